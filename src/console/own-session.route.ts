@@ -130,6 +130,7 @@ function requireShownOrganization(c: AppContext, session: ActiveSession): Result
   return refuse({ kind: "conflict", message, param: null, code: "other_organization" });
 }
 
+/** Returns an error response. It deletes the cookie if the session has ended. */
 export function failSession(c: AppContext, failure: Failure): Response {
   const response = fail(c, failure);
   if (failure.kind === "no_console_session") {
@@ -192,6 +193,7 @@ export function closeSession(c: AppContext, place: SessionLocation): Promise<Res
   return callSessions(c, place, (sessions) => sessions.close(place.session));
 }
 
+/** Calls the object that keeps an account's sessions. */
 export function callSessions<T>(
   c: AppContext,
   { account }: Pick<SessionLocation, "account">,

@@ -1,3 +1,4 @@
+/** A provider's bill, as an operator entered it. */
 export type Bill = {
   readonly provider: string;
   readonly day: string;

@@ -1,3 +1,4 @@
+/** The kinds of objects that the operators' search finds. */
 export const FOUND_KINDS = [
   "organization",
   "key",

@@ -57,6 +57,7 @@ export type OperatorChange = OperatorCall & {
   readonly noteDetails: (details: Readonly<Record<string, unknown>>) => void;
 };
 
+/** A row of the table of operator routes, with its handler. */
 export type ForOperators = OperatorRoute & {
   readonly handle: (call: OperatorCall) => Promise<EndpointResult>;
 };

@@ -67,6 +67,7 @@ export type OutboxTarget =
   | { readonly carries: "outcomes"; readonly peer: Region | null }
   | { readonly carries: "revocations"; readonly peer: Region };
 
+/** Returns where an outbox of this name delivers, or null for an unknown name. */
 export function outboxTarget(name: string): OutboxTarget | null {
   const [owner, shard] = name.split("/");
   if (shard === undefined) return null;

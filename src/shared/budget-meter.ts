@@ -14,6 +14,7 @@ export type BudgetTime = { readonly period: Period; readonly nowMs: number };
 /** Buckets of a rolling window: 60 complete ones and the current one. */
 const ROLLING_BUCKETS = 61;
 
+/** Returns the bucket of a budget's window that counts a charge at this time. */
 export function bucketAt(window: string, { period, nowMs }: BudgetTime): number {
   const minutes = rollingMinutes(window);
   if (minutes !== null) return Math.floor(nowMs / (minutes * 1000));

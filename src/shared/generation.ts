@@ -82,6 +82,7 @@ export const SKIP_REASONS = [
   "limit",
   "cooldown",
 ] as const;
+/** The maximum number of skipped routes that a receipt lists. */
 export const SKIPPED_MAX = 16;
 export type SkippedRoute = {
   readonly route: string;

@@ -155,6 +155,7 @@ function valueAt(value: unknown, path: Path): unknown {
   return at;
 }
 
+/** Joins words to a list such as "a, b or c". */
 export function orList(words: readonly string[]): string {
   const last = words.at(-1) ?? "";
   return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} or ${last}`;

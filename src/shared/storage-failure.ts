@@ -11,6 +11,7 @@ export function isStorageFailure({ kind }: Failure): boolean {
   return kind === "storage_unavailable" || kind === "overloaded";
 }
 
+/** Returns whether a failed object call can succeed at the next try. */
 export function mayRetry(error: unknown): boolean {
   return callError(error).retryable === true && !isOverloaded(error);
 }

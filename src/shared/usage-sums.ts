@@ -38,6 +38,7 @@ export type UsageAmounts = TokenCounts & { readonly requests: number; readonly c
 const isToken = (name: string): name is TokenName => name in TOKEN_SUMS;
 const TOKEN_NAMES = Object.keys(TOKEN_SUMS).filter(isToken);
 
+/** Returns an object with a value for each kind of token. */
 export function mapTokenNames(valueOf: (name: TokenName, sum: TokenSum) => number): TokenCounts {
   const counts = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 } satisfies TokenCounts;
   for (const name of TOKEN_NAMES) counts[name] = valueOf(name, TOKEN_SUMS[name]);

@@ -35,6 +35,7 @@ export class IssuerCache {
   }
 }
 
+/** Returns new random values that protect a login (RFC 6749, RFC 7636). */
 export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
   return {
     state: oauth.generateRandomState(),

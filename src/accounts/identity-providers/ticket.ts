@@ -4,6 +4,7 @@ import { assert } from "../../shared/assert.ts";
 import type { Region } from "../../shared/regions.ts";
 import { encryptText, decryptText } from "../../shared/encryption.ts";
 
+/** The reasons for which the console sends a person to an identity provider. */
 export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
 export type LoginPurpose = (typeof PURPOSES)[number];
 

@@ -122,6 +122,7 @@ function findPresumedCaller(c: AppContext, key: VerifiedKey): Caller | undefined
   return key.home === config.region ? keyOwnerCacheOf(config).get(key) : undefined;
 }
 
+/** Returns this isolate's cache of the owners of keys. */
 export function keyOwnerCacheOf(config: Config): KnownCallers {
   return Isolate.of(config).get(createKnownCallers);
 }
@@ -150,6 +151,7 @@ export async function requireAdmission(c: AppContext, next: Next): Promise<Respo
   return undefined;
 }
 
+/** Middleware that rejects session tokens where only keys are allowed. */
 export async function refuseSessions(c: AppContext, next: Next): Promise<Response | undefined> {
   const isSession = c.get("admitted").caller.shown?.session !== undefined;
   if (isSession) return fail(c, { kind: "key_is_limited" });

@@ -144,10 +144,12 @@ export function listedPrefixOrText(text: string): string {
   return PREFIX_PATTERN.exec(text)?.[0] ?? text;
 }
 
+/** Returns the home region that a key's prefix names, or null. */
 export function homeOfPrefix(text: string): Region | null {
   return findRegion(PREFIX_PATTERN.exec(text)?.[1]) ?? null;
 }
 
+/** Returns the first characters of a key, which lists show instead of the key. */
 export function listedPrefix(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + PREFIX_RANDOM_CHARACTERS);
 }

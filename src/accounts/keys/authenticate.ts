@@ -34,6 +34,7 @@ export type KeyVerification = {
  */
 const SESSION_GRACE_MS = 60_000;
 
+/** The objects and caches by which a region admits a key. */
 export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
   CallsOf<"wallet", "admit"> & {
     readonly region: Region;

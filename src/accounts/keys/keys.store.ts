@@ -17,6 +17,7 @@ import type { StoredKey, KeyRow } from "./stored-key.ts";
 export const ACTIVE_KEYS_MAX = 1000;
 /** Maximum new keys per organization in 24 hours, because each key keeps a row permanently. */
 const NEW_KEYS_MAX = 10_000;
+/** The maximum number of revoked keys in the list of all keys. */
 export const LISTED_REVOKED = 100;
 
 const TERM_COLUMN_NAMES = [...TERM_COLUMNS, "more"];
@@ -73,6 +74,7 @@ export function insertKeyStatement(
     );
 }
 
+/** Returns an SQL condition: the secret has not retired at the time `at`. */
 export function isSecretValidSql(keyId: string, secret: string, at: string): string {
   return `NOT EXISTS (SELECT 1 FROM key_secrets
     WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;

@@ -183,6 +183,7 @@ type PresentedJson = {
   readonly session?: z.infer<typeof sessionPayloadSchema> | undefined;
 };
 
+/** Returns the session or secret that the client sent, for a peer. */
 export function presentedToJson({ shown }: RequestCredential): PresentedJson {
   if (shown?.session !== undefined) return { session: sessionToPayload(shown.session) };
   return shown === undefined ? {} : { secret: shown.secret };

@@ -75,6 +75,7 @@ function periodSpend(since: string | null, spent: number | null): KeySpend["day"
   return { since: since ?? "", spent: micros(spent ?? 0) };
 }
 
+/** The spend of a key that was never charged. */
 export const NO_SPEND: KeySpend = {
   day: periodSpend(null, null),
   week: periodSpend(null, null),
@@ -85,6 +86,7 @@ export const NO_SPEND: KeySpend = {
 export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;
 
+/** The fields of a key that PATCH rejects. */
 export const KEY_READ_ONLY: readonly string[] = [
   "id",
   "prefix",

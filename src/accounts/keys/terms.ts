@@ -26,6 +26,7 @@ export type ModelNames = {
 
 export type TermsContext = { readonly now: number; readonly names: ModelNames };
 
+/** Returns a key's terms after a change. Fails if a field is invalid. */
 export function applyTermFields(
   before: KeyTerms,
   fields: TermFields,
@@ -70,6 +71,7 @@ export function allowedModels<T extends null | undefined>(
   return success(entries);
 }
 
+/** Returns null for null, else the result of `changed`. */
 export function mapNullable<T, R>(value: T | null, changed: (value: T) => R | null): R | null {
   return value === null ? null : changed(value);
 }

@@ -8,6 +8,7 @@ import type { StoredMember } from "./organization.ts";
 
 const MEMBER_COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
 
+/** The IDs of a member and of its organization. */
 export type MemberIds = { readonly id: string; readonly orgId: string };
 
 type MemberChange = {

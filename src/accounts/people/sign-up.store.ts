@@ -14,6 +14,10 @@ type SignUpAttempt = {
   readonly nowMs: number;
 };
 
+/**
+ * Counts a sign-up. Returns false if too many came within an hour, or from one address within a
+ * day.
+ */
 export async function takeSignUpSlot(
   db: D1Database,
   { id, address, identity, nowMs }: SignUpAttempt,
@@ -76,6 +80,7 @@ export function insertPromotion(
     .bind(identity, orgId, amountMicro, nowMs, midnight, aDayMicro);
 }
 
+/** Returns the free credits that an organization has not received yet. */
 export function findOwedPromotion(db: D1Database, orgId: string): Promise<Promotion | null> {
   return db
     .prepare(

@@ -96,6 +96,7 @@ export function leaveBarredPage(session: Session): void {
   if (page !== undefined && !page.canOpen(session)) goTo([]);
 }
 
+/** The pages that the navigation bar on phones links. */
 export const PHONE_BAR_PATHS: ReadonlySet<string> = new Set([
   "",
   "key",

@@ -5,6 +5,7 @@ export type NotificationText = { readonly subject: string; readonly text: string
 
 type Data = EventRecord["data"];
 
+/** The types of events that people can get by email. */
 export const NOTIFIED_TYPES = [
   "balance.low",
   "key.budget_reached",

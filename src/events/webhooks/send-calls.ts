@@ -78,6 +78,7 @@ export async function openKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
+/** The attempt to record if a webhook's secret can't be decrypted. */
 export const UNREADABLE_ATTEMPT: AttemptRecord = {
   attempt: {
     status: null,

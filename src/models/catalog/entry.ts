@@ -77,7 +77,9 @@ export type CatalogEntry = {
 
 /** Factor from estimated tokens to an upper bound for any language, for o200k. */
 export const O200K_FACTOR = 1.15;
+/** The factor for Gemini's tokenizer. */
 export const GEMINI_FACTOR = 1.25;
+/** The factor for the tokenizer of older Claude models. */
 export const CLAUDE_OLD_FACTOR = 1.4;
 /**
  * The factor for cl100k and similar open tokenizers (Llama, Mistral, Qwen, DeepSeek, GLM, Kimi,
@@ -91,11 +93,13 @@ export const TOOLS_TOKENS_MAX = 700;
 /** Maximum tokens of an image, for models whose author publishes no maximum. */
 export const UNKNOWN_IMAGE_TOKENS = 16_384;
 
+/** Abilities of models: T for tools, V for vision, R for reasoning. */
 export const T: readonly Ability[] = ["tools"];
 export const TV: readonly Ability[] = ["tools", "vision"];
 export const TR: readonly Ability[] = ["tools", "reasoning"];
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
+/** What a catalog line says about a chat model. */
 export type ChatFacts = readonly [
   contextTokens: number,
   maxOutputTokens: number,
@@ -165,6 +169,7 @@ export type DollarPrices =
 /** Dollars per million tokens, characters or seconds, and dollars per piece of other units. */
 type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
 
+/** A later price: its first day, the price, and the day on which the price was read. */
 export type PriceChange = readonly [from: string, dollars: DollarPrices, seenOn: string];
 
 type RouteOptions = Partial<
@@ -178,6 +183,7 @@ type MakeRoute = (
   more?: RouteOptions,
 ) => RouteEntry;
 
+/** Returns a function that makes routes whose prices were read on a day. */
 export function pricesSeenOn(pricedOn: string): MakeRoute {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: toMicroPrice(dollars), seenOn: pricedOn };

@@ -11,6 +11,7 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 
 type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
+/** Stores copies of price lists outside D1 and finds them again. */
 export type PriceCopies = {
   readonly store: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;

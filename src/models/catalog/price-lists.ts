@@ -6,6 +6,7 @@ import { longPromptPrice, pricesWithMarkup } from "./price.ts";
 /** The region's list. It applies to models that an organization's own list doesn't have. */
 export const REGION_PRICE_LIST = "default";
 
+/** Either a price, or a markup in percent on the catalog's price. */
 export type PriceOrMarkup =
   | { readonly price: Price; readonly percent?: never }
   | { readonly percent: number; readonly price?: never };
@@ -57,6 +58,7 @@ export type PricingFor = {
   readonly corrected: (orgId: string, list: string | null, at: number) => Promise<Result<Pricing>>;
 };
 
+/** The catalog's own prices. */
 export const NO_PRICE_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type PriceRule = { readonly list: string; readonly row: PriceRow };

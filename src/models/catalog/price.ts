@@ -5,6 +5,7 @@ import type { Route } from "./model.ts";
 import type { CatalogEntry, DatedPrice, RouteEntry } from "./entry.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
+/** Returns a route's price for a prompt of this length. */
 export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
   const long = route.longPrompt;
   return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;

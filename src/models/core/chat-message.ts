@@ -24,6 +24,7 @@ export function incompleteFailure(finish: unknown): ProviderFailure {
 }
 
 export type MessageFields = KnownFields<"tool_calls" | "content" | "refusal">;
+/** A tool call as the provider sent it. */
 export type RawToolCall = KnownFields<"id" | "index" | "function" | "custom">;
 
 /** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` can be null. */

@@ -1,5 +1,6 @@
 import type { JsonObject } from "./json-value.ts";
 
+/** The part of a message that one chunk adds. */
 export type Delta = {
   readonly role?: "assistant";
   readonly content?: string | null;

@@ -217,6 +217,7 @@ export type FunctionTool = {
   readonly isMarked?: true;
 };
 
+/** The tools of a request, and whether and how the model must call them. */
 export type RequestedTools = {
   readonly list: readonly FunctionTool[];
   readonly choice: "auto" | "none" | "required" | { readonly name: string };

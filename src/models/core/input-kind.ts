@@ -8,12 +8,14 @@ import type { PromptSize } from "./prompt-size.ts";
 import type { CountedUnit } from "../../shared/usage.ts";
 import { removeNulls } from "./core-request.ts";
 
+/** A capability that a request needs from its route. */
 export type RouteNeed = {
   readonly param: string;
   readonly capability: string;
   readonly isMetBy: (route: Route) => boolean;
 };
 
+/** Returns the need for an ability that some routes of a model lack. */
 export function abilityNeed(ability: Ability, param: string, lack: string): RouteNeed {
   return {
     param,

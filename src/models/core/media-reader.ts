@@ -204,6 +204,7 @@ function nativeEvent(event: JsonObject): StreamEvent {
   return { kind: "native", event, text: "", finish: null };
 }
 
+/** The failure of a provider that returned no audio. Another provider may succeed. */
 export const NO_AUDIO = retryFailure("no_audio");
 
 /** Passes on an audio file. `counts` has the units that the provider billed, if it reports them. */

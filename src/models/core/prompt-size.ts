@@ -50,6 +50,7 @@ export type NativePartCountRule =
 
 export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;
 
+/** For bodies whose parts all count as text. */
 export const NO_PART_RULES: NativePartCountRules = new Map();
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
@@ -69,6 +70,7 @@ export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   return tally.size();
 }
 
+/** Returns the sum of the sizes that the messages would have in separate requests. */
 export function separatePromptSize(body: ChatBody, model: Model): PromptSize {
   const sum = { bound: 0, estimate: 0, likely: 0 };
   for (const message of body.messages) {

@@ -39,6 +39,7 @@ export type ToolCallIdShape = { readonly pattern: RegExp; readonly length: numbe
 
 /** Mistral's tool call IDs, also on Bedrock: nine letters and digits. */
 export const NINE_CHARACTER_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
+/** IDs of at most 64 letters, digits, `_` and `-`. */
 export const WORD_64_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**

@@ -18,6 +18,7 @@ const CACHE_SECONDS_BY_PROVIDER: ReadonlyMap<string, number> = new Map([
 const CACHE_SECONDS_DEFAULT = 300;
 const HOUR_CACHE_SECONDS = 3600;
 
+/** Returns how long a provider keeps a prompt in its cache. */
 export function promptCacheSeconds(provider: string, { hourCache }: PromptSize): number {
   return hourCache === true
     ? HOUR_CACHE_SECONDS

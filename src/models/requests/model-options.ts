@@ -143,6 +143,7 @@ function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOptio
 
 const nameOf = ({ provider, upstreamId }: Route): string => routeName(provider, upstreamId);
 
+/** Returns the routes that the wallet's grant excludes, with the reasons. */
 export function skippedByGrant(
   request: PaidRequest,
   { routes: allowed, uncovered = [] }: HoldGrant,

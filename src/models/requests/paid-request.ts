@@ -38,6 +38,7 @@ import type { RouteChoice } from "./candidate-routes.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
+/** A model that may serve the request: the requested one or a fallback. */
 export type ModelOption = {
   readonly sent: string;
   readonly model: Model;
@@ -158,6 +159,7 @@ export class RunProgress {
   }
 }
 
+/** A provider call that still runs. `outcomeIfAborted` charges it, `close` ends it. */
 export type UnfinishedCall = {
   outcomeIfAborted(): Outcome;
   close(failure: Failure): Promise<void>;
@@ -212,6 +214,7 @@ export type Charge = {
 /** The release of a hold. `lost` is an estimate of a provider's bill that no customer pays. */
 export type Release = { readonly kind: "void"; readonly reason: string; readonly lost?: Charge };
 
+/** The end of a hold: a charge, or a release without one. */
 export type Outcome = Charge | Release;
 
 /**

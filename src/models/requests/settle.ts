@@ -138,6 +138,7 @@ async function voidRun(run: Run, { reason, lost }: Release): Promise<SettledRun>
   return { stored, charged: micros(0) };
 }
 
+/** Ends a hold without a charge, by a message in the outbox. */
 export function voidByOutbox(
   run: Run,
   absorbedGeneration: Generation | null = null,

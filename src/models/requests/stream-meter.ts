@@ -264,6 +264,7 @@ export function endingOf(meter: StreamMeter, fallbackEnding: StreamEnding): Stre
 
 const encoder = new TextEncoder();
 
+/** Joins two pieces of a response body. */
 export function joinStreamData(one: StreamData, next: StreamData): StreamData {
   if (typeof one === "string" && typeof next === "string") return one + next;
   if (one.length === 0) return next;

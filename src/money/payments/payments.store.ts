@@ -202,4 +202,5 @@ export async function listPublished(
   });
 }
 
+/** The state of a purchase in D1 after its refund. */
 export const REFUNDED = "refunded";

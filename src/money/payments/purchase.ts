@@ -79,8 +79,10 @@ export type Payment = CapturedAmounts & {
   readonly reading: number;
 };
 
+/** A Stripe event that waits for its next try. */
 export type WaitingHint = StripeHint & { readonly tries: number; readonly nextAt: number };
 
+/** The organization's customer and card at Stripe. */
 export type PaymentsHead = {
   readonly orgId: string;
   readonly orgName: string;

@@ -203,6 +203,7 @@ async function readPublishResult(
   return { ...reported, head };
 }
 
+/** A table that the snapshot reads in pages. */
 export type PagedTable = Exclude<keyof typeof TABLES, "settings" | "debts">;
 const isPaged = (name: string): name is PagedTable => name !== "settings" && name !== "debts";
 export const PAGED_TABLES: readonly PagedTable[] = Object.keys(TABLES).filter(isPaged);
@@ -268,6 +269,7 @@ export async function deleteUnusedWalletRows(
   ]);
 }
 
+/** Returns the statement that reads a snapshot's position and balance. */
 export function headStatement(db: D1Database, orgId: string): D1PreparedStatement {
   return db
     .prepare("SELECT epoch, seq, credits_micro AS creditsMicro FROM balances WHERE org_id = ?")

@@ -9,6 +9,7 @@ export type IsolateMetrics = {
   readonly samples?: readonly RouteSample[];
 };
 
+/** A job of the region whose last run the metrics show. */
 export type WatchJob = "outboxes" | "payments";
 
 export type RegionCounts = {

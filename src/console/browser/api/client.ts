@@ -25,8 +25,13 @@ export type Outcome<T> =
 const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 
+/**
+ * The organization that the page shows. Calls name it, so that the server rejects those for
+ * another one.
+ */
 export const displayed: { organization: string | null } = { organization: null };
 
+/** Returns the URL of a call with its path and query filled in. */
 export function urlOf<C extends Call>(
   name: C,
   { path = {}, query = {} }: CallInput<C> = {},

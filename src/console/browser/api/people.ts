@@ -25,6 +25,7 @@ export function useLoginMethods(): LoginMethodsInfo | undefined {
 export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
 const LAST_ISSUER_KEY = "turnpike-issuer";
 
+/** Returns the identity provider of the last login in this browser. */
 export function lastIssuer(): string | null {
   return localStorage.getItem(LAST_ISSUER_KEY);
 }

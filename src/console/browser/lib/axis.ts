@@ -4,6 +4,7 @@ import { formatDuration } from "./time.ts";
 /** The unit of a chart. Spend is rounded up, a balance down. `rate` is per second. */
 export type Unit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
 
+/** The formatter of each unit's axis labels. */
 export const FORMATS: Readonly<Record<Unit, (value: number) => string>> = {
   spend: formatSpent,
   balance: formatLeft,
@@ -34,6 +35,7 @@ const STEP_MIN: Readonly<Record<Unit, number>> = {
   rate: 1,
 };
 
+/** Returns a chart's vertical axis. It breaks if a few values are far above all others. */
 export function axisOf(values: readonly number[], unit: Unit): Axis {
   const known = values.filter((value) => value !== 0).toSorted((a, b) => a - b);
   const usual = known[Math.floor(0.95 * (known.length - 1))] ?? 0;

@@ -10,6 +10,7 @@ export function windowText(window: string): string {
   return window === "1m" ? "in any minute" : `in any ${window.slice(0, -1)} minutes`;
 }
 
+/** Returns the unit and amount that a budget limits. */
 export function limitOf(budget: Partial<Budget>): readonly [unit: BudgetUnit, limit: number] {
   const { limit_dollars: dollars, limit_tokens: tokens, limit_requests: requests } = budget;
   if (tokens !== undefined) return ["tokens", tokens];
@@ -85,6 +86,7 @@ export type BudgetEntries = ReturnType<typeof budgetsWith>;
 /** The use of one of a key's budgets. */
 type BudgetUse = { readonly used: number; readonly limit: number; readonly label: string };
 
+/** Returns the budget of a key with the largest used share. */
 export function mostUsedOf(key: Key): BudgetUse | null {
   const { budgets, budgets_used } = key;
   const all: BudgetUse[] = (budgets ?? []).map((budget) => {

@@ -5,6 +5,7 @@ import { formatLeft, microsOf } from "./money.ts";
 type Fields = Readonly<Record<string, unknown>>;
 type Change = { readonly from?: unknown; readonly to?: unknown };
 
+/** Adds text before and after a text, unless the text is empty. */
 export function withAffixes(before: string, text: string, behind = ""): string {
   return text === "" ? "" : `${before}${text}${behind}`;
 }
@@ -29,6 +30,7 @@ function snake(field: string): string {
   return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
+/** Returns the new value of a field if no other field changed, else "". */
 export function onlyChange(changes: unknown, field: string): string {
   const [[name, change] = [], ...others] = Object.entries(fieldsOf(changes));
   return name === field && others.length === 0 ? valueText(fieldsOf(change)["to"] ?? "") : "";

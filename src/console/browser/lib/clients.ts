@@ -3,7 +3,9 @@ export type ClientBlocks = {
   readonly parts: readonly { readonly kind: "text" | "code"; readonly text: string }[];
 };
 
+/** A placeholder for the region's address in generated examples. */
 export const ORIGIN = "https://this-region.invalid";
+/** A placeholder for the key in generated examples. */
 export const YOUR_KEY = "YOUR_KEY";
 
 const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {

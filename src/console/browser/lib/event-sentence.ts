@@ -5,8 +5,10 @@ import { memberName } from "./member-name.ts";
 import { formatLeft, formatPercent, formatSpent } from "./money.ts";
 
 export type EventType = Event["type"];
+/** Returns the name of a key, member or webhook with an ID. */
 export type NameOf = (id: string) => string;
 
+/** Returns an event as a sentence for the Activity log. */
 export function sentenceOf(event: Event, nameOf: NameOf): string {
   const sentence = SENTENCES[event.type](inputOf(event, nameOf));
   return `${sentence.replaceAll(/\s+/g, " ").trim()}.`;
@@ -47,6 +49,7 @@ export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
 const CLOSINGS: Readonly<Record<string, string>> = { on: "closed", off: "restored" };
 const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
 
+/** The sentence of each event type. */
 export const SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");

@@ -54,6 +54,7 @@ export function outputPrice(pricing: Pricing, label?: string): string {
   return [tokens, ...unitPrices(pricing)].filter(Boolean).join(", ");
 }
 
+/** Returns a model's next price and its date as text, or "". */
 export function nextPrice({ next_price: next }: ListedModel): string {
   if (next === null) return "";
   const input = tokenPrice(next, next.prompt, " in, ");

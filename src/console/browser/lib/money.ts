@@ -52,6 +52,7 @@ export function rewriteAmounts(message: string): string {
 /** Matches an amount, but not a part of a time or ID, nor a number of minutes. */
 const AMOUNT = /(?<![\w:.-])(\d+)(?![\w:-]| minutes| [A-Z][a-z]{2,3},)(?: micro-credits)?/g;
 
+/** Formats an amount as micro-credits, with its exact dollars. */
 export function inMicros(micros: number): string {
   return `${formatCount(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
 }

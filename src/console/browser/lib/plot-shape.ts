@@ -9,6 +9,7 @@ type PlotSeries = {
   readonly slot: ColorSlot;
   readonly values: readonly (number | null)[];
 };
+/** The kinds of charts. */
 export type Kind = "bars" | "lines" | "steps";
 export type PlotData = {
   readonly days: readonly string[];
@@ -17,6 +18,7 @@ export type PlotData = {
   readonly unit: Unit;
 };
 
+/** The chart's height and the edges of its plot area, in px. */
 export const HEIGHT = 264;
 export const TOP = 32;
 export const BOTTOM = HEIGHT - 24;
@@ -48,6 +50,7 @@ export type PlotShape = {
   readonly every: number;
 };
 
+/** Returns the positions of everything that a chart of `width` px draws. */
 export function shapeOf(
   { days, series, kind, unit }: PlotData,
   width: number,

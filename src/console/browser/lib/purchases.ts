@@ -18,6 +18,7 @@ const STATES: Readonly<Record<Purchase["state"], readonly [word: string, tone: T
   expired: ["not paid", "plain"],
 };
 
+/** Returns the word and color for a purchase's state. */
 export function stateOf(purchase: Purchase): readonly [word: string, tone: Tone] {
   const { state, amount_dollars: dollars, returned_micro: returned } = purchase;
   if (returned === 0) return STATES[state];
@@ -84,6 +85,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
     "A limit that prevents misuse is reached. Try again tomorrow, or ask the operator of this region.",
 };
 
+/** Returns what a customer can do about a failed purchase. */
 export function remedyOf(purchase: Purchase): string {
   const found = REMEDIES[purchase.error?.code ?? "abandoned"];
   return found ?? "Try again, or use another card.";

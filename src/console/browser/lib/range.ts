@@ -1,5 +1,6 @@
 import { DAY, hourStart, monthStart, utcDay } from "./time.ts";
 
+/** A period: its first and last UTC day or hour. */
 export type Range = { readonly from: string; readonly to: string };
 type Query = Readonly<Record<string, string>>;
 
@@ -12,6 +13,7 @@ export function lengthOf({ from, to }: Range): number {
   return hourStart(to) + (to.includes("T") ? DAY / 24 : DAY) - hourStart(from);
 }
 
+/** Returns the period of the same length before a period. */
 export function rangeBefore(range: Range): Range {
   const length = lengthOf(range);
   const asHours = range.from.includes("T") || range.to.includes("T");
@@ -38,6 +40,7 @@ const PRESETS: Readonly<Record<string, (now: number) => Range>> = {
   }),
 };
 
+/** Returns the period that the page's query names. */
 export function rangeOf(query: Query, now: number): Range {
   const today = utcDay(now);
   const { range = "30", from = "", to = "" } = query;

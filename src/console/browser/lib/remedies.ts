@@ -134,6 +134,7 @@ const BUDGET_REMEDIES: Readonly<Record<string, (cause: Cause) => Remedy>> = {
   ],
 };
 
+/** Returns what a customer can do about a failed request. */
 export function remedyOf(cause: Cause): Remedy {
   const { status, code, message = "" } = cause;
   const [, owner = ""] = /^The budget of .* for (.+?) has /.exec(message) ?? [];

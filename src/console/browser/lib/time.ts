@@ -1,6 +1,7 @@
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
+/** A day in ms. */
 export const DAY = 24 * HOUR;
 
 /** Formats a time relative to now, or as a local date if more than a day away. */
@@ -79,6 +80,7 @@ export function hoursBetween(from: string, to: string, now: number): string[] {
   return hours;
 }
 
+/** Returns the start of a UTC day or hour as Unix ms. */
 export function hourStart(text: string): number {
   return Date.parse(text.includes("T") ? `${text}:00Z` : text);
 }

@@ -6,6 +6,7 @@ type Cell<T> = {
   readonly watch: (listener: () => void) => () => void;
 };
 
+/** Returns a value that components can watch. */
 export function cell<T>(initial: T): Cell<T> {
   let value = initial;
   const listeners = new Set<() => void>();

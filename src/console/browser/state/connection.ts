@@ -29,6 +29,7 @@ export function reportLostConnection(): void {
   timer = setTimeout(retryNow, wait);
 }
 
+/** Ends the retries after a response, because the connection works. */
 export function reportConnection(): void {
   failures = 0;
   stopTimer(null);

@@ -4,6 +4,7 @@ import { hrefOf, route } from "./route.ts";
 
 export const linkedKey = cell<string | null>(null);
 
+/** Moves a key from the page's address into memory, so that it stays in no history. */
 export function takeKeyFromAddress(): void {
   if (!location.hash.startsWith("#key=")) return;
   const { path, query } = route.get();

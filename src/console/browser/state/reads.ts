@@ -47,6 +47,7 @@ export function latestOf<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
+/** Returns a read that has its data already. */
 export function fixedRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, reload: () => undefined };
 }

@@ -55,19 +55,23 @@ export function may(who: Session, call: Call, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
 }
 
+/** Returns a function that tells whether the session may make a call. */
 export function useMay(): (call: Call, isOwn?: boolean) => boolean {
   const who = useSession();
   return (call, isOwn) => may(who, call, isOwn);
 }
 
+/** Returns whether the session may read the usage of the organization. */
 export function isSenior(who: Session): boolean {
   return may(who, "GET /v1/usage");
 }
 
+/** Returns whether the session may manage webhooks. */
 export function isManager(who: Session): boolean {
   return may(who, "GET /v1/webhooks");
 }
 
+/** Returns whether the session's key has limits of its own. */
 export function isLimited({ key }: Session): boolean {
   return key?.limited === true;
 }
@@ -84,6 +88,7 @@ export function isViewing({ kind, organization }: Session): boolean {
   return kind === "operator" && organization !== null;
 }
 
+/** Shows a customer's console to an operator, or the operator's own for null. */
 export async function viewAs(org: string | null): Promise<Outcome<Session>> {
   const outcome = await viewOrganization(org);
   if (outcome.ok) {

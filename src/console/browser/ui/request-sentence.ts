@@ -6,6 +6,7 @@ const OUTCOMES = new Map([
   [499, "Stopped"],
 ]);
 
+/** Returns what happened to a request, as a sentence. */
 export function sentenceOf({
   status,
   error,

@@ -22,6 +22,7 @@ export function usd(micros: number | null): string | null {
   return micros === null ? null : (micros / 1_000_000).toFixed(6);
 }
 
+/** The buttons below a list that has several pages. */
 export type Pager<T> = {
   readonly label: string;
   readonly previous: (() => void) | undefined;

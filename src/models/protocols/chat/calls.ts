@@ -25,6 +25,7 @@ import { failureEvents, END_EVENT, FrameReader, sseReader } from "../../core/fra
 import { speechVoiceOf } from "../../core/speech.ts";
 import { usageOfSeconds } from "../../core/transcription.ts";
 
+/** How OpenAI's and Mistral's moderation endpoints are called. */
 export const MODERATION_CALL: CallProtocol<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
@@ -52,6 +53,7 @@ const readCounts = objectReader({
   usage_info: objectReader({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
 });
 
+/** How Mistral's OCR endpoint is called. */
 export const OCR_CALL: CallProtocol<"ocr"> = {
   path: "/ocr",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
@@ -92,6 +94,7 @@ export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"
   };
 }
 
+/** How OpenAI's image endpoints are called. */
 export const IMAGE_CALL: CallProtocol<"image"> = {
   path: "/images/generations",
   otherPath: ({ body }) => (body.edit === undefined ? null : "/images/edits"),
@@ -183,6 +186,7 @@ function readImageUsage(raw: JsonObject): Usage | null {
   };
 }
 
+/** How OpenAI-compatible speech endpoints are called. */
 export const SPEECH_CALL: CallProtocol<"speech"> = {
   path: "/audio/speech",
   request: ({ body: { stream_format: _format, ...body }, upstreamId }) => {

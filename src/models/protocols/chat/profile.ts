@@ -41,6 +41,7 @@ export type Profile = {
   readonly calls?: { readonly [K in InputKind]?: CallProtocol<K> };
 };
 
+/** How calls of a kind are sent to a provider, and how the responses are read. */
 export type CallProtocol<K extends InputKind> = {
   readonly path: string;
   /** Returns the path for calls that don't use `path`, or null. */
@@ -71,6 +72,7 @@ export type RequiredFields = {
   readonly fields: JsonObject;
 };
 
+/** A field of a provider's message that the client must send back to the provider. */
 export type ReturnedField =
   | "reasoning_content"
   | "reasoning"

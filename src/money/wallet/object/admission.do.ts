@@ -45,6 +45,7 @@ import type { GroupedPartResult } from "../../../shared/call-groups.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
 import { callPart } from "../grouped-wallet.ts";
 
+/** What decides on a key's requests: the wallet's money and the admitted keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
 export function createGate(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {

@@ -61,6 +61,7 @@ function subjectOf(sql: SqlStorage, scope: BudgetScope, parties: BudgetParties):
 const SCOPES_WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["end_user", "key", "session"]);
 export const SCOPE_CHECK_ORDER = ["end_user", "key", "session", "member", "organization"] as const;
 
+/** Returns the meters of all budgets that count a request. */
 export function metersOf(tx: BudgetTx, parties: BudgetParties): Meter[] {
   return ownersOf(tx, parties).flatMap((owner) => metersOfOwner(tx, owner));
 }
@@ -108,6 +109,7 @@ function replaceFieldMeters(tx: BudgetTx, owner: BudgetOwner, fields: readonly M
   tx.memory.budgets.meters.set(ownerKey(owner), [...fields, ...entries]);
 }
 
+/** Returns the meters of limits that have a field of their own, such as a daily quota. */
 export function fieldMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   return metersOfOwner(tx, owner).filter(isFieldLimit);
 }
@@ -128,6 +130,7 @@ export function moveMeters(tx: BudgetTx, from: BudgetOwner, to: BudgetOwner): vo
   meters.delete(ownerKey(from));
 }
 
+/** Drops an owner's meters from memory. The next use reads them from the table. */
 export function evictMeters({ budgets }: BudgetTx["memory"], owner: BudgetOwner): void {
   for (const { budget } of budgets.meters.get(ownerKey(owner)) ?? []) {
     budgets.unsaved.delete(`${ownerKey(owner)}\n${budget.id}`);
@@ -151,6 +154,7 @@ export function meterWithHolds({ sql, memory }: BudgetTx, limit: CountedLimit): 
   return meter;
 }
 
+/** Adds a hold to the meters that count it, or removes it. */
 export function adjustHeldOfOwners(tx: BudgetTx, hold: OpenHold, sign: 1 | -1): void {
   for (const owner of ownersOf(tx, hold)) {
     const meters = tx.memory.budgets.meters.get(ownerKey(owner)) ?? [];

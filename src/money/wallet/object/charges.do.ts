@@ -64,6 +64,7 @@ export function foldCharges(tx: Tx): boolean {
   return lastId !== null;
 }
 
+/** Returns whether a day is over whose charges aren't summed yet. */
 export function isFoldDue(tx: Tx): boolean {
   return newestClosedDay(futureIdFloor(tx)) > readFoldProgress(tx.sql).closedDay;
 }
@@ -122,6 +123,7 @@ function chargeFromRow(row: StoredCharge): ChargedRequest {
   return { seq, at, keyId, generation: parseGeneration(row), cost, charged };
 }
 
+/** Adds a request's charge to the sums of its day. */
 export function addCharge(
   charges: ChargesByDay,
   tagKeys: readonly TagKeys[],
@@ -166,6 +168,7 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
   return bounded;
 }
 
+/** Returns the charges that aren't part of the stored sums yet. */
 export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargesByDay {
   const { foldedId } = readFoldProgress(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;

@@ -33,6 +33,7 @@ export function takeCheckpoint(tx: Tx): void {
   clearUnsavedMeters(memory);
 }
 
+/** Returns an ID that is lower than all IDs of future charges. */
 export function futureIdFloor(tx: Tx): string {
   let floorId = lowestIdAt(HOLD_ID_PREFIX, tx.clockMs - ID_AGE_MAX_MS);
   for (const id of tx.memory.ledger.holds.keys()) if (id < floorId) floorId = id;

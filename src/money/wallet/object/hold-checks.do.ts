@@ -137,6 +137,10 @@ function refuseOtherEndUser(request: HoldRequest, terms: HoldTerms): Refusal | n
   return invalid("This session belongs to another end user.", "user");
 }
 
+/**
+ * Returns the expired hold of the same request with this Idempotency-Key, or null. Fails if the
+ * key is in use.
+ */
 export function findExpiredHolder(
   { sql, nowMs }: Tx,
   { idempotency }: HoldRequest,
@@ -199,6 +203,10 @@ function checkConcurrency(
   return refuse({ kind: "concurrency_limited", scope, limit: isHidden ? null : limit });
 }
 
+/**
+ * Returns how many tokens the hold takes from the key's limit per minute, or null without a
+ * limit.
+ */
 export function decideTokensToHold(
   tx: Tx,
   request: HoldRequest,

@@ -161,6 +161,7 @@ function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublishedUserIds: ids 
   }
 }
 
+/** Returns whether D1 lacks a change. */
 export function isUnpublished({ hasChanges: changed, routine, uses }: Memory): boolean {
   return changed || routine > 0 || uses.size > 0;
 }

@@ -148,6 +148,7 @@ export function forgiveOwed(
   return success({ owedMicro: debts.value.owed });
 }
 
+/** Pays debts from free credits, then starts an automatic top-up if one is due. */
 export function collectDebtsAndTopUp(tx: Tx): void {
   const { memory, sql } = tx;
   const collected = collectDebt(memory.debts, freeBalance(memory.ledger));
@@ -163,6 +164,7 @@ export function collectDebtsAndTopUp(tx: Tx): void {
   startTopUpIfDue(tx, false);
 }
 
+/** Returns whether the wallet has debts or automatic top-up. */
 export function needsCollection({ memory }: Tx): boolean {
   return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
 }

@@ -321,6 +321,7 @@ function sumUsageCost(memory: Memory, dimension?: string): number {
     .reduce((sum, total) => sum + total.costMicro, 0);
 }
 
+/** Returns a wallet's health for the sweep: open holds, unpublished changes, size. */
 export function readVitals({ memory, sql, clockMs }: Tx): WalletHealth {
   const { ledger, row } = memory;
   let oldest = Infinity;

@@ -29,6 +29,7 @@ import { daySchema, listFilter, dayStartMs, tagFilter } from "./usage.route.ts";
 
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
+/** Returns the IDs of a member's keys. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = singleValueSchema.check(z.minLength(1), z.maxLength(256));

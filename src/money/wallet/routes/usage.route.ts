@@ -83,6 +83,7 @@ type UsageQuery = {
   readonly page: UsagePage;
 };
 
+/** A UTC day (YYYY-MM-DD) in a query. */
 export const daySchema = singleValueSchema.check(
   z.refine((text) => dayStartMs(text) !== null, "must be a valid date such as 2026-11-23"),
 );
@@ -126,6 +127,7 @@ const dayOrHour = singleValueSchema.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
   z.refine((text) => dayOrHourStartMs(text) !== null, NO_DAY_OR_HOUR),
 );
+/** A query parameter with values separated by commas. */
 export const listFilter = z.pipe(
   singleValueSchema.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
@@ -139,6 +141,7 @@ const tagGrouping = singleValueSchema.check(
     "must be a list of day, hour, model, provider, key, user and tags, such as day,tag:team",
   ),
 );
+/** A query parameter such as `team:search`. */
 export const tagFilter = z.pipe(
   singleValueSchema.check(
     z.regex(new RegExp(`^${TAG_PATTERN.slice(4)}:.+$`), "must be a tag such as team:search"),

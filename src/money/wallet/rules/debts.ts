@@ -12,6 +12,7 @@ export type Debts = {
   readonly taken: Micros;
   readonly forgiven: Micros;
 };
+/** The debts of an organization that owes nothing. */
 export const NO_DEBTS: Debts = { owed: micros(0), taken: micros(0), forgiven: micros(0) };
 
 export type CreditedPayment = {

@@ -149,6 +149,9 @@ export function decideSettle(
   };
 }
 
+/**
+ * Returns the stored result of a hold that has ended, or null for one that can still be settled.
+ */
 export function recallSettle(known: KnownHold): StoredSettlement | null {
   switch (known.state) {
     case "settled":

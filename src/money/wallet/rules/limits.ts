@@ -29,6 +29,7 @@ export type CountedLimit = BudgetOwner & {
   readonly tally: BucketSums;
 };
 
+/** A limit with its settled amounts and the amounts of open holds. */
 export type Meter = CountedLimit & {
   /** Amounts of open holds by period. Rolling windows and `total` have one entry. */
   readonly held: Map<number, number>;
@@ -95,6 +96,7 @@ function heldBucket(window: string, { period }: Pick<BudgetTime, "period">): num
   return isCalendar ? bucketAt(window, { period, nowMs: 0 }) : 0;
 }
 
+/** A settled request as budgets count it. */
 export type CountedRow = {
   readonly seq: number;
   readonly period: BudgetTime["period"];
@@ -121,6 +123,7 @@ export function countRow(meter: Meter, row: CountedRow): MeterChange | null {
   return { meter, before, after: sumInWindow(budget.window, counted.tally, at), updated: counted };
 }
 
+/** Returns the settled, held, remaining and free amounts of a limit. */
 export function amountsOf(meter: Meter, at: BudgetTime) {
   const { budget, tally } = meter;
   const settled = sumInWindow(budget.window, tally, at);

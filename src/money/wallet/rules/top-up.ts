@@ -25,6 +25,7 @@ export type TopUpState = {
   readonly cappedMonth: string | null;
   readonly disabledReason: DisabledReason | null;
 };
+/** The state before the first automatic top-up. */
 export const NO_TOP_UP: TopUpState = {
   open: null,
   month: "",

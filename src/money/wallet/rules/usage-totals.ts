@@ -6,6 +6,7 @@ import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 /** Maximum groups per response (about 3 MB of JSON). */
 export const USAGE_GROUPS_MAX = 10_000;
 
+/** What a settlement adds to the daily sums. */
 export type PostedUsage = TokenCounts & {
   /** Time of admission (Unix ms). The usage counts on its UTC day. */
   readonly admittedAt: number;
@@ -18,6 +19,7 @@ export type PostedUsage = TokenCounts & {
 
 type UsageDimension = "day" | "model" | "key" | "user" | "tags";
 
+/** A stored sum of one group on one UTC day. */
 export type UsageTotal = UsageAmounts & {
   readonly dimension: UsageDimension;
   readonly day: string;

@@ -57,6 +57,7 @@ export function putBudgetRow(
   });
 }
 
+/** Stores what a budget has counted. */
 export function updateTally(
   sql: SqlStorage,
   { scope, subject, budget, tally }: CountedLimit,
@@ -138,6 +139,7 @@ export function selectPeriodUsage(
     )
     .one();
 }
+/** The daily sums that tell a new budget the usage before its creation. */
 export type UsageLookup = {
   readonly dimension: "day" | "key" | "user";
   readonly names: readonly string[];

@@ -64,6 +64,7 @@ export function chargeGroupKey({
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies GroupKeyFields);
 }
 
+/** Adds a group's amounts to the sums of its day. */
 export function addGroup(groups: DayCharges, group: ChargeGroup): void {
   const name = chargeGroupKey(group);
   const before = groups.get(name);
@@ -104,6 +105,7 @@ function groupFromRow({ name, sums }: StoredGroup): ChargeGroup {
   return { keyId, model, provider, region, price, tags, requests, ...money, lines };
 }
 
+/** Reads a page of one day's stored charge sums, ordered by group. */
 export function selectChargeGroups(
   sql: SqlStorage,
   day: string,
