@@ -28,7 +28,10 @@ const encoder = new TextEncoder();
 
 export async function sha256Hex(of: string | Uint8Array): Promise<string> {
   const bytes = typeof of === "string" ? encoder.encode(of) : of;
-  return hexOf(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+  const { buffer, byteOffset, byteLength } = bytes;
+  const view =
+    buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, byteLength) : bytes.slice();
+  return hexOf(new Uint8Array(await crypto.subtle.digest("SHA-256", view)));
 }
 
 export function hexOf(bytes: Uint8Array): string {
