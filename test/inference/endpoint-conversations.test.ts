@@ -11,6 +11,7 @@ import type { Call, EndpointClient } from "./door-speech.ts";
 /**
  * Conversations with three tool calls start at any endpoint and protocol, and continue at another
  * after a 503. A long run combines every pair of protocols once, at alternating endpoints.
+ * providers-continue covers all pairs at the chat endpoint.
  */
 const APART = effortFor(6, 1);
 const DOORS = Object.values(ENDPOINT_CLIENTS);
