@@ -19,6 +19,7 @@ import type {
   OutboxIdName,
 } from "./outbox-format.ts";
 import type { PeerAnswer } from "./peer-call.ts";
+import type { OutboxTarget } from "./outbox-schedule.ts";
 
 const CONCURRENT_MAX = 6;
 const WALLET_TIMEOUT_MS = 5000;
@@ -75,23 +76,27 @@ export function createWalletDelivery(wallet: OutcomeCalls): DeliverMessages {
   return (messages) => deliverByReceiver(messages, ({ receiver }) => receiver, deliver);
 }
 
-export function deliverOutcomesToPeer(post: PostToPeer): DeliverMessages {
-  return (messages) => postItems(messages, "hold_id", toOutcomeJson, post);
-}
-
-function toOutcomeJson(message: OutboxMessage): object | null {
-  const item = outcomeFromMessage(message);
-  return item === null ? null : outcomeToJson(item);
-}
-
-export function deliverRevocationsToPeer(post: PostToPeer): DeliverMessages {
-  return (messages) => postItems(messages, "key_hash", toRevocationJson, post);
-}
-
-function toRevocationJson(message: OutboxMessage): object | null {
-  const item = revocationFromMessage(message);
-  return item === null ? null : revocationToJson(item);
-}
+/** The name of an item's ID on the wire, and its format, by what the outbox carries. */
+const PEER_ITEMS: Readonly<Record<OutboxTarget["carries"], PeerItems>> = {
+  outcomes: {
+    idName: "hold_id",
+    toJson: (message) => {
+      const item = outcomeFromMessage(message);
+      return item && outcomeToJson(item);
+    },
+  },
+  revocations: {
+    idName: "key_hash",
+    toJson: (message) => {
+      const item = revocationFromMessage(message);
+      return item && revocationToJson(item);
+    },
+  },
+};
+type PeerItems = {
+  readonly idName: OutboxIdName;
+  readonly toJson: (message: OutboxMessage) => object | null;
+};
 
 /** Used for a region that is no longer configured. Its messages stay queued. */
 export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
@@ -100,12 +105,12 @@ export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
 const UNTRIED: DeliveryResult = { kind: "untried" };
 const UNREACHABLE: DeliveryResult = { kind: "unreachable" };
 
-async function postItems(
+export async function deliverToPeer(
+  carries: OutboxTarget["carries"],
   messages: readonly OutboxMessage[],
-  idName: OutboxIdName,
-  toJson: (message: OutboxMessage) => object | null,
   post: PostToPeer,
 ): Promise<readonly DeliveryResult[]> {
+  const { idName, toJson } = PEER_ITEMS[carries];
   const items = messages.map(toJson);
   const validItems = items.filter((item) => item !== null);
   const results =

@@ -9,10 +9,9 @@ import { createOrMigrateTables } from "../shared/tables.do.ts";
 import { withTimeout } from "../shared/timers.ts";
 import {
   withoutRepeatedIds,
-  deliverOutcomesToPeer,
-  deliverRevocationsToPeer,
   DELIVER_NOWHERE,
   createWalletDelivery,
+  deliverToPeer,
 } from "./outbox-delivery.ts";
 import type { PostToPeer } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-format.ts";
@@ -182,7 +181,7 @@ export class RegionOutbox extends DurableObject<Env> {
     }
     const post = this.#peerPoster(peer, carries);
     if (post === null) return DELIVER_NOWHERE;
-    return carries === "outcomes" ? deliverOutcomesToPeer(post) : deliverRevocationsToPeer(post);
+    return (messages) => deliverToPeer(carries, messages, post);
   }
 
   #peerPoster(region: Region, operation: "outcomes" | "revocations"): PostToPeer | null {
