@@ -7,12 +7,11 @@ import {
   parseSubject,
 } from "./claims.ts";
 import type { Claims } from "./claims.ts";
-import { fetchFromIssuer, authorizationUrl, exchangeCode } from "./oidc.ts";
+import { fetchFromIssuer, authorizationUrl, exchangeCode, MetadataCache } from "./oidc.ts";
 import type { LoginContext, CachedIssuer } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
 const GUID_PATTERN = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
-const METADATA_TTL_MS = 3_600_000;
 const HOST = "https://login.microsoftonline.com";
 
 const metadataSchema = z.looseObject({
@@ -33,7 +32,7 @@ const claimsSchema = z.looseObject({
  * issuer. An email address counts as verified only if Entra verified its domain (`xms_edov`).
  */
 export class EntraLogin {
-  readonly #cachedIssuers = new Map<string, CachedIssuer>();
+  readonly #cachedIssuers = new MetadataCache();
 
   async location(at: LoginContext, ticket: Ticket): Promise<string> {
     return authorizationUrl((await this.#metadata(at)).as, at, ticket);
@@ -47,7 +46,7 @@ export class EntraLogin {
       unverifiedTokens.push(unverifiedToken);
       return { ...known.as, issuer: known.as.issuer.replace("{tenantid}", unverifiedToken.tid) };
     };
-    const token = await exchangeCode({ known, as: known.as, at, ticket, url, issuerOf });
+    const token = await exchangeCode({ known, at, ticket, url, issuerOf });
     requireKeyOfIssuer(known, unverifiedTokens[0]?.kid, token.iss);
     if (!isTenantAllowed(at.entry.issuer, unverifiedTokens[0]?.tid)) {
       throw new LoginRejectedError("refused");
@@ -68,23 +67,15 @@ export class EntraLogin {
     };
   }
 
-  async #metadata(at: LoginContext): Promise<CachedIssuer> {
+  #metadata(at: LoginContext): Promise<CachedIssuer> {
     const tenant = at.entry.issuer ?? "organizations";
-    const before = this.#cachedIssuers.get(tenant);
-    if (before !== undefined && at.nowMs - before.readAt < METADATA_TTL_MS) return before;
-    const url = `${HOST}/${tenant}/v2.0/.well-known/openid-configuration`;
-    const parsed = z.safeParse(metadataSchema, await (await fetchFromIssuer(url, {})).json());
-    const isMicrosoftIssuer = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
-    if (!isMicrosoftIssuer) throw new IssuerUnavailableError();
-    const as = parsed.data as oauth.AuthorizationServer;
-    const known: CachedIssuer = {
-      as,
-      readAt: at.nowMs,
-      keys: before?.keys ?? {},
-      keysReloadedAt: 0,
-    };
-    this.#cachedIssuers.set(tenant, known);
-    return known;
+    return this.#cachedIssuers.read(tenant, at.nowMs, async () => {
+      const url = `${HOST}/${tenant}/v2.0/.well-known/openid-configuration`;
+      const parsed = z.safeParse(metadataSchema, await (await fetchFromIssuer(url, {})).json());
+      const isMicrosoftIssuer = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
+      if (!isMicrosoftIssuer) throw new IssuerUnavailableError();
+      return parsed.data as oauth.AuthorizationServer;
+    });
   }
 }
 

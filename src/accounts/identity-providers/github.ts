@@ -2,7 +2,7 @@ import * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
 import { IssuerUnavailableError, LoginRejectedError, displayNameOf } from "./claims.ts";
 import type { Claims } from "./claims.ts";
-import { fetchFromIssuer, oauthClient, issuerHttpOptions } from "./oidc.ts";
+import { fetchFromIssuer, oauthClient, addQuery, requestTokens } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
@@ -28,7 +28,6 @@ const emailsSchema = z.array(
 );
 
 export async function githubLoginUrl(at: LoginContext, ticket: Ticket): Promise<string> {
-  const url = new URL(GITHUB_SERVER.authorization_endpoint ?? "");
   const parameters = {
     response_type: "code",
     client_id: at.entry.client_id,
@@ -39,8 +38,7 @@ export async function githubLoginUrl(at: LoginContext, ticket: Ticket): Promise<
     code_challenge: await oauth.calculatePKCECodeChallenge(ticket.verifier),
     code_challenge_method: "S256",
   };
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-  return url.href;
+  return addQuery(GITHUB_SERVER.authorization_endpoint ?? "", parameters);
 }
 
 /**
@@ -54,16 +52,7 @@ export async function readGithubClaims(
 ): Promise<Claims> {
   const client = oauthClient(at);
   const params = oauth.validateAuthResponse(GITHUB_SERVER, client, url, ticket.state);
-  const clientAuthentication = oauth.ClientSecretPost(at.secret);
-  const response = await oauth.authorizationCodeGrantRequest(
-    GITHUB_SERVER,
-    client,
-    clientAuthentication,
-    params,
-    at.redirectUri,
-    ticket.verifier,
-    issuerHttpOptions(at),
-  );
+  const response = await requestTokens(GITHUB_SERVER, at, params, ticket.verifier);
   const { access_token: token } = await oauth
     .processAuthorizationCodeResponse(GITHUB_SERVER, client, response)
     .catch((error: unknown) => {

@@ -40,8 +40,27 @@ const GOOGLE = "https://accounts.google.com";
 /** Makes Google return `auth_time`. Google can't force a new login. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
+/** Metadata of issuers. Each is read again after an hour. */
+export class MetadataCache {
+  readonly #issuers = new Map<string, CachedIssuer>();
+
+  async read(
+    name: string,
+    nowMs: number,
+    load: () => Promise<oauth.AuthorizationServer>,
+  ): Promise<CachedIssuer> {
+    const before = this.#issuers.get(name);
+    if (before !== undefined && nowMs - before.readAt < METADATA_TTL_MS) return before;
+    const as = await load();
+    const known = { as, readAt: nowMs, keys: before?.keys ?? {}, keysReloadedAt: 0 };
+    evictOldest(this.#issuers, CACHED_ISSUERS_MAX);
+    this.#issuers.set(name, known);
+    return known;
+  }
+}
+
 export class OidcLogin {
-  readonly #cachedIssuers = new Map<string, CachedIssuer>();
+  readonly #metadata = new MetadataCache();
 
   async location(at: LoginContext, ticket: Ticket): Promise<string> {
     const { as } = await this.known(at);
@@ -49,8 +68,7 @@ export class OidcLogin {
   }
 
   async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
-    const readIssuer = await this.known(at);
-    const token = await exchangeCode({ known: readIssuer, as: readIssuer.as, at, ticket, url });
+    const token = await exchangeCode({ known: await this.known(at), at, ticket, url });
     return readClaims(token, at.entry.kind === "google");
   }
 
@@ -63,26 +81,16 @@ export class OidcLogin {
     return known;
   }
 
-  async #readCached(at: LoginContext): Promise<CachedIssuer> {
+  #readCached(at: LoginContext): Promise<CachedIssuer> {
     const issuer = at.entry.kind === "google" ? GOOGLE : (at.entry.issuer ?? "");
-    const before = this.#cachedIssuers.get(issuer);
-    if (before !== undefined && at.nowMs - before.readAt < METADATA_TTL_MS) return before;
-    const expected = new URL(issuer);
-    const response = await oauth.discoveryRequest(expected, {
-      algorithm: "oidc",
-      ...issuerHttpOptions(at),
+    return this.#metadata.read(issuer, at.nowMs, async () => {
+      const expected = new URL(issuer);
+      const options = { algorithm: "oidc", ...issuerHttpOptions(at) } as const;
+      const response = await oauth.discoveryRequest(expected, options);
+      const as = await oauth.processDiscoveryResponse(expected, response);
+      if (as.issuer !== issuer) throw new IssuerUnavailableError();
+      return as;
     });
-    const as = await oauth.processDiscoveryResponse(expected, response);
-    if (as.issuer !== issuer) throw new IssuerUnavailableError();
-    const known: CachedIssuer = {
-      as,
-      readAt: at.nowMs,
-      keys: before?.keys ?? {},
-      keysReloadedAt: 0,
-    };
-    evictOldest(this.#cachedIssuers, CACHED_ISSUERS_MAX);
-    this.#cachedIssuers.set(issuer, known);
-    return known;
   }
 }
 
@@ -117,7 +125,6 @@ export async function authorizationUrl(
   { state, nonce, verifier, purpose }: Ticket,
 ): Promise<string> {
   if (as.authorization_endpoint === undefined) throw new IssuerUnavailableError();
-  const url = new URL(as.authorization_endpoint);
   const known = as.scopes_supported;
   const scopes = ["openid", "email", "profile"].filter((one) => known?.includes(one) ?? true);
   const requiresRecentLogin = purpose === "step_up" && entry.reauth;
@@ -136,13 +143,17 @@ export async function authorizationUrl(
     ...(requiresRecentLogin && entry.kind === "entra" && { prompt: "login" }),
     ...(entry.kind === "google" && { claims: GOOGLE_CLAIMS }),
   };
+  return addQuery(as.authorization_endpoint, parameters);
+}
+
+export function addQuery(address: string, parameters: Readonly<Record<string, string>>): string {
+  const url = new URL(address);
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   return url.href;
 }
 
 type CodeExchange = {
   readonly known: CachedIssuer;
-  readonly as: oauth.AuthorizationServer;
   readonly at: LoginContext;
   readonly ticket: Ticket;
   readonly url: URL;
@@ -155,13 +166,12 @@ type CodeExchange = {
  */
 export async function exchangeCode({
   known,
-  as,
   at,
   ticket,
   url,
   issuerOf,
 }: CodeExchange): Promise<oauth.IDToken> {
-  const { entry, secret, redirectUri } = at;
+  const { as } = known;
   const client = oauthClient(at);
   // Entra's `iss` contains the tenant, which isn't known yet. It is checked later.
   const params = oauth.validateAuthResponse(
@@ -170,22 +180,9 @@ export async function exchangeCode({
     issuerOf === undefined ? url : withoutIssuer(url),
     ticket.state,
   );
-  const methods = as.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
-  const sendsSecretInBody = methods.includes("client_secret_post") || entry.kind !== "oidc";
-  const clientAuthentication = sendsSecretInBody
-    ? oauth.ClientSecretPost(secret)
-    : oauth.ClientSecretBasic(secret);
-  const response = await oauth.authorizationCodeGrantRequest(
-    as,
-    client,
-    clientAuthentication,
-    params,
-    redirectUri,
-    ticket.verifier,
-    issuerHttpOptions(at),
-  );
+  const response = await requestTokens(as, at, params, ticket.verifier);
   const tokenIssuer = issuerOf === undefined ? as : await issuerOf(response);
-  const requiresRecentLogin = ticket.purpose === "step_up" && entry.reauth;
+  const requiresRecentLogin = ticket.purpose === "step_up" && at.entry.reauth;
   const result = await oauth.processAuthorizationCodeResponse(tokenIssuer, client, response, {
     expectedNonce: ticket.nonce,
     requireIdToken: true,
@@ -196,6 +193,27 @@ export async function exchangeCode({
   if (claims === undefined) throw new LoginRejectedError("refused");
   validateTokenClaims(claims, at, ticket);
   return claims;
+}
+
+/** Exchanges a code for tokens. Returns the issuer's response. */
+export function requestTokens(
+  as: oauth.AuthorizationServer,
+  at: LoginContext,
+  params: URLSearchParams,
+  verifier: string,
+): Promise<Response> {
+  const methods = as.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+  const sendsSecretInBody = methods.includes("client_secret_post") || at.entry.kind !== "oidc";
+  const authentication = sendsSecretInBody ? oauth.ClientSecretPost : oauth.ClientSecretBasic;
+  return oauth.authorizationCodeGrantRequest(
+    as,
+    oauthClient(at),
+    authentication(at.secret),
+    params,
+    at.redirectUri,
+    verifier,
+    issuerHttpOptions(at),
+  );
 }
 
 /**
