@@ -10,13 +10,13 @@ import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { RateState } from "../shared/key-terms.ts";
-import { objectsOf } from "../shared/contracts/objects.ts";
 import type { Route } from "../shared/http/route.ts";
 import { callSessions, enterSession, failSession } from "./own-session.route.ts";
 import type { ActiveOperator, ActiveSession } from "./own-session.route.ts";
 import { sessionView } from "./session-view.route.ts";
 import { findViewedOrganization, recordView } from "./viewed.store.ts";
 import type { ViewedOrganization } from "./viewed.store.ts";
+import { takeEventsLater } from "../accounts/organizations/member.route.ts";
 
 const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
@@ -72,8 +72,7 @@ async function recordOperatorView(
   const record = (): Promise<void> => recordView(c.env.DB, orgId, { operator, nowMs: now(c.env) });
   const done = await queryDatabase(record, "view_untold", { org_id: orgId });
   if (!done.ok) return done;
-  const eventsTaken = objectsOf(c.env).wallet(orgId).takeEvents();
-  c.executionCtx.waitUntil(eventsTaken.catch(() => undefined));
+  takeEventsLater(c, orgId);
   return success(null);
 }
 

@@ -6,10 +6,8 @@ import type { EndpointResult } from "../shared/http/endpoint.ts";
 import { refuseOtherMethods } from "../shared/http/not-found.ts";
 import { readJson } from "../shared/http/read-json.ts";
 import { readAnonymousBody } from "../shared/http/request-slots.ts";
-import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import { objectsOf } from "../shared/contracts/objects.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
@@ -32,6 +30,9 @@ import type { ListedSession } from "../shared/contracts/console-session.ts";
 import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
 import { companyLoginContext, issuerCache } from "./issuer-context.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
+import { SYSTEM_ACTOR } from "../shared/event.ts";
+import { createKeyServices } from "../accounts/keys/revocation.ts";
+import { takeEventsLater } from "../accounts/organizations/member.route.ts";
 
 const PREVIEW_ROUTE = { method: "POST", path: "/console/api/people/invitation/preview" } as const;
 
@@ -165,13 +166,10 @@ function sessionsOf(
       }
       return success(null);
     },
-    act: (as) => {
-      const { memberId = null, orgId = null } = as ?? {};
-      const identity = { ...session, memberId, orgId };
-      return callSessions(c, place, (sessionObject) =>
-        sessionObject.become(place.session, identity),
-      );
-    },
+    act: ({ memberId, orgId }) =>
+      callSessions(c, place, (sessionObject) =>
+        sessionObject.become(place.session, { ...session, memberId, orgId }),
+      ),
   };
 }
 
@@ -187,20 +185,10 @@ function sessionSummary(
 
 export function peopleServices(c: AppContext): PeopleServices {
   const { config } = c.var;
-  const { peers, region, keySecrets, numbers, signUp, mail, companyDomains } = config;
-  const objects = objectsOf(c.env);
+  const { numbers, signUp, mail, companyDomains } = config;
   return {
-    ...objects,
-    db: c.env.DB,
-    region,
-    keySecrets,
-    peers: peers.map((peer) => peer.region),
-    takeEvents: (orgId) => {
-      const taking = objects.wallet(orgId).takeEvents();
-      c.executionCtx.waitUntil(taking.catch(() => undefined));
-    },
-    now: now(c.env),
-    actor: { kind: "system", id: null },
+    ...createKeyServices(c.env, config, SYSTEM_ACTOR),
+    takeEvents: (orgId) => takeEventsLater(c, orgId),
     origin: new URL(c.req.url).origin,
     companyDomains,
     isSandbox: config.sandbox,

@@ -25,6 +25,8 @@ import { storageFailure } from "../shared/storage-failure.ts";
 import { prometheusText } from "../events/metrics/prometheus.ts";
 import type { RegionCounts } from "../shared/contracts/metrics.ts";
 import { ageGauges, isolateGauges } from "../events/metrics/series.ts";
+import { createKeyServices } from "../accounts/keys/revocation.ts";
+import { takeEventsLater } from "../accounts/organizations/member.route.ts";
 
 type DeploymentOf = (config: Config) => {
   readonly catalogAt: (nowMs: number) => Catalog;
@@ -86,14 +88,13 @@ function createContext(
   { catalogAt, health, providers }: Deployment,
 ): OperatorContext {
   const { config } = c.var;
-  const objects = objectsOf(c.env);
-  const nowMs = now(c.env);
+  const actor = { kind: "operator", id: c.var.operator.name } as const;
+  const services = createKeyServices(c.env, config, actor);
+  const { now: nowMs } = services;
   const catalog = catalogAt(nowMs);
   return {
-    ...objects,
-    db: c.env.DB,
-    region: config.region,
-    peers: config.peers.map(({ region }) => region),
+    ...services,
+    actor,
     version: config.version,
     requestId: c.var.requestId,
     role: c.var.operator.role,
@@ -117,17 +118,11 @@ function createContext(
       const rttMs = fault === null ? Math.round(elapsedMs() - startedMs) : null;
       return { url: peer.url, fault, rttMs, lastOkMs: lastOkMs.get(region) ?? null };
     },
-    keySecrets: config.keySecrets,
-    actor: { kind: "operator", id: c.var.operator.name },
     paymentOf: async (id) => {
       const { payments } = config;
       return payments === null ? null : resolvePaymentId(createStripe(payments), id);
     },
-    now: nowMs,
-    takeEvents: (orgId) => {
-      const taking = objects.wallet(orgId).takeEvents();
-      c.executionCtx.waitUntil(taking.catch(() => undefined));
-    },
+    takeEvents: (orgId) => takeEventsLater(c, orgId),
   };
 }
 

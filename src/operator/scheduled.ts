@@ -25,6 +25,7 @@ import { reencryptWebhookSecrets } from "../events/webhooks/webhooks.store.ts";
 import { CRON_SCHEDULES } from "./crons.ts";
 import { outboxSeries } from "./sweep-metrics.ts";
 import { sweepHourly, continueSweep } from "./sweep.store.ts";
+import { createKeyServices } from "../accounts/keys/revocation.ts";
 
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRON_SCHEDULES.round) return runRound(env);
@@ -117,17 +118,7 @@ export async function runHourly(env: Env): Promise<void> {
  * Notifies wallets of closings again. Removes organizations that were closed more than 7 days ago.
  */
 async function removeClosedOrganizations(env: Env, config: Config): Promise<void> {
-  const { peers, region, keySecrets } = config;
-  const objects = objectsOf(env);
-  const services = {
-    ...objects,
-    db: env.DB,
-    region,
-    peers: peers.map((peer) => peer.region),
-    keySecrets,
-    now: now(env),
-    actor: SYSTEM_ACTOR,
-  };
+  const services = createKeyServices(env, config, SYSTEM_ACTOR);
   await forEachOrganization(
     await listRestorableOrganizations(env.DB),
     "organization_not_closed", // the wallet wasn't notified

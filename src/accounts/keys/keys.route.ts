@@ -33,7 +33,7 @@ import type { KeyOwner, ListCursor } from "./keys.store.ts";
 import { keyChangeSchema, mintMemberKey, newKeySchema } from "./new-key.ts";
 import { rotateKeyEverywhere, parseKeyRotation, rotatedKeyView } from "./rotation.ts";
 import type { RotatedKey, KeyRotationRequest } from "./rotation.ts";
-import { revokeKeyEverywhere } from "./revocation.ts";
+import { revokeKeyEverywhere, createKeyServices } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
 import { ownKeyData } from "./own-key-data.ts";
 import { ownSessionView } from "./sessions.route.ts";
@@ -208,7 +208,7 @@ export async function rotateKeyRoute(c: AppContext) {
   const request = await readRotation(c);
   if (!request.ok) return request;
   const owner = { orgId, memberId: member.id };
-  const services = { ...keyServices(c), region: config.region, keySecrets: config.keySecrets };
+  const services = keyServices(c);
   const rotate = (): Promise<Result<RotatedKey>> =>
     rotateKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),
@@ -261,16 +261,7 @@ async function revokeWithoutDatabase(c: AppContext, id: string, failure: Failure
 }
 
 function keyServices(c: AppContext): KeyServices {
-  const { region, peers, keySecrets } = c.var.config;
-  return {
-    ...objectsOf(c.env),
-    db: c.env.DB,
-    region,
-    peers: peers.map((peer) => peer.region),
-    keySecrets,
-    now: now(c.env),
-    actor: actorOfCaller(c.var.admitted.caller),
-  };
+  return createKeyServices(c.env, c.var.config, actorOfCaller(c.var.admitted.caller));
 }
 
 function ownerOf(c: AppContext): KeyOwner {

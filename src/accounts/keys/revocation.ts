@@ -1,4 +1,4 @@
-import type { KeySecret } from "../../shared/config/config.ts";
+import type { KeySecret, Config } from "../../shared/config/config.ts";
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { RevocationItem } from "../../shared/contracts/outbox.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
@@ -11,6 +11,8 @@ import type { StoredKey } from "./stored-key.ts";
 import { revokeKey } from "./keys.store.ts";
 import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { now } from "../../shared/clock.ts";
 
 const ATTEMPTS = 2;
 
@@ -22,6 +24,19 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
   readonly now: number;
   readonly actor: Actor;
 };
+
+/** Returns the services of this region, for changes by an actor. */
+export function createKeyServices(env: Env, config: Config, actor: Actor) {
+  return {
+    ...objectsOf(env),
+    db: env.DB,
+    region: config.region,
+    peers: config.peers.map(({ region }) => region),
+    keySecrets: config.keySecrets,
+    now: now(env),
+    actor,
+  };
+}
 
 type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 

@@ -72,8 +72,13 @@ export async function requireOwnOrganization(
 export async function notifyWallet(c: AppContext, next: Next): Promise<void> {
   await next();
   if (isReadMethod(c.req.method) || !c.res.ok) return;
-  const eventsCall = objectsOf(c.env).wallet(c.var.admitted.caller.orgId).takeEvents();
-  c.executionCtx.waitUntil(eventsCall.catch(() => undefined));
+  takeEventsLater(c, c.var.admitted.caller.orgId);
+}
+
+/** Makes a wallet take the events that wait for it in D1, after the response. */
+export function takeEventsLater(c: AppContext, orgId: string): void {
+  const taking = objectsOf(c.env).wallet(orgId).takeEvents();
+  c.executionCtx.waitUntil(taking.catch(() => undefined));
 }
 
 function isReadMethod(method: string): boolean {

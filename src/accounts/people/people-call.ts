@@ -41,7 +41,7 @@ export type OwnSessions = {
   readonly id: string;
   list(): Promise<Result<readonly SessionSummary[]>>;
   close(id: string | null): Promise<Result<null>>;
-  act(as: { readonly memberId: string; readonly orgId: string } | null): Promise<Result<null>>;
+  act(as: { readonly memberId: string; readonly orgId: string }): Promise<Result<null>>;
 };
 
 export type PeopleCall = PeopleServices &
