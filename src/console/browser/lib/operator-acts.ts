@@ -1,3 +1,4 @@
+import { isUnit, pricedAmountText } from "../../../shared/units.ts";
 import { withAffixes, fieldsText, minuteInUtc } from "./changes.ts";
 import { countText, formatLeft, microsOf, formatSpent } from "./money.ts";
 
@@ -117,15 +118,17 @@ function pricesText({ details }: ActInput, verb: string, other: string): string 
 function priceText({ list, item, from, percent, price }: Price): string {
   const amounts = Object.entries(price ?? {})
     .filter(([unit, dollars]) => dollars > 0 && !unit.startsWith("cache"))
-    .map(
-      ([unit, dollars]) =>
-        `${formatSpent(microsOf(dollars))} ${UNITS[unit] ?? unit.replaceAll("_", " ")}`,
-    )
+    .map(([field, dollars]) => `${formatSpent(microsOf(dollars))} ${pricedText(field)}`)
     .join(", ");
   const where = list === "default" ? "" : ` in the list ${list}`;
   return `${item}${where}: ${amounts || `${percent ?? 0}% above cost`}, from ${minuteInUtc(from)}`;
 }
-const UNITS: Readonly<Record<string, string>> = { input: "in", output: "out" };
+
+const TOKENS: Readonly<Record<string, string>> = { input: "in", output: "out" };
+
+function pricedText(field: string): string {
+  return isUnit(field) ? `per ${pricedAmountText(field)}` : (TOKENS[field] ?? field);
+}
 
 /** Returns a sentence about an operator's call. Names an unknown call by its path. */
 export function operatorActSentence({

@@ -1,9 +1,21 @@
-import type { PriceRow } from "../api/types.ts";
+import type { ListPrice, PriceRow } from "../api/types.ts";
+import { isUnit, pricedAmountText } from "../../../shared/units.ts";
 import { microsOf, formatSpent } from "./money.ts";
 
-/** Returns a price as text: `$0.60 in, $4.00 out`. */
+const dollarsText = (price: number): string => formatSpent(microsOf(price));
+
+/** Returns a price as text: `$0.60 in, $4.00 out`. Leaves out tokens if only units have a price. */
 export function priceText({ price, percent }: Pick<PriceRow, "price" | "percent">): string {
-  return price === null
-    ? `${percent ?? 0}% above cost`
-    : `${formatSpent(microsOf(price.input))} in, ${formatSpent(microsOf(price.output))} out`;
+  if (price === null) return `${percent ?? 0}% above cost`;
+  const units = unitPriceTexts(price);
+  const tokens = [`${dollarsText(price.input)} in`, `${dollarsText(price.output)} out`];
+  const hasTokens = units.length === 0 || price.input > 0 || price.output > 0;
+  return [...(hasTokens ? tokens : []), ...units].join(", ");
+}
+
+/** Returns the prices of a model's units, such as `$0.04 per image`. */
+export function unitPriceTexts(price: ListPrice): readonly string[] {
+  return Object.entries(price).flatMap(([unit, dollars]) =>
+    isUnit(unit) ? [`${dollarsText(dollars)} per ${pricedAmountText(unit)}`] : [],
+  );
 }

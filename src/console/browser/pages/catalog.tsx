@@ -1,5 +1,6 @@
 import type { CatalogModels, ListPrice } from "../api/types.ts";
 import { microsOf, formatSpent } from "../lib/money.ts";
+import { unitPriceTexts } from "../lib/price-text.ts";
 import { useRead } from "../state/reads.ts";
 import { Badge, CopyButton, PageHead } from "../ui/basics.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
@@ -90,17 +91,14 @@ const dollars = (price: number): string => formatSpent(microsOf(price));
 
 function PriceCell({ of }: { of: ListPrice | null }) {
   if (of === null) return <span class="muted">none</span>;
-  const { input, cached, cache_write: written, output, ...units } = of;
-  const perUnit = Object.entries(units).map(
-    ([unit, price]) => `${dollars(price)} per ${unit.replaceAll("_", " ")}`,
-  );
+  const { input, cached, cache_write: written, output } = of;
   const perToken = input === 0 ? [] : [dollars(input), dollars(output)];
   return (
     <span
       class="number"
       title={`cached ${dollars(cached)}, written to a cache ${dollars(written)}`}
     >
-      {[perToken.join(", "), ...perUnit].filter(Boolean).map((part, at) => (
+      {[perToken.join(", "), ...unitPriceTexts(of)].filter(Boolean).map((part, at) => (
         <span key={part}>
           {at > 0 && <br />}
           {part}
