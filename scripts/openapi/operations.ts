@@ -362,7 +362,10 @@ const OTHERS = {
     200: record.endUser,
     body: changeBody,
   }),
-  "DELETE /v1/users/{external_id}": described("Delete an end user", { 200: record.deletedEndUser }),
+  "DELETE /v1/users/{external_id}": described("Delete an end user", {
+    200: record.deletedEndUser,
+    errors: ["conflict"],
+  }),
   "GET /v1/orgs/{org_id}": described("Read the organization's name and slug", {
     200: record.organization,
   }),
