@@ -7,7 +7,6 @@ const NAMES: Readonly<Record<string, string>> = {
   key_1: "Server",
   key_2: "Ann",
   mem_1: "Dana",
-  pau_1: "ben",
 };
 const nameOf = (id: string): string => NAMES[id] ?? id;
 const KEY = { kind: "key", id: "key_2" } as const;
@@ -180,12 +179,11 @@ it("the sentence for a pause names the paused key", () => {
   expect(said("pause.ended", "key_9", { scope: "key" }, KEY)).toBe("Ann ended the pause of a key.");
 });
 
-it("a pause of an end user names the end user while it is in effect", () => {
-  const data = { scope: "end_user", pause_id: "pau_1" };
+it("the sentence for a pause of an end user names the end user until the end user is deleted", () => {
+  const data = { scope: "end_user", end_user: "ben" };
   expect(said("pause.created", "usr_1", data, KEY)).toBe("Ann paused ben.");
-  expect(said("pause.ended", "usr_1", { ...data, pause_id: "pau_9" }, KEY)).toBe(
-    "Ann ended the pause of an end user.",
-  );
+  const deleted = { scope: "end_user", pause_id: "pau_9" };
+  expect(said("pause.ended", "usr_1", deleted, KEY)).toBe("Ann ended the pause of an end user.");
 });
 
 it("the sentence for an end user's budget names the end user, who has an ID as the subject", () => {

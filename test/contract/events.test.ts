@@ -37,6 +37,10 @@ const budgetEvents = async (): Promise<readonly Event[]> => [
   ...(await ofType("budget.alert")),
   ...(await ofType("budget.reached")),
 ];
+const pauseEvents = async (): Promise<readonly Event[]> => [
+  ...(await ofType("pause.created")),
+  ...(await ofType("pause.ended")),
+];
 async function changed(method: string, path: string, body: object): Promise<void> {
   const response = await send(path, { method, key: account.key, body });
   expect([200, 201]).toContain(response.status);
@@ -151,6 +155,22 @@ describe("GET /v1/events", () => {
     await send(path, { method: "DELETE", key: account.key });
     const erased = { subject: id, data: { end_user: id } };
     expect(await budgetEvents()).toMatchObject([erased, erased]);
+  });
+
+  it("names the end user of a pause until the end user is deleted", async () => {
+    const path = "/v1/users/ann";
+    await changed("POST", "/v1/users", { external_id: "ann" });
+    await changed("POST", "/v1/pauses", { scope: "end_user", id: "ann", reason: "abuse" });
+    const named = { data: { end_user: "ann" } };
+    const [created] = await ofType("pause.created");
+    expect(created).toMatchObject(named);
+    const { id } = await (await send(path, { key: account.key })).json<{ id: string }>();
+    expect((await send(path, { method: "DELETE", key: account.key })).status).toBe(409);
+    await changed("DELETE", `/v1/pauses/${String(created?.data["pause_id"])}`, {});
+    expect(await ofType("pause.ended")).toMatchObject([named]);
+    await changed("DELETE", path, {});
+    const erased = { subject: id, data: { end_user: id } };
+    expect(await pauseEvents()).toMatchObject([erased, erased]);
   });
 
   it("returns an event if the balance falls below its threshold", async () => {

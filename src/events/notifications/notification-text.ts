@@ -46,7 +46,7 @@ export function formatNotification(event: EventRecord): NotificationText | null 
 export function slackBody(event: EventRecord): string {
   const { type, subject, actor, data } = event;
   const by = actor.id === null ? "" : ` by ${actor.kind} ${actor.id}`;
-  const endUser = type.startsWith("budget.") ? data["end_user"] : undefined;
+  const endUser = /^(?:budget|pause)\./.test(type) ? data["end_user"] : undefined;
   const name = typeof endUser === "string" ? endUser : subject;
   const text = formatNotification(event)?.text ?? `${type}: ${name}${by}`;
   return JSON.stringify({ text: escapeSlack(text) });

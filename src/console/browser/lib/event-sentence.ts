@@ -149,13 +149,11 @@ const OWNERS: Readonly<Record<string, string>> = {
   end_user: "an end user",
 };
 
-/** Events of pauses don't store an end user's name, so only a pause in effect names its end user. */
 function ownerOf({ data, subject }: Event, nameOf: NameOf): string {
   const scope = valueText(data["scope"]);
   if (typeof data["end_user"] === "string") return data["end_user"];
-  const id = scope === "end_user" ? valueText(data["pause_id"]) : subject;
-  const isNamed = /^(?:key|member|end_user)$/.test(scope) && nameOf(id) !== id;
-  return isNamed ? nameOf(id) : (OWNERS[scope] ?? scope);
+  const isNamed = /^(?:key|member)$/.test(scope) && nameOf(subject) !== subject;
+  return isNamed ? nameOf(subject) : (OWNERS[scope] ?? scope);
 }
 
 const PERIODS: Readonly<Record<string, readonly [quota: string, end: string]>> = {

@@ -15,7 +15,6 @@ import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
 import { List } from "../ui/list.tsx";
 import { column, timeColumn } from "../ui/table.tsx";
-import { usePauses } from "../ui/pauses.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const FILTERS = ["type", "from", "to"] as const;
@@ -34,9 +33,7 @@ function EventList() {
   const [query] = useQuery();
   const [opened, setOpened] = useState<Event | null>(null);
   const [, id] = usePath();
-  const names = useNames();
-  const pauses = usePauses().filter(({ scope }) => scope === "end_user");
-  const nameOf: NameOf = (name) => pauses.find((one) => one.id === name)?.subject ?? names(name);
+  const nameOf = useNames();
   const { type, from, to } = query;
   const chosen = {
     ...(type && { type: type as Event["type"] }),

@@ -13,9 +13,9 @@ import type { MeterChange, Meter } from "../rules/limits.ts";
 import { emitSpendLimitReached } from "./alerts.do.ts";
 import type { ReachedSpendLimit as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { selectEndUser, selectExternalId } from "../tables/end-user-rows.do.ts";
+import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { eventSubject, pauseByBudget } from "./pauses.do.ts";
+import { endUserField, eventSubject, pauseByBudget } from "./pauses.do.ts";
 
 export function findCrossedLimits(counts: readonly MeterChange[]): MeterChange[] {
   const crossed = counts.filter((count) =>
@@ -130,12 +130,6 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
   const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, alertAt, windowNumber(window, at)];
   addEvent(tx, { type: "budget.alert", subject, data }, once);
-}
-
-/** Returns the name of a budget's end user. The subject of the event is only an ID. */
-function endUserField({ sql }: Tx, { scope, subject }: Meter): { readonly end_user?: string } {
-  const externalId = scope === "end_user" ? selectExternalId(sql, subject) : null;
-  return externalId === null ? {} : { end_user: externalId };
 }
 
 /**

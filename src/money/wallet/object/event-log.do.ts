@@ -258,7 +258,8 @@ export function eraseExternalId(
   for (const path of NAME_PATHS) {
     sql.exec(
       `UPDATE events SET data = json_replace(data, ?1, ?2), renamed = 1
-      WHERE type IN ('key.created', 'key.changed', 'session.created', 'budget.reached', 'budget.alert')
+      WHERE type IN ('key.created', 'key.changed', 'session.created', 'budget.reached', 'budget.alert',
+          'pause.created', 'pause.ended')
         AND data ->> ?1 = ?3`,
       path,
       id,

@@ -22,7 +22,7 @@ import {
   createPauses,
 } from "../rules/pauses.ts";
 import type { Pauses } from "../rules/pauses.ts";
-import { selectEndUser } from "../tables/end-user-rows.do.ts";
+import { selectEndUser, selectExternalId } from "../tables/end-user-rows.do.ts";
 import { selectEndedKeys } from "../tables/key-rows.do.ts";
 import { putRule } from "../tables/policy-pause-rows.do.ts";
 import { ownsSession, selectSession } from "../tables/session-rows.do.ts";
@@ -149,6 +149,7 @@ function storePause(tx: Tx, pause: Pause): void {
     const stops = pause.stopRunning === true;
     const data = {
       scope,
+      ...endUserField(tx, pause),
       pause_id: id,
       source,
       reason,
@@ -166,6 +167,15 @@ function storePause(tx: Tx, pause: Pause): void {
 /** Returns an ID, never an end user's external ID, which may be a person's name. */
 export function eventSubject({ memory }: Tx, { scope, subject }: BudgetOwner): string {
   return scope === "organization" ? memory.row.orgId : subject;
+}
+
+/** Returns an end user's external ID as an event's field. The event's subject is only the ID. */
+export function endUserField(
+  { sql }: Tx,
+  { scope, subject }: BudgetOwner,
+): { readonly end_user?: string } {
+  const externalId = scope === "end_user" ? selectExternalId(sql, subject) : null;
+  return externalId === null ? {} : { end_user: externalId };
 }
 
 export function listPauses(tx: Tx, reader: PauseReader | null): Result<readonly PauseWithOwner[]> {
@@ -251,7 +261,8 @@ function endPauses(
   storage.transactionSync(() => {
     for (const pause of ended) {
       putRule(sql, pauseRuleName(pause), null, nextRevision(tx));
-      const data = { scope: pause.scope, pause_id: pause.id, cause };
+      const { scope, id } = pause;
+      const data = { scope, ...endUserField(tx, pause), pause_id: id, cause };
       addEvent(tx, { type: "pause.ended", actor, subject: eventSubject(tx, pause), data });
     }
   });
