@@ -150,7 +150,6 @@ function refuseTime(
 ): Refusal | null {
   if (from >= now + priceLeadMs) return null;
   const param = `${rowPath}.from`;
-  if (from <= now) return invalid(`${param} must be in the future.`, param);
   const earliest = timestamp(now + priceLeadMs);
   return invalid(
     `${param} must be at least ${priceLeadMs / 1000} s ahead: ${earliest} or later.`,

@@ -226,6 +226,16 @@ it("an operator can schedule a customer's price on the customer's page", async (
   await page.getByRole("heading", { name: /^Price list test-/ }).waitFor();
   const scheduled = /sandbox\/echo.*\$1\.25 in, \$2\.50 out.*scheduled/;
   await page.getByRole("row", { name: scheduled }).waitFor();
+  // A model that is billed by images has a field for their price.
+  await page.getByRole("button", { name: "Schedule price" }).click();
+  await dialog.locator('datalist option[value="sandbox/image"]').waitFor({ state: "attached" });
+  await model.fill("sandbox/image");
+  await dialog.getByLabel("Price [$ per image]").fill("0.05");
+  await dialog.getByLabel("Price [$ per million image input tokens]").fill("2");
+  await dialog.getByLabel(/^Input/).fill("1.5");
+  expect(await dialog.getByLabel(/^Output/).count()).toBe(0);
+  await dialog.getByRole("button", { name: "Schedule price" }).click();
+  await page.getByRole("row", { name: /sandbox\/image.*\$0\.05 per image.*scheduled/ }).waitFor();
   const read = await fetch(`${browser.origin}/admin/v1/orgs/${made.orgId}`, {
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
   });

@@ -113,6 +113,15 @@ describe("POST /admin/v1/prices", () => {
       .first();
     expect(found).toBeNull();
   });
+
+  it.each(["2020-01-01", new Date(Date.now() + 60_000).toISOString()])(
+    "names the earliest start if the start is %s",
+    async (from) => {
+      const { message } = await errorOf(await post([{ ...ROW, from }]));
+      const [, earliest = ""] = /at least 3600 s ahead: (\S+) or later/.exec(message) ?? [];
+      expect(Date.parse(earliest) - Date.now()).toBeGreaterThan(HOUR_MS - 10_000);
+    },
+  );
 });
 
 describe("DELETE /admin/v1/prices/{price_id}", () => {

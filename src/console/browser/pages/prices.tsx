@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useState, useId } from "preact/hooks";
-import type { PriceRow, Rerated, CatalogModels } from "../api/types.ts";
+import type { ListPrice, PriceRow, Rerated, CatalogModels } from "../api/types.ts";
 import { formatLeft, countText } from "../lib/money.ts";
 import { priceText } from "../lib/price-text.ts";
+import { isUnit, pricedAmountText } from "../../../shared/units.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { PageHead, Money, Button } from "../ui/basics.tsx";
@@ -17,9 +18,14 @@ import { Options } from "../ui/model-picker.tsx";
 
 export const TOUCHES = ["/admin/v1/prices"];
 type Terms = {
-  readonly price?: { readonly input: number; readonly output?: number };
+  readonly price?: Readonly<Record<string, number>>;
   readonly percent?: number;
 };
+type PriceField = readonly [name: keyof ListPrice, label: string];
+const TOKEN_FIELDS: readonly PriceField[] = [
+  ["input", "Input [$ per million tokens]"],
+  ["output", "Output [$ per million tokens], 0 if none"],
+];
 
 type SchedulePriceProps = {
   list?: string;
@@ -34,19 +40,20 @@ export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceP
     list: fixedList ?? "default",
     item: "",
     from: localMinute(Date.now() + DAY),
-    input: "",
-    output: "",
     percent: "",
   });
+  const [amounts, amountLine] = useTyped<string>({});
   const items = useId();
   const known = useKnownPrices(fixedList ?? "default");
-  const dollars = { ...DOLLARS, required: typed.percent === "" }; // an empty field would mean free
+  const dollarField = { ...DOLLARS, required: typed.percent === "" }; // an empty field would mean free
+  const fields = known.fieldsOf(typed.item);
   const run = async (): Promise<Outcome<unknown>> => {
-    const { list, item, from, input, output, percent } = typed;
-    const price = {
-      input: Number(input),
-      ...(Number(output) !== 0 && { output: Number(output) }), // models without output reject the field
-    };
+    const { list, item, from, percent } = typed;
+    const price = Object.fromEntries(
+      fields
+        .map(([name]) => [name, Number(amounts[name])] as const)
+        .filter(([name, dollars]) => name !== "output" || dollars !== 0), // rejected if the model has no output
+    );
     const row = { list, item: item.trim(), from: new Date(from).toISOString() };
     const terms: Terms = percent === "" ? { price } : { percent: Number(percent) };
     const posted = await savePrice({ ...row, ...terms });
@@ -58,11 +65,12 @@ export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceP
       {line("item", "Model, author/* or *", { required: true, list: items })}
       <Options id={items} options={known.items} />
       {line("from", `Start [your time], at least ${known.lead} from now`, MOMENT)}
-      {line("input", "Input [$ per million tokens]", {
-        ...dollars,
-        hint: known.priceOf(typed.item),
-      })}
-      {line("output", "Output [$ per million tokens], 0 if none", dollars)}
+      {fields.map(([name, label], index) =>
+        amountLine(name, label, {
+          ...dollarField,
+          hint: index === 0 ? known.priceOf(typed.item) : undefined,
+        }),
+      )}
       {line("percent", "Or markup [% above cost]", DOLLARS)}
     </FormDialog>
   );
@@ -84,7 +92,17 @@ function formField(text: string): string {
   return text.replaceAll(/rows\[0\]\.(?:price\.)?/g, "");
 }
 
-/** Returns the selectable models, each model's current price, and the lead time as text. */
+/** Returns the fields of a price: one per unit that has a price, and tokens if they have one. */
+function priceFields(price: ListPrice | null | undefined): readonly PriceField[] {
+  const units = Object.keys(price ?? {}).filter(isUnit);
+  if (!price || units.length === 0) return TOKEN_FIELDS;
+  return [
+    ...TOKEN_FIELDS.filter(([name]) => (price[name] ?? 0) > 0),
+    ...units.map((unit): PriceField => [unit, `Price [$ per ${pricedAmountText(unit)}]`]),
+  ];
+}
+
+/** Returns the selectable models, each model's price and its fields, and the lead time as text. */
 function useKnownPrices(list: string) {
   const now = useNow();
   const models = latestOf(useRead("GET /admin/v1/catalog"))?.models ?? [];
@@ -102,6 +120,7 @@ function useKnownPrices(list: string) {
       ...[...authors].map((author) => [author, "all models of the author"] as const),
       ["*", "all models"] as const,
     ],
+    fieldsOf: (item: string) => priceFields(livePrice(models.find(({ id }) => id === item.trim()))),
     priceOf: (item: string): string | undefined => {
       const price = presentPrice(item.trim(), { rows, models, now });
       return price === null ? undefined : `Now ${price}`;
@@ -134,9 +153,12 @@ function presentPrice(item: string, { rows, models, now }: KnownPrices): string 
       if (row !== null) return `${priceText(row)} (list ${list})`;
     }
   }
-  const price = model.routes.find(({ live }) => live)?.price ?? null;
+  const price = livePrice(model);
   return price && `${priceText({ price, percent: null })} (list price)`;
 }
+
+const livePrice = (model?: CatalogModels["models"][number]): ListPrice | null =>
+  model?.routes.find(({ live }) => live)?.price ?? null;
 
 /** Reports whether MODELS defines the model. `author/*` and `*` don't apply to such models. */
 function isConfigured({ id, routes }: CatalogModels["models"][number]): boolean {
