@@ -79,6 +79,9 @@ export const modelEndpoints = record("ModelEndpoints", {
           model_name: z.string(),
           provider_name: z.string(),
           tag: z.string().describe("The provider's ID in `provider.only` and `provider.order`."),
+          status: z
+            .union([z.literal(0), z.literal(-1)])
+            .describe("0, or -1 while requests avoid the provider because it fails."),
           data_region: z.string(),
           context_length: count,
           max_completion_tokens: count.nullable(),

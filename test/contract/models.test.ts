@@ -171,10 +171,16 @@ describe("GET /v1/models", () => {
     expect(data.find((entry) => entry.id === "smart")?.created).toBe(blind?.created);
   });
 
-  it("shows a model as unavailable while its only provider is in cooldown", async () => {
+  it("shows a model and its provider as unavailable while its only provider is in cooldown", async () => {
+    const endpointsOf = async (id: string): Promise<unknown> =>
+      (await (await send(`/v1/models/${id}/endpoints`, { key })).json<{ data: object }>()).data;
     expect(await statusOf("sandbox/echo")).toBe("operational");
     expect((await chat(key, { model: "sandbox/echo-key-401" })).status).toBe(502);
     expect(await statusOf("sandbox/echo-key-401")).toBe("unavailable");
+    expect(await endpointsOf("sandbox/echo-key-401")).toMatchObject({
+      endpoints: [{ status: -1 }],
+    });
+    expect(await endpointsOf("sandbox/echo")).toMatchObject({ endpoints: [{ status: 0 }] });
     expect(await statusOf("sandbox/echo")).toBe("operational");
   });
 

@@ -134,7 +134,7 @@ export function toListedEndpoint(
   { id }: Pick<ListedModel, "id">,
   model: Model,
   route: Route,
-  speed: RouteSpeed | undefined,
+  { speed, isCooling }: { readonly speed: RouteSpeed | undefined; readonly isCooling: boolean },
 ) {
   const { provider, price, limits = {}, dataRegion } = route;
   const { lacks = [], context = model.context, maxOutput = model.maxOutput } = limits;
@@ -146,6 +146,7 @@ export function toListedEndpoint(
     model_name: id,
     provider_name: provider,
     tag: provider, // the ID in routing preferences
+    status: isCooling ? -1 : 0, // negative if requests avoid the provider
     data_region: dataRegion,
     context_length: Math.min(context, model.context),
     max_completion_tokens: KINDS[model.kind].hasOutput

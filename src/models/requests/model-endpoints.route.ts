@@ -30,7 +30,8 @@ export async function modelEndpointsRoute(
   const speeds = await regionSpeeds(c);
   const endpoints = model.routes.map((route) => {
     const speed = speeds.get(routeName(route.provider, route.upstreamId));
-    return toListedEndpoint(listed, model, route, speed);
+    const isCooling = sale.value.isInCooldown?.(route) ?? false;
+    return toListedEndpoint(listed, model, route, { speed, isCooling });
   });
   return c.json({ data: { id, name: id, created, description: "", architecture, endpoints } });
 }

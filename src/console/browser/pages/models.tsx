@@ -111,6 +111,9 @@ function spendColumns(used: (id: string) => Used | undefined): readonly Column<L
   ];
 }
 
+const statusBadge = (status: keyof typeof TONES): ComponentChildren => (
+  <Badge tone={TONES[status]}>{status}</Badge>
+);
 const TONES = { operational: "good", degraded: "warn", unavailable: "bad" } as const;
 const NAMES: readonly Column<ListedModel>[] = [
   column("id", "Model", ({ id }) => id, {
@@ -125,7 +128,7 @@ const NAMES: readonly Column<ListedModel>[] = [
     ),
   }),
   column("status", "Status", ({ status }) => status, {
-    cell: ({ status }) => <Badge tone={TONES[status]}>{status}</Badge>,
+    cell: ({ status }) => statusBadge(status),
   }),
   column("alias", "Aliases", ({ alias_of, aliases }) => alias_of ?? aliases?.join(", ") ?? "", {
     wide: true,
@@ -241,6 +244,9 @@ function speed(
 
 const ENDPOINTS: readonly Column<Endpoint>[] = [
   column("tag", "Provider", ({ tag }) => tag),
+  column("status", "Status", ({ status }) => status, {
+    cell: ({ status }) => statusBadge(status < 0 ? "unavailable" : "operational"),
+  }),
   column("data", "Data region", ({ data_region }) => data_region.toUpperCase(), { wide: true }),
   column("input", "Input", ({ pricing }) => tokenPrice(pricing, pricing.prompt), {
     align: "right",
