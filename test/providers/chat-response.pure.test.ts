@@ -29,6 +29,13 @@ it("a provider's finish reasons map to OpenAI's, and a failure reason means no r
   }
 });
 
+it("a provider's refusal text stays in the message, and any other value becomes null", () => {
+  const refusalOf = (refusal: unknown): unknown =>
+    (bodyOf(completion({ content: null, refusal }))?.["choices"] as object[])?.[0];
+  expect(refusalOf("I can't help.")).toMatchObject({ message: { refusal: "I can't help." } });
+  expect(refusalOf(7)).toMatchObject({ message: { refusal: null } });
+});
+
 it("a provider's malformed usage is ignored, and malformed details are limited", () => {
   for (const bad of [-1, 0.5, Number.NaN, "7", null, undefined, 1e300, {}, Infinity]) {
     expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 })).toBeNull();
