@@ -4,16 +4,16 @@ import {
   creditKindText,
   creditSumText,
   purchaseSumText,
-  stateOf,
   methodText,
 } from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, PageHead, Money, Panel, Time, Notice } from "../ui/basics.tsx";
+import { Facts, PageHead, Money, Panel, Time, Notice } from "../ui/basics.tsx";
 import { Action, Dialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/list.tsx";
+import { PURCHASE_COLUMNS, PurchaseState } from "../ui/purchase-columns.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, column, leftColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -182,11 +182,6 @@ function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: ()
   );
 }
 
-function PurchaseState({ of }: { of: Purchase }) {
-  const [word, tone] = stateOf(of);
-  return <Badge tone={tone}>{word}</Badge>;
-}
-
 function BuyAndTransactions() {
   const [, update] = useQuery();
   const transactions = useTransactions();
@@ -236,21 +231,7 @@ function BuyAndTransactions() {
 }
 
 const PURCHASES: readonly Column<Purchase>[] = [
-  timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
-  column("way", "How", (purchase) => methodText(purchase)),
-  column("card", "Card", ({ card }) => (card === null ? "" : cardName(card)), { wide: true }),
-  column("state", "State", (purchase) => stateOf(purchase)[0], {
-    cell: (purchase) => <PurchaseState of={purchase} />,
-  }),
-  column("dollars", "Amount", ({ amount_dollars }) => amount_dollars, {
-    align: "right",
-    cell: ({ amount_dollars }) => <Money micros={microsOf(amount_dollars)} />,
-  }),
-  leftColumn("credited", "Added", ({ credited_micro }) => credited_micro),
-  column("returned", "Refunded", ({ returned_micro }) => returned_micro, {
-    align: "right",
-    cell: ({ returned_micro }) => (returned_micro === 0 ? "" : <Money micros={returned_micro} />),
-  }),
+  ...PURCHASE_COLUMNS,
   column("invoice", "Invoice", () => null, {
     csv: [],
     cell: ({ credited_micro }) =>

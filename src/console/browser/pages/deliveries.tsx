@@ -5,10 +5,11 @@ import { countText } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, Panel, Tabs, Time, Button } from "../ui/basics.tsx";
+import { Facts, Panel, Tabs, Button } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
+import { DELIVERY_COLUMNS, DeliveryState, NextTry, answerOf } from "../ui/webhooks.tsx";
 import { Grid, column, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -38,7 +39,7 @@ export function Deliveries({ id }: { id: string }) {
         read={({ deliveries, next_after }) => ({ rows: deliveries, next: next_after })}
         every={5000}
         height={240}
-        columns={mayResend ? [...COLUMNS, verbs(id)] : COLUMNS}
+        columns={mayResend ? [...DELIVERY_COLUMNS, verbs(id)] : DELIVERY_COLUMNS}
         open={setOpened}
         names={isKnown ? ["state"] : []}
         empty="Nothing was sent yet. The next event appears here. Test events don't."
@@ -81,20 +82,6 @@ function ResendAll({ id, state }: { id: string; state: "failed" | "pending" }) {
   );
 }
 
-const COLUMNS: readonly Column<Delivery>[] = [
-  timeColumn("created", "Created", ({ created_at }) => created_at),
-  column("type", "Event", ({ type }) => type),
-  column("state", "State", ({ state }) => state, {
-    cell: (delivery) => <DeliveryState delivery={delivery} />,
-  }),
-  column("status", "Answer", answerOf, { wide: true }),
-  column("attempts", "Attempts", ({ attempts }) => attempts, { align: "right" }),
-  column("next", "Next try", ({ next_attempt_at }) => next_attempt_at, {
-    wide: true,
-    cell: ({ next_attempt_at: at }) => <NextTry at={at} />,
-  }),
-];
-
 function verbs(id: string): Column<Delivery> {
   return column("do", "To do", () => null, {
     csv: [],
@@ -113,30 +100,6 @@ function ResendOne({ id, delivery }: { id: string; delivery: Delivery }) {
       title={failure?.message}
     />
   );
-}
-
-function NextTry({ at }: { at: string | null }) {
-  return at !== null && Date.parse(at) <= Date.now() ? <>now</> : <Time at={at} none="none" />;
-}
-
-const TONES = { delivered: "good", pending: "warn", failed: "bad" } as const;
-
-function DeliveryState({ delivery: { state } }: { delivery: Pick<Delivery, "state"> }) {
-  return <Badge tone={TONES[state]}>{state}</Badge>;
-}
-
-const WHY: Readonly<Record<string, string>> = {
-  timeout: "none in 15 s",
-  unreachable: "none: the URL can't be reached",
-  redirected: "a redirect, which is not followed",
-  queue_full: "none: more than 10,000 were pending, and the oldest were dropped",
-  repeat_unsafe: "none: the service may have the requests, and would count them twice",
-  webhook_disabled: "none: the webhook was disabled",
-};
-
-export function answerOf({ status, error }: Pick<Delivery, "status" | "error">): string {
-  const why = error === null ? "" : (WHY[error] ?? "");
-  return [status, why].filter(Boolean).join(", ") || (error ?? "");
 }
 
 type DetailProps = { id: string; delivery: Delivery; onClose: () => void };

@@ -1,34 +1,22 @@
 import { useState, useMemo } from "preact/hooks";
 import type { OperatorPurchase } from "../api/types.ts";
 import { microsOf, formatSpent } from "../lib/money.ts";
-import { stateOf, methodText, cardName } from "../lib/purchases.ts";
+import { cardName } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Money, Panel, Button, Facts, Time } from "../ui/basics.tsx";
 import { FormDialog, MICROS, useTyped, Dialog, Select } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
-import { column, leftColumn, timeColumn } from "../ui/table.tsx";
+import { PURCHASE_COLUMNS, PurchaseState } from "../ui/purchase-columns.tsx";
+import { column } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { hrefOf } from "../state/route.ts";
 import { ReadResult } from "../ui/states.tsx";
 
 const EVERY_MS = 10_000;
 
-export const PURCHASE_COLUMNS: readonly Column<OperatorPurchase>[] = [
-  timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
-  column("way", "How", (purchase) => methodText(purchase)),
-  column("state", "State", (purchase) => stateOf(purchase)[0], {
-    cell: (purchase) => <Badge tone={stateOf(purchase)[1]}>{stateOf(purchase)[0]}</Badge>,
-  }),
-  column("dollars", "Amount", (one) => one.amount_dollars, {
-    align: "right",
-    cell: (one) => <Money micros={microsOf(one.amount_dollars)} />,
-  }),
-  leftColumn("credited", "Added", ({ credited_micro }) => credited_micro),
-  column("back", "Refunded", ({ returned_micro }) => returned_micro, {
-    align: "right",
-    cell: ({ returned_micro: micros }) => (micros === 0 ? "" : <Money micros={micros} />),
-  }),
+export const OPERATOR_PURCHASE_COLUMNS: readonly Column<OperatorPurchase>[] = [
+  ...PURCHASE_COLUMNS,
   column("payment", "Payment", ({ payment_id }) => payment_id, { wide: true }),
 ];
 
@@ -59,7 +47,7 @@ export function OrganizationPayments({ id }: { id: string }) {
         every={EVERY_MS}
         read={({ purchases, next_after }) => ({ rows: purchases, next: next_after })}
         height={108}
-        columns={PURCHASE_COLUMNS}
+        columns={OPERATOR_PURCHASE_COLUMNS}
         open={setOpened}
         empty="No purchases yet"
       />
@@ -126,7 +114,6 @@ export function PurchaseDetail({ orgId, id, onClose }: PurchaseDetailProps) {
 }
 
 function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
-  const [state, tone] = stateOf(purchase);
   const customer = latestOf(useRead("GET /admin/v1/orgs/{id}", { path: { id: orgId } }));
   const { returned_micro: returned } = purchase;
   return (
@@ -135,7 +122,7 @@ function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
         ["Customer", <a href={hrefOf(["organizations", orgId])}>{customer?.name ?? orgId}</a>],
         ["Amount", <Money micros={microsOf(purchase.amount_dollars)} />],
         ["Refunded", returned === 0 ? null : <Money micros={returned} />],
-        ["State", <Badge tone={tone}>{state}</Badge>],
+        ["State", <PurchaseState of={purchase} />],
         ["Changed", <Time at={purchase.updated_at} />],
         ["Id", codeOf(purchase.id)],
         ["Payment", codeOf(purchase.payment_id)],

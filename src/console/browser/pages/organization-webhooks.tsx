@@ -1,16 +1,14 @@
 import { useState } from "preact/hooks";
-import type { Delivery, WebhookAndHealth } from "../api/types.ts";
-import { countText } from "../lib/money.ts";
+import type { WebhookAndHealth } from "../api/types.ts";
 import { DAY, localMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
 import { usePath } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, Panel, Time, Button } from "../ui/basics.tsx";
+import { Facts, Panel, Button } from "../ui/basics.tsx";
 import { FormDialog, MOMENT, useChange, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { Empty, FailureNotice, ReadResult } from "../ui/states.tsx";
-import { column, timeColumn } from "../ui/table.tsx";
-import type { Column } from "../ui/table.tsx";
+import { DELIVERY_COLUMNS, healthFacts } from "../ui/webhooks.tsx";
 
 type WebhookProps = { readonly id: string; readonly webhook: WebhookAndHealth };
 
@@ -35,21 +33,8 @@ export function Webhooks() {
   );
 }
 
-const TONES = { ok: "good", failing: "bad", off: "plain" } as const;
-
-const healthFacts = (health: NonNullable<WebhookAndHealth["health"]>) =>
-  [
-    ["Health", <Badge tone={TONES[health.state]}>{health.state}</Badge>],
-    ["Failing since", health.failing_since && <Time at={health.failing_since} />],
-    ["Last error", health.last_error],
-    ["Waiting", countText(health.waiting, "event")],
-    ["Attempts of 24 hours", `${health.delivered_24h} delivered, ${health.failed_24h} failed`],
-    ["Last delivered", <Time at={health.last_success_at} none="never" />],
-  ] as const;
-
 function WebhookPanel({ id, webhook }: WebhookProps) {
   const may = useMay();
-  const { health, url } = webhook;
   const [replaying, setReplaying] = useState(false);
   const [tested, setTested] = useState<string | null>(null);
   const path = { id, webhook_id: webhook.id };
@@ -59,7 +44,7 @@ function WebhookPanel({ id, webhook }: WebhookProps) {
   );
   return (
     <Panel
-      title={url}
+      title={webhook.url}
       aside={
         <>
           {may("POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/test") && (
@@ -73,12 +58,7 @@ function WebhookPanel({ id, webhook }: WebhookProps) {
     >
       {tested !== null && <p role="status">{tested}</p>}
       {failure && <FailureNotice failure={failure} />}
-      <Facts
-        facts={[
-          ...(health === null ? [["Health", "unknown"] as const] : healthFacts(health)),
-          ["Events", webhook.types?.join(", ") ?? "all"],
-        ]}
-      />
+      <Facts facts={healthFacts(webhook)} />
       <Deliveries id={id} webhookId={webhook.id} />
       {replaying && <Replay id={id} webhook={webhook} onClose={() => setReplaying(false)} />}
     </Panel>
@@ -94,26 +74,11 @@ function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
       read={({ deliveries, next_after }) => ({ rows: deliveries, next: next_after })}
       limit={10}
       height={200}
-      columns={COLUMNS}
+      columns={DELIVERY_COLUMNS}
       empty="Nothing was sent yet."
     />
   );
 }
-
-const STATES = { delivered: "good", pending: "warn", failed: "bad" } as const;
-const COLUMNS: readonly Column<Delivery>[] = [
-  timeColumn("created", "Created", ({ created_at }) => created_at),
-  column("type", "Event", ({ type }) => type),
-  column("state", "State", ({ state }) => state, {
-    cell: ({ state }) => <Badge tone={STATES[state]}>{state}</Badge>,
-  }),
-  column(
-    "answer",
-    "Answer",
-    ({ status, error }) => error ?? (status === null ? "" : String(status)),
-  ),
-  column("attempts", "Attempts", ({ attempts }) => attempts, { align: "right" }),
-];
 
 function Replay({ id, webhook, onClose }: WebhookProps & { onClose: () => void }) {
   const [{ since }, line] = useTyped({ since: localMinute(Date.now() - DAY) });

@@ -1,5 +1,4 @@
 import type { Calls } from "../api/types.ts";
-import { cardName } from "../lib/purchases.ts";
 import { dayAfter } from "../lib/time.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { PageHead } from "../ui/basics.tsx";
@@ -7,7 +6,7 @@ import { column } from "../ui/table.tsx";
 import { ChoiceFilter, DayFilter, TextFilter } from "../ui/filters.tsx";
 import { List } from "../ui/list.tsx";
 import type { Column } from "../ui/table.tsx";
-import { PURCHASE_COLUMNS, PurchaseDetail } from "./org-payments.tsx";
+import { OPERATOR_PURCHASE_COLUMNS, PurchaseDetail } from "./org-payments.tsx";
 
 const CALL = "GET /admin/v1/purchases";
 type Listed = Calls[typeof CALL]["answer"]["purchases"][number];
@@ -63,12 +62,11 @@ export function Payments() {
 }
 
 const customerOf = ({ organization: { id, slug } }: Listed): string => slug ?? id;
-const [TIME, ...OTHERS] = PURCHASE_COLUMNS;
+const [TIME, ...OTHERS] = OPERATOR_PURCHASE_COLUMNS;
 const COLUMNS: readonly Column<Listed>[] = [
   ...(TIME ? [TIME] : []),
   column("customer", "Customer", customerOf, {
     cell: (one) => <a href={hrefOf(["organizations", one.organization.id])}>{customerOf(one)}</a>,
   }),
   ...OTHERS,
-  column("card", "Card", ({ card }) => (card === null ? null : cardName(card)), { wide: true }),
 ];

@@ -3,7 +3,6 @@ import { EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
 import type { ComponentChildren } from "preact";
 import { useState, useEffect } from "preact/hooks";
 import type { Webhook, WebhookAndHealth, WebhookTest } from "../api/types.ts";
-import { countText, formatCount } from "../lib/money.ts";
 import { latestOf, useRead, change } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, PageHead, Time, Button, Facts } from "../ui/basics.tsx";
@@ -20,7 +19,8 @@ import {
 } from "./webhook-forms.tsx";
 import { formatDuration } from "../lib/time.ts";
 import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
-import { ResponseBody, Deliveries, answerOf } from "./deliveries.tsx";
+import { HealthBadge, answerOf, healthFacts } from "../ui/webhooks.tsx";
+import { ResponseBody, Deliveries } from "./deliveries.tsx";
 
 export function WebhookPages() {
   const [, id] = usePath();
@@ -108,23 +108,6 @@ function WebhookState({ webhook }: { webhook: Webhook }) {
   return <Badge tone={webhook.enabled ? "good" : off}>{stateText(webhook)}</Badge>;
 }
 
-function HealthBadge({ health }: { health: WebhookAndHealth["health"] }) {
-  if (health === null) return <span class="muted">unknown</span>;
-  const { failing_since: since, last_error: error, waiting, state } = health;
-  if (state === "off") return null;
-  const queue = waiting === 0 ? "" : `, ${countText(waiting, "event")} waiting`;
-  if (state === "ok") return <Badge tone="good">well{queue}</Badge>;
-  return (
-    <>
-      <Badge tone="bad">
-        failing since <Time at={since} />
-      </Badge>
-      {error !== null && `: ${error}`}
-      {queue}
-    </>
-  );
-}
-
 type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
 
 function WebhookDetail({ id }: { id: string }) {
@@ -185,21 +168,13 @@ function ActiveDetail({ id, onDelete }: { id: string; onDelete: (webhook: Webhoo
 type Props = { readonly webhook: Webhook; readonly onClose: () => void };
 
 function WebhookFacts({ webhook }: { webhook: WebhookAndHealth }) {
-  const { health, previous_secret_until: until } = webhook;
+  const until = webhook.previous_secret_until;
   return (
     <Facts
       inPanel
       facts={[
         ["State", <WebhookState webhook={webhook} />],
-        ["Health", <HealthBadge health={health} />],
-        [
-          "Attempts of 24 hours",
-          health &&
-            `${formatCount(health.delivered_24h)} delivered, ${formatCount(health.failed_24h)} failed`,
-        ],
-        ["Waiting", health && countText(health.waiting, "event")],
-        ["Last delivered", health && <Time at={health.last_success_at} none="never" />],
-        ["Events", webhook.types?.join(", ") ?? "all"],
+        ...healthFacts(webhook),
         ["Old secret signs until", until && <Time at={until} />],
         ["Created", <Time at={webhook.created_at} />],
         ["Id", <code>{webhook.id}</code>],
@@ -218,7 +193,7 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
   return (
     <Dialog title="Send test event" onClose={onClose}>
       <p class="break">
-        <code>webhook.test</code> to {url}once, with a signature like every message.
+        <code>webhook.test</code> to {url} once, with a signature like every message.
       </p>
       {failure && <FailureNotice failure={failure} />}
       {testResult && (
