@@ -2,10 +2,10 @@ import { evictOldest } from "./evict-oldest.ts";
 import type { TimerFunction } from "./timers.ts";
 
 /**
- * The limit that a request exceeds: the organization's share, the isolate's memory for requests, or
- * its memory for bodies.
+ * The limit that a request exceeds: the organization's maximum, the isolate's memory for requests,
+ * its memory for bodies, or its CPU time.
  */
-export type OverloadReason = "organization" | "isolate" | "bytes";
+export type OverloadReason = "organization" | "isolate" | "bytes" | "cpu";
 
 export type InFlightLimits = {
   readonly memoryMax: number;
@@ -15,7 +15,12 @@ export type InFlightLimits = {
 };
 
 type OwnerLoad = { readonly owner: string; requests: number; bytes: number };
-type Waiter = { readonly slot: RequestSlot; readonly bytes: number; readonly grant: () => void };
+type Waiter = {
+  readonly slot: RequestSlot;
+  readonly bytes: number;
+  readonly why: OverloadReason;
+  readonly grant: () => void;
+};
 
 const KIB = 1024;
 /** Bytes per open request without its body: 25 KiB measured for a stream, plus a margin. */
@@ -82,7 +87,8 @@ export class RequestMemory {
   ): RequestSlot | OverloadReason | Promise<RequestSlot | OverloadReason> {
     const owner = this.#ownerOf(keyHash);
     const waiters = this.#waiters.get(owner) ?? new Set();
-    const slotOrReason = waiters.size === 0 ? this.take(keyHash, bytes, nowMs) : "isolate";
+    const [earlier] = waiters;
+    const slotOrReason = earlier?.why ?? this.take(keyHash, bytes, nowMs);
     if (typeof slotOrReason !== "string" || this.#limits.waitMs === 0) return slotOrReason;
     if (waiters.size + this.#countWaiters() >= WAITERS_MAX) return slotOrReason;
     const { promise, resolve } = Promise.withResolvers<RequestSlot | OverloadReason>();
@@ -91,7 +97,7 @@ export class RequestMemory {
       this.#stopWaiting(owner, waiter);
       resolve(slotOrReason);
     });
-    const waiter = { slot, bytes, grant: () => (cancel(), resolve(slot)) };
+    const waiter = { slot, bytes, why: slotOrReason, grant: () => (cancel(), resolve(slot)) };
     this.#waiters.set(owner, waiters.add(waiter));
     return promise;
   }
@@ -139,7 +145,7 @@ export class RequestMemory {
     const { requests, bytes: bodyBytes } = this.#loads.get(owner) ?? { requests: 0, bytes: 0 };
     if (requests >= organizationMax && owner !== UNKNOWN_OWNER) return "organization";
     const isLimited = owner !== UNKNOWN_OWNER && this.#hasSeveralOwners();
-    if (isLimited && requests >= this.#compute.requestsMax) return "isolate";
+    if (isLimited && requests >= this.#compute.requestsMax) return "cpu";
     const [share, used] = [
       requests * MEMORY_PER_REQUEST,
       this.#memoryOf(this.#slots.size, this.#bytes),

@@ -324,7 +324,7 @@ describe("an isolate with an overloaded CPU", () => {
     recordSecond(room, 0, 50);
     expect(takeAll(room, "hot", 1)).toHaveLength(1); // no other organization has requests
     expect(takeAll(room, "small", COMPUTE_REQUESTS_MIN)).toHaveLength(COMPUTE_REQUESTS_MIN);
-    expect(room.take("hot", 0, 0)).toBe("isolate");
+    expect(room.take("hot", 0, 0)).toBe("cpu");
   });
 
   it("never rejects an organization with fewer requests than the lowest limit", () => {
@@ -358,7 +358,7 @@ describe("an isolate with an overloaded CPU", () => {
     recordSecond(room, 0, 50);
     expect(takeAll(room, "hot", 1)).toHaveLength(1);
     takeAll(room, "small", 1);
-    expect(room.take("hot", 0, 0)).toBe("isolate");
+    expect(room.take("hot", 0, 0)).toBe("cpu");
   });
 
   it("accepts more requests again when its timers are on time", () => {
@@ -367,7 +367,7 @@ describe("an isolate with an overloaded CPU", () => {
     takeAll(room, "small", 1);
     recordSecond(room, 0, 50);
     for (const slot of hot.slice(200)) slot.release();
-    expect(room.take("hot", 0, 0)).toBe("isolate");
+    expect(room.take("hot", 0, 0)).toBe("cpu");
     for (let second = 1; second < 20; second++) recordSecond(room, second * 1000, 0);
     expect(takeAll(room, "hot", 100)).toHaveLength(100);
   });
