@@ -27,12 +27,13 @@ const writeMuch = (response: ServerResponse): boolean =>
   response.write(stream(chunkOf({ content: "\n".repeat(1_000_000) })));
 
 /**
- * Fills the sockets of a client that doesn't read, and ends once the client reads again, so that
- * even a slow machine has nothing left to drain.
+ * Fills the sockets of a client that doesn't read, and ends once they are emptied. Ends after the
+ * flood, too: a slow machine can see no stall before the gateway gives up on the client.
  */
 const stalling: MockScript = scripted(async (response) => {
   startStream(response);
-  for (let isStalled = false; !isStalled && !response.closed;) {
+  let isStalled = false;
+  for (let i = 0; i < FLOOD && !isStalled && !response.closed; i++) {
     if (writeMuch(response)) continue;
     const taken = takenOrGone(response);
     isStalled = await Promise.race([taken.then(() => false), sleep(STALLED_MS, true)]);
