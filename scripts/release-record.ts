@@ -9,10 +9,10 @@ import { gzipSync } from "node:zlib";
 import { RELEASE } from "../src/shared/release.ts";
 import { bundleWorker } from "./bundle.ts";
 import { readMigrations } from "./migrations.ts";
-import { startPlace } from "../test/node/support/release-place.ts";
+import { startPlace } from "../test/node/support/release-region.ts";
 import { LAST_RELEASE } from "../test/node/support/release-recorded.ts";
 import type { Recorded } from "../test/node/support/release-recorded.ts";
-import { readAfterEvents, createSampleData } from "../test/node/support/release-world.ts";
+import { readAfterEvents, createSampleData } from "../test/node/support/release-data.ts";
 import { HOST } from "./region.ts";
 import { removeDirectory, temporaryDirectory } from "./tmpfs.ts";
 

@@ -26,7 +26,7 @@ const LONG_FILES = "test/**/*.long.test.ts";
 /** Files of a long run: long tests, and tests that try more inputs in it (`test/effort.ts`). */
 const inLongRun = (file: string): boolean =>
   file.endsWith(".long.test.ts") ||
-  /from "[./]+\/(?:effort|faults-of|adapter-kit)\.ts"/.test(readFileSync(file, "utf8"));
+  /from "[./]+\/(?:effort|find-faults|adapter-kit)\.ts"/.test(readFileSync(file, "utf8"));
 
 function testsIn(include: string, exclude: readonly string[] = []) {
   if (LONG !== "1") return { include: [include], exclude: [...exclude, LONG_FILES] };

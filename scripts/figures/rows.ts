@@ -69,8 +69,8 @@ export const ROWS: readonly Row[] = [
     figure: "maximum admissions in any 60 s, relative to the limit",
     target: "1",
     sources: [
-      { tests: "test/keys/registers.pure.test.ts" },
-      long("limit-of-a-minute", "a key under constant load"),
+      { tests: "test/keys/rate-limiters.pure.test.ts" },
+      long("rate-limit", "a key under constant load"),
     ],
     words:
       "{ours}; fixed window {fixed window}, sliding counter {sliding counter}, token bucket {token bucket}; " +
@@ -79,7 +79,7 @@ export const ROWS: readonly Row[] = [
   {
     figure: "admissions while the wallet is repeatedly evicted, limit 60",
     target: "60",
-    sources: [long("limit-of-a-minute", "a key whose wallet is evicted")],
+    sources: [long("rate-limit", "a key whose wallet is evicted")],
     words: "{evictedAdmitted} of {offered} requests, {evictions} evictions",
   },
   {
@@ -96,7 +96,10 @@ export const ROWS: readonly Row[] = [
   {
     figure: "disconnects settled, at every byte; charge compared with real tokens",
     target: "100 %",
-    sources: [{ tests: "test/node/disconnect.test.ts", inFull: true }, long("left-streams")],
+    sources: [
+      { tests: "test/node/disconnect.test.ts", inFull: true },
+      long("disconnected-streams"),
+    ],
     words:
       "{points} byte offsets; {charged} of {clients} paced streams charged with DRAIN_S 1, those with reported usage " +
       "off by {reportedWorst} %, {estimated} by estimate off by p50 {p50} %, p95 {p95} % (median {bias} %)",

@@ -15,7 +15,7 @@ import { buildSite } from "../../scripts/site/build.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { goTo, launchBrowser, openPage, navigation } from "./browser.ts";
-import { continueAs, signUp } from "./started.ts";
+import { continueAs, signUp } from "./started-gateway.ts";
 
 // The region is at 127.0.0.1 and the identity providers at localhost. They are different sites, so
 // SameSite applies.

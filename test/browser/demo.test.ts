@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { beforeAll, expect, it } from "vitest";
 import { DESKTOP, expectAccessible, PHONE, navigation } from "./browser.ts";
 import type { Opened } from "./browser.ts";
-import { openStarted } from "./started.ts";
+import { openStarted } from "./started-gateway.ts";
 
 const started = openStarted("--demo");
 /** The color scheme of each picture in the documentation. */

@@ -3,7 +3,7 @@ import path from "node:path";
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { expectAccessible, goTo, PHONE, navigation } from "./browser.ts";
-import { openStarted, signUp } from "./started.ts";
+import { openStarted, signUp } from "./started-gateway.ts";
 
 const { directory, open, origins } = openStarted();
 

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { expectAccessible, goTo, PHONE, navigation, pageLoaded } from "./browser.ts";
 import { readDemo } from "../../scripts/dev-demo.ts";
-import { continueAs, openStarted, signUp } from "./started.ts";
+import { continueAs, openStarted, signUp } from "./started-gateway.ts";
 
 const started = openStarted();
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { REGIONS } from "../../src/shared/regions.ts";
-import { catalogOf, liveIn, PROVIDERS } from "./worlds.ts";
+import { catalogOf, liveIn, PROVIDERS } from "./config-fixture.ts";
 
 type Meaning = readonly [
   smart: string | null,

@@ -5,7 +5,7 @@ import { catalogProblems } from "../../src/models/catalog/catalog-problems.ts";
 import { allowedTags, listModels, resolveModel } from "../../src/models/catalog/catalog.ts";
 import type { ActiveProvider } from "../../src/models/catalog/catalog.ts";
 import { SANDBOX_MODELS } from "../../src/models/catalog/models.ts";
-import { catalogOf, configWith } from "./worlds.ts";
+import { catalogOf, configWith } from "./config-fixture.ts";
 
 const OPENAI_EU: ActiveProvider = { id: "openai", regions: ["eu"] };
 const SANDBOX: ActiveProvider = { id: "sandbox", regions: ["eu"] };

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { spanAround } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
-import { catalogOf, configWith, liveIn } from "./worlds.ts";
+import { catalogOf, configWith, liveIn } from "./config-fixture.ts";
 
 const at = (moment: string): number => Date.parse(moment);
 const sold = (moment: string, vars: Readonly<Record<string, string>> = {}) =>

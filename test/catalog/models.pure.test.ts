@@ -3,7 +3,7 @@ import { KINDS } from "../../src/shared/kinds.ts";
 import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
 import { CATALOG, SANDBOX_MODELS } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
-import { PROVIDERS } from "./worlds.ts";
+import { PROVIDERS } from "./config-fixture.ts";
 
 const ENTRIES = [...CATALOG, ...SANDBOX_MODELS];
 /** Models that their authors don't bill. */

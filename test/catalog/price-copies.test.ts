@@ -4,7 +4,7 @@ import {
   signedPriceCopies,
 } from "../../src/models/catalog/price-list-cache.ts";
 import type { PriceCopies } from "../../src/models/catalog/price-list-cache.ts";
-import { LEAD_MS, LEAD_S, world } from "./price-world.ts";
+import { LEAD_MS, LEAD_S, world } from "./price-list-fixture.ts";
 
 /**
  * A cache, and a function that copies a price list into it as another isolate with this region and

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { priceAt } from "../../src/models/catalog/price.ts";
-import { catalogOf, liveIn } from "./worlds.ts";
-import type { PROVIDERS } from "./worlds.ts";
+import { catalogOf, liveIn } from "./config-fixture.ts";
+import type { PROVIDERS } from "./config-fixture.ts";
 import type { Region } from "../../src/shared/regions.ts";
 
 /** A name, the region, [model, provider, prompt tokens], and micro-credits per million tokens. */

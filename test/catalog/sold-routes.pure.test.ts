@@ -3,7 +3,7 @@ import { allowedTags } from "../../src/models/catalog/catalog.ts";
 import type { HostTag } from "../../src/models/catalog/entry.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
-import { catalogOf, configWith, liveIn } from "./worlds.ts";
+import { catalogOf, configWith, liveIn } from "./config-fixture.ts";
 
 const WORLDS = REGIONS.flatMap((region) =>
   (["strict", "relaxed"] as const).map((residency) => ({ region, residency })),

@@ -13,7 +13,7 @@ import * as ai6 from "ai6";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./makers.ts";
+import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
 
 const at = await makersGateway();
 

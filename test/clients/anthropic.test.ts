@@ -7,10 +7,10 @@ import {
   event as eventSchema,
   message as messageSchema,
   refusal as refusalSchema,
-} from "../wires/messages/message-schemas.ts";
-import type { AnyMessage, AnyRefusal } from "../wires/messages/message-schemas.ts";
+} from "../protocols/messages/message-schemas.ts";
+import type { AnyMessage, AnyRefusal } from "../protocols/messages/message-schemas.ts";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./makers.ts";
+import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
 
 const at = await makersGateway();
 const client = (apiKey = at.key) => new Anthropic({ apiKey, baseURL: at.origin, maxRetries: 0 });

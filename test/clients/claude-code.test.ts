@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { CLAUDE, makersGateway } from "./makers.ts";
+import { CLAUDE, makersGateway } from "./author-gateway.ts";
 
 // Claude Code's small additional requests also have tools, which an agent model would call.
 const at = await makersGateway({ smart: "sandbox/echo" }, "sandbox/echo");

@@ -1,6 +1,6 @@
 import { afterAll, expect, it } from "vitest";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
-import { RESPONSES_FAILED } from "../fixtures/responses-wire.ts";
+import { RESPONSES_FAILED } from "../fixtures/responses-replies.ts";
 import { codex } from "./codex.ts";
 import { gateway } from "./gateway.ts";
 

@@ -4,7 +4,7 @@ import OpenAI6 from "openai6";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./makers.ts";
+import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
 
 const at = await makersGateway();
 const client = (apiKey = at.key) => new OpenAI({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });

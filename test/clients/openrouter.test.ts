@@ -4,7 +4,7 @@ import { generateText, streamText, stepCountIs, tool } from "ai";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./makers.ts";
+import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
 
 const at = await makersGateway();
 const MODELS = ["sandbox/agent", GPT, CLAUDE];

@@ -8,7 +8,7 @@ import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { blocksOf, readPage } from "../documents/pages.ts";
 import { hasShape } from "../documents/shape.ts";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./makers.ts";
+import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
 import { makeEnvironment, pipInstall } from "./python/environment.ts";
 import { NEWEST, OLDER } from "./python/packages.ts";
 

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { runHourly } from "../../src/operator/scheduled.ts";
-import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
+import { holdOf, valueOf } from "../wallet/wallet-fixture.ts";
 import { ADMIN_TOKEN, bindingsWith, SKIPPED_WALLET, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 

@@ -16,7 +16,7 @@ import {
 } from "./client.ts";
 import type { Account } from "./client.ts";
 import { mockUpstream, upstreamBindings, USAGE } from "./upstream.ts";
-import { GENERATION, holdOf, stubOf, valueOf } from "../wallet/wallet-desk.ts";
+import { GENERATION, holdOf, stubOf, valueOf } from "../wallet/wallet-fixture.ts";
 
 const today = new Date().toISOString().slice(0, 10);
 const HOURS_MS = 3_600_000;

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
 import { isolateGauges } from "../../src/events/metrics/series.ts";
 import { openAccount } from "./client.ts";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 import { separateIsolate } from "./metrics-client.ts";
 
 afterEach(() => setClock(null));

@@ -3,8 +3,8 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { pay, valueOf } from "../wallet/wallet-desk.ts";
-import type { Stub } from "../wallet/wallet-desk.ts";
+import { pay, valueOf } from "../wallet/wallet-fixture.ts";
+import type { Stub } from "../wallet/wallet-fixture.ts";
 import { admin, balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { FaultyWorld } from "../inference/faulty-world.ts";
-import { GENERATION, holdOf, newId, setClock, valueOf } from "../wallet/wallet-desk.ts";
-import type { Stub } from "../wallet/wallet-desk.ts";
+import { FaultyWorld } from "../requests/fault-fixture.ts";
+import { GENERATION, holdOf, newId, setClock, valueOf } from "../wallet/wallet-fixture.ts";
+import type { Stub } from "../wallet/wallet-fixture.ts";
 import { addCredits, admin, balanceOf, openAccount } from "./client.ts";
 import type { Account } from "./client.ts";
 

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
-import { GENERATION, newId } from "../wallet/wallet-desk.ts";
+import { GENERATION, newId } from "../wallet/wallet-fixture.ts";
 import { ADMIN_TOKEN, addKey, addMember, admin, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import { pay, valueOf } from "../wallet/wallet-desk.ts";
+import { pay, valueOf } from "../wallet/wallet-fixture.ts";
 import { admin, chat, embed, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 

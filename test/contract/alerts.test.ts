@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
-import type { Stub } from "../wallet/wallet-desk.ts";
+import { pay, setClock, valueOf } from "../wallet/wallet-fixture.ts";
+import type { Stub } from "../wallet/wallet-fixture.ts";
 import { chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";
 

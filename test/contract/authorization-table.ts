@@ -11,8 +11,8 @@ import type { KeyRoute } from "../../src/shared/http/route.ts";
 import { PNG_URL } from "../fixtures/pictures.ts";
 import { addKey, admin, chat, HELLO, send } from "./client.ts";
 import type { Account, Role, Sending } from "./client.ts";
-import { refusal } from "../wires/messages/message-schemas.ts";
-import { errorBody } from "./wire-schemas.ts";
+import { refusal } from "../protocols/messages/message-schemas.ts";
+import { errorBody } from "./response-schemas.ts";
 
 const SAY = { model: "sandbox/echo", messages: HELLO };
 const AMOUNT = { amount_dollars: 0.01, pays: "quota", description: "a search" };

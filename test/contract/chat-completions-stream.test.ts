@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { balanceOf, chat, errorOf, eventsOf, openAccount } from "./client.ts";
 import { mockUpstream } from "./upstream.ts";
-import { chunksOf, errorBody, textOf } from "./wire-schemas.ts";
-import type { Chunk } from "./wire-schemas.ts";
+import { chunksOf, errorBody, textOf } from "./response-schemas.ts";
+import type { Chunk } from "./response-schemas.ts";
 
 let key: string;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { chat, errorOf, eventsOf, openAccount } from "./client.ts";
-import { chunksOf, completionOf } from "./wire-schemas.ts";
-import type { Chunk, Completion } from "./wire-schemas.ts";
+import { chunksOf, completionOf } from "./response-schemas.ts";
+import type { Chunk, Completion } from "./response-schemas.ts";
 
 let key: string;
 beforeAll(async () => {

@@ -7,8 +7,8 @@ import {
   upstreamError,
   upstreamStream,
 } from "./upstream.ts";
-import { chunkOf } from "../fixtures/openai-wire.ts";
-import { completionOf } from "./wire-schemas.ts";
+import { chunkOf } from "../fixtures/openai-replies.ts";
+import { completionOf } from "./response-schemas.ts";
 
 let key: string;
 beforeAll(async () => {

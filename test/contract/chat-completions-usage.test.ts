@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, chat, eventsOf, openAccount } from "./client.ts";
 import { mockUpstream, upstreamCompletion, upstreamStream } from "./upstream.ts";
-import { chunksOf, completionOf, textOf } from "./wire-schemas.ts";
+import { chunksOf, completionOf, textOf } from "./response-schemas.ts";
 
 let key: string;
 beforeAll(async () => {

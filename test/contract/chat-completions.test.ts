@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, chat, openAccount } from "./client.ts";
-import { completionOf } from "./wire-schemas.ts";
-import type { Completion } from "./wire-schemas.ts";
+import { completionOf } from "./response-schemas.ts";
+import type { Completion } from "./response-schemas.ts";
 
 let key: string;
 beforeAll(async () => {

@@ -3,10 +3,10 @@ import { createExecutionContext } from "cloudflare:test";
 import { expect } from "vitest";
 import { app } from "../../src/app.ts";
 import { refuse } from "../../src/shared/failure.ts";
-import { contentLengthHeader } from "../fixtures/declared.ts";
+import { contentLengthHeader } from "../fixtures/content-length.ts";
 import { checkDocumented } from "./documented.ts";
-import { errorBody } from "./wire-schemas.ts";
-import type { ErrorObject } from "./wire-schemas.ts";
+import { errorBody } from "./response-schemas.ts";
+import type { ErrorObject } from "./response-schemas.ts";
 
 export const ADMIN_TOKEN = "a".repeat(32);
 const CREDITS = 1_000_000_000;

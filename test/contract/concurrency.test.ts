@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
+import { holdOf, valueOf } from "../wallet/wallet-fixture.ts";
 import { addCredits, addMember, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { createKey } from "./key-client.ts";

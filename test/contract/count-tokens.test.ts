@@ -2,7 +2,7 @@ import { Tiktoken } from "js-tiktoken/lite";
 import o200k from "js-tiktoken/ranks/o200k_base";
 import { expect, it } from "vitest";
 import { utf8Bytes } from "../../src/shared/tokens.ts";
-import { HUMAN_RIGHTS_TEXTS } from "../fixtures/rights.ts";
+import { HUMAN_RIGHTS_TEXTS } from "../fixtures/human-rights.ts";
 import { balanceOf, openAccount, send } from "./client.ts";
 
 const prose = `The balance is what an organization has paid for and not yet used. Each request puts money

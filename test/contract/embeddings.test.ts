@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type * as z from "zod";
 import { balanceOf, embed, errorOf, openAccount } from "./client.ts";
 import { mockUpstream } from "./upstream.ts";
-import { base64Embeddings, floatEmbeddings } from "./wire-schemas.ts";
+import { base64Embeddings, floatEmbeddings } from "./response-schemas.ts";
 
 let key: string;
 beforeAll(async () => {

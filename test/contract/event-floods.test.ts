@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { pay, rowsOf, setClock } from "../wallet/wallet-desk.ts";
+import { pay, rowsOf, setClock } from "../wallet/wallet-fixture.ts";
 import { chat, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it } from "vitest";
-import { pay, rowsOf } from "../wallet/wallet-desk.ts";
+import { pay, rowsOf } from "../wallet/wallet-fixture.ts";
 import { addCredits, admin, chat, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 

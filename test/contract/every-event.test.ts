@@ -10,7 +10,7 @@ import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import { useStripe } from "../payments/fake-stripe.ts";
 import { sweepHourly } from "../../src/operator/sweep.store.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { GENERATION, holdOf, pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
+import { GENERATION, holdOf, pay, setClock, valueOf } from "../wallet/wallet-fixture.ts";
 import {
   account,
   ask,

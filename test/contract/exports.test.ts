@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { admin, chat, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { addMember } from "./client.ts";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 import { parseFocusRows, sumOf } from "../fixtures/focus.ts";
 import { brokenFocusRules } from "../fixtures/focus-rules.ts";
 

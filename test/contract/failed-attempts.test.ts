@@ -8,7 +8,7 @@ import {
   UPSTREAM_VARS,
   upstreamError,
 } from "./upstream.ts";
-import { chunkOf } from "../fixtures/openai-wire.ts";
+import { chunkOf } from "../fixtures/openai-replies.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 let lines: Line[] = [];

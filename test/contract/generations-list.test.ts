@@ -3,7 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { mintId } from "../../src/shared/id.ts";
-import { holdOf, setClock, valueOf } from "../wallet/wallet-desk.ts";
+import { holdOf, setClock, valueOf } from "../wallet/wallet-fixture.ts";
 import { addMember, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 

@@ -2,12 +2,12 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { holdOf, newId, setClock, settle, stubOf, valueOf } from "../wallet/wallet-desk.ts";
+import { holdOf, newId, setClock, settle, stubOf, valueOf } from "../wallet/wallet-fixture.ts";
 import { bindingsWith, chat, embed, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 import { addKey, addMember, keyWithRole } from "./members.ts";
-import { completionOf } from "./wire-schemas.ts";
-import type { ErrorObject } from "./wire-schemas.ts";
+import { completionOf } from "./response-schemas.ts";
+import type { ErrorObject } from "./response-schemas.ts";
 
 let account: Account;
 /** The ID of a paid request of the owner's key. */

@@ -12,9 +12,9 @@ import {
   send,
 } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
-import { completionOf } from "./wire-schemas.ts";
+import { completionOf } from "./response-schemas.ts";
 import type { Account } from "./client.ts";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 
 let account: Account;
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import { outcomeToJson } from "../../src/regions/outbox-format.ts";
 import { settleOf, voidOf } from "../regions/outbox-fixture.ts";
-import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
+import { holdOf, valueOf } from "../wallet/wallet-fixture.ts";
 import { bindingsWith, openAccount } from "./client.ts";
 import type { Account } from "./client.ts";
 import { sendAsPeer } from "./peer-client.ts";

@@ -14,7 +14,7 @@ import {
   signAsPeer,
 } from "./peer-client.ts";
 import type { KnownAccount } from "./peer-client.ts";
-import { newId, valueOf } from "../wallet/wallet-desk.ts";
+import { newId, valueOf } from "../wallet/wallet-fixture.ts";
 
 const OPERATIONS = ["authorize", "lookup", "outcomes", "revocations", "forward"];
 

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { GENERATION, newId } from "../wallet/wallet-desk.ts";
+import { GENERATION, newId } from "../wallet/wallet-fixture.ts";
 import { account, ask, createWebhook, useReceivers } from "../webhooks/receivers.ts";
 import { admin, newOrganization, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { everythingOf } from "./everything-of.ts";
+import { everythingOf } from "./organization-data.ts";
 import { sendUser } from "./end-users.ts";
 import { expectInvalidValues } from "./invalid-fields.ts";
 import type { InvalidValues } from "./invalid-fields.ts";

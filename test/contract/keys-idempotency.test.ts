@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sweepHourly } from "../../src/operator/sweep.store.ts";
 import { draftKey } from "../keys/key-fixture.ts";
 import { insertKeyOnce } from "../../src/accounts/keys/insert-once.store.ts";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 import { bindingsWith, SKIPPED_WALLET, errorOf, openAccount, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 

@@ -3,7 +3,7 @@ import { KEY_ROUTES } from "../../src/routes.ts";
 import type { KeyRoute } from "../../src/shared/http/route.ts";
 import { errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { everythingOf } from "./everything-of.ts";
+import { everythingOf } from "./organization-data.ts";
 import { createKey, deleteKey } from "./key-client.ts";
 
 const TERMS = { budget_dollars: 0.5, budget_period: "day", rpm_limit: 900, end_user: "ann" };

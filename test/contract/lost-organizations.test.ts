@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it, vi } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import { valueOf } from "../wallet/wallet-desk.ts";
+import { valueOf } from "../wallet/wallet-fixture.ts";
 import { admin, balanceOf, chat, errorOf, newOrganization, openAccount } from "./client.ts";
 import type { Account, MadeOrganization } from "./client.ts";
 

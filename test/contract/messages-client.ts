@@ -1,7 +1,7 @@
 import { afterEach, expect, vi } from "vitest";
-import { message as messageSchema, refusal } from "../wires/messages/message-schemas.ts";
-import { parseEvents, foldBlocks } from "../wires/messages/fold.ts";
-import type { Event } from "../wires/messages/fold.ts";
+import { message as messageSchema, refusal } from "../protocols/messages/message-schemas.ts";
+import { parseEvents, foldBlocks } from "../protocols/messages/fold.ts";
+import type { Event } from "../protocols/messages/fold.ts";
 import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
 import { mockUpstream, upstreamBindings } from "./upstream.ts";

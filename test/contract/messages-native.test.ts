@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, openAccount, send } from "./client.ts";
-import { parseEvents } from "../wires/messages/fold.ts";
+import { parseEvents } from "../protocols/messages/fold.ts";
 import {
   ANTHROPIC_SECRET,
   foldMessage,

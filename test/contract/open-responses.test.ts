@@ -1,9 +1,9 @@
 import { PDF_DATA_PREFIX } from "../../src/models/core/core-request.ts";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { beforeAll, describe, expect, it } from "vitest";
-import { eventsOf, followResponse } from "../wires/responses/follow.ts";
-import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
-import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
+import { eventsOf, followResponse } from "../protocols/responses/follow.ts";
+import { response as responseSchema } from "../protocols/responses/sdk-schemas.ts";
+import type { AnyResponse } from "../protocols/responses/sdk-schemas.ts";
 import { openAccount, send } from "./client.ts";
 
 /**

@@ -11,7 +11,7 @@ import {
   send,
 } from "./client.ts";
 import type { Account } from "./client.ts";
-import { chunksOf } from "./wire-schemas.ts";
+import { chunksOf } from "./response-schemas.ts";
 
 type Json = { readonly [name: string]: unknown };
 

@@ -1,11 +1,17 @@
 import { afterEach, expect, vi } from "vitest";
-import { eventsOf, followResponse } from "../wires/responses/follow.ts";
-import type { Account as Folded } from "../wires/responses/follow.ts";
-import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
-import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
-import { callItem, HELLO, reasoningItem, scenario, textItem } from "../fixtures/responses-wire.ts";
-import { CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { eventsOf, followResponse } from "../protocols/responses/follow.ts";
+import type { Account as Folded } from "../protocols/responses/follow.ts";
+import { response as responseSchema } from "../protocols/responses/sdk-schemas.ts";
+import type { AnyResponse } from "../protocols/responses/sdk-schemas.ts";
+import {
+  callItem,
+  HELLO,
+  reasoningItem,
+  scenario,
+  textItem,
+} from "../fixtures/responses-replies.ts";
+import { CANARY_TEXT } from "../fixtures/reply-scenarios.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
 import { mockUpstream, upstreamBindings } from "./upstream.ts";

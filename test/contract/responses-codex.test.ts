@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import codexRequest from "../fixtures/codex-request.json";
-import { eventsOf, followResponse } from "../wires/responses/follow.ts";
-import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
+import { eventsOf, followResponse } from "../protocols/responses/follow.ts";
+import type { AnyResponse } from "../protocols/responses/sdk-schemas.ts";
 import { openAccount, send } from "./client.ts";
 import { mockOpenAi } from "./responses-client.ts";
 import { upstreamError } from "./upstream.ts";

@@ -9,7 +9,7 @@ import {
   scenario,
   streamReply,
   textItem,
-} from "../fixtures/responses-wire.ts";
+} from "../fixtures/responses-replies.ts";
 import { balanceOf, chat, errorOf, openAccount } from "./client.ts";
 import { mockAnthropic } from "./messages-client.ts";
 import {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
-import { callItem, HELLO, responseObject, scenario } from "../fixtures/responses-wire.ts";
+import type { AnyResponse } from "../protocols/responses/sdk-schemas.ts";
+import { callItem, HELLO, responseObject, scenario } from "../fixtures/responses-replies.ts";
 import { balanceOf, openAccount } from "./client.ts";
 import {
   responseOf,

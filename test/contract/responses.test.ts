@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { eventsOf, followResponse } from "../wires/responses/follow.ts";
-import type { Account as Folded } from "../wires/responses/follow.ts";
-import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
-import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
+import { eventsOf, followResponse } from "../protocols/responses/follow.ts";
+import type { Account as Folded } from "../protocols/responses/follow.ts";
+import { response as responseSchema } from "../protocols/responses/sdk-schemas.ts";
+import type { AnyResponse } from "../protocols/responses/sdk-schemas.ts";
 import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Sending } from "./client.ts";
 import {

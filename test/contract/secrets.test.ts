@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { rowsOf } from "../wallet/wallet-desk.ts";
+import { rowsOf } from "../wallet/wallet-fixture.ts";
 import { ADMIN_TOKEN, admin, chat, embed, openAccount, send } from "./client.ts";
 import { mockUpstream, UPSTREAM_SECRET, upstreamError, upstreamStream } from "./upstream.ts";
 import type { UpstreamCall } from "./upstream.ts";

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { rowsOf, runAlarm } from "../wallet/wallet-desk.ts";
+import { rowsOf, runAlarm } from "../wallet/wallet-fixture.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";

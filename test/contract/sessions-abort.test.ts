@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it, vi } from "vitest";
-import { abort } from "../wallet/fault-world.ts";
-import { differences, rowsOf } from "../wallet/wallet-desk.ts";
-import type { Stub } from "../wallet/wallet-desk.ts";
+import { abort } from "../wallet/fault-fixture.ts";
+import { differences, rowsOf } from "../wallet/wallet-fixture.ts";
+import type { Stub } from "../wallet/wallet-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { mockUpstream, upstreamCompletion } from "./upstream.ts";

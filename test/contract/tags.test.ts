@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ENDPOINT_ROWS } from "../fixtures/doors-table.ts";
-import type { EndpointRow } from "../fixtures/doors-table.ts";
+import { ENDPOINT_ROWS } from "../fixtures/endpoint-table.ts";
+import type { EndpointRow } from "../fixtures/endpoint-table.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { createSession } from "./session-client.ts";

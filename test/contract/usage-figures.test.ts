@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { setClock, valueOf } from "../wallet/wallet-desk.ts";
+import { setClock, valueOf } from "../wallet/wallet-fixture.ts";
 import { admin, balanceOf, chat, embed, eventsOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { addKey, addMember } from "./members.ts";
-import { completionOf } from "./wire-schemas.ts";
+import { completionOf } from "./response-schemas.ts";
 
 /** The client's data of one paid request: its body and its receipt. */
 type Paid = {

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { pay, setClock } from "../wallet/wallet-desk.ts";
+import { pay, setClock } from "../wallet/wallet-fixture.ts";
 import type { Wallet } from "../../src/index.ts";
 import { chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 import { balanceOf, chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";

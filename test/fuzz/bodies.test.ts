@@ -11,7 +11,7 @@ import { embeddingsEndpoint } from "../../src/models/endpoints/input-endpoints.t
 import { messagesEndpoint } from "../../src/models/endpoints/messages.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import type { PaidRequest } from "../../src/models/requests/paid-request.ts";
-import { parseAndBound } from "../fixtures/prepared.ts";
+import { parseAndBound } from "../fixtures/bound-request.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import { generationSchema } from "../../src/shared/generation.ts";
@@ -21,11 +21,11 @@ import {
 } from "../../src/accounts/organizations/organization.ts";
 import { dollarsOrNull, fractionSchema } from "../../src/money/wallet/routes/end-users.route.ts";
 import { BINDINGS } from "./bindings.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { CheckResult } from "./faults-of.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import type { CheckResult } from "./find-faults.ts";
 import { at, bodiesOf } from "./mutate.ts";
 import { strictObject } from "./reference-json.ts";
-import { refused } from "./refused.ts";
+import { refused } from "./rejection.ts";
 import * as seeds from "./seeds.ts";
 
 const ALL: readonly object[] = Object.values(seeds).flat();

@@ -5,10 +5,10 @@ import { app } from "../../src/app.ts";
 import { mintKey } from "../../src/accounts/keys/api-key.ts";
 import { countedBindings } from "../contract/counted-bindings.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
-import { silenceLog } from "./ask.ts";
+import { silenceLog } from "./send-request.ts";
 import { faultOf } from "./error-table.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { CheckResult } from "./faults-of.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import type { CheckResult } from "./find-faults.ts";
 import { PIECES } from "./hostile.ts";
 import { at } from "./mutate.ts";
 

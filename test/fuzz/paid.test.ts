@@ -1,12 +1,12 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { Accounts, ask, silenceLog } from "./ask.ts";
-import type { Answer } from "./ask.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { CheckResult } from "./faults-of.ts";
+import { Accounts, ask, silenceLog } from "./send-request.ts";
+import type { Answer } from "./send-request.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import type { CheckResult } from "./find-faults.ts";
 import { at, mutatedBytes, mutations, shown } from "./mutate.ts";
 import { CHATS, EMBEDDINGS } from "./seeds.ts";
-import { soundFigures } from "./stored.ts";
+import { soundFigures } from "./stored-data.ts";
 
 beforeAll(silenceLog);
 afterAll(() => {

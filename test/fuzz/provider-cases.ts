@@ -4,20 +4,20 @@ import { openAiCompatible } from "../../src/models/providers/openai-compatible.t
 import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { workersAi } from "../../src/models/providers/workers-ai.ts";
-import { ANTHROPIC_CHAT, ANTHROPIC_FAILURES } from "../fixtures/anthropic-wire.ts";
-import { BEDROCK_CHAT, BEDROCK_FAILURES } from "../fixtures/bedrock-wire.ts";
-import { COHERE_CHAT, COHERE_FAILURES } from "../fixtures/cohere-wire.ts";
-import { GOOGLE_CHAT, GOOGLE_FAILURES } from "../fixtures/google-wire.ts";
+import { ANTHROPIC_CHAT, ANTHROPIC_FAILURES } from "../fixtures/anthropic-replies.ts";
+import { BEDROCK_CHAT, BEDROCK_FAILURES } from "../fixtures/bedrock-replies.ts";
+import { COHERE_CHAT, COHERE_FAILURES } from "../fixtures/cohere-replies.ts";
+import { GOOGLE_CHAT, GOOGLE_FAILURES } from "../fixtures/google-replies.ts";
 import { HOST_FAILURES } from "../fixtures/hosts-failures.ts";
-import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
-import type { HostReplies } from "../fixtures/hosts-wire.ts";
-import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { ChatScenarios, FailureReplies, RawReply } from "../fixtures/wire-scenario.ts";
+import { HOST_REPLIES } from "../fixtures/hosts-replies.ts";
+import type { HostReplies } from "../fixtures/hosts-replies.ts";
+import { CANARY } from "../fixtures/reply-scenarios.ts";
+import type { ChatScenarios, FailureReplies, RawReply } from "../fixtures/reply-scenarios.ts";
 import {
   WORKERS_AI_CHAT,
   WORKERS_AI_FAILURES,
   WORKERS_AI_OPENAI_CHAT,
-} from "../fixtures/workers-ai-wire.ts";
+} from "../fixtures/workers-ai-replies.ts";
 import { BEDROCK, NOVA } from "../providers/bedrock-kit.ts";
 import { GEMINI, MODEL } from "../providers/google-kit.ts";
 import { BINDING } from "../providers/workers-ai-binding.ts";

@@ -1,15 +1,15 @@
 import * as fc from "fast-check";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import type { ProviderResult, StreamEvent } from "../../src/models/core/provider.ts";
-import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { CANARY } from "../fixtures/reply-scenarios.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { callOf, mockNetwork } from "../providers/adapter-kit.ts";
-import { faultsOf, mustHold, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { CheckResult } from "./faults-of.ts";
+import { faultsOf, mustHold, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import type { CheckResult } from "./find-faults.ts";
 import { at, mutatedText, mutations, withBytes } from "./mutate.ts";
 import { pieces } from "./pieces.ts";
 import { CASES } from "./provider-cases.ts";
-import { mustBeSound } from "./sound-events.ts";
+import { mustBeSound } from "./valid-events.ts";
 
 afterAll(() => {
   vi.restoreAllMocks();

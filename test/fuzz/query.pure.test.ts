@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { pageQuerySchema, parseQuery } from "../../src/shared/http/parse-body.ts";
 import { hasValidEscapes, routingPath } from "../../src/shared/http/routing-path.ts";
 import { usageQuery } from "../../src/money/wallet/routes/usage.route.ts";
-import { refused } from "./refused.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { CheckResult } from "./faults-of.ts";
+import { refused } from "./rejection.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import type { CheckResult } from "./find-faults.ts";
 import { NUMBERS } from "./hostile.ts";
 import { paths, queries } from "./requests.ts";
 

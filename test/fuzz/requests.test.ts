@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN } from "../contract/client.ts";
-import { Accounts, ask, silenceLog } from "./ask.ts";
-import { faultsOf, mustHold, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { CheckResult } from "./faults-of.ts";
+import { Accounts, ask, silenceLog } from "./send-request.ts";
+import { faultsOf, mustHold, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import type { CheckResult } from "./find-faults.ts";
 import { PIECES } from "./hostile.ts";
 import { at, mutatedBytes, mutations } from "./mutate.ts";
 import { paths, placed, queries, routes } from "./requests.ts";

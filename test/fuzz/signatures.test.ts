@@ -13,9 +13,9 @@ import {
 import type { KnownAccount } from "../contract/peer-client.ts";
 import { COVERED } from "../fixtures/peer-message.ts";
 import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";
-import { ask, silenceLog } from "./ask.ts";
-import { faultsOf, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { CheckResult } from "./faults-of.ts";
+import { ask, silenceLog } from "./send-request.ts";
+import { faultsOf, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import type { CheckResult } from "./find-faults.ts";
 import { PIECES } from "./hostile.ts";
 import { at, mutatedText, mutations, shown } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";

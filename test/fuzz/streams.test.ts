@@ -4,14 +4,14 @@ import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { sseReader } from "../../src/models/core/frame-reader.ts";
-import * as wire from "../fixtures/openai-wire.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { CheckResult } from "./faults-of.ts";
+import * as wire from "../fixtures/openai-replies.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import type { CheckResult } from "./find-faults.ts";
 import { at, mutatedText, mutations } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
 import { pieces } from "./pieces.ts";
 import { wholeEvents } from "./reference-sse.ts";
-import { mustBeSound } from "./sound-events.ts";
+import { mustBeSound } from "./valid-events.ts";
 
 const encoder = new TextEncoder();
 

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN, addKey } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { Accounts, ask, silenceLog } from "./ask.ts";
-import type { Answer } from "./ask.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { CheckResult } from "./faults-of.ts";
+import { Accounts, ask, silenceLog } from "./send-request.ts";
+import type { Answer } from "./send-request.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import type { CheckResult } from "./find-faults.ts";
 import { at, mutatedBytes, mutations, shown } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
 import * as seeds from "./seeds.ts";
-import { storedData } from "./stored.ts";
+import { storedData } from "./stored-data.ts";
 
 beforeAll(silenceLog);
 afterAll(() => {

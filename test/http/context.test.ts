@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { mintTimeOf } from "../../src/shared/id.ts";
-import { SECRET, call, errorOf } from "./wire-app.ts";
+import { SECRET, call, errorOf } from "./sample-app.ts";
 
 let lines: string[] = [];
 beforeEach(() => {
@@ -57,6 +57,6 @@ describe("the request log", () => {
     const exceptions = logged().filter(({ event }) => event === "exception");
     const request_id = response.headers.get("x-request-id");
     expect(exceptions).toMatchObject([{ event: "exception", name, request_id }]);
-    expect(JSON.stringify(exceptions[0]?.["stack"]).includes("wire-app")).toBe(hasFrames);
+    expect(JSON.stringify(exceptions[0]?.["stack"]).includes("sample-app")).toBe(hasFrames);
   });
 });

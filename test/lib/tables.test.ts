@@ -10,7 +10,7 @@ import {
   runAlarm,
   stubOf,
   valueOf,
-} from "../wallet/wallet-desk.ts";
+} from "../wallet/wallet-fixture.ts";
 
 const ONE: Tables = { name: "test", steps: [{ sql: "CREATE TABLE a (x)", readableBy: 1 }] };
 const TWO = after(ONE, "ALTER TABLE a ADD COLUMN y; CREATE TABLE b (x)", 1);

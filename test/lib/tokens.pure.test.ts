@@ -6,7 +6,7 @@ import { CL100K_FACTOR, O200K_FACTOR } from "../../src/models/catalog/entry.ts";
 import { estimateTokensForDisplay } from "../../src/shared/close-tokens.ts";
 import { estimateTokens, utf8Bytes } from "../../src/shared/tokens.ts";
 import { effortFor } from "../effort.ts";
-import { HUMAN_RIGHTS_TEXTS } from "../fixtures/rights.ts";
+import { HUMAN_RIGHTS_TEXTS } from "../fixtures/human-rights.ts";
 
 const O200K_BASE = getEncoding("o200k_base");
 const TOKENIZERS = [

@@ -21,9 +21,9 @@ import {
   OPENING,
   openAiEvent,
   usageChunk,
-} from "../fixtures/openai-wire.ts";
+} from "../fixtures/openai-replies.ts";
 import { Account } from "./support/account.ts";
-import { makeKey, revoke } from "./support/far-keys.ts";
+import { makeKey, revoke } from "./support/peer-keys.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 

@@ -3,11 +3,11 @@ import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, describe, it } from "vitest";
 import type { MockScript } from "../fixtures/openai-mock.ts";
-import { chunkOf, DONE, FINISH, OPENING, usageChunk } from "../fixtures/openai-wire.ts";
+import { chunkOf, DONE, FINISH, OPENING, usageChunk } from "../fixtures/openai-replies.ts";
 import { leaveAtEveryByte } from "./support/every-byte.ts";
 import { HELLO, steps, stream } from "./support/stream-scripts.ts";
-import { scripted, startStream, startUpstreamWorld } from "./support/upstream-world.ts";
-import type { World } from "./support/upstream-world.ts";
+import { scripted, startStream, startUpstreamWorld } from "./support/upstream-fixture.ts";
+import type { World } from "./support/upstream-fixture.ts";
 
 /** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;

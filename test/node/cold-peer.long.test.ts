@@ -7,7 +7,7 @@ import {
   openRemoteAccount,
   revoke,
   statusOf,
-} from "./support/far-keys.ts";
+} from "./support/peer-keys.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 

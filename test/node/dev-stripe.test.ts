@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Stripe } from "stripe";
 import { afterEach, expect, it } from "vitest";
-import { API_VERSION } from "../fakes/stripe/world.ts";
+import { API_VERSION } from "../fakes/stripe/state.ts";
 import { serveStripe } from "../../scripts/dev-stripe.ts";
 import type { ServedStripe } from "../../scripts/dev-stripe.ts";
 

@@ -4,7 +4,7 @@ import {
   ENDPOINT_ROWS,
   NATIVE_ENDPOINT_ROWS,
   streamFlagsOf,
-} from "../fixtures/doors-table.ts";
+} from "../fixtures/endpoint-table.ts";
 import { nativeMockScript } from "../fixtures/native-mock.ts";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockProvider } from "../fixtures/openai-mock.ts";

@@ -6,13 +6,13 @@ import {
   ENDPOINT_ROWS,
   NATIVE_ENDPOINT_ROWS,
   streamFlagsOf,
-} from "../fixtures/doors-table.ts";
-import type { EndpointRow } from "../fixtures/doors-table.ts";
+} from "../fixtures/endpoint-table.ts";
+import type { EndpointRow } from "../fixtures/endpoint-table.ts";
 import { nativeMockScript } from "../fixtures/native-mock.ts";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockProvider } from "../fixtures/openai-mock.ts";
 import { Account, sumOf } from "./support/account.ts";
-import { call, delivered } from "./support/far-keys.ts";
+import { call, delivered } from "./support/peer-keys.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
 

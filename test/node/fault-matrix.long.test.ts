@@ -7,11 +7,16 @@ import {
   EXPECTED_REQUESTS,
 } from "../fixtures/fault-matrix.ts";
 import type { Account } from "./support/account.ts";
-import { delivered, expectAtRest, openRemoteAccount } from "./support/far-money.ts";
-import { callAt } from "./support/far-traffic.ts";
-import { GatedUpstream, continueFlights, resultOf, startFlights } from "./support/fault-flights.ts";
-import type { Flights } from "./support/fault-flights.ts";
-import { STRIKES } from "./support/fault-strikes.ts";
+import { delivered, expectAtRest, openRemoteAccount } from "./support/peer-money.ts";
+import { callAt } from "./support/peer-traffic.ts";
+import {
+  GatedUpstream,
+  continueFlights,
+  resultOf,
+  startFlights,
+} from "./support/fault-requests.ts";
+import type { Flights } from "./support/fault-requests.ts";
+import { STRIKES } from "./support/fault-causes.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 

@@ -11,7 +11,7 @@ import {
   makeKey,
   openRemoteAccount,
   statusOf,
-} from "./support/far-keys.ts";
+} from "./support/peer-keys.ts";
 import { LINK, startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 

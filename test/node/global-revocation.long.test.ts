@@ -10,9 +10,9 @@ import {
   makeKey,
   revoke,
   statusOf,
-} from "./support/far-keys.ts";
-import { farWorld } from "./support/far-world.ts";
-import type { FarKey } from "./support/far-keys.ts";
+} from "./support/peer-keys.ts";
+import { farWorld } from "./support/peer-fixture.ts";
+import type { FarKey } from "./support/peer-keys.ts";
 import { figure } from "./support/figure.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { ADMIN_TOKEN } from "./support/two-regions.ts";

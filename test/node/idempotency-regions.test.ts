@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Account } from "./support/account.ts";
-import { charged, CREDITS } from "./support/idempotency-world.ts";
+import { charged, CREDITS } from "./support/idempotency-fixture.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 

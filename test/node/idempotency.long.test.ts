@@ -1,8 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Account } from "./support/account.ts";
-import { ask, BODY, charged, CREDITS, startIdempotencyWorld } from "./support/idempotency-world.ts";
-import type { IdempotencyWorld } from "./support/idempotency-world.ts";
+import {
+  ask,
+  BODY,
+  charged,
+  CREDITS,
+  startIdempotencyWorld,
+} from "./support/idempotency-fixture.ts";
+import type { IdempotencyWorld } from "./support/idempotency-fixture.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
 import type { RawConnection } from "./support/raw-request.ts";

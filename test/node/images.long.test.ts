@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { workerdPid } from "../../scripts/workerd.ts";
-import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
+import { GOOGLE_CHAT } from "../fixtures/google-replies.ts";
 import { residentBytes } from "./support/isolate-memory.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { call, CHAT, EVERY_CALL, statusOf } from "./support/far-keys.ts";
-import { farWorld } from "./support/far-world.ts";
+import { call, CHAT, EVERY_CALL, statusOf } from "./support/peer-keys.ts";
+import { farWorld } from "./support/peer-fixture.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 
 const world = farWorld();

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";
-import { call, openRemoteAccount, statusOf } from "./support/far-keys.ts";
+import { call, openRemoteAccount, statusOf } from "./support/peer-keys.ts";
 import {
   AFFORDABLE,
   ASKED,

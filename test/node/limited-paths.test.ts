@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { call, openRemoteAccount, waitingAt } from "./support/far-keys.ts";
+import { call, openRemoteAccount, waitingAt } from "./support/peer-keys.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 
 type Path = {

@@ -10,7 +10,7 @@ import {
   PAID,
   revoke,
   statusOf,
-} from "./support/far-keys.ts";
+} from "./support/peer-keys.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 

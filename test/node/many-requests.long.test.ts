@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { RawConnection } from "./support/raw-request.ts";
 import { HELLO, stays } from "./support/stream-scripts.ts";
 import { ADMIN_TOKEN } from "./support/two-regions.ts";
-import { startUpstreamWorld } from "./support/upstream-world.ts";
-import type { World } from "./support/upstream-world.ts";
+import { startUpstreamWorld } from "./support/upstream-fixture.ts";
+import type { World } from "./support/upstream-fixture.ts";
 
 const STREAMS = 1000;
 const AT_ONCE = 50;

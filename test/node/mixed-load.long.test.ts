@@ -4,8 +4,8 @@ import type { LedgerPage } from "../../src/shared/contracts/wallet.ts";
 import { recordMeasured } from "../measured.ts";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";
-import { delivered, openRemoteAccount } from "./support/far-money.ts";
-import { send, sendAll, SHAPES } from "./support/far-traffic.ts";
+import { delivered, openRemoteAccount } from "./support/peer-money.ts";
+import { send, sendAll, SHAPES } from "./support/peer-traffic.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
 

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { openRaw } from "./support/raw-request.ts";
 import type { RawConnection } from "./support/raw-request.ts";
 import { HELLO, stays } from "./support/stream-scripts.ts";
-import { startUpstreamWorld } from "./support/upstream-world.ts";
-import type { Organization, World } from "./support/upstream-world.ts";
+import { startUpstreamWorld } from "./support/upstream-fixture.ts";
+import type { Organization, World } from "./support/upstream-fixture.ts";
 
 const PLACES = 2;
 const SERVED_WITHIN_MS = 100_000;

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockScript, MockProvider } from "../fixtures/openai-mock.ts";
-import { chunkOf, DONE, FINISH, OPENING, openAiEvent } from "../fixtures/openai-wire.ts";
+import { chunkOf, DONE, FINISH, OPENING, openAiEvent } from "../fixtures/openai-replies.ts";
 import { recordMeasured } from "../measured.ts";
 import type { Account } from "./support/account.ts";
-import { call, makeKey, openRemoteAccount, revoke } from "./support/far-keys.ts";
+import { call, makeKey, openRemoteAccount, revoke } from "./support/peer-keys.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
 

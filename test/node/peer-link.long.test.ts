@@ -4,7 +4,7 @@ import type { AddressInfo, Server, Socket } from "node:net";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { linkSecret } from "../../scripts/region.ts";
-import type { LinkAnswer, LinkCall } from "../fixtures/link-wire.ts";
+import type { LinkAnswer, LinkCall } from "../fixtures/link-messages.ts";
 import { signMessage } from "../fixtures/peer-message.ts";
 import type { SignedMessage } from "../fixtures/peer-message.ts";
 import { Account, answerOf } from "./support/account.ts";

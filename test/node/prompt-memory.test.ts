@@ -1,11 +1,11 @@
 import path from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import type { LiveObjectCounts } from "../fixtures/kept.ts";
+import type { LiveObjectCounts } from "../fixtures/live-objects.ts";
 import { HELLO, stays } from "./support/stream-scripts.ts";
-import { startUpstreamWorld } from "./support/upstream-world.ts";
-import type { World } from "./support/upstream-world.ts";
+import { startUpstreamWorld } from "./support/upstream-fixture.ts";
+import type { World } from "./support/upstream-fixture.ts";
 
-const ENTRY = path.join(import.meta.dirname, "../fixtures/keeping-worker.ts");
+const ENTRY = path.join(import.meta.dirname, "../fixtures/live-objects-worker.ts");
 let world: World;
 beforeAll(async () => {
   vi.stubEnv("MINIFLARE_WORKERD_V8_FLAGS", "--expose-gc");

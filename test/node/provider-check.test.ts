@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockRequest, MockProvider } from "../fixtures/openai-mock.ts";
-import { CHUNK, USAGE } from "../fixtures/openai-wire.ts";
+import { CHUNK, USAGE } from "../fixtures/openai-replies.ts";
 import { startProgram } from "./support/program.ts";
 
 const KEY = "sk-the-operators-own-key-0123456789";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Account } from "./support/account.ts";
-import { answersTo } from "./support/raw-answers.ts";
-import type { RawAnswers } from "./support/raw-answers.ts";
+import { answersTo } from "./support/raw-responses.ts";
+import type { RawAnswers } from "./support/raw-responses.ts";
 import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
 
 /** Bytes that client libraries don't send. In a deployment, the edge's parser is in front. */

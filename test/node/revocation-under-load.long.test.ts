@@ -9,8 +9,8 @@ import {
   openRemoteAccount,
   revoke,
   statusOf,
-} from "./support/far-keys.ts";
-import type { FarKey } from "./support/far-keys.ts";
+} from "./support/peer-keys.ts";
+import type { FarKey } from "./support/peer-keys.ts";
 import { figure } from "./support/figure.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";

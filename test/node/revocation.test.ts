@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { DONE, FINISH, usageChunk } from "../fixtures/openai-wire.ts";
+import { DONE, FINISH, usageChunk } from "../fixtures/openai-replies.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { effortFor } from "../effort.ts";
 import { resolved } from "./support/money.ts";
 import { HELLO, stream } from "./support/stream-scripts.ts";
-import { CREDITS, startStream, startUpstreamWorld } from "./support/upstream-world.ts";
-import type { Organization, World } from "./support/upstream-world.ts";
+import { CREDITS, startStream, startUpstreamWorld } from "./support/upstream-fixture.ts";
+import type { Organization, World } from "./support/upstream-fixture.ts";
 
 const KILLS = effortFor(2, 5);
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { call, chat, delivered, keysInUse, revoke, statusOf } from "./support/far-keys.ts";
-import { farWorld } from "./support/far-world.ts";
-import type { FarKey } from "./support/far-keys.ts";
+import { call, chat, delivered, keysInUse, revoke, statusOf } from "./support/peer-keys.ts";
+import { farWorld } from "./support/peer-fixture.ts";
+import type { FarKey } from "./support/peer-keys.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 
 const world = farWorld();

@@ -2,8 +2,14 @@ import { randomUUID } from "node:crypto";
 import OpenAI, { ConflictError } from "openai";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Account } from "./support/account.ts";
-import { ask, BODY, charged, CREDITS, startIdempotencyWorld } from "./support/idempotency-world.ts";
-import type { IdempotencyWorld } from "./support/idempotency-world.ts";
+import {
+  ask,
+  BODY,
+  charged,
+  CREDITS,
+  startIdempotencyWorld,
+} from "./support/idempotency-fixture.ts";
+import type { IdempotencyWorld } from "./support/idempotency-fixture.ts";
 
 let world: IdempotencyWorld;
 let account: Account;

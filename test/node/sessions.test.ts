@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { call, CHAT, delivered, keysInUse, revoke, statusOf } from "./support/far-keys.ts";
-import { farWorld } from "./support/far-world.ts";
+import { call, CHAT, delivered, keysInUse, revoke, statusOf } from "./support/peer-keys.ts";
+import { farWorld } from "./support/peer-fixture.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 
 const world = farWorld();

@@ -8,9 +8,9 @@ import {
   expectGenerations,
   expectKnownCharges,
   openRemoteAccount,
-} from "./support/far-money.ts";
-import { callAt, chatOf, send, sendAll, withUsage } from "./support/far-traffic.ts";
-import type { Told } from "./support/far-traffic.ts";
+} from "./support/peer-money.ts";
+import { callAt, chatOf, send, sendAll, withUsage } from "./support/peer-traffic.ts";
+import type { Told } from "./support/peer-traffic.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
 import { recordMeasured } from "../measured.ts";

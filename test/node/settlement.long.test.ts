@@ -6,9 +6,9 @@ import {
   expectGenerations,
   expectKnownCharges,
   openRemoteAccount,
-} from "./support/far-money.ts";
-import { send, sendAll } from "./support/far-traffic.ts";
-import type { Told } from "./support/far-traffic.ts";
+} from "./support/peer-money.ts";
+import { send, sendAll } from "./support/peer-traffic.ts";
+import type { Told } from "./support/peer-traffic.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 import { recordMeasured } from "../measured.ts";

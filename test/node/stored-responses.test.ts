@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockProvider } from "../fixtures/openai-mock.ts";
 import type { Account } from "./support/account.ts";
-import { call, openRemoteAccount } from "./support/far-keys.ts";
+import { call, openRemoteAccount } from "./support/peer-keys.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 

@@ -8,7 +8,7 @@ import type { Params, StripeCall } from "../../src/money/payments/stripe.ts";
 import { meteredRowsOf, usageFormat } from "../../src/events/webhooks/usage-formats.ts";
 import { micros } from "../../src/shared/money.ts";
 import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
-import { SELLING } from "../payments/selling.ts";
+import { SELLING } from "../payments/sale.ts";
 
 /**
  * Stripe's own mock, which knows every path and field of its OpenAPI document but has no state. Not

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { chunkOf } from "../fixtures/openai-wire.ts";
+import { chunkOf } from "../fixtures/openai-replies.ts";
 import { endsLater, HELLO } from "./support/stream-scripts.ts";
 import { operatorReads } from "./support/money.ts";
-import { scripted, startUpstreamWorld } from "./support/upstream-world.ts";
-import type { World } from "./support/upstream-world.ts";
+import { scripted, startUpstreamWorld } from "./support/upstream-fixture.ts";
+import type { World } from "./support/upstream-fixture.ts";
 
 const FIRST_OPEN_MS = 15_000;
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../../scripts/ports.ts";
-import { scripted, startUpstreamWorld, UPSTREAM_SECRET } from "./support/upstream-world.ts";
-import type { World, WorldOptions } from "./support/upstream-world.ts";
+import { scripted, startUpstreamWorld, UPSTREAM_SECRET } from "./support/upstream-fixture.ts";
+import type { World, WorldOptions } from "./support/upstream-fixture.ts";
 
 /** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { scripted, startUpstreamWorld } from "./support/upstream-world.ts";
-import type { Asked, World } from "./support/upstream-world.ts";
+import { scripted, startUpstreamWorld } from "./support/upstream-fixture.ts";
+import type { Asked, World } from "./support/upstream-fixture.ts";
 
 /** Returns a price in micro-credits per input and output token. Cached tokens cost the same. */
 const price = (input: number, output: number) => ({

@@ -8,7 +8,7 @@ import {
   TEXT_ANSWER,
   USAGE,
   usageChunk,
-} from "../fixtures/openai-wire.ts";
+} from "../fixtures/openai-replies.ts";
 import type { MockScript } from "../fixtures/openai-mock.ts";
 import {
   byCharacter,
@@ -29,8 +29,8 @@ import {
   scripted,
   startStream,
   startUpstreamWorld,
-} from "./support/upstream-world.ts";
-import type { World } from "./support/upstream-world.ts";
+} from "./support/upstream-fixture.ts";
+import type { World } from "./support/upstream-fixture.ts";
 
 /** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;

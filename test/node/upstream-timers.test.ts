@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { MockScript } from "../fixtures/openai-mock.ts";
-import { chunkOf, DONE, FINISH, usageChunk } from "../fixtures/openai-wire.ts";
+import { chunkOf, DONE, FINISH, usageChunk } from "../fixtures/openai-replies.ts";
 import { HELLO, stays, stream } from "./support/stream-scripts.ts";
-import { eventsOf, scripted, startStream, startUpstreamWorld } from "./support/upstream-world.ts";
-import type { World } from "./support/upstream-world.ts";
+import { eventsOf, scripted, startStream, startUpstreamWorld } from "./support/upstream-fixture.ts";
+import type { World } from "./support/upstream-fixture.ts";
 
 /** Long enough for a first word on a slow machine. */
 const DEADLINE_MS = 2000;

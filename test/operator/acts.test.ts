@@ -14,7 +14,7 @@ import type { MadeOrganization } from "../contract/client.ts";
 import { createKey } from "../contract/key-client.ts";
 import { createSession } from "../contract/session-client.ts";
 import { useStripe } from "../payments/fake-stripe.ts";
-import { GENERATION, holdOf, valueOf } from "../wallet/wallet-desk.ts";
+import { GENERATION, holdOf, valueOf } from "../wallet/wallet-fixture.ts";
 import { account, LONG, createWebhook, receivers, useReceivers } from "../webhooks/receivers.ts";
 
 /**

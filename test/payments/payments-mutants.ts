@@ -2,7 +2,7 @@ import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import { readInvoice } from "../../src/money/payments/stripe-calls.ts";
 import type { PaymentDeps } from "../../src/money/payments/purchase.ts";
-import type { Broken } from "./payments-world.ts";
+import type { Broken } from "./payments-fixture.ts";
 
 /** Returns services whose wallet answers some calls differently. */
 const withWallet = (

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import type { Organization, PaymentsWorld } from "./payments-world.ts";
+import type { Organization, PaymentsWorld } from "./payments-fixture.ts";
 import { MONTH_MICRO } from "./payments-oracle.ts";
 import { micros } from "../../src/shared/money.ts";
 

@@ -3,7 +3,7 @@ import type { Charge } from "../fakes/stripe/objects.ts";
 import { creditsOfPayment } from "../../src/money/payments/payment-rules.ts";
 import { isEnded } from "../../src/money/payments/purchase.ts";
 import type { Purchase } from "../../src/money/payments/purchase.ts";
-import type { Organization, PaymentsWorld } from "./payments-world.ts";
+import type { Organization, PaymentsWorld } from "./payments-fixture.ts";
 
 /** Returns the faults that may never occur, each with its number in the reference. */
 export function faultsNow(world: PaymentsWorld): string[] {

@@ -5,8 +5,8 @@ import { CHARGE_MUTANTS, MUTANTS } from "./payments-mutants.ts";
 import { faultsAtRest, faultsNow } from "./payments-oracle.ts";
 import { apply, operation } from "./payments-ops.ts";
 import type { Operation } from "./payments-ops.ts";
-import { PaymentsWorld } from "./payments-world.ts";
-import type { Broken } from "./payments-world.ts";
+import { PaymentsWorld } from "./payments-fixture.ts";
+import type { Broken } from "./payments-fixture.ts";
 
 const HOUR = 3_600_000;
 const operations = fc.array(operation, { minLength: 10, maxLength: 60, size: "max" });

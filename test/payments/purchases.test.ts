@@ -7,7 +7,7 @@ import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import { runPaymentsSweep } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
+import { holdOf, valueOf } from "../wallet/wallet-fixture.ts";
 import { paymentsOf, useStripe } from "./fake-stripe.ts";
 
 const LONG = { timeout: 60_000, interval: 50 };

@@ -1,10 +1,10 @@
 import type { Stripe as Types } from "stripe";
 import { Stripe } from "stripe";
 import { expect, it } from "vitest";
-import { API_VERSION as FAKE_VERSION } from "../fakes/stripe/world.ts";
+import { API_VERSION as FAKE_VERSION } from "../fakes/stripe/state.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
 import { API_VERSION, encodeForm } from "../../src/money/payments/stripe.ts";
-import { SELLING } from "./selling.ts";
+import { SELLING } from "./sale.ts";
 
 it("the payments code and the fake Stripe use the API version of Stripe's types", () => {
   expect([API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);

@@ -5,7 +5,7 @@ import { LocalIssuer } from "../fakes/local-issuer.ts";
 import type { Account, TokenChanges } from "../fakes/local-issuer.ts";
 import { app } from "../../src/app.ts";
 import { checkDocumented } from "../contract/documented.ts";
-import { contentLengthHeader } from "../fixtures/declared.ts";
+import { contentLengthHeader } from "../fixtures/content-length.ts";
 
 const ORIGIN = "https://eu.test";
 export const ISSUER = "https://issuer.test";

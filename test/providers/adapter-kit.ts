@@ -10,7 +10,7 @@ import type {
   StreamEvent,
 } from "../../src/models/core/provider.ts";
 import { effortFor } from "../effort.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 
 /** A request as an adapter sent it. */
 export type SentRequest = {

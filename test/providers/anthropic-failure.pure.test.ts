@@ -9,9 +9,9 @@ import {
   jsonReply,
   messageReply,
   streamReply,
-} from "../fixtures/anthropic-wire.ts";
-import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+} from "../fixtures/anthropic-replies.ts";
+import { CANARY, CANARY_TEXT } from "../fixtures/reply-scenarios.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 
 const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: CANARY.key, geo: null });

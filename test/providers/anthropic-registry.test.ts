@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { ANTHROPIC } from "../../src/models/providers/anthropic.ts";
 import { activeProviders, providerProblems } from "../../src/models/providers/registry.ts";
-import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
+import { ANTHROPIC_CHAT } from "../fixtures/anthropic-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 
 const BASE = {

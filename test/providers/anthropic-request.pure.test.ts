@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
 import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
+import { ANTHROPIC_CHAT } from "../fixtures/anthropic-replies.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 
 const HAIKU = "claude-haiku-4-5-20251001";

@@ -12,8 +12,8 @@ import {
   streamReply,
   textEvents,
   toolUseEvents,
-} from "../fixtures/anthropic-wire.ts";
-import type { RawReply, RawScenario } from "../fixtures/wire-scenario.ts";
+} from "../fixtures/anthropic-replies.ts";
+import type { RawReply, RawScenario } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 
 const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: "key", geo: null });

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
 import { mergeLaterUsage, messagesUsage } from "../../src/models/protocols/messages/host-answer.ts";
-import { STOP, streamReply, textEvents } from "../fixtures/anthropic-wire.ts";
+import { STOP, streamReply, textEvents } from "../fixtures/anthropic-replies.ts";
 import { eventsOf } from "./adapter-kit.ts";
 
 const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: "k", geo: null });

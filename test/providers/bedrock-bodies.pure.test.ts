@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/models/core/core-request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE, HAIKU, NOVA } from "./bedrock-kit.ts";
 

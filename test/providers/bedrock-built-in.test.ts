@@ -5,7 +5,7 @@ import {
   activeProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
-import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, NOVA } from "./bedrock-kit.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { BEDROCK_FAILURES, errorReply, streamReply } from "../fixtures/bedrock-wire.ts";
-import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { BEDROCK_FAILURES, errorReply, streamReply } from "../fixtures/bedrock-replies.ts";
+import { CANARY } from "../fixtures/reply-scenarios.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 import { ACCESS_KEY, BEDROCK, NOVA, signing } from "./bedrock-kit.ts";
 

@@ -1,7 +1,7 @@
 import { bedrock } from "../../src/models/providers/bedrock.ts";
 import type { JsonObject, ProviderFailure } from "../../src/models/core/provider.ts";
-import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
-import { CANARY } from "../fixtures/wire-scenario.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
+import { CANARY } from "../fixtures/reply-scenarios.ts";
 import { answerTo } from "./adapter-kit.ts";
 
 export const CLAUDE = "eu.anthropic.claude-sonnet-5";

@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE, HAIKU, NOVA, refused, sent } from "./bedrock-kit.ts";
 

@@ -5,7 +5,7 @@ import {
   streamReply,
   textFrames,
   toolFrames,
-} from "../fixtures/bedrock-wire.ts";
+} from "../fixtures/bedrock-replies.ts";
 import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE } from "./bedrock-kit.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 import type { SentRequest } from "./adapter-kit.ts";
 import { ACCESS_KEY, HAIKU, signing } from "./bedrock-kit.ts";

@@ -8,9 +8,9 @@ import {
   exceptionFrame,
   streamReply,
   textFrames,
-} from "../fixtures/bedrock-wire.ts";
+} from "../fixtures/bedrock-replies.ts";
 import { encodeFrame, zeroFrame } from "../fixtures/event-stream.ts";
-import type { RawScenario } from "../fixtures/wire-scenario.ts";
+import type { RawScenario } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE } from "./bedrock-kit.ts";
 

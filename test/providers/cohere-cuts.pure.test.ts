@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { cohere } from "../../src/models/providers/cohere.ts";
-import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
+import { COHERE_CHAT } from "../fixtures/cohere-replies.ts";
 import { expectSameHoweverCut } from "./adapter-kit.ts";
 
 const provider = cohere("https://api.cohere.com/v2", "key");

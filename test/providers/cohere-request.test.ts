@@ -4,7 +4,7 @@ import { cohere } from "../../src/models/providers/cohere.ts";
 import { cohereChatRequest } from "../../src/models/protocols/cohere/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
-import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
+import { COHERE_CHAT } from "../fixtures/cohere-replies.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 
 const MODEL = "command-a-03-2025";

@@ -16,9 +16,9 @@ import {
   messageReply as answered,
   START,
   streamReply,
-} from "../fixtures/cohere-wire.ts";
-import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+} from "../fixtures/cohere-replies.ts";
+import { CANARY } from "../fixtures/reply-scenarios.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo, callOf, eventsOf, messageOf, mockNetwork } from "./adapter-kit.ts";
 
 const provider = cohere("https://api.cohere.com/v2", "key");

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/models/core/core-request.ts";
 import { objectOf } from "../../src/models/core/json-value.ts";
-import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
+import { GOOGLE_CHAT } from "../fixtures/google-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
-import { GOOGLE_FAILURES, jsonReply } from "../fixtures/google-wire.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { GOOGLE_FAILURES, jsonReply } from "../fixtures/google-replies.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { GEMINI } from "./google-kit.ts";
 import { TOKEN, vertexProvider } from "./vertex-kit.ts";

@@ -4,8 +4,8 @@ import {
   jsonReply,
   candidateResponse,
   errorBody,
-} from "../fixtures/google-wire.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+} from "../fixtures/google-replies.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
 

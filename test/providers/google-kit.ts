@@ -2,8 +2,8 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import type { ProviderConfig } from "../../src/models/core/built-in.ts";
 import { GOOGLE } from "../../src/models/providers/google.ts";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
-import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
-import { CANARY } from "../fixtures/wire-scenario.ts";
+import { GOOGLE_CHAT } from "../fixtures/google-replies.ts";
+import { CANARY } from "../fixtures/reply-scenarios.ts";
 import { answerTo } from "./adapter-kit.ts";
 
 const BASE = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { GOOGLE_CHAT, SIGNATURE } from "../fixtures/google-wire.ts";
+import { GOOGLE_CHAT, SIGNATURE } from "../fixtures/google-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { GEMINI, MODEL, refused, sent } from "./google-kit.ts";
 

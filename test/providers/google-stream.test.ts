@@ -12,9 +12,9 @@ import {
   streamReply,
   UNAVAILABLE,
   usageMetadata,
-} from "../fixtures/google-wire.ts";
-import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+} from "../fixtures/google-replies.ts";
+import { CANARY } from "../fixtures/reply-scenarios.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { conversationOf } from "../../src/models/core/conversation.ts";
 import { downloadImages } from "../../src/models/core/inline-image.ts";
 import { requestBodyOf } from "../../src/models/core/outgoing-body.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { mockNetwork } from "./adapter-kit.ts";
 
 const PNG: RawReply = { headers: { "content-type": "image/png" }, body: "ABC" };

@@ -3,9 +3,9 @@ import { openAiCompatible } from "../../src/models/providers/openai-compatible.t
 import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { HOST_FAILURES } from "../fixtures/hosts-failures.ts";
-import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
-import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { HOST_REPLIES } from "../fixtures/hosts-replies.ts";
+import { CANARY, CANARY_TEXT } from "../fixtures/reply-scenarios.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo, callOf, eventsOf, mockNetwork } from "./adapter-kit.ts";
 
 const SECRETS = [CANARY.key, CANARY.host, CANARY.account];

@@ -2,9 +2,9 @@ import { expect, it } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
-import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
-import type { HostReplies } from "../fixtures/hosts-wire.ts";
-import type { ChatScenarios } from "../fixtures/wire-scenario.ts";
+import { HOST_REPLIES } from "../fixtures/hosts-replies.ts";
+import type { HostReplies } from "../fixtures/hosts-replies.ts";
+import type { ChatScenarios } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 
 type Scenario = keyof ChatScenarios;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { readChatCompletion } from "../../src/models/protocols/chat/answer.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
-import { chunkOf } from "../fixtures/openai-wire.ts";
+import { chunkOf } from "../fixtures/openai-replies.ts";
 
 const DEEP = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
 

@@ -4,7 +4,7 @@ import { echoTooLarge } from "../../src/models/protocols/responses/host-request.
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
+import { RESPONSES_CHAT } from "../fixtures/responses-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 
 const MIB = 1024 * 1024;

@@ -17,8 +17,8 @@ import {
   streamReply,
   textItem,
   usageOf,
-} from "../fixtures/responses-wire.ts";
-import { CANARY } from "../fixtures/wire-scenario.ts";
+} from "../fixtures/responses-replies.ts";
+import { CANARY } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 
 const OPENAI = openAiCompatible({

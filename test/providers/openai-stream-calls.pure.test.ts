@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { chunkOf } from "../fixtures/openai-wire.ts";
+import { chunkOf } from "../fixtures/openai-replies.ts";
 
 /** Returns the tool calls in the deltas of a stream's chunks. */
 function callsOf(...chunks: readonly object[]): readonly JsonObject[] {

@@ -10,7 +10,7 @@ import {
   openAiEvent,
   USAGE,
   usageChunk,
-} from "../fixtures/openai-wire.ts";
+} from "../fixtures/openai-replies.ts";
 import { eventsOf } from "./adapter-kit.ts";
 
 /** Returns for each usage report of a stream whether it is complete. */

@@ -9,7 +9,7 @@ import {
   TEXT_ANSWER,
   USAGE,
   usageChunk,
-} from "../fixtures/openai-wire.ts";
+} from "../fixtures/openai-replies.ts";
 
 type Wire = { readonly delta: JsonObject; readonly finish_reason: string | null };
 

@@ -7,7 +7,7 @@ import {
   activeProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
-import { chunkOf, DONE, openAiEvent, usageChunk } from "../fixtures/openai-wire.ts";
+import { chunkOf, DONE, openAiEvent, usageChunk } from "../fixtures/openai-replies.ts";
 
 const BASE = {
   KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,

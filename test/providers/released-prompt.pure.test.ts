@@ -3,7 +3,7 @@ import { StopSource } from "../../src/shared/timers.ts";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
-import { surviveCollections } from "../fixtures/collected.ts";
+import { surviveCollections } from "../fixtures/garbage-collection.ts";
 import { CASES } from "../fuzz/provider-cases.ts";
 import { mockNetwork, chatOf } from "./adapter-kit.ts";
 import { CHUNK, RETRY, stream } from "./failover-fixture.ts";

@@ -14,15 +14,15 @@ import { MessagesReader } from "../../src/models/protocols/messages/host-message
 import { ClaudeNativeReader as NativeMessages } from "../../src/models/protocols/messages/host-native.ts";
 import * as responses from "../../src/models/protocols/responses/host-stream.ts";
 import { WorkersAiStream } from "../../src/models/protocols/workers-ai/answer.ts";
-import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
-import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
-import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
+import { ANTHROPIC_CHAT } from "../fixtures/anthropic-replies.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
+import { COHERE_CHAT } from "../fixtures/cohere-replies.ts";
 import { encodeFrame, joinBytes } from "../fixtures/event-stream.ts";
-import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
-import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
-import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
-import type { ChatScenarios } from "../fixtures/wire-scenario.ts";
-import { WORKERS_AI_CHAT, WORKERS_AI_OPENAI_CHAT } from "../fixtures/workers-ai-wire.ts";
+import { GOOGLE_CHAT } from "../fixtures/google-replies.ts";
+import { HOST_REPLIES } from "../fixtures/hosts-replies.ts";
+import { RESPONSES_CHAT } from "../fixtures/responses-replies.ts";
+import type { ChatScenarios } from "../fixtures/reply-scenarios.ts";
+import { WORKERS_AI_CHAT, WORKERS_AI_OPENAI_CHAT } from "../fixtures/workers-ai-replies.ts";
 import { messageOf, splitBytes } from "./adapter-kit.ts";
 
 /** Every protocol of server-sent events with its recorded streams. */

@@ -1,6 +1,6 @@
 import type { Provider } from "../../src/models/core/provider.ts";
 import { vertex } from "../../src/models/providers/google.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { configOf } from "./google-kit.ts";
 
 /** A service account with secret names and its own key. */

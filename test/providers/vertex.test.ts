@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import type { Provider, ProviderResult } from "../../src/models/core/provider.ts";
-import { errorBody, GOOGLE_CHAT, GOOGLE_FAILURES, jsonReply } from "../fixtures/google-wire.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { errorBody, GOOGLE_CHAT, GOOGLE_FAILURES, jsonReply } from "../fixtures/google-replies.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { callOf, eventsOf, messageOf, mockNetwork } from "./adapter-kit.ts";
 import type { SentRequest } from "./adapter-kit.ts";
 import { builtIn, configOf, MODEL } from "./google-kit.ts";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { buildProviders, activeProviders } from "../../src/models/providers/registry.ts";
-import { bindingFailure, jsonReply } from "../fixtures/workers-ai-wire.ts";
+import { bindingFailure, jsonReply } from "../fixtures/workers-ai-replies.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { BINDING, WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 

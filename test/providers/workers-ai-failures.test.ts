@@ -8,9 +8,9 @@ import {
   restFailure,
   streamReply,
   WORKERS_AI_FAILURES,
-} from "../fixtures/workers-ai-wire.ts";
-import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { RawReply } from "../fixtures/wire-scenario.ts";
+} from "../fixtures/workers-ai-replies.ts";
+import { CANARY, CANARY_TEXT } from "../fixtures/reply-scenarios.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo, callOf, eventsOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 

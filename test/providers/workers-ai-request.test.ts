@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { workersAiChatInputs } from "../../src/models/protocols/workers-ai/request.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
-import { WORKERS_AI_CHAT } from "../fixtures/workers-ai-wire.ts";
+import { WORKERS_AI_CHAT } from "../fixtures/workers-ai-replies.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 

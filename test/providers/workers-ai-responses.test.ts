@@ -11,8 +11,8 @@ import {
   usageEvent,
   WORKERS_AI_CHAT,
   WORKERS_AI_OPENAI_CHAT,
-} from "../fixtures/workers-ai-wire.ts";
-import type { ChatScenarios, RawScenario } from "../fixtures/wire-scenario.ts";
+} from "../fixtures/workers-ai-replies.ts";
+import type { ChatScenarios, RawScenario } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 

@@ -6,8 +6,8 @@ import { clockMs } from "../../scripts/exchange.ts";
 import type { Tenant } from "./tenants.ts";
 import { sumOf } from "./trace.ts";
 import type { Estate, Evidence, LedgerRow, Stored } from "./trace.ts";
-import { REGIONS } from "./world.ts";
-import type { SoakedRegion, World } from "./world.ts";
+import { REGIONS } from "./regions.ts";
+import type { SoakedRegion, World } from "./regions.ts";
 
 const POLL_MS = 1000;
 /** Polls between two progress lines. */

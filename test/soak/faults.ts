@@ -11,8 +11,8 @@ import type { Tenant } from "./tenants.ts";
 import type { Done, FaultWindow } from "./trace.ts";
 import { at } from "./traffic.ts";
 import type { Traffic } from "./traffic.ts";
-import { REGIONS } from "./world.ts";
-import type { World } from "./world.ts";
+import { REGIONS } from "./regions.ts";
+import type { World } from "./regions.ts";
 
 const RPM = 200;
 /** When a revoked key is tried again, in ms after the response to its DELETE. */

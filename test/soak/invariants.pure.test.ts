@@ -14,7 +14,7 @@ import {
   refusalOf,
   START,
   traceOf,
-} from "./a-run.ts";
+} from "./sample-trace.ts";
 
 type Name = keyof typeof INVARIANTS;
 type Run = Partial<Evidence>;

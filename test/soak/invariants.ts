@@ -1,4 +1,4 @@
-import * as answers from "./judge-answers.ts";
+import * as answers from "./judge-responses.ts";
 import * as limits from "./judge-limits.ts";
 import * as money from "./judge-money.ts";
 import type { Evidence, Judged, Verdict } from "./trace.ts";

@@ -1,7 +1,7 @@
 import { mintTimeOf } from "../../src/shared/id.ts";
 import { isPaid, killsIn, nameOf, sumOf, when } from "./trace.ts";
 import type { Estate, Evidence, FaultWindow, Judged, LedgerRow, Trace } from "./trace.ts";
-import { DRAIN_MS, MOCK_PRICES } from "./world.ts";
+import { DRAIN_MS, MOCK_PRICES } from "./regions.ts";
 
 const CHARGES = new Set(["usage", "shortfall", "rollup"]);
 

@@ -1,7 +1,7 @@
 import { clockMs } from "../../scripts/exchange.ts";
 import type { LogLine } from "../../scripts/region.ts";
 import type { PairName } from "../../scripts/region-names.ts";
-import { mishapIn } from "./judge-answers.ts";
+import { mishapIn } from "./judge-responses.ts";
 import type { HeapSample, Mishap } from "./trace.ts";
 
 const MIB = 1024 * 1024;

@@ -9,8 +9,8 @@ import type { Report } from "./report.ts";
 import { makeTenants, QUOTAS, topUp } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
 import { Traffic } from "./traffic.ts";
-import { REGIONS, startWorld } from "./world.ts";
-import type { Times, World } from "./world.ts";
+import { REGIONS, startWorld } from "./regions.ts";
+import type { Times, World } from "./regions.ts";
 
 const PROGRESS_MS = 5000;
 /** Runs below this length need shorter holds. */

@@ -9,7 +9,7 @@ import type { Scope } from "../../scripts/admin-client.ts";
 import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
 import type { PairName } from "../../scripts/region-names.ts";
 import type { Sender } from "./plan.ts";
-import type { World } from "./world.ts";
+import type { World } from "./regions.ts";
 
 export type SoakedKey = { readonly id: string; readonly key: string };
 type Role = Exclude<Sender, "forger">;

@@ -8,7 +8,7 @@ import type { Arrival } from "./plan.ts";
 import { QUOTAS } from "./tenants.ts";
 import type { SoakedKey, Tenant } from "./tenants.ts";
 import type { Trace } from "./trace.ts";
-import type { World } from "./world.ts";
+import type { World } from "./regions.ts";
 
 /** Maximum pending requests. Further ones are skipped and counted. */
 const UNDER_WAY_MAX = 160;

@@ -11,7 +11,15 @@ import {
   standingOf,
   WatchedRegisters,
 } from "./key-admissions-fixture.ts";
-import { credit, differences, failureOf, holdOf, rowsOf, settle, valueOf } from "./wallet-desk.ts";
+import {
+  credit,
+  differences,
+  failureOf,
+  holdOf,
+  rowsOf,
+  settle,
+  valueOf,
+} from "./wallet-fixture.ts";
 
 let registers: WatchedRegisters;
 

@@ -10,7 +10,7 @@ import {
   standingOf,
 } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
-import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-desk.ts";
+import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-fixture.ts";
 
 describe("a request that a wallet admits with a hold", () => {
   it("returns the key's remaining requests per minute and the held amount", async () => {

@@ -6,7 +6,7 @@ import type { Session } from "../../src/shared/session.ts";
 import { evict, gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { sessionOf } from "./session-fixture.ts";
-import { failureOf, holdOf, rowsOf, settle, valueOf } from "./wallet-desk.ts";
+import { failureOf, holdOf, rowsOf, settle, valueOf } from "./wallet-fixture.ts";
 
 const BUDGET: Budget = {
   id: "lim_1",

@@ -15,8 +15,8 @@ import {
   newWallet,
   setClock,
   valueOf,
-} from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const START = Date.UTC(2031, 4, 14, 23, 30);
 const MINUTE = 60_000;

@@ -18,7 +18,7 @@ import {
   setClock,
   settle,
   valueOf,
-} from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
 
 const START = Date.UTC(2031, 4, 14, 12);
 /** Holds expire after 20 minutes, or 35 from another region. Ticks are multiples of 3 minutes. */

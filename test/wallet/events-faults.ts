@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { abort } from "./fault-world.ts";
+import { abort } from "./fault-fixture.ts";
 
 /**
  * A fault during one step. It starts at the call number `place` and stays. `taking` affects the

@@ -15,9 +15,9 @@ import { parseFocusRows, sumOf } from "../fixtures/focus.ts";
 import { brokenFocusRules } from "../fixtures/focus-rules.ts";
 import { ReceivedLedger } from "../webhooks/received-ledger.ts";
 import type { UsageMessage } from "../webhooks/received-ledger.ts";
-import { credit, differences, GENERATION, holdOf, newWallet, setClock } from "./wallet-desk.ts";
-import { valueOf } from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+import { credit, differences, GENERATION, holdOf, newWallet, setClock } from "./wallet-fixture.ts";
+import { valueOf } from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const START = Date.UTC(2031, 0, 1, 12);
 const HOUR_MS = 3_600_000;

@@ -8,7 +8,7 @@ import type { RouteCandidate } from "../../src/shared/policy.ts";
 import { effortFor } from "../effort.ts";
 import { evict, gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
-import { failureOf, holdOf, valueOf } from "./wallet-desk.ts";
+import { failureOf, holdOf, valueOf } from "./wallet-fixture.ts";
 
 const PURCHASES = {
   type: "purchase.created",

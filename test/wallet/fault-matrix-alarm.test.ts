@@ -5,10 +5,10 @@ import { FAULTS, EXPECTED_WORK } from "../fixtures/fault-matrix.ts";
 import { settleOf } from "../regions/outbox-fixture.ts";
 import { armed, depthIs, EMPTY, outboxOf, withAlarms } from "../regions/outbox-steps.ts";
 import { Peer } from "../regions/peer-fixture.ts";
-import { abort, differencesWithBook, newFaultyWallet } from "./fault-world.ts";
-import type { FaultMatrixRow } from "./fault-world.ts";
-import { differences, holdOf, setClock, stubOf, valueOf } from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+import { abort, differencesWithBook, newFaultyWallet } from "./fault-fixture.ts";
+import type { FaultMatrixRow } from "./fault-fixture.ts";
+import { differences, holdOf, setClock, stubOf, valueOf } from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

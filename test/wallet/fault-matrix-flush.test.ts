@@ -1,9 +1,9 @@
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { FAULTS, EXPECTED_WORK } from "../fixtures/fault-matrix.ts";
-import { abort, differencesWithBook, newFaultyWallet } from "./fault-world.ts";
-import type { FaultMatrixRow } from "./fault-world.ts";
-import { pay, setClock, stubOf, valueOf } from "./wallet-desk.ts";
+import { abort, differencesWithBook, newFaultyWallet } from "./fault-fixture.ts";
+import type { FaultMatrixRow } from "./fault-fixture.ts";
+import { pay, setClock, stubOf, valueOf } from "./wallet-fixture.ts";
 
 const HOUR = 3_600_000;
 

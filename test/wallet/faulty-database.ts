@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import type { Stub } from "./wallet-desk.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const TABLES = ["balances", "end_users", "settings", "daily_usage", "alerts", "credits"];
 

@@ -10,7 +10,7 @@ import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { siblingKey, evict, gatedKey, runInWallet, registerOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
-import { GENERATION, holdOf, runAlarm, setClock, valueOf } from "./wallet-desk.ts";
+import { GENERATION, holdOf, runAlarm, setClock, valueOf } from "./wallet-fixture.ts";
 
 /** The activity of an organization, as far as it changes what its wallet publishes. */
 type Active = {

@@ -20,7 +20,7 @@ import {
   worstMinute,
 } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
-import { failureOf, holdOf, rowsOf, runAlarm, stubOf, valueOf } from "./wallet-desk.ts";
+import { failureOf, holdOf, rowsOf, runAlarm, stubOf, valueOf } from "./wallet-fixture.ts";
 
 let book: WatchedBook;
 let registers: WatchedRegisters;

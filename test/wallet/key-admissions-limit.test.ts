@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { burst, gatedKey, runInWallet, kindOf, MINUTE_MS } from "./key-admissions-fixture.ts";
-import { valueOf } from "./wallet-desk.ts";
+import { valueOf } from "./wallet-fixture.ts";
 
 afterEach(() => shiftClock(null));
 

@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
-import { command, limit, World } from "./key-admissions-world.ts";
-import { differences } from "./wallet-desk.ts";
+import { command, limit, World } from "./key-admissions-model.ts";
+import { differences } from "./wallet-fixture.ts";
 import { effortFor } from "../effort.ts";
 
 afterEach(() => shiftClock(null));

@@ -11,7 +11,7 @@ import {
   revocationServices,
   WatchedRegisters,
 } from "./key-admissions-fixture.ts";
-import { failureOf, holdOf, deleteWalletStorage, valueOf } from "./wallet-desk.ts";
+import { failureOf, holdOf, deleteWalletStorage, valueOf } from "./wallet-fixture.ts";
 
 let registers: WatchedRegisters;
 

@@ -19,7 +19,7 @@ import {
   storedTimes,
   WatchedRegisters,
 } from "./key-admissions-fixture.ts";
-import { newId, runAlarm, valueOf } from "./wallet-desk.ts";
+import { newId, runAlarm, valueOf } from "./wallet-fixture.ts";
 
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;

@@ -18,7 +18,7 @@ import {
   storedKey,
   WatchedRegisters,
 } from "./key-admissions-fixture.ts";
-import { valueOf } from "./wallet-desk.ts";
+import { valueOf } from "./wallet-fixture.ts";
 import type { RegisterCalls } from "../../src/shared/contracts/register.ts";
 
 let registers: WatchedRegisters;

@@ -19,7 +19,7 @@ import {
   setClock,
   settle,
   valueOf,
-} from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
 
 const NOON = Date.UTC(2031, 4, 14, 12); // a Wednesday
 const DAY_MS = 86_400_000;

@@ -9,7 +9,7 @@ import { micros } from "../../src/shared/money.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { gatedKey, runInWallet } from "./key-admissions-fixture.ts";
-import { GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
+import { GENERATION, holdOf, setClock, valueOf } from "./wallet-fixture.ts";
 
 /** Requests for each publish, as in the document. */
 const REQUESTS = 100;

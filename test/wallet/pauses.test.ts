@@ -18,7 +18,7 @@ import {
   setClock,
   settle,
   valueOf,
-} from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
 
 const SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
 

@@ -12,7 +12,7 @@ import {
   deleteWalletStorage,
   rowsOf,
   valueOf,
-} from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
 
 const ALL: Policy = { allowed_models: null, allowed_providers: null, allowed_data_regions: null };
 const candidate = (provider: string, most: number, region = "eu"): RouteCandidate => ({

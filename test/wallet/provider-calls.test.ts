@@ -2,8 +2,8 @@ import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { GENERATION, holdOf, newWallet, valueOf } from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+import { GENERATION, holdOf, newWallet, valueOf } from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const HOUR_MS = 3_600_000;
 /** A failed call, and a call that a disconnect ended, which never counts against its provider. */

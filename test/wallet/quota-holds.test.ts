@@ -8,8 +8,8 @@ import type { BudgetOwner } from "../../src/shared/budgets.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import { gatedKey, registerOf } from "./key-admissions-fixture.ts";
-import { failureOf, GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+import { failureOf, GENERATION, holdOf, setClock, valueOf } from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const ORGANIZATION: BudgetOwner = { scope: "organization", subject: "" };
 afterEach(() => setClock(null));

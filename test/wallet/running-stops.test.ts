@@ -6,7 +6,7 @@ import { runInDurableObject } from "cloudflare:test";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
-import { countWrites, holdOf, settle, valueOf } from "./wallet-desk.ts";
+import { countWrites, holdOf, settle, valueOf } from "./wallet-fixture.ts";
 
 const SESSION_ID = `ses_${"0".repeat(40)}`;
 const ENDED = { kind: "invalid_api_key", isForGood: true };

@@ -7,7 +7,7 @@ import { periodOf } from "../../src/shared/period.ts";
 import { evict, gatedKey, runInWallet } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { sessionOf } from "./session-fixture.ts";
-import { holdOf, rowsOf, setClock, settle, valueOf } from "./wallet-desk.ts";
+import { holdOf, rowsOf, setClock, settle, valueOf } from "./wallet-fixture.ts";
 
 const DAY = 86_400_000;
 const BUDGETS: readonly Budget[] = ["day", "total"].map((window) => ({

@@ -1,6 +1,6 @@
 import type { Session } from "../../src/shared/session.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
-import { valueOf } from "./wallet-desk.ts";
+import { valueOf } from "./wallet-fixture.ts";
 
 export const SESSION_ID = `ses_${"0".repeat(40)}`;
 

@@ -8,9 +8,9 @@ import type { Tags } from "../../src/shared/tags.ts";
 import type { UsageReport } from "../../src/shared/contracts/reports.ts";
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { countWrites, differences, failureOf, GENERATION, holdOf } from "./wallet-desk.ts";
-import { newWallet, setClock, valueOf } from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+import { countWrites, differences, failureOf, GENERATION, holdOf } from "./wallet-fixture.ts";
+import { newWallet, setClock, valueOf } from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const START = Date.UTC(2031, 0, 31, 20);
 const HOUR_MS = 3_600_000;

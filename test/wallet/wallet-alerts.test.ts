@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { credit, newWallet, pay, rowsOf, setClock, valueOf } from "./wallet-desk.ts";
+import { credit, newWallet, pay, rowsOf, setClock, valueOf } from "./wallet-fixture.ts";
 
 afterEach(() => setClock(null));
 

@@ -16,8 +16,8 @@ import {
   settle,
   stubOf,
   valueOf,
-} from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 import { micros } from "../../src/shared/money.ts";
 
 it("a grouped call to a wallet undoes only the part that throws", async () => {

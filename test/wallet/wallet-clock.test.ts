@@ -13,8 +13,8 @@ import {
   setClock,
   settle,
   valueOf,
-} from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;

@@ -11,8 +11,8 @@ import {
 } from "../../src/money/wallet/tables/generation-text.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { effortFor } from "../effort.ts";
-import { GENERATION, holdOf, newWallet, pay, valueOf } from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+import { GENERATION, holdOf, newWallet, pay, valueOf } from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const HOUR_MS = 3_600_000;
 const count = fc.nat(1_000_000);

@@ -9,7 +9,7 @@ import {
   newWallet,
   settle,
   valueOf,
-} from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
 
 /** Fails every statement while `work` runs. */
 async function withBrokenStorage<T>(

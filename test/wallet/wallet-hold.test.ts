@@ -17,7 +17,7 @@ import {
   setClock,
   settle,
   valueOf,
-} from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
 
 afterEach(() => setClock(null));
 

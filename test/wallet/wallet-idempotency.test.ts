@@ -15,8 +15,8 @@ import {
   setClock,
   settle,
   valueOf,
-} from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 afterEach(() => setClock(null));
 

@@ -13,8 +13,8 @@ import type { GatedKey } from "./key-admissions-fixture.ts";
 import { PlainWallet, upperBoundMinimum } from "./plain-wallet.ts";
 import { script, START } from "./wallet-commands.ts";
 import type { Command, Content, Script } from "./wallet-commands.ts";
-import { credit, differences, GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+import { credit, differences, GENERATION, holdOf, setClock, valueOf } from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 import { effortFor } from "../effort.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import type {

@@ -15,8 +15,8 @@ import {
   newWallet,
   pay,
   valueOf,
-} from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const BASE = 1000;
 /** The only possible amounts by reference, with texts that SQL and JSON could interpret. */

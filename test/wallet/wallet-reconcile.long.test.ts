@@ -4,8 +4,8 @@ import { base62Time } from "../../src/shared/id.ts";
 import type { Reconciliation, ReconcileState } from "../../src/shared/contracts/reconciliation.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { quantile } from "../../scripts/quantile.ts";
-import { credit, newWallet, pay, rowsOf, valueOf } from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+import { credit, newWallet, pay, rowsOf, valueOf } from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const ROWS = 6_000_000;
 const DAYS = 28;

@@ -2,8 +2,8 @@ import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import type { UsageReport } from "../../src/shared/contracts/reports.ts";
-import { newWallet, pay, valueOf } from "./wallet-desk.ts";
-import type { Stub } from "./wallet-desk.ts";
+import { newWallet, pay, valueOf } from "./wallet-fixture.ts";
+import type { Stub } from "./wallet-fixture.ts";
 
 const [FROM, TO] = ["2030-01-01", "2031-01-01"]; // 366 days
 

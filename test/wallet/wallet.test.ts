@@ -16,7 +16,7 @@ import {
   settle,
   stubOf,
   valueOf,
-} from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
 
 afterEach(() => setClock(null));
 

@@ -12,7 +12,7 @@ import {
   rowsOf,
   setClock,
   valueOf,
-} from "./wallet-desk.ts";
+} from "./wallet-fixture.ts";
 
 afterEach(() => setClock(null));
 

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it, vi } from "vitest";
 import { addCredits, chat, send } from "../contract/client.ts";
-import { pay, rowsOf, setClock } from "../wallet/wallet-desk.ts";
+import { pay, rowsOf, setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
   runWebhookAlarm,

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { env } from "cloudflare:workers";
 import { runHourly } from "../../src/operator/scheduled.ts";
 import { addCredits, errorOf } from "../contract/client.ts";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
   ask,

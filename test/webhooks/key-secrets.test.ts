@@ -6,7 +6,7 @@ import { decryptWebhookSecret } from "../../src/events/webhooks/webhook-secrets.
 import { runHourly } from "../../src/operator/scheduled.ts";
 import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
 import { addCredits } from "../contract/client.ts";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
   runWebhookAlarm,

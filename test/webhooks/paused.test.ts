@@ -7,7 +7,7 @@ import { recordAttempt } from "../../src/events/webhooks/attempt-rows.do.ts";
 import { queueEvents, selectDueDelivery } from "../../src/events/webhooks/delivery-rows.do.ts";
 import { selectWebhookStates } from "../../src/events/webhooks/receiver-rows.do.ts";
 import { addCredits, errorOf } from "../contract/client.ts";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
   runWebhookAlarm,

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, vi } from "vitest";
 import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
 import { openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 
 export const HOUR = 3_600_000;
 /** Maximum wait for automatic work on a slow machine. */

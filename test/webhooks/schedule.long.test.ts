@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { expect, it, vi } from "vitest";
 import { addCredits } from "../contract/client.ts";
-import { setClock } from "../wallet/wallet-desk.ts";
+import { setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
   HOUR,

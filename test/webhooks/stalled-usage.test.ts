@@ -4,11 +4,11 @@ import { describe, expect, it, vi } from "vitest";
 import { HOUR_MS } from "../../src/shared/clock.ts";
 import { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { openAccount } from "../contract/client.ts";
-import { countWrites, credit, setClock, stubOf } from "../wallet/wallet-desk.ts";
+import { countWrites, credit, setClock, stubOf } from "../wallet/wallet-fixture.ts";
 import { account, createWebhook, object, receivers, callsTo, useReceivers } from "./receivers.ts";
 import { ReceivedLedger } from "./received-ledger.ts";
 import type { UsageMessage } from "./received-ledger.ts";
-import { charge, deliver } from "./stream-desk.ts";
+import { charge, deliver } from "./usage-stream-fixture.ts";
 
 useReceivers();
 

@@ -6,11 +6,11 @@ import {
   storeStreamState,
 } from "../../src/events/webhooks/receiver-rows.do.ts";
 import type { Micros } from "../../src/shared/money.ts";
-import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
+import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-fixture.ts";
 import { account, runWebhookAlarm, ask, deliveriesOf, createWebhook, object } from "./receivers.ts";
 import { receivers, useReceivers } from "./receivers.ts";
 import type { Sent } from "./receivers.ts";
-import { charge, deliver } from "./stream-desk.ts";
+import { charge, deliver } from "./usage-stream-fixture.ts";
 
 useReceivers();
 

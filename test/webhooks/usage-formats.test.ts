@@ -8,13 +8,13 @@ import { errorOf, openAccount, send } from "../contract/client.ts";
 import { createKey } from "../contract/key-client.ts";
 import { createSession } from "../contract/session-client.ts";
 import { effortFor } from "../effort.ts";
-import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
-import type { Stub } from "../wallet/wallet-desk.ts";
-import { ENDPOINT_ROWS } from "../fixtures/doors-table.ts";
+import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-fixture.ts";
+import type { Stub } from "../wallet/wallet-fixture.ts";
+import { ENDPOINT_ROWS } from "../fixtures/endpoint-table.ts";
 import { brokenTraceRules } from "../fixtures/otlp-rules.ts";
 import { account, ask, deliveriesOf, createWebhook, object } from "./receivers.ts";
 import { receivers, callsTo, useReceivers } from "./receivers.ts";
-import { charge, deliver } from "./stream-desk.ts";
+import { charge, deliver } from "./usage-stream-fixture.ts";
 import { spansOf, USAGE_RECEIVERS } from "./usage-receivers.ts";
 
 useReceivers();

@@ -6,11 +6,17 @@ import { Webhook } from "standardwebhooks";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
 import { admin, errorOf, openAccount } from "../contract/client.ts";
 import { effortFor } from "../effort.ts";
-import { credit, deleteWalletStorage, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
-import type { Stub } from "../wallet/wallet-desk.ts";
+import {
+  credit,
+  deleteWalletStorage,
+  setClock,
+  stubOf,
+  valueOf,
+} from "../wallet/wallet-fixture.ts";
+import type { Stub } from "../wallet/wallet-fixture.ts";
 import { account, ask, deliveriesOf, createWebhook, object } from "./receivers.ts";
 import { receivers, callsTo, useReceivers } from "./receivers.ts";
-import { charge, deliver } from "./stream-desk.ts";
+import { charge, deliver } from "./usage-stream-fixture.ts";
 import { USAGE_RECEIVERS } from "./usage-receivers.ts";
 import { ReceivedLedger } from "./received-ledger.ts";
 import type { UsageMessage } from "./received-ledger.ts";

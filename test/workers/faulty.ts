@@ -5,8 +5,8 @@
 import worker, * as gateway from "./limited.ts";
 import { runHourly } from "../../src/operator/scheduled.ts";
 import { wrapObject, cachedEnv } from "../../scripts/workers/around.ts";
-import { failingDatabase } from "./failing-book.ts";
-import type { Outage } from "./failing-book.ts";
+import { failingDatabase } from "./failing-database.ts";
+import type { Outage } from "./failing-database.ts";
 
 const KINDS = ["KEY_REGISTER", "WALLET", "REGION_OUTBOX", "REGION_METRICS"] as const;
 type Kind = (typeof KINDS)[number];

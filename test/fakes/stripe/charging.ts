@@ -1,5 +1,5 @@
 import type { CardBehavior, CardError, Charge, Intent, PaymentMethod } from "./objects.ts";
-import type { StripeState } from "./world.ts";
+import type { StripeState } from "./state.ts";
 
 type Wanted = Pick<Intent, "amount" | "customer" | "metadata" | "setup_future_usage">;
 

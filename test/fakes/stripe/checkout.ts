@@ -2,9 +2,9 @@ import { requireApproval, capture, decline, declineOf, newCard, newIntent } from
 import type { CardBehavior, Intent, PaymentMethod, Session, SessionTerms } from "./objects.ts";
 import type { Params } from "./params.ts";
 import { paidInvoice } from "./invoices.ts";
-import { badParameter, wrongState } from "./refusal.ts";
-import { found, liveCustomer, taxOf } from "./world.ts";
-import type { StripeState } from "./world.ts";
+import { badParameter, wrongState } from "./stripe-error.ts";
+import { found, liveCustomer, taxOf } from "./state.ts";
+import type { StripeState } from "./state.ts";
 
 const LEAST_CENTS = 50;
 const LEAST_S = 30 * 60;

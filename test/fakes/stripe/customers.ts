@@ -1,8 +1,8 @@
 import type { Customer, PaymentMethod } from "./objects.ts";
 import type { Params } from "./params.ts";
-import { missing } from "./refusal.ts";
-import { found, liveCustomer } from "./world.ts";
-import type { StripeState } from "./world.ts";
+import { missing } from "./stripe-error.ts";
+import { found, liveCustomer } from "./state.ts";
+import type { StripeState } from "./state.ts";
 
 const CUSTOMER_FIELDS = [
   "name",

@@ -1,7 +1,7 @@
 import type { StripeEvent } from "./objects.ts";
 import type { Params } from "./params.ts";
 import { CREATED_FIELDS, isCreatedIn, PAGE_FIELDS, pageOf } from "./lists.ts";
-import { badParameter } from "./refusal.ts";
+import { badParameter } from "./stripe-error.ts";
 
 const TYPES_MAX = 20;
 const KEPT_S = 30 * 86_400;

@@ -10,12 +10,12 @@ import { expandProperties } from "./lists.ts";
 import type { StripeEvent } from "./objects.ts";
 import { Params } from "./params.ts";
 import { Bank, Person } from "./people.ts";
-import { badParameter, Refusal } from "./refusal.ts";
+import { badParameter, Refusal } from "./stripe-error.ts";
 import { paymentsOf, truthOf } from "./returns.ts";
 import type { Payment, Truth } from "./returns.ts";
 import { perform } from "./routes.ts";
-import { API_VERSION, emptyTables } from "./world.ts";
-import type { Tables, StripeState } from "./world.ts";
+import { API_VERSION, emptyTables } from "./state.ts";
+import type { Tables, StripeState } from "./state.ts";
 
 type FakeOptions = {
   /** The clock, in ms. */

@@ -1,5 +1,5 @@
 import { inUse } from "./idempotency.ts";
-import { Refusal } from "./refusal.ts";
+import { Refusal } from "./stripe-error.ts";
 
 /** A fault of one response. `when`: before or after the call ran. */
 export type Fault = {

@@ -1,4 +1,4 @@
-import { badParameter, Refusal } from "./refusal.ts";
+import { badParameter, Refusal } from "./stripe-error.ts";
 
 const KEPT_MS = 24 * 3_600_000;
 const KEY_MAX = 255;

@@ -9,9 +9,9 @@ import type {
   SessionTerms,
 } from "./objects.ts";
 import type { Params } from "./params.ts";
-import { badParameter, cardRefused, missing, wrongState } from "./refusal.ts";
-import { found, liveCustomer, taxOf } from "./world.ts";
-import type { StripeState } from "./world.ts";
+import { badParameter, cardRefused, missing, wrongState } from "./stripe-error.ts";
+import { found, liveCustomer, taxOf } from "./state.ts";
+import type { StripeState } from "./state.ts";
 
 const INVOICE_FIELDS = [
   "customer",

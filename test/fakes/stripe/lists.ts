@@ -1,6 +1,6 @@
 import type { Params } from "./params.ts";
-import { badParameter, missing } from "./refusal.ts";
-import type { StripeState } from "./world.ts";
+import { badParameter, missing } from "./stripe-error.ts";
+import type { StripeState } from "./state.ts";
 
 type Row = { readonly id: string };
 const DEPTH_MAX = 4;

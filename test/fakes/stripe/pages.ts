@@ -1,7 +1,7 @@
-import { button, html, money, page } from "./page-words.ts";
+import { button, html, money, page } from "./page-html.ts";
 import type { FakeStripe } from "./fake.ts";
 import type { CardBehavior } from "./objects.ts";
-import { Refusal } from "./refusal.ts";
+import { Refusal } from "./stripe-error.ts";
 
 type Fields = URLSearchParams;
 type Shown = { readonly pattern: RegExp; readonly show: Show; readonly act: Act };

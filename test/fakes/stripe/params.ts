@@ -1,5 +1,5 @@
 import type { Metadata } from "./objects.ts";
-import { badParameter } from "./refusal.ts";
+import { badParameter } from "./stripe-error.ts";
 
 const AMOUNT_MAX = 99_999_999;
 const INT = /^-?\d{1,15}$/;

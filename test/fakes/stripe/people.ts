@@ -4,8 +4,8 @@ import { deleteCustomer, detach } from "./customers.ts";
 import { payElsewhere, payOnInvoicePage } from "./invoices.ts";
 import type { CardBehavior, DisputeStatus, RefundStatus } from "./objects.ts";
 import { dispute, moveDispute, moveRefund, refund, warn } from "./returns.ts";
-import { liveCustomer } from "./world.ts";
-import type { StripeState } from "./world.ts";
+import { liveCustomer } from "./state.ts";
+import type { StripeState } from "./state.ts";
 
 /** A buyer on Stripe's pages. */
 export class Person {

@@ -8,9 +8,9 @@ import type {
   Warning,
 } from "./objects.ts";
 import type { Params } from "./params.ts";
-import { badParameter, missing, wrongState } from "./refusal.ts";
-import { found } from "./world.ts";
-import type { StripeState } from "./world.ts";
+import { badParameter, missing, wrongState } from "./stripe-error.ts";
+import { found } from "./state.ts";
+import type { StripeState } from "./state.ts";
 
 const COUNTS: ReadonlySet<RefundStatus> = new Set(["pending", "requires_action", "succeeded"]);
 const WITHDRAWN: ReadonlySet<DisputeStatus> = new Set([

@@ -10,10 +10,10 @@ import {
 } from "./invoices.ts";
 import { CREATED_FIELDS, isCreatedIn, PAGE_FIELDS, pageOf } from "./lists.ts";
 import type { Params } from "./params.ts";
-import { badParameter } from "./refusal.ts";
+import { badParameter } from "./stripe-error.ts";
 import { createRefund } from "./returns.ts";
-import { found } from "./world.ts";
-import type { StripeState } from "./world.ts";
+import { found } from "./state.ts";
+import type { StripeState } from "./state.ts";
 
 type Run = (world: StripeState, params: Params, id: string) => object;
 type Route = readonly [method: string, path: RegExp, run: Run];

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { gunzipSync } from "node:zlib";
 import type { Migration } from "../../../scripts/migrations.ts";
-import type { Program } from "./release-place.ts";
-import type { RecordedResponses, SampleData } from "./release-world.ts";
+import type { Program } from "./release-region.ts";
+import type { RecordedResponses, SampleData } from "./release-data.ts";
 
 /**
  * The recorded last release: its bundle, wrangler.toml and a state that it left. `npm run

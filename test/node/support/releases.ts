@@ -11,8 +11,8 @@ import { bundleWorker } from "../../../scripts/bundle.ts";
 import { readMigrations } from "../../../scripts/migrations.ts";
 import type { Migration } from "../../../scripts/migrations.ts";
 import { HOST } from "../../../scripts/region.ts";
-import { startPlace } from "./release-place.ts";
-import type { Place, Program } from "./release-place.ts";
+import { startPlace } from "./release-region.ts";
+import type { Place, Program } from "./release-region.ts";
 import { objectCalls, readRecorded, unpackState } from "./release-recorded.ts";
 import {
   readSampleData,
@@ -20,8 +20,8 @@ import {
   changeWebhookUrl,
   withoutPassingFields,
   useSampleData,
-} from "./release-world.ts";
-import type { RecordedResponses } from "./release-world.ts";
+} from "./release-data.ts";
+import type { RecordedResponses } from "./release-data.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
 const NEXT = path.join(import.meta.dirname, "../../fixtures/next-release-worker.ts");

@@ -7,8 +7,8 @@ import {
   OPENING,
   openAiEvent,
   usageChunk,
-} from "../../fixtures/openai-wire.ts";
-import { isRead, scripted, startStream } from "./upstream-world.ts";
+} from "../../fixtures/openai-replies.ts";
+import { isRead, scripted, startStream } from "./upstream-fixture.ts";
 
 /** The role and the text "Hello". */
 export const HELLO = [OPENING, chunkOf({ content: "Hello" })];

@@ -1,0 +1,301 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { sweepHourly } from "../../src/operator/sweep.store.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
+import { abort } from "../wallet/fault-fixture.ts";
+import { admin, SKIPPED_WALLET, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+type Event = {
+  readonly id: string;
+  readonly type: string;
+  readonly actor: unknown;
+  readonly subject: string;
+  readonly data: Readonly<Record<string, unknown>>;
+};
+const OPERATOR = { kind: "operator", id: "admin" };
+
+let account: Account;
+beforeEach(async () => {
+  account = await openAccount();
+});
+
+async function log(): Promise<readonly Event[]> {
+  const response = await send("/v1/events?limit=100", { key: account.key });
+  expect(response.status).toBe(200);
+  return (await response.json<{ events: readonly Event[] }>()).events;
+}
+const told = async (type: string): Promise<readonly Omit<Event, "id">[]> =>
+  (await log())
+    .filter((event) => event.type === type)
+    .map(({ type: kind, actor, subject, data }) => ({ type: kind, actor, subject, data }));
+async function operator(method: string, path: string, body?: object): Promise<unknown> {
+  const response = await admin(method, `/orgs/${account.orgId}${path}`, body);
+  expect(response.ok).toBe(true);
+  return response.json();
+}
+
+describe("the event log", () => {
+  it("records a new organization, its owner and its first key", async () => {
+    expect((await log()).map(({ type }) => type).toSorted()).toEqual([
+      "balance.credited",
+      "key.created",
+      "member.created",
+      "organization.created",
+    ]);
+    expect(await told("organization.created")).toMatchObject([
+      { actor: OPERATOR, subject: account.orgId },
+    ]);
+    expect(await told("key.created")).toMatchObject([{ actor: OPERATOR, subject: account.keyId }]);
+  });
+
+  it("records a created or changed key, but no value that stayed the same", async () => {
+    const actor = { kind: "key", id: account.keyId };
+    const body = { name: "one", budget_dollars: 5 };
+    const made = await send("/v1/keys", { key: account.key, body });
+    const { id } = await made.json<{ id: string }>();
+    const patch = (fields: object): Promise<Response> =>
+      send(`/v1/keys/${id}`, { method: "PATCH", key: account.key, body: fields });
+    for (const fields of [{ name: "two" }, { name: "two" }, { budget_dollars: 4 }]) {
+      expect((await patch(fields)).status).toBe(200);
+    }
+    expect((await patch({ rpm_limit: -1 })).status).toBe(400);
+    expect((await told("key.created"))[0]).toMatchObject({
+      actor,
+      subject: id,
+      data: { name: "one", budget_micro: 5_000_000, member_id: account.memberId },
+    });
+    expect(await told("key.changed")).toMatchObject([
+      { actor, subject: id, data: { changes: { budget_micro: { from: 5e6, to: 4e6 } } } },
+      { actor, subject: id, data: { changes: { name: { from: "one", to: "two" } } } },
+    ]);
+  });
+
+  it("records POST /v1/keys once if it is repeated with its Idempotency-Key", async () => {
+    const headers = { "idempotency-key": "again" };
+    const body = { name: "once" };
+    expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(201);
+    expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(409);
+    expect(await told("key.created")).toHaveLength(2);
+  });
+
+  it("records an added, changed and removed member, and the member's keys", async () => {
+    const email = "a@example.com";
+    const { id } = (await operator("POST", "/members", { email, role: "member" })) as {
+      id: string;
+    };
+    const key = (await operator("POST", `/members/${id}/keys`, { name: "k" })) as { id: string };
+    const refused = await admin("POST", `/orgs/${account.orgId}/members`, { email, role: "admin" });
+    expect(refused.status).toBe(409);
+    await operator("PATCH", `/members/${id}`, { role: "billing", email });
+    await operator("PATCH", `/members/${id}`, { role: "billing" });
+    await operator("DELETE", `/members/${id}`);
+    await operator("DELETE", `/members/${id}`);
+    expect((await told("member.created")).filter(({ subject }) => subject === id)).toHaveLength(1);
+    expect(await told("member.changed")).toEqual([
+      {
+        type: "member.changed",
+        actor: OPERATOR,
+        subject: id,
+        data: { changes: { role: { from: "member", to: "billing" } } },
+      },
+    ]);
+    expect(await told("member.removed")).toMatchObject([{ actor: OPERATOR, subject: id }]);
+    expect(await told("key.revoked")).toMatchObject([{ actor: OPERATOR, subject: key.id }]);
+  });
+
+  it("records an organization's rename by its owner and a new limit by an operator", async () => {
+    const path = `/v1/orgs/${account.orgId}`;
+    const renamed = await send(path, { method: "PATCH", key: account.key, body: { name: "New" } });
+    expect(renamed.status).toBe(200);
+    await operator("PATCH", "", { rpm_limit: 7, name: "New" });
+    await operator("PATCH", "", { rpm_limit: 7 });
+    await operator("PATCH", "", { rpm_limit: null, status: "suspended" });
+    expect(await told("organization.changed")).toMatchObject([
+      {
+        actor: OPERATOR,
+        data: {
+          changes: {
+            rpm_limit: { from: 7, to: null },
+            status: { from: "active", to: "suspended" },
+          },
+        },
+      },
+      { actor: OPERATOR, data: { changes: { rpm_limit: { from: null, to: 7 } } } },
+      {
+        actor: { kind: "key", id: account.keyId },
+        data: { changes: { name: { from: "Contract", to: "New" } } },
+      },
+    ]);
+  });
+});
+
+const waiting = async (): Promise<number> => {
+  const row = await env.DB.prepare("SELECT count(*) AS n FROM events WHERE org_id = ?")
+    .bind(account.orgId)
+    .first<{ n: number }>();
+  return row?.n ?? 0;
+};
+/** Adds an event to the database, as if no wallet had read it yet. */
+const wait = (id: string): Promise<unknown> =>
+  env.DB.prepare(
+    `INSERT INTO events VALUES (?, ?, 'key.changed', 'operator', 'admin', 'key_1', '{}', ?)`,
+  )
+    .bind(id, account.orgId, Date.now())
+    .run();
+const wallet = (id: string) => env.WALLET.getByName(id);
+const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
+/** For a sweep that skips other tests' wallets. */
+const ownAlone = (id: string) => (id === account.orgId ? wallet(id) : SKIPPED_WALLET);
+/** Makes some of the wallet's calls to the database fail. */
+async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
+  await runInDurableObject(env.WALLET.getByName(account.orgId), (object: Wallet) => {
+    const own = (object as unknown as { env: Env }).env;
+    const prepare = (sql: string): unknown => ({
+      bind: (...values: unknown[]) => {
+        const statement = own.DB.prepare(sql).bind(...values);
+        const tried = async (run: () => Promise<unknown>): Promise<unknown> => {
+          if (fails(sql) === "before") throw new Error("D1 is down");
+          const answer = await run();
+          if (fails(sql) === "after") throw new Error("D1's answer was lost");
+          return answer;
+        };
+        return {
+          all: () => tried(() => statement.all()),
+          first: () => tried(() => statement.first()),
+          run: () => tried(() => statement.run()),
+        };
+      },
+    });
+    const book = { prepare, batch: (all: D1PreparedStatement[]) => own.DB.batch(all) };
+    const value = Object.create(own, { DB: { value: book } }) as Env;
+    Object.defineProperty(object, "env", { value, configurable: true, writable: true });
+  });
+}
+
+describe("the transfer of events from the database to the wallet", () => {
+  const ID = `evt_${"7".repeat(24)}`;
+  const count = async (): Promise<number> => (await log()).filter(({ id }) => id === ID).length;
+  beforeEach(async () => {
+    vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    await log(); // removes the events of the account's creation
+    await wait(ID);
+  });
+
+  it.each([
+    [
+      "the database can't be read",
+      (sql: string) => (sql.startsWith("SELECT id") ? "before" : null),
+    ],
+    [
+      "the read's response is lost",
+      (sql: string) => (sql.startsWith("SELECT id") ? "after" : null),
+    ],
+    [
+      "the delete in the database fails",
+      (sql: string) => (sql.startsWith("DELETE") ? "before" : null),
+    ],
+    ["the delete's response is lost", (sql: string) => (sql.startsWith("DELETE") ? "after" : null)],
+  ] as const)("stores an event exactly once if %s", async (_, fails) => {
+    const stub = env.WALLET.getByName(account.orgId);
+    await faulty(fails);
+    await stub.takeEvents();
+    await abort(stub).catch(() => undefined);
+    expect(await count()).toBe(1);
+    expect(await waiting()).toBe(0);
+    await wait(ID); // a duplicate that arrives late
+    expect(await count()).toBe(1);
+    expect(await waiting()).toBe(0);
+  });
+
+  it("stores events once for concurrent callers and after an eviction", async () => {
+    const stub = env.WALLET.getByName(account.orgId);
+    await Promise.all(Array.from({ length: 20 }, () => stub.takeEvents()));
+    await evictDurableObject(stub);
+    expect([await count(), await waiting()]).toEqual([1, 0]);
+  });
+
+  it("reaches an unused wallet by the hourly sweep", async () => {
+    await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
+      .bind(account.orgId)
+      .run();
+    await sweepHourly(env.DB, () => Date.now(), { wallet: ownAlone, deliveries, outboxes: [] });
+    expect(await waiting()).toBe(0);
+    expect(await count()).toBe(1);
+  });
+
+  it("stores one event for a key that expires in a week, however often the sweep runs", async () => {
+    const DAY = 86_400_000;
+    const now = Date.now();
+    // Another file's sweep could have been days ahead, so events aren't repeated.
+    await env.DB.prepare("DELETE FROM cursors WHERE name = 'expiring'").run();
+    await sweepHourly(env.DB, () => now, { wallet: ownAlone, deliveries, outboxes: [] });
+    const expires_at = new Date(now + 8 * DAY).toISOString();
+    const made = await send("/v1/keys", { key: account.key, body: { name: "ends", expires_at } });
+    const { id } = await made.json<{ id: string }>();
+    for (const days of [0.5, 2, 2, 3]) {
+      await sweepHourly(env.DB, () => now + days * DAY, {
+        wallet: ownAlone,
+        deliveries,
+        outboxes: [],
+      });
+    }
+    expect((await told("key.expiring")).filter(({ subject }) => subject === id)).toMatchObject([
+      { actor: { kind: "system", id: null }, data: { expires_at } },
+    ]);
+  });
+});
+
+it("the wallet stores 65 oversized and 3,000 malformed events, each shortened", async () => {
+  const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const long = "\u0001".repeat(3000);
+  const tooLong = [
+    { long },
+    { changes: { models: { from: [long], to: [long, "b"] }, name: { from: "a", to: "b" } } },
+    Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`field ${i}`, "x".repeat(60)])),
+    { deep: { a: { b: { c: { d: [long] } } } } },
+  ];
+  const odd = [{ text: '\u2028"\\\u0001' }, { lone: "\ud800" }, { left_out: [null] }, {}];
+  const rows = Array.from({ length: 3065 }, (_, i) => [
+    `evt_odd${i}`,
+    i < 3000 ? odd[i % odd.length] : tooLong[i % tooLong.length],
+    Date.now() - 10_000 + i,
+  ]);
+  await env.DB.prepare(
+    `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
+     SELECT value ->> 0, ?1, 'key.changed', 'operator', 'odd', 'key_odd', value -> 1, value ->> 2
+     FROM json_each(?2)`,
+  )
+    .bind(account.orgId, JSON.stringify(rows))
+    .run();
+  await operator("PATCH", "", { name: "Renamed" });
+  await vi.waitFor(
+    async () => {
+      await env.WALLET.getByName(account.orgId).takeEvents();
+      const left = env.DB.prepare("SELECT count(*) AS n FROM events WHERE org_id = ?");
+      expect(await left.bind(account.orgId).first()).toEqual({ n: 0 });
+    },
+    { timeout: 30_000 },
+  );
+  expect(await told("organization.changed")).toHaveLength(1);
+  const cut = (await told("key.changed")).slice(0, 65).map(({ data }) => data);
+  expect(new Set(cut.map((data) => JSON.stringify(data)))).toEqual(
+    new Set(
+      [
+        { left_out: ["long"] },
+        {
+          changes: { models: {}, name: { from: "a", to: "b" } },
+          left_out: ["changes.models.from", "changes.models.to"],
+        },
+        { left_out: ["data"] },
+        { deep: { a: { b: {} } }, left_out: ["deep.a.b.c"] },
+      ].map((data) => JSON.stringify(data)),
+    ),
+  );
+  expect(alerts.mock.calls.flat().join("")).toContain('"alert":"event_cut"');
+  const { n } = await runInDurableObject(env.WALLET.getByName(account.orgId), (_, { storage }) =>
+    storage.sql.exec("SELECT count(*) AS n FROM events WHERE id LIKE 'evt_odd%'").one(),
+  );
+  expect(n).toBe(3065);
+});

@@ -1,0 +1,139 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { MockScript } from "../fixtures/openai-mock.ts";
+import { CHUNK, DONE, FINISH, USAGE, usageChunk } from "../fixtures/openai-replies.ts";
+import { ends, HELLO, stays, steps, stream } from "./support/stream-scripts.ts";
+import { scripted, startUpstreamWorld } from "./support/upstream-fixture.ts";
+import type { World } from "./support/upstream-fixture.ts";
+
+/** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
+const EXACT = 18;
+/** The estimate of every prompt, in tokens and micro-credits. */
+const PROMPT = 26;
+
+const CHOICE = {
+  index: 0,
+  message: { role: "assistant", content: "Hello" },
+  finish_reason: "stop",
+};
+const WHOLE = JSON.stringify({
+  ...CHUNK,
+  object: "chat.completion",
+  choices: [CHOICE],
+  usage: USAGE,
+});
+const rest = [FINISH, usageChunk(), DONE];
+
+const later = (ms: number, status: number, type: string, body: string): MockScript =>
+  scripted(async (response) => {
+    await sleep(ms);
+    response.writeHead(status, { "content-type": type }).end(body);
+  });
+/** Responds after the client disconnected, which the gateway notices in the meantime. */
+const onceLeft = (status: number, type: string, body: string): MockScript =>
+  scripted(async (response) => {
+    await left.promise;
+    await sleep(HEARD_MS);
+    response.writeHead(status, { "content-type": type }).end(body);
+  });
+const HEARD_MS = 100;
+/** Resolves when the test's client has disconnected. */
+let left = Promise.withResolvers<void>();
+
+let world: World;
+beforeAll(async () => {
+  world = await startUpstreamWorld({
+    models: {
+      "slow-stream": ["slow-stream"],
+      "slow-json": ["slow-json"],
+      never: ["mock-silent"],
+      "slow-then-fails": ["slow-500", "second"],
+      "second-never": ["fast-500", "mock-silent@2"],
+      "late-usage": ["late-usage"],
+      "no-usage": ["no-usage"],
+      good: ["good"],
+    },
+    scripts: {
+      "slow-stream": onceLeft(200, "text/event-stream", stream(...HELLO, ...rest)),
+      "slow-json": onceLeft(200, "application/json", WHOLE),
+      "slow-500": onceLeft(500, "application/json", "{}"),
+      "fast-500": later(10, 500, "application/json", "{}"),
+      "late-usage": steps(100, stream(...HELLO), FINISH, stream(usageChunk(), DONE)),
+      "no-usage": stays(...HELLO),
+      good: ends(...HELLO, ...rest),
+    },
+    bindings: { DRAIN_S: "3" },
+  });
+});
+afterAll(() => world.stop());
+
+type Leaving = {
+  readonly model: string;
+  readonly stream: boolean;
+  /** Disconnects after this text and this number of provider requests. */
+  readonly seen?: string;
+  readonly asked: number;
+  readonly micro: number;
+  readonly estimated?: true;
+  /** Charges output by time, because the progress of a JSON response is invisible. */
+  readonly byTime?: true;
+};
+const silent = { micro: PROMPT, estimated: true } as const;
+const never = { model: "never", asked: 1, ...silent };
+const LEAVING: Readonly<Record<string, Leaving>> = {
+  "before the headers of a stream": { model: "slow-stream", stream: true, asked: 1, micro: EXACT },
+  "before the headers of JSON": { model: "slow-json", stream: false, asked: 1, micro: EXACT },
+  "before a stream that never starts": { ...never, stream: true },
+  "before a JSON response that never arrives": { ...never, stream: false, byTime: true },
+  "while the first route is failing": {
+    model: "slow-then-fails",
+    stream: true,
+    asked: 1,
+    micro: 0,
+  },
+  "while the second route is silent": {
+    ...silent,
+    model: "second-never",
+    stream: true,
+    asked: 2,
+  },
+  "after the last text, before usage": {
+    model: "late-usage",
+    stream: true,
+    seen: "Hello",
+    asked: 1,
+    micro: EXACT,
+  },
+  "in a stream whose usage never arrives": {
+    model: "no-usage",
+    stream: true,
+    seen: "Hello",
+    asked: 1,
+    micro: PROMPT + 2,
+    estimated: true,
+  },
+  "after [DONE]": { model: "good", stream: true, seen: "[DONE]", asked: 1, micro: EXACT },
+};
+
+describe("a client that resets its connection", () => {
+  it.each(Object.entries(LEAVING))(
+    "releases the rest of its hold, pays once and ends the provider's request: %s",
+    async (_, at) => {
+      left = Promise.withResolvers();
+      const { key, orgId } = await world.organization();
+      const before = world.mock.requests.length;
+      const client = await world.open(key, at.model, { stream: at.stream });
+      await expect.poll(() => world.mock.requests.length - before).toBe(at.asked);
+      await client.readUntil((received) => received.includes(at.seen ?? ""));
+      await client.reset();
+      left.resolve();
+      const { micro, held, records } = await world.spent(orgId);
+      const output = at.byTime === true ? (records[0]?.usage.output ?? 0) : 0;
+      expect(output > 0).toBe(at.byTime === true);
+      expect({ micro, held }).toEqual({ micro: at.micro + 2 * output, held: 0 });
+      expect(records).toMatchObject(at.micro === 0 ? [] : [{ estimated: at.estimated === true }]);
+      expect(world.mock.requests.length - before).toBe(at.asked);
+      await expect.poll(world.inFlight).toBe(0);
+    },
+  );
+});

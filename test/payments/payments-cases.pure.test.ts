@@ -1,0 +1,222 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { MockInstance } from "vitest";
+import type { NumericVariables } from "../../src/shared/config/config.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
+import { success } from "../../src/shared/failure.ts";
+import { micros } from "../../src/shared/money.ts";
+import { checkPurchaseLimits } from "../../src/money/payments/payment-rules.ts";
+import { newPurchase } from "../../src/money/payments/purchase-runner.ts";
+import { refundPayment } from "../../src/money/payments/refunding.ts";
+import { sweepEvents } from "../../src/money/payments/stripe-events.ts";
+import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
+import type { StripeCall } from "../../src/money/payments/stripe.ts";
+import { PaymentsWorld } from "./payments-fixture.ts";
+import type { Broken, Organization } from "./payments-fixture.ts";
+
+const HOUR = 3_600_000;
+let alerts: MockInstance;
+
+beforeEach(() => {
+  for (const level of ["warn", "log"] as const) {
+    vi.spyOn(console, level).mockImplementation(() => undefined);
+  }
+  alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const toldOf = (alert: string): number =>
+  alerts.mock.calls.filter(([line]) => String(line).includes(`"${alert}"`)).length;
+
+/** Returns a world in which both organizations have bought credits once and saved the card. */
+async function begun(broken: Broken = {}): Promise<{ world: PaymentsWorld; one: Organization }> {
+  const world = new PaymentsWorld(false, broken);
+  await world.begin();
+  const [one] = world.organizations;
+  if (one === undefined) throw new Error("there is no organization");
+  return { world, one };
+}
+
+const asked = ({ fake }: PaymentsWorld, what: string): number =>
+  fake.asked.filter(({ method, path }) => `${method} ${path}` === what).length;
+
+it("a refund call that is repeated days later returns the first refund", async () => {
+  const { world, one } = await begun();
+  const [purchase] = one.rows.all();
+  if (purchase === undefined) throw new Error("nothing was bought");
+  const ask = (name: string, amountCents: number | null) =>
+    refundPayment({ rows: one.rows, stripe: world.stripe() }, purchase, {
+      purchase: purchase.id,
+      amountCents,
+      name,
+      actor: SYSTEM_ACTOR,
+    });
+  expect((await ask("first", 250)).ok).toBe(true);
+  await world.pass(49 * HOUR);
+  expect((await ask("first", 250)).ok).toBe(true);
+  expect(await ask("first", 300)).toMatchObject({ failure: { kind: "idempotency_mismatch" } });
+  expect(world.fake.world.refunds.size).toBe(1);
+  expect((await ask("second", 250)).ok).toBe(true);
+  expect([...world.fake.world.refunds.values()].map(({ amount }) => amount)).toEqual([250, 250]);
+});
+
+it("an invoice that contains an amount twice is never paid", async () => {
+  const twice: Broken = {
+    world: (world) => ({
+      ...world,
+      stripe: {
+        ask: async (call) => {
+          const answer = await world.stripe.ask(call);
+          if (call.path !== "/v1/invoiceitems") return answer;
+          return world.stripe.ask({ ...call, key: `${call.key}:again` });
+        },
+      },
+    }),
+  };
+  const { world, one } = await begun(twice);
+  const before = world.fake.payments().length;
+  one.buy("card", 10, false);
+  await world.work();
+  await world.pass(HOUR);
+  expect(one.rows.all().map(({ state }) => state)).toEqual(["credited", "declined"]);
+  expect(world.fake.payments().length).toBe(before);
+  expect([...world.fake.world.invoices.values()].at(-1)?.status).toBe("void");
+  expect(toldOf("invoice_differs")).toBe(1);
+});
+
+it("a payment is read from Stripe once for several events about it", async () => {
+  const { world, one } = await begun();
+  const [payment] = world.fake.payments();
+  world.fake.bank.refund(payment?.intent ?? "", 100);
+  const events = world.fake.takeEvents().filter(({ type }) => type.includes("refund"));
+  expect(events.length).toBeGreaterThan(1);
+  const before = asked(world, "GET /v1/refunds");
+  for (const { id } of events) {
+    const hint = { eventId: id, orgId: one.id, kind: "back", object: payment?.intent ?? "" };
+    one.machine.addHint({ ...hint, kind: "back" });
+  }
+  await world.work();
+  expect(one.rows.waitingHints()).toEqual([]);
+  expect(asked(world, "GET /v1/refunds")).toBe(before + 1);
+});
+
+it("an event for another system is read once, and an unreadable event is reported after an hour", async () => {
+  const { world, one } = await begun();
+  const [customer = ""] = world.customerOf(one.id);
+  const foreign = world.fake.world.intents.get(world.fake.bank.handMade(customer, 700));
+  Object.assign(foreign ?? {}, { currency: "eur" });
+  await world.sweep();
+  expect(one.rows.waitingHints()).toEqual([]);
+  const [payment] = world.fake.payments();
+  const refund = world.fake.world.refunds.get(world.fake.bank.refund(payment?.intent ?? "", 100));
+  Object.assign(refund ?? {}, { currency: "eur" });
+  await world.sweep();
+  await world.pass(HOUR / 2);
+  expect(one.rows.waitingHints().length).toBeGreaterThan(0);
+  expect(toldOf("payment_hint_stuck")).toBe(0);
+  await world.pass(2 * HOUR);
+  const hints = one.rows.waitingHints().length;
+  expect(toldOf("payment_hint_stuck")).toBe(1);
+  Object.assign(refund ?? {}, { currency: "usd" });
+  await world.pass(HOUR);
+  expect([hints > 0, one.rows.waitingHints()]).toEqual([true, []]);
+});
+
+/** Returns this number of events, oldest first, the first of which are malformed. */
+function manyEvents(
+  count: number,
+  startS: number,
+): { readonly id: string; readonly created: number }[] {
+  return Array.from({ length: count }, (_, at) => ({
+    id: `evt_${at}`,
+    created: startS + Math.floor(at / 7),
+    livemode: false,
+    data: { object: { id: `cs_${at}`, object: "checkout.session", customer: "cus_1" } },
+    ...(at % 1000 !== 0 && { type: "checkout.session.completed" }),
+  }));
+}
+
+it("a sweep that can't read all events continues in the next one, even with a malformed event", async () => {
+  const START_S = 1_800_000_000;
+  const events = manyEvents(12_345, START_S);
+  const heard = new Set<string>();
+  let cursor: SweepCursor | null = { sinceS: START_S, rest: null };
+  const to: DispatchServices = {
+    isLive: false,
+    stripe: {
+      ask: async (call) => ({ kind: "done", body: pageOf(events, call), requestId: null }),
+    },
+    payments: () => ({
+      hint: async ({ eventId }) => {
+        heard.add(eventId);
+        return success(null);
+      },
+    }),
+    store: {
+      organizationOf: async () => "org_a",
+      isOrganization: async () => true,
+      cursor: async () => cursor,
+      moveCursor: async (moved) => {
+        cursor = moved;
+      },
+    },
+  };
+  const nowS = START_S + 2000;
+  const counts: (number | null)[] = [];
+  for (let sweep = 0; sweep < 3; sweep++) {
+    counts.push(await sweepEvents(to, (nowS + sweep * 900) * 1000));
+  }
+  expect(counts.slice(0, 2)).toEqual([5000, 5000]);
+  expect(heard.size).toBe(12_345 - 13);
+  expect(toldOf("payments_sweep_cut")).toBe(2);
+  expect(cursor).toEqual({ sinceS: nowS, rest: null });
+});
+
+function pageOf(
+  events: readonly { readonly id: string; readonly created: number }[],
+  call: StripeCall,
+): object {
+  const query = new URL(call.path, "http://stripe.test").searchParams;
+  const gte = Number(query.get("created[gte]") ?? 0);
+  const lte = Number(query.get("created[lte]") ?? Infinity);
+  const listed = events.filter(({ created }) => created >= gte && created <= lte).toReversed();
+  const from = listed.findIndex(({ id }) => id === query.get("starting_after")) + 1;
+  const data = listed.slice(from, from + 100);
+  return { data, has_more: from + data.length < listed.length };
+}
+
+it("a saved card is disabled after three declines in a day, not counting our own failures", () => {
+  const nowMs = Date.UTC(2026, 10, 20);
+  const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
+  const made = newPurchase({ ...asks, method: "card", actor: SYSTEM_ACTOR }, nowMs - 1000);
+  const declined = { ...made, state: "declined", error: "insufficient_funds" } as const;
+  const numbers = {
+    FIRST_WEEK_DOLLARS_A_DAY: 100,
+    PURCHASE_DOLLARS_A_DAY: 1000,
+    CARD_DOLLARS_A_DAY: 500,
+  } as NumericVariables;
+  const buying = {
+    orgId: "org_a",
+    orgName: "A",
+    orgCreatedAt: 0,
+    amountMicro: micros(5_000_000),
+    saveCard: false,
+    returnUrl: "",
+    idempotency: { name: "n", body: "b" },
+    actor: SYSTEM_ACTOR,
+    isPerson: true,
+  };
+  const refused = (method: "card" | "checkout", recent: readonly (typeof made)[]) =>
+    checkPurchaseLimits({ ...buying, method }, recent, { numbers, nowMs });
+  for (const method of ["card", "checkout"] as const) {
+    expect(refused(method, [declined, declined])).toBeNull();
+    expect(refused(method, [declined, declined, declined])).toMatchObject({
+      failure: { kind: "purchase_limit", why: "declines" },
+    });
+    const ours = { ...declined, error: "misconfigured" } as const;
+    expect(refused(method, [ours, ours, ours])).toBeNull();
+    const old = { ...declined, createdAt: nowMs - 25 * HOUR };
+    expect(refused(method, [old, old, old])).toBeNull();
+  }
+});

@@ -1,0 +1,147 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { ResponsesNativeReader } from "../../../src/models/protocols/responses/host-stream.ts";
+import type { JsonObject, StreamEvent } from "../../../src/models/core/provider.ts";
+import {
+  startEvents,
+  callItem,
+  itemEvents,
+  reasoningItem,
+  responseObject,
+  textItem,
+} from "../../fixtures/responses-replies.ts";
+import { eventsOf, followResponse } from "./follow.ts";
+import { response as responseSchema } from "./sdk-schemas.ts";
+import { asked, BODY, HEAD, RECEIPT } from "./stream-kit.ts";
+
+/** Returns the endpoint's own stream and response for OpenAI's events, after a route's reader. */
+const native = (body: object) => {
+  const reply = asked(body).native?.reply;
+  if (reply === undefined) throw new Error("not native");
+  return reply;
+};
+
+function begun(events: readonly object[]) {
+  const reply = native({ ...BODY, stream: true });
+  if (reply.kind !== "stream") throw new Error("not a stream");
+  const writer = reply.stream(HEAD);
+  const reader = new ResponsesNativeReader();
+  let said = writer.begin(null);
+  for (const [at, event] of events.entries()) {
+    const data = JSON.stringify({ sequence_number: at, ...event });
+    for (const one of reader.read(data, "")) said += told(one);
+  }
+  return { writer, said };
+
+  function told(event: StreamEvent): string {
+    if (event.kind === "native") return writer.native?.(event.event) ?? "";
+    return event.kind === "text" ? writer.text(event.index, event.json) : "";
+  }
+}
+
+const words = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("", 'a"\\\n\u2028', "😀é"));
+const pieces = fc.array(words, { maxLength: 5 });
+const item = fc.oneof(
+  pieces.map((said) => textItem(said)),
+  pieces.map((said) => reasoningItem(said)),
+  fc
+    .tuple(fc.uuid(), fc.constantFrom("plain", "files__read", "unknown"))
+    .map(([id, name]) => callItem(id, name, ['{"a', '":', "1}"])),
+);
+
+it("a Responses stream from OpenAI adds up to its JSON response", () => {
+  fc.assert(
+    fc.property(fc.array(item, { minLength: 1, maxLength: 5 }), (items) => {
+      const whole = responseObject(items.map((one) => one.whole));
+      const events = [
+        ...startEvents(),
+        ...items.flatMap(itemEvents),
+        { type: "response.completed", response: whole },
+      ];
+      const { writer, said } = begun(events);
+      const streamed = followResponse(eventsOf(said + writer.end(RECEIPT))).response;
+      const reply = native(BODY);
+      if (reply.kind !== "json") throw new Error("not JSON");
+      const json = responseSchema.parse(reply.json(whole as JsonObject, RECEIPT));
+      expect(streamed).toEqual(json);
+    }),
+  );
+});
+
+it("a tool call in a Responses stream is complete once OpenAI ends it, even if the stream is cut later", () => {
+  const whole = itemEvents(callItem("c1", "plain", ["{}"]), 0);
+  const { writer, said } = begun([
+    ...startEvents(),
+    ...whole,
+    ...itemEvents(callItem("c2", "plain", ['{"a":']), 1).slice(0, 2),
+  ]);
+  expect(said).toContain("response.output_item.done");
+  const cut = writer.end({ ...RECEIPT, finishReason: "length" });
+  const { response: ended, done } = followResponse(eventsOf(said + cut));
+  expect(done.map((one) => one?.status ?? null)).toEqual(["completed", null]);
+  expect(ended.output).toMatchObject([{ arguments: "{}" }, { status: "incomplete" }]);
+});
+
+it("a Responses stream has numbered events of the SDK's types for any events in any order, and never throws", () => {
+  const index = fc.option(fc.nat(3), { nil: undefined });
+  const types = fc.constantFrom(
+    "response.created",
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.output_text.delta",
+    "response.output_text.annotation.added",
+    "response.refusal.delta",
+    "response.function_call_arguments.delta",
+    "response.custom_tool_call_input.delta",
+    "response.reasoning_summary_part.added",
+    "response.reasoning_summary_text.delta",
+    "response.web_search_call.searching",
+  );
+  const raw = fc.record(
+    {
+      type: fc.constantFrom(
+        "message",
+        "function_call",
+        "custom_tool_call",
+        "reasoning",
+        "web_search_call",
+      ),
+      status: fc.constantFrom("completed", "incomplete"),
+      name: fc.constantFrom("plain", "files__write"),
+      call_id: fc.constantFrom("c1", "c2"),
+      arguments: words,
+      input: words,
+      content: fc.jsonValue(),
+      summary: fc.jsonValue(),
+      encrypted_content: fc.option(words),
+    },
+    { requiredKeys: ["type", "name", "call_id"] },
+  );
+  const event = fc.record(
+    {
+      type: types,
+      output_index: index,
+      item: raw,
+      delta: words,
+      logprobs: fc.jsonValue(),
+      annotation: fc.jsonValue(),
+    },
+    { requiredKeys: ["type", "item"] },
+  );
+  const finish = fc.constantFrom("stop", "length", "content_filter");
+  fc.assert(
+    fc.property(
+      fc.array(event, { maxLength: 14 }),
+      finish,
+      fc.boolean(),
+      (events, finishReason, fails) => {
+        const { writer, said } = begun(events);
+        const rest = fails
+          ? writer.fail({ kind: "upstream_error" }, null)
+          : writer.end({ ...RECEIPT, finishReason });
+        const list = eventsOf(said + rest);
+        expect(list.map((one) => one.sequence_number)).toEqual(list.map((_, at) => at));
+      },
+    ),
+  );
+});

@@ -1,0 +1,128 @@
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { PROVIDERS } from "../fixtures/provider-table.ts";
+import type { ChatProvider } from "../fixtures/provider-table.ts";
+import type { RawReply } from "../fixtures/reply-scenarios.ts";
+import { openOrganization } from "../fixtures/worker-app.ts";
+import { effortFor } from "../effort.ts";
+import { mockNetwork } from "../providers/adapter-kit.ts";
+import { callEndpoint, readResponse, ENDPOINT_CLIENTS } from "./endpoint-clients.ts";
+import type { Call, EndpointClient } from "./endpoint-clients.ts";
+
+/**
+ * Conversations with three tool calls start at any endpoint and protocol, and continue at another
+ * after a 503. A long run combines every pair of protocols once, at alternating endpoints.
+ * providers-continue covers all pairs at the chat endpoint.
+ */
+const APART = effortFor(6, 1);
+const DOORS = Object.values(ENDPOINT_CLIENTS);
+const DOWN: RawReply = { status: 503, headers: {}, body: "" };
+const QUESTION = "The weather in Paris and Rome, and the time?";
+
+/** OpenAI answers its own format natively, which is a separate row. */
+const speaks = (door: EndpointClient, { name }: ChatProvider): boolean =>
+  door.name !== "responses" || name !== "openai";
+
+const BEGUN = DOORS.flatMap((door, atDoor) =>
+  PROVIDERS.filter((wire) => speaks(door, wire)).map((first, at) => ({
+    name: door.name,
+    wire: first.name,
+    door,
+    first,
+    turn: at + atDoor,
+  })),
+);
+
+describe.each(BEGUN)(
+  "a conversation that began at the endpoint $name with a provider of the format $wire",
+  ({ door, first, turn }) => {
+    let key = "";
+    let calls: readonly Call[] = [];
+    beforeAll(async () => {
+      ({ key } = await openOrganization({ credits: 1_000_000_000 }));
+      mockNetwork(first.chat.tools.json);
+      const wish = { turns: [door.user(QUESTION)], tools: true };
+      ({ calls } = readResponse(door, await callEndpoint(door, { key, providers: [first], wish })));
+      vi.restoreAllMocks();
+    });
+
+    it("continues at providers of other formats, with each tool result next to its call", async () => {
+      expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
+      for (const [at, second] of PROVIDERS.entries()) {
+        if ((at + DOORS.indexOf(door)) % DOORS.length !== 0) continue;
+        if ((at + turn) % APART !== 0) continue;
+        const next = DOORS[(turn + at) % DOORS.length] ?? door;
+        await goOn(speaks(next, second) ? next : door, second);
+      }
+    });
+
+    async function goOn(next: EndpointClient, second: ChatProvider): Promise<void> {
+      if (!speaks(next, second)) return;
+      const isSame = first.id === second.id;
+      const { json } = second.chat.text;
+      const asked = mockNetwork(isSame ? [json] : [DOWN, json]);
+      const turns = [next.user(QUESTION), ...next.called(calls), ...next.results(calls)];
+      const providers = isSame ? [second] : [first, second];
+      const got = await callEndpoint(next, { key, providers, wish: { turns, tools: true } });
+      expect(readResponse(next, got).text, `${next.name} at ${second.name}`).toBe("Hello, 世界!");
+      expect(got.route).toContain(`${second.id}:`);
+      const last = asked.at(-1);
+      vi.restoreAllMocks();
+      if (last === undefined) throw new Error("nobody was asked");
+      const sent = second.idsIn(last.json);
+      expect(new Set(sent.calls).size, last.text).toBe(3);
+      expect(sent.results).toEqual(sent.calls);
+      for (const id of sent.calls) expect(String(id)).toMatch(second.idPattern);
+    }
+  },
+);
+
+/**
+ * Providers that return data which they need in the next request. Claude reads its own at every
+ * provider.
+ */
+const CLAUDE = new Set(["anthropic", "bedrock"]);
+const THINKERS = new Set([...CLAUDE, "openai, Responses"]);
+const isOneMaker = (a: string, b: string): boolean => a === b || (CLAUDE.has(a) && CLAUDE.has(b));
+const THOUGHT = [ENDPOINT_CLIENTS.messages, ENDPOINT_CLIENTS.responses].flatMap((door) =>
+  PROVIDERS.filter(({ name }) => THINKERS.has(name)).map((first) => ({
+    name: door.name,
+    wire: first.name,
+    door,
+    first,
+  })),
+);
+/**
+ * Fields that only the model's author can read: signatures and encrypted texts in every protocol.
+ */
+const SECRET = /"(?:signature|thoughtSignature|encrypted_content|data|redactedContent)":"([^"]+)"/g;
+const secretsIn = (body: string): string[] =>
+  [...body.matchAll(SECRET)].map(([, secret]) => secret ?? "");
+
+it.each(THOUGHT)(
+  "encrypted reasoning of $wire from the endpoint $name is sent to no other provider",
+  async ({ door, first }) => {
+    const { key } = await openOrganization({ credits: 1_000_000_000 });
+    const ask = async (at: ChatProvider, turns: readonly object[], reply: RawReply) => {
+      const asked = mockNetwork(reply);
+      const said = readResponse(
+        door,
+        await callEndpoint(door, { key, providers: [at], wish: { turns, thinks: true } }),
+      );
+      vi.restoreAllMocks();
+      // An object of an earlier file can call its own receiver meanwhile.
+      return { said, sent: asked.findLast(({ text }) => text.includes("And?"))?.text ?? "" };
+    };
+    const begun = await ask(first, [door.user(QUESTION)], first.chat.reasoning.json);
+    const turns = [door.user(QUESTION), ...begun.said.turn, door.user("And?")];
+    const { sent: back } = await ask(first, turns, first.chat.text.json);
+    const secrets = secretsIn(back);
+    expect(secrets.length).toBeGreaterThan(0);
+    const others = PROVIDERS.filter(({ name }) => !isOneMaker(first.name, name));
+    for (const second of others.filter((other) => speaks(door, other))) {
+      const { said, sent } = await ask(second, turns, second.chat.text.json);
+      expect(said.text).toBe("Hello, 世界!");
+      for (const secret of secrets) expect(sent, second.name).not.toContain(secret);
+      expect(sent, second.name).not.toContain("tk1.");
+    }
+  },
+);

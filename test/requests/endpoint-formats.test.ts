@@ -1,0 +1,219 @@
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { PROVIDERS } from "../fixtures/provider-table.ts";
+import type { ChatProvider } from "../fixtures/provider-table.ts";
+import { CANARY } from "../fixtures/reply-scenarios.ts";
+import type { ChatScenarios, RawReply } from "../fixtures/reply-scenarios.ts";
+import { openOrganization } from "../fixtures/worker-app.ts";
+import { mockNetwork, splitBytes } from "../providers/adapter-kit.ts";
+import { IS_LONG } from "../effort.ts";
+import { callEndpoint, balanceOf, readResponse, ENDPOINT_CLIENTS } from "./endpoint-clients.ts";
+import type {
+  EndpointClient,
+  EndpointResult,
+  ReadResponse,
+  RequestOptions,
+} from "./endpoint-clients.ts";
+
+/**
+ * Every protocol at the endpoints with other formats, with all kinds of output, as JSON and
+ * streamed.
+ */
+const CREDITS = 1_000_000_000;
+/**
+ * Returns the protocols for an endpoint. OpenAI answers its own format natively, which is a
+ * separate row.
+ */
+function wiresOf(door: EndpointClient): ChatProvider[] {
+  return PROVIDERS.filter(({ name }) => door.name !== "responses" || name !== "openai");
+}
+
+const FORMS = [
+  ["JSON", false],
+  ["a stream", true],
+] as const;
+const THE_DOORS = [ENDPOINT_CLIENTS.responses, ENDPOINT_CLIENTS.messages];
+/**
+ * A long run combines each protocol with each endpoint in both forms. Otherwise, each has one
+ * endpoint and one form in turn.
+ */
+const CASES = THE_DOORS.flatMap((door, atDoor) =>
+  wiresOf(door).flatMap((provider) => {
+    const turn = PROVIDERS.indexOf(provider);
+    if (!IS_LONG && turn % THE_DOORS.length !== atDoor) return [];
+    const form = Math.floor(turn / THE_DOORS.length) % FORMS.length;
+    const forms = FORMS.filter((__, at) => IS_LONG || at === form);
+    return [{ name: door.name, wire: provider.name, door, provider, forms }];
+  }),
+);
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+describe.each(CASES)(
+  "the endpoint $name with a provider of the format $wire",
+  ({ door, provider, forms }) => {
+    let key = "";
+    beforeAll(async () => {
+      ({ key } = await openOrganization({ credits: CREDITS }));
+    });
+
+    const asked = (wish: Partial<RequestOptions>): Promise<EndpointResult> =>
+      callEndpoint(door, {
+        key,
+        providers: [provider],
+        wish: { turns: [door.user("Hi")], ...wish },
+      });
+
+    async function read(name: keyof ChatScenarios, stream: boolean): Promise<ReadResponse> {
+      mockNetwork(provider.chat[name][stream ? "stream" : "json"]);
+      const got = await asked({
+        stream,
+        tools: name.startsWith("tool"),
+        schema: name === "schema",
+        thinks: name === "reasoning",
+      });
+      return readResponse(door, got, stream);
+    }
+
+    describe.each(forms)("a response as %s", (_, stream) => {
+      it("contains text, finish reason and usage with cached tokens", async () => {
+        expect(await read("text", stream)).toMatchObject({
+          text: "Hello, 世界!",
+          end: "stop",
+          calls: [],
+          used: [12, provider.tellsCached ? 4 : 0, 3],
+        });
+      });
+
+      it("contains one tool call after a text, and parallel tool calls with unique IDs", async () => {
+        const one = await read("tool", stream);
+        expect(one).toMatchObject({
+          end: "calls",
+          calls: [{ name: "get_weather", input: { city: "Paris" } }],
+        });
+        vi.restoreAllMocks();
+        const { calls } = await read("tools", stream);
+        expect(calls.map(({ name, input }) => [name, input])).toEqual([
+          ["get_weather", { city: "Paris" }],
+          ["get_weather", { city: "Rome" }],
+          ["get_time", {}],
+        ]);
+        expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
+      });
+
+      it("matches a JSON schema", async () => {
+        const { text } = await read("schema", stream);
+        expect(JSON.parse(text)).toEqual({ city: "Paris", days: 3 });
+      });
+
+      it("ends at the output cap", async () => {
+        expect(await read("length", stream)).toMatchObject({ text: "Hel", end: "length" });
+      });
+
+      it("reports a refusal", async () => {
+        mockNetwork(provider.chat.refusal[stream ? "stream" : "json"]);
+        const got = await asked({ stream });
+        const told = got.status === 400 ? "400" : readResponse(door, got, stream).end;
+        expect(told).toBe(provider.refusesBy === "status" ? "400" : "refusal");
+      });
+
+      it("contains reasoning, which returns to its provider unchanged", async () => {
+        const said = await read("reasoning", stream);
+        expect(said).toMatchObject({ thought: "Let me think.", text: "42", end: "stop" });
+        vi.restoreAllMocks();
+        const turns = [door.user("Hi"), ...said.turn, door.user("And?")];
+        const sent = await sentAt(door, turns);
+        expect(keptIn(sent)).toEqual(keptIn(await sentAtChat()));
+      });
+
+      it("contains an error in the endpoint's format before the first byte, without a charge", async () => {
+        mockNetwork(stream ? provider.failures.errorFirst : DOWN);
+        const { status, text } = await asked({ stream });
+        expect(status).toBeGreaterThanOrEqual(500);
+        expect(JSON.parse(text)).toHaveProperty("error.message");
+        vi.restoreAllMocks();
+        expect(await spentBy(() => Promise.resolve())).toBe(0);
+      });
+    });
+
+    it.each(["errorMid", "cut"] as const)(
+      "ends a stream in the endpoint's format after a mid-stream failure: %s",
+      async (name) => {
+        const spent = await spentBy(async () => {
+          mockNetwork(provider.failures[name], splitBytes);
+          const { status, text } = await asked({ stream: true });
+          expect(status).toBe(200);
+          expect(text).toMatch(door.broken);
+          expect(text).not.toContain(CANARY.text);
+        });
+        expect(spent).toBe(0);
+      },
+    );
+
+    it("forwards an image as an image", async () => {
+      const calls = mockNetwork(provider.chat.text.json);
+      const turns = [door.user("Look", `data:image/png;base64,${PIXEL}`)];
+      readResponse(door, await asked({ turns }));
+      expect(calls.at(-1)?.text).toContain(PIXEL);
+    });
+
+    it.runIf(door.name === "responses").each(["parts", "a text of parts"])(
+      "forwards a tool's image as an image, given as %s, and not as text",
+      async (form) => {
+        const calls = mockNetwork(provider.chat.text.json);
+        const call = { id: "call_12345", name: "get_weather", input: {} };
+        const parts = [{ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }];
+        const output = form === "parts" ? parts : JSON.stringify(parts);
+        const result = { type: "function_call_output", call_id: call.id, output };
+        const turns = [door.user("Look"), ...door.called([call]), result];
+        readResponse(door, await asked({ turns, tools: true }));
+        const fields = fieldsWith(PIXEL, JSON.parse(calls.at(-1)?.text ?? "null"));
+        expect(fields).toHaveLength(1);
+        expect(fields[0]).toMatch(/^(?:url|image_url|data|bytes)$/);
+      },
+    );
+
+    async function spentBy(act: () => Promise<void>): Promise<number> {
+      const before = await balanceOf(key);
+      await act();
+      vi.restoreAllMocks();
+      return before - (await balanceOf(key));
+    }
+
+    async function sentAt(at: EndpointClient, turns: readonly object[]): Promise<string> {
+      const calls = mockNetwork(provider.chat.text.json);
+      const wish = { turns, thinks: true };
+      readResponse(at, await callEndpoint(at, { key, providers: [provider], wish }));
+      vi.restoreAllMocks();
+      return calls.at(-1)?.text ?? "";
+    }
+
+    /** Returns the request of a chat client that sends the conversation back. */
+    async function sentAtChat(): Promise<string> {
+      const { chat } = ENDPOINT_CLIENTS;
+      mockNetwork(provider.chat.reasoning.json);
+      const wish = { turns: [chat.user("Hi")], thinks: true };
+      const said = readResponse(
+        chat,
+        await callEndpoint(chat, { key, providers: [provider], wish }),
+      );
+      vi.restoreAllMocks();
+      return sentAt(chat, [chat.user("Hi"), ...said.turn, chat.user("And?")]);
+    }
+  },
+);
+
+/** Returns the names of fields whose text contains this text. */
+function fieldsWith(text: string, sent: unknown, name = ""): string[] {
+  if (typeof sent === "string") return sent.includes(text) ? [name] : [];
+  if (typeof sent !== "object" || sent === null) return [];
+  return Object.entries(sent).flatMap(([key, value]) => fieldsWith(text, value, key));
+}
+
+const DOWN: RawReply = { status: 503, headers: {}, body: "" };
+
+/** Returns the signatures and encrypted texts in a request, in order. */
+function keptIn(sent: string): string[] {
+  const fields =
+    /"(?:signature|thoughtSignature|encrypted_content|data|redactedContent)":"([^"]+)"/g;
+  return [...sent.matchAll(fields)].map(([, kept]) => kept ?? "");
+}

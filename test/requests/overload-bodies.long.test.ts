@@ -1,0 +1,145 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { addKey, admin, openAccount } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { separateIsolate } from "../contract/metrics-client.ts";
+import { BusyWorld } from "./overload-fixture.ts";
+
+const MIB = 1024 * 1024;
+const SHED = /^turnpike_shed_total\{.*$/gm;
+
+// A slow machine takes seconds to parse 15 MiB. The clock is stopped, so no deadline of a held
+// request passes.
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+let account: Account;
+let lines: { readonly event?: string; readonly status?: number }[] = [];
+beforeEach(async () => {
+  lines = [];
+  const note = (line: string): void => void lines.push(JSON.parse(line) as object);
+  vi.spyOn(console, "log").mockImplementation(note);
+  vi.spyOn(console, "warn").mockImplementation(note);
+  account = await openAccount();
+});
+
+describe("a request body beyond the memory limit for bodies", () => {
+  const long = {
+    model: "sandbox/echo",
+    messages: [{ role: "user", content: "a".repeat(15 * MIB) }],
+  };
+
+  /** Returns a body without a length that is immediately available. */
+  const inPieces = (mib: number): ReadableStream<Uint8Array> =>
+    new ReadableStream({
+      start(to) {
+        for (let i = 0; i < mib; i++) to.enqueue(new Uint8Array(MIB).fill(32));
+        to.close();
+      },
+    });
+
+  it.each(["declared", "undeclared"])(
+    "returns 503 if its length is %s, while small bodies still work",
+    async (how) => {
+      const text = JSON.stringify(long);
+      const headers: Record<string, string> =
+        how === "declared" ? { "content-length": String(text.length) } : {};
+      const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
+      const goOn = world.keepHolds();
+      const held = world.untilHeld(1);
+      const first = world.ask({ key: account.key, body: text, headers });
+      await held;
+      const other = await openAccount();
+      const { hold } = world.calls;
+      expect(await world.status({ key: other.key, body: text, headers })).toBe(503);
+      expect(world.calls["hold"]).toBe(hold);
+      const heldToo = world.untilHeld(1);
+      const small = world.ask({ key: other.key });
+      await heldToo;
+      goOn();
+      for (const asked of [first, small]) {
+        expect((await asked.response).status).toBe(200);
+        await asked.end();
+      }
+      expect(await world.status({ key: other.key, body: text, headers })).toBe(200);
+    },
+  );
+
+  it("counts as rejected for overload in the metrics, unless its key is rejected first", async () => {
+    const region = separateIsolate();
+    const world = new BusyWorld({
+      ISOLATE_MEMORY_MIB_MAX: "84",
+      LOG_REQUESTS: "all",
+      REGION_METRICS: region.bindings.REGION_METRICS,
+    });
+    const revoked = await addKey(account.orgId, account.memberId);
+    const path = `/orgs/${account.orgId}/keys/${revoked.keyId}`;
+    expect((await admin("DELETE", path)).status).toBe(200);
+    const goOn = world.keepHolds();
+    const held = world.untilHeld(1);
+    const first = world.ask({ key: account.key, body: JSON.stringify(long) });
+    await held;
+    const refused = world.ask({ key: revoked.key, body: inPieces(15) });
+    expect((await refused.response).status).toBe(401);
+    await refused.end();
+    expect(lines.filter(({ event, status }) => event === "request" && status === 401)).toHaveLength(
+      1,
+    );
+    const other = await openAccount();
+    expect(await world.status({ key: other.key, body: inPieces(15) })).toBe(503);
+    goOn();
+    await first.end();
+    expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
+  });
+
+  it("returns 503 before its key's object is called or its body is read", async () => {
+    const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
+    const content = "a".repeat(4 * MIB - 100);
+    const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });
+    const asking = { key: account.key, body, headers: { "content-length": String(body.length) } };
+    const goOn = world.keepHolds();
+    const held = world.untilHeld(3);
+    const asked = [world.ask(asking), world.ask(asking), world.ask(asking)];
+    await held;
+    const before = { ...world.calls };
+    const shed = world.ask(asking);
+    expect((await shed.response).status).toBe(503);
+    await shed.end();
+    expect(shed.request.bodyUsed).toBe(false);
+    expect(world.calls).toEqual(before);
+    goOn();
+    for (const one of asked) {
+      expect((await one.response).status).toBe(200);
+      await one.end();
+    }
+    expect(await world.status(asking)).toBe(200);
+  });
+
+  it("uses memory for the bytes that have arrived, not for the declared length", async () => {
+    const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
+    const slow = new TransformStream<Uint8Array, Uint8Array>();
+    const headers = { "content-length": String(20 * MIB) };
+    const first = world.ask({ key: account.key, body: slow.readable, headers });
+    const writer = slow.writable.getWriter();
+    void writer.write(new TextEncoder().encode('{"model":'));
+    const other = await openAccount();
+    expect(await world.status({ key: other.key, body: JSON.stringify(long) })).toBe(200);
+    await writer.close();
+    expect((await first.response).status).toBe(400);
+    await first.end();
+  });
+
+  it("frees its memory once a route has responded, however long the stream continues", async () => {
+    const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84", DRAIN_S: "0" });
+    const endless = { ...long, model: "sandbox/endless", stream: true };
+    const first = world.ask({ key: account.key, body: endless });
+    const reader = (await first.response).body?.getReader();
+    expect((await reader?.read())?.done).toBe(false);
+    expect(await world.status({ key: account.key, body: long })).toBe(200);
+    await reader?.cancel();
+    await first.end();
+  });
+});

@@ -1,0 +1,165 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { addKey, bindingsWith, openAccount, send } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { separateIsolate } from "../contract/metrics-client.ts";
+import { BusyWorld, HELLO } from "./overload-fixture.ts";
+
+const OVERLOADED = {
+  error: {
+    message: "The service is overloaded. Please retry.",
+    type: "api_error",
+    param: null,
+    code: "overloaded",
+  },
+};
+const SHED = /^turnpike_shed_total\{.*$/gm;
+
+let account: Account;
+let lines: { readonly event?: string; readonly status?: number; readonly organization?: number }[] =
+  [];
+beforeEach(async () => {
+  lines = [];
+  const note = (line: string): void => void lines.push(JSON.parse(line) as object);
+  vi.spyOn(console, "log").mockImplementation(note);
+  vi.spyOn(console, "warn").mockImplementation(note);
+  account = await openAccount();
+});
+
+/**
+ * Returns a Worker whose only slot for this organization is used by a request that waits for its
+ * hold.
+ */
+async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
+  const world = new BusyWorld({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });
+  // The isolate has cached the key from now on.
+  expect(await world.status({ key: account.key })).toBe(200);
+  const goOn = world.keepHolds();
+  const held = world.untilHeld(1);
+  const first = world.ask({ key: account.key });
+  await held;
+  return { world, first, goOn };
+}
+
+describe("a paid request beyond its organization's maximum of concurrent requests", () => {
+  it("gets a 503 before its key's object is called, its body is read or anything is held", async () => {
+    const { world, first, goOn } = await fullWorld();
+    const before = { ...world.calls };
+    const shed = world.ask({ key: account.key });
+    const response = await shed.response;
+    expect(response.status).toBe(503);
+    expect(await response.json()).toEqual(OVERLOADED);
+    const wait = Number(response.headers.get("retry-after"));
+    expect(wait).toBeGreaterThanOrEqual(1);
+    expect(wait).toBeLessThanOrEqual(30);
+    await shed.end();
+    expect(shed.request.bodyUsed).toBe(false);
+    expect(world.calls).toEqual(before);
+    goOn();
+    expect((await first.response).status).toBe(200);
+    await first.end();
+    expect(await world.status({ key: account.key })).toBe(200);
+  });
+
+  it("gets a 503 without a hold once the key's object identifies the organization of an unknown key", async () => {
+    const { world, first, goOn } = await fullWorld();
+    const { key } = await addKey(account.orgId, account.memberId);
+    const { hold, admit = 0 } = world.calls;
+    expect(await world.status({ key })).toBe(503);
+    expect(world.calls).toMatchObject({ hold, admit: admit + 1 });
+    expect(await world.status({ key })).toBe(503);
+    expect(world.calls).toMatchObject({ hold, admit: admit + 1 });
+    goOn();
+    await first.end();
+    expect(await world.status({ key })).toBe(200);
+  });
+
+  it("doesn't affect other organizations, free endpoints or a forged key's 401", async () => {
+    const { world, goOn, first } = await fullWorld();
+    goOn();
+    await first.end();
+    const other = await openAccount();
+    const release = world.keepHolds();
+    const [mine, theirs] = [world.untilHeld(1), world.ask({ key: account.key })];
+    await mine;
+    const both = world.untilHeld(1);
+    const served = world.ask({ key: other.key });
+    await both;
+    expect(await world.status({ key: account.key })).toBe(503);
+    const balance = await send("/v1/balance", { key: account.key, bindings: world.env });
+    expect(balance.status).toBe(200);
+    const forged = account.key.slice(0, -1) + (account.key.endsWith("a") ? "b" : "a");
+    expect(await world.status({ key: forged })).toBe(401);
+    release();
+    for (const asked of [theirs, served]) {
+      expect((await asked.response).status).toBe(200);
+      await asked.end();
+    }
+  });
+
+  it("counts in the metrics by reason, and appears in the log once per second", async () => {
+    const second = Date.now() + 60_000;
+    vi.spyOn(Date, "now").mockImplementation(() => second);
+    const region = separateIsolate();
+    const { world, first, goOn } = await fullWorld({
+      LOG_REQUESTS: "failures",
+      REGION_METRICS: region.bindings.REGION_METRICS,
+    });
+    for (let i = 0; i < 50; i++) expect(await world.status({ key: account.key })).toBe(503);
+    const told = (): readonly number[] =>
+      lines.filter(({ event }) => event === "requests_shed").map((line) => line.organization ?? 0);
+    expect(told()).toEqual([1]);
+    vi.spyOn(Date, "now").mockImplementation(() => second + 1000);
+    expect(await world.status({ key: account.key })).toBe(503);
+    expect(told()).toEqual([1, 50]);
+    vi.spyOn(Date, "now").mockImplementation(() => second - 60_000); // the clock stepped back
+    expect(await world.status({ key: account.key })).toBe(503);
+    expect(told()).toEqual([1, 50, 1]);
+    expect(lines.filter(({ status }) => status === 503)).toEqual([]);
+    goOn();
+    await first.end();
+    const text = await region.metrics();
+    expect(text.match(SHED)).toEqual(['turnpike_shed_total{reason="organization"} 52']);
+    expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="503"}');
+  });
+
+  it("gets a log line if LOG_REQUESTS is all", async () => {
+    const { world, first, goOn } = await fullWorld({ LOG_REQUESTS: "all" });
+    for (let i = 0; i < 3; i++) expect(await world.status({ key: account.key })).toBe(503);
+    expect(lines.filter(({ status }) => status === 503)).toHaveLength(3);
+    goOn();
+    await first.end();
+  });
+});
+
+describe("a paid request that waits for a slot", () => {
+  it("continues once another request has ended", async () => {
+    const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "10000" });
+    const before = { ...world.calls };
+    const waiting = world.ask({ key: account.key });
+    goOn();
+    await first.end();
+    expect((await waiting.response).status).toBe(200);
+    await waiting.end();
+    expect(world.calls["hold"]).toBe((before["hold"] ?? 0) + 1);
+    expect(await world.status({ key: account.key })).toBe(200);
+  });
+
+  it("gets a 503 after OVERLOAD_WAIT_MS, and a later request finds a slot", async () => {
+    const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "50" });
+    const before = { ...world.calls };
+    expect(await world.status({ key: account.key })).toBe(503);
+    expect(world.calls).toEqual(before);
+    goOn();
+    await first.end();
+    expect(await world.status({ key: account.key })).toBe(200);
+  });
+});
+
+it("the Worker rejects invalid overload limits by name at startup", async () => {
+  for (const name of ["ORGANIZATION_IN_FLIGHT_MAX", "ISOLATE_MEMORY_MIB_MAX"]) {
+    const bindings = bindingsWith({ [name]: "0" });
+    const answer = await send("/v1/chat/completions", { key: account.key, body: HELLO, bindings });
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toMatchObject({ error: { code: "misconfigured" } });
+  }
+});

@@ -1,0 +1,239 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
+import { FaultyWorld } from "./fault-fixture.ts";
+
+/** "one two three" costs 29 input tokens at 1 and 3 output tokens at 2 micro-credits. */
+let cost: number;
+let world: FaultyWorld;
+let logged: string[];
+
+beforeEach(async () => {
+  logged = [];
+  vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  world = await new FaultyWorld().open();
+  const whole = await world.ask("sandbox/echo", false);
+  cost = Number(whole.headers.get("x-cost-micro"));
+  if (!(cost > 0)) throw new Error("a completion costs nothing");
+  for (const method of Object.keys(world.calls)) world.calls[method] = [];
+  // Pauses end immediately and advance the clock.
+  vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => {
+    world.env.CLOCK_OFFSET_MS = String(Number(world.env.CLOCK_OFFSET_MS) + ms);
+  });
+});
+
+const down = (): never => {
+  throw new Error("D1 is down");
+};
+const eventually = (seen: () => Promise<void>): Promise<void> =>
+  vi.waitFor(seen, { timeout: 100_000, interval: 5 });
+const events = (name: string): Record<string, unknown>[] =>
+  logged
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter(({ event }) => event === name);
+const codeOf = (text: string): unknown =>
+  (JSON.parse(text) as { error: { code: unknown } }).error.code;
+
+describe("a hold whose confirmation is lost", () => {
+  it("leads to a retry with the same ID, one hold and one charge", async () => {
+    world.faults["hold"] = ["lost", "ok"];
+    expect((await world.ask("sandbox/echo", false)).status).toBe(200);
+    const [first, second] = world.calls["hold"] ?? [];
+    expect(second).toEqual(first);
+    expect(await world.paid()).toEqual([-cost, -cost]);
+    expect((await world.balance()).openHolds).toBe(0);
+  });
+
+  it.each([
+    ["the retry fails too", ["lost", "down"], "storage_unavailable"],
+    ["the retry meets an overloaded wallet", ["lost", "overloaded"], "storage_unavailable"],
+    ["the retry meets a wallet that can't be read", ["lost", "unreadable"], "storage_unavailable"],
+  ] as const)("returns 503 and is released through the outbox: %s", async (_, faults, code) => {
+    world.faults["hold"] = faults;
+    const answer = await world.ask("sandbox/echo", true);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
+    expect(answer.headers.get("retry-after")).toBe("1");
+    expect(world.count("hold")).toBe(2);
+    expect(world.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: world.orgId }]]]);
+    await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
+    expect(await world.paid()).toEqual([-cost]);
+  });
+
+  it("can't be created by a delayed first attempt after a rejection", async () => {
+    world.faults["hold"] = ["down", "ok"];
+    // The warm-up used the first faults.
+    await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 });
+    const answer = await world.ask("sandbox/echo", true);
+    expect([answer.status, world.count("hold")]).toEqual([429, 2]);
+    expect(world.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: world.orgId }]]]);
+    const wallet = env.WALLET.getByName(world.orgId);
+    const [keyHash, request] = (world.calls["hold"]?.[0] ?? []) as [string, HoldRequest];
+    await eventually(async () => {
+      await wallet.configure({ rpmLimit: null });
+      // the first attempt, which arrives late
+      const late = await wallet.admitAndHold(keyHash, request);
+      expect(late).toMatchObject({ value: { held: { failure: { kind: "overloaded" } } } });
+    });
+    expect((await world.balance()).openHolds).toBe(0);
+  });
+
+  it("causes no retry and no message to the outbox if the wallet can't be read", async () => {
+    world.faults["hold"] = ["unreadable"];
+    const answer = await world.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
+    expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
+  });
+
+  it("causes no retry and no message to the outbox if the wallet is overloaded", async () => {
+    world.faults["hold"] = ["overloaded"];
+    const answer = await world.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, "overloaded"]);
+    expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
+  });
+});
+
+describe.each([false, true])("a charge that the wallet does not accept (stream %s)", (stream) => {
+  it.each(["down", "lost"] as const)(
+    "reaches the outbox before the last byte, and counts once: %s",
+    async (fault) => {
+      world.faults["settle"] = [fault];
+      const answer = await world.ask("sandbox/echo", stream);
+      expect(answer.status).toBe(200);
+      expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
+      expect(answer.headers.get("x-cost-micro")).toBe(stream ? null : String(cost));
+      expect([world.count("settle"), world.count("enqueue")]).toEqual([4, 1]);
+      await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
+      expect(await world.paid()).toEqual([-cost, -cost]);
+    },
+  );
+
+  it("goes to an overloaded wallet once, then to the outbox", async () => {
+    world.faults["settle"] = ["overloaded"];
+    expect((await world.ask("sandbox/echo", stream)).status).toBe(200);
+    expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
+    await eventually(async () => expect(await world.paid()).toEqual([-cost, -cost]));
+  });
+});
+
+describe("a charge with an unknown outcome at wallet and outbox", () => {
+  describe.each([false, true])("stream %s", (stream) => {
+    it.each([
+      ["lost", "lost"],
+      ["lost", "down"],
+      ["down", "lost"],
+      ["lost", "overloaded"],
+      ["overloaded", "lost"],
+    ] as const)(
+      "counts once with the wallet %s and the outbox %s, and the request completes",
+      async (settle, enqueue) => {
+        world.faults["settle"] = [settle];
+        world.faults["enqueue"] = [enqueue];
+        const answer = await world.ask("sandbox/echo", stream);
+        expect(answer.status).toBe(200);
+        expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
+        expect(answer.headers.get("x-cost-micro")).toBe(stream ? null : String(cost));
+        await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
+        expect(await world.paid()).toEqual([-cost, -cost]);
+      },
+    );
+  });
+
+  it.each([false, true])(
+    "counts once after lost, unreadable and overloaded calls, and the request completes (stream %s)",
+    async (stream) => {
+      world.faults["settle"] = ["lost", "unreadable"];
+      world.faults["enqueue"] = ["overloaded"];
+      const answer = await world.ask("sandbox/echo", stream);
+      expect(answer.status).toBe(200);
+      expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
+      expect(await world.paid()).toEqual([-cost, -cost]);
+    },
+  );
+
+  it("becomes a 503 without output or charge for JSON if wallet and outbox are overloaded", async () => {
+    world.faults["settle"] = ["overloaded"];
+    world.faults["enqueue"] = ["overloaded"];
+    const answer = await world.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
+    expect(answer.text).not.toContain("one two");
+    expect(answer.headers.get("x-cost-micro")).toBeNull();
+    expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
+    expect(await world.paid()).toEqual([-cost]);
+    expect(events("settlement_unsaved")).toEqual([]);
+  });
+});
+
+describe.each([false, true])("a charge while wallet and outbox are down (stream %s)", (stream) => {
+  beforeEach(() => {
+    world.faults["settle"] = ["down"];
+    world.faults["enqueue"] = ["down"];
+  });
+
+  it("doesn't affect the response, is retried for 28 s, and is then logged for later", async () => {
+    const startedMs = Number(world.env.CLOCK_OFFSET_MS);
+    const answer = await world.ask("sandbox/echo", stream);
+    expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
+    expect(world.count("settle")).toBeGreaterThan(20);
+    expect(Number(world.env.CLOCK_OFFSET_MS) - startedMs).toBeLessThan(30_000);
+    expect(events("settlement_unsaved")).toMatchObject([
+      {
+        request_id: answer.headers.get("x-request-id"),
+        org_id: world.orgId,
+        cost_micro: cost,
+        generation: { usage: { output: 3 }, model: "sandbox/echo" },
+      },
+    ]);
+    expect(await world.paid()).toEqual([-cost]);
+  });
+
+  it("counts once, without a log line, when wallet or outbox recovers", async () => {
+    world.faults["enqueue"] = ["down", "down", "down", "ok"];
+    await world.ask("sandbox/echo", stream);
+    expect(world.count("enqueue")).toBe(4);
+    await eventually(async () => expect(await world.paid()).toEqual([-cost, -cost]));
+    expect(events("settlement_unsaved")).toEqual([]);
+  });
+});
+
+describe("a release that the wallet does not accept", () => {
+  it.each([
+    ["sandbox/status-500", false],
+    ["sandbox/cut", true],
+  ])("reaches the wallet through the outbox once: %s", async (model, stream) => {
+    world.faults["void"] = ["down"];
+    const answer = await world.ask(model, stream);
+    expect(answer.text).toContain("upstream_error");
+    expect([world.count("void"), world.count("enqueue")]).toEqual([4, 1]);
+    await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
+    expect(await world.paid()).toEqual([-cost]);
+  });
+});
+
+it.each([
+  ["the first call to the key's object fails", "whose", "down", "storage_unavailable"],
+  ["the first call to the key's object fails", "whose", "overloaded", "overloaded"],
+  ["the wallet fails for a new key", "admit", "down", "storage_unavailable"],
+  ["the wallet fails for a new key", "admit", "overloaded", "overloaded"],
+])(
+  "a request gets a 503, never a 401, and holds nothing if %s (%s %s)",
+  async (_, method, fault, code) => {
+    const cold = await new FaultyWorld().open(); // an isolate that has cached no key
+    cold.faults[method] = [fault as "down" | "overloaded"];
+    const answer = await cold.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
+    expect(cold.count("hold")).toBe(0);
+  },
+);
+
+it("requests complete and are charged while every D1 call fails", async () => {
+  const real = env.DB;
+  try {
+    env.DB = { prepare: down, batch: down, exec: down } as unknown as D1Database;
+    expect((await world.ask("sandbox/echo", false)).status).toBe(200);
+    expect((await world.ask("sandbox/echo", true)).text).toContain("[DONE]");
+    expect(await world.paid()).toEqual([-cost, -cost, -cost]);
+  } finally {
+    env.DB = real;
+  }
+});

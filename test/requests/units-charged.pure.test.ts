@@ -1,0 +1,142 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Catalog } from "../../src/models/catalog/catalog.ts";
+import type { Model, Route } from "../../src/models/catalog/model.ts";
+import { priceAt } from "../../src/models/catalog/price.ts";
+import { computeRequestBounds } from "../../src/models/requests/bound-request.ts";
+import { chargeFor, chargeWithoutResponse } from "../../src/models/requests/charge.ts";
+import type { Outcome, PaidRequest } from "../../src/models/requests/paid-request.ts";
+import type { EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
+import { costOf } from "../../src/shared/cost.ts";
+import { KINDS } from "../../src/shared/kinds.ts";
+import { COUNTED_UNITS, NO_USAGE } from "../../src/shared/usage.ts";
+import type { CountedUnit, Unit, Usage } from "../../src/shared/usage.ts";
+import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
+import { ENDPOINT_BODIES } from "../fixtures/endpoint-bodies.ts";
+import type { EndpointBodies } from "../fixtures/endpoint-bodies.ts";
+import { MODEL, runOf, SERVING } from "./run-fixture.ts";
+
+const MICROS = fc.integer({ min: 1, max: 100_000_000 });
+const REFUSES = { header: () => undefined, query: () => undefined };
+
+function countedBy(kind: EndpointBodies["kind"]): readonly CountedUnit[] {
+  const units: readonly Unit[] = KINDS[kind].units;
+  return COUNTED_UNITS.filter((unit) => units.includes(unit));
+}
+
+/** Returns prices of any units of the kind, with or without input. */
+function priceOf(kind: EndpointBodies["kind"]) {
+  const units = Object.fromEntries(
+    [...countedBy(kind), "request"].map((unit) => [unit, fc.option(MICROS, { nil: undefined })]),
+  );
+  return fc
+    .record({ input: fc.oneof(fc.constant(0), MICROS), units: fc.record(units) })
+    .map(({ input, units: all }) => {
+      const priced = Object.entries(all).filter(([, price]) => price !== undefined);
+      const given = Object.fromEntries(priced) as NonNullable<Route["price"]["units"]>;
+      return { input, cached: input, cacheWrite: input, output: 0, units: given };
+    });
+}
+
+/** Returns usage that a provider can report: none, a part, the right one, or far too much. */
+function reported(kind: EndpointBodies["kind"]): fc.Arbitrary<Usage | null> {
+  const count = fc.option(fc.nat(1_000_000), { nil: undefined });
+  const units = Object.fromEntries(countedBy(kind).map((unit) => [unit, count]));
+  const counts = fc.record({ input: fc.nat(10_000_000), units: fc.record(units) });
+  return fc.option(
+    counts.map(({ input, units: all }) => {
+      const given = Object.entries(all).filter(([, counted]) => counted !== undefined);
+      return Object.assign(Object.fromEntries(given), NO_USAGE, { input });
+    }),
+  );
+}
+
+type Price = Route["price"];
+
+/**
+ * Returns the billed units: the report up to the hold, or the hold if no priced unit was reported.
+ */
+function billed(unit: CountedUnit, held: number, told: number | undefined, price: Price) {
+  if (told !== undefined) return Math.min(told, held);
+  return price.units?.[unit] === undefined || held === 0 ? undefined : held;
+}
+
+function boundOf(
+  door: EndpointAdapter,
+  body: object,
+  { kind, price }: { readonly kind: EndpointBodies["kind"]; readonly price: Route["price"] },
+): PaidRequest | null {
+  const asked = door.parse({ ...body, model: "m" }, REFUSES);
+  if (!asked.ok) return null;
+  const route: Route = { provider: "up", upstreamId: "m", dataRegion: "global", price };
+  const model: Model = { ...MODEL, id: "m", kind, routes: [route] };
+  const catalog: Catalog = {
+    span: { from: -Infinity, until: Infinity },
+    models: new Map([["m", model]]),
+    aliases: new Map(),
+    bareNames: new Map(),
+    region: "eu",
+  };
+  const bound = computeRequestBounds(asked.value, {
+    catalog,
+    providers: new Map(),
+    defaultCap: 4096,
+  });
+  return bound.ok ? bound.value : null;
+}
+
+type Billed = { readonly charged: Usage; readonly told: Usage };
+
+function expectBilled({ prompt }: PaidRequest, price: Price, { charged, told }: Billed): void {
+  const { bound, likely, units: held = {} } = prompt;
+  const units = COUNTED_UNITS.map((unit) => [
+    unit,
+    billed(unit, held[unit] ?? 0, told[unit], price),
+  ]);
+  expect(charged).toMatchObject(
+    Object.fromEntries(units.filter(([, count]) => count !== undefined)),
+  );
+  const unreported = price.input === 0 ? [0, likely] : [bound];
+  const input = told.input === 0 ? unreported : [Math.min(told.input, bound)];
+  expect(input).toContain(charged.input);
+}
+
+function settled(outcome: Outcome): Extract<Outcome, { kind: "settle" }> {
+  if (outcome.kind !== "settle") throw new Error("it is not charged");
+  return outcome;
+}
+
+const MEASURED = ENDPOINT_BODIES.filter(({ kind }) => countedBy(kind).length > 0);
+
+const pathsOf = (endpoints: readonly EndpointAdapter[]) =>
+  endpoints.map(({ path }) => path).toSorted();
+
+it("the generator of bodies covers every endpoint", () => {
+  expect(pathsOf(ENDPOINT_BODIES.map(({ door }) => door))).toEqual(pathsOf(ENDPOINTS));
+});
+
+describe.each(MEASURED)("the charge of a request to the $door.name endpoint", (row) => {
+  const { door, kind, bodies } = row;
+
+  it("equals price times units, at most the held amount, and never zero", () => {
+    fc.assert(
+      fc.property(bodies, priceOf(kind), reported(kind), (body, price, usage) => {
+        const request = boundOf(door, body as object, { kind, price });
+        fc.pre(request !== null);
+        if (request === null) return;
+        const [route] = request.routes;
+        if (route === undefined) throw new Error("no route");
+        const run = { ...runOf(), request };
+        const serving = { ...SERVING, route, cap: null };
+        const ending = { ending: "complete", hasClientStoppedReading: false } as const;
+        const seen = { usage, output: 0, finishReason: null };
+        const charge = settled(chargeFor(run, serving, seen, ending));
+        const left = settled(chargeWithoutResponse(run, serving));
+        expect(charge.cost).toBe(costOf(priceAt(route, 0), charge.usage));
+        expect(Math.max(charge.cost, left.cost)).toBeLessThanOrEqual(request.bounds.most);
+        expectBilled(request, price, { charged: charge.usage, told: usage ?? NO_USAGE });
+        expectBilled(request, price, { charged: left.usage, told: NO_USAGE });
+      }),
+    );
+  });
+});
