@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { REGIONS } from "../../src/shared/regions.ts";
-import { catalogOf, liveIn, PROVIDERS } from "./config-fixture.ts";
+import { catalogOf, liveModelsIn, PROVIDERS } from "./config-fixture.ts";
 
 type Meaning = readonly [
   smart: string | null,
@@ -99,20 +99,20 @@ const meaningOf = (aliases: ReadonlyMap<string, string>) =>
 
 describe.each(["eu", "us"] as const)("aliases with only one provider, %s", (region) => {
   it.each(PROVIDERS)("stand for the expected models: %s", (provider) => {
-    const { aliases } = catalogOf({ REGION: region }, liveIn(region, [provider]));
+    const { aliases } = catalogOf({ REGION: region }, liveModelsIn(region, [provider]));
     expect(meaningOf(aliases)).toEqual(ALONE[provider][region === "eu" ? 0 : 1]);
   });
 });
 
 describe("aliases with several providers", () => {
   it("stand for the expected models in the EU and the US with all providers", () => {
-    expect(meaningOf(catalogOf({}, liveIn("eu")).aliases)).toEqual([
+    expect(meaningOf(catalogOf({}, liveModelsIn("eu")).aliases)).toEqual([
       "anthropic/claude-opus-5.5",
       "openai/gpt-6-luna",
       "openai/gpt-5-nano",
       "amazon/titan-embed-v2",
     ]);
-    expect(meaningOf(catalogOf({ REGION: "us" }, liveIn("us")).aliases)).toEqual([
+    expect(meaningOf(catalogOf({ REGION: "us" }, liveModelsIn("us")).aliases)).toEqual([
       "anthropic/claude-opus-5.5",
       "openai/gpt-6-luna",
       "amazon/nova-micro",
@@ -122,7 +122,10 @@ describe("aliases with several providers", () => {
 
   it("stand for the sandbox only if there is no other provider", () => {
     const sandbox = { id: "sandbox", regions: ["eu"] } as const;
-    const both = catalogOf({ SANDBOX: "on" }, [sandbox, ...liveIn("eu", ["mistral"])]).aliases;
+    const both = catalogOf({ SANDBOX: "on" }, [
+      sandbox,
+      ...liveModelsIn("eu", ["mistral"]),
+    ]).aliases;
     expect(meaningOf(both)).toEqual(ALONE.mistral[0]);
     expect(meaningOf(catalogOf({ SANDBOX: "on" }, [sandbox]).aliases)).toEqual([
       "sandbox/echo",
@@ -133,20 +136,20 @@ describe("aliases with several providers", () => {
   });
 
   it("exclude smart, fast and cheap if only embeddings models are available", () => {
-    const { aliases } = catalogOf({ REGION: "us" }, liveIn("us", ["voyage"]));
+    const { aliases } = catalogOf({ REGION: "us" }, liveModelsIn("us", ["voyage"]));
     expect([...aliases.keys()]).toEqual(["embeddings/cheapest"]);
   });
 
   it("depend only on prices, never on health or order", () => {
-    const once = catalogOf({ REGION: "us" }, liveIn("us")).aliases;
-    const backwards = catalogOf({ REGION: "us" }, liveIn("us").toReversed()).aliases;
+    const once = catalogOf({ REGION: "us" }, liveModelsIn("us")).aliases;
+    const backwards = catalogOf({ REGION: "us" }, liveModelsIn("us").toReversed()).aliases;
     expect([...backwards]).toEqual([...once]);
   });
 
   it("support tools if they are named smart or fast, in every region", () => {
     const meant = REGIONS.flatMap((region) =>
       PROVIDERS.flatMap((provider) => {
-        const { models, aliases } = catalogOf({ REGION: region }, liveIn(region, [provider]));
+        const { models, aliases } = catalogOf({ REGION: region }, liveModelsIn(region, [provider]));
         return ["smart", "fast"].map((alias) => models.get(aliases.get(alias) ?? ""));
       }),
     ).filter((model) => model !== undefined);

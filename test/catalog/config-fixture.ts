@@ -38,7 +38,7 @@ const TAGS: Readonly<
 export const PROVIDERS = Object.keys(TAGS) as (keyof typeof TAGS)[];
 
 /** Returns the providers with these IDs, or all, as configured in this region. */
-export function liveIn(
+export function liveModelsIn(
   region: Region,
   ids: readonly (keyof typeof TAGS)[] = PROVIDERS,
 ): ActiveProvider[] {

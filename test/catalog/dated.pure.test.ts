@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { spanAround } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
-import { catalogOf, configWith, liveIn } from "./config-fixture.ts";
+import { catalogOf, configWith, liveModelsIn } from "./config-fixture.ts";
 
 const at = (moment: string): number => Date.parse(moment);
 const sold = (moment: string, vars: Readonly<Record<string, string>> = {}) =>
-  catalogOf({ REGION: "us", ...vars }, liveIn("us"), at(moment)).models;
+  catalogOf({ REGION: "us", ...vars }, liveModelsIn("us"), at(moment)).models;
 const pricesOf = (id: string, moment: string) =>
   sold(moment)
     .get(id)
@@ -15,7 +15,7 @@ const pricesOf = (id: string, moment: string) =>
 
 /** Returns the model list of the US as text. */
 const listed = (ms: number): string =>
-  JSON.stringify([...catalogOf({ REGION: "us" }, liveIn("us"), ms).models]);
+  JSON.stringify([...catalogOf({ REGION: "us" }, liveModelsIn("us"), ms).models]);
 
 describe("the catalog at a certain time", () => {
   it("ends a promotional price on its day with the known higher price", () => {
@@ -47,7 +47,7 @@ describe("the catalog at a certain time", () => {
   });
 
   it("resolves an alias to a model that is sold at that time", () => {
-    const { aliases, models } = catalogOf({}, liveIn("eu"), at("2040-01-01"));
+    const { aliases, models } = catalogOf({}, liveModelsIn("eu"), at("2040-01-01"));
     for (const id of aliases.values()) expect(models.has(id)).toBe(true);
     expect(aliases.get("cheap")).not.toBe("openai/gpt-5-nano");
   });

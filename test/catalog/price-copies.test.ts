@@ -4,7 +4,7 @@ import {
   signedPriceCopies,
 } from "../../src/models/catalog/price-list-cache.ts";
 import type { PriceCopies } from "../../src/models/catalog/price-list-cache.ts";
-import { LEAD_MS, LEAD_S, world } from "./price-list-fixture.ts";
+import { LEAD_MS, LEAD_S, priceListFixture } from "./price-list-fixture.ts";
 
 /**
  * A cache, and a function that copies a price list into it as another isolate with this region and
@@ -24,10 +24,10 @@ function place() {
 
 it("a price list read by another isolate is used while the database is down, within the lead time", async () => {
   const { of } = place();
-  const first = world(of());
+  const first = priceListFixture(of());
   first.state.percent = 9;
   await first.ask("mine");
-  const second = world(of());
+  const second = priceListFixture(of());
   second.state.isAway = true;
   second.state.now += LEAD_MS / 2;
   const lists = await second.ask("mine");
@@ -38,7 +38,7 @@ it("a price list read by another isolate is used while the database is down, wit
   expect(second.state.reads).toBe(reads);
   second.state.now += LEAD_MS / 2 - PRICE_AGE_MARGIN_MS;
   expect(await second.ask("mine")).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
-  const early = world(of());
+  const early = priceListFixture(of());
   early.state.isAway = true;
   early.state.now -= 1;
   expect((await early.ask()).ok).toBe(false);
@@ -46,14 +46,14 @@ it("a price list read by another isolate is used while the database is down, wit
 
 /** Reports whether an isolate that starts during a database outage sells by its cached copies. */
 async function away(copies: PriceCopies): Promise<boolean> {
-  const { state, ask } = world(copies);
+  const { state, ask } = priceListFixture(copies);
   state.isAway = true;
   return (await ask()).ok;
 }
 
 it("a price list copied by another isolate is accepted only from the same region and secret", async () => {
   const { kept, of } = place();
-  await world(of()).ask("mine");
+  await priceListFixture(of()).ask("mine");
   expect(await away(of())).toBe(true);
   expect(await away(of("us"))).toBe(false);
   expect(await away(of("eu", "another"))).toBe(false);

@@ -5,11 +5,11 @@ import {
   PRICE_AGE_MARGIN_MS,
 } from "../../src/models/catalog/price-list-cache.ts";
 import { effortFor } from "../effort.ts";
-import { LEAD_MS, world } from "./price-list-fixture.ts";
+import { LEAD_MS, priceListFixture } from "./price-list-fixture.ts";
 
 it("a request returns prices_unavailable if the database is down and no price list was ever read", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  const { state, ask } = world();
+  const { state, ask } = priceListFixture();
   state.isAway = true;
   expect(await ask()).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
   state.isAway = false;
@@ -21,7 +21,7 @@ it("a request returns prices_unavailable if the database is down and no price li
 });
 
 it("the region's price list stays in memory, however many organizations have their own price lists", async () => {
-  const { state, ask } = world();
+  const { state, ask } = priceListFixture();
   for (let i = 0; i < 1001; i++) await ask(`list-${i}`);
   state.reads = 0;
   for (let i = 0; i < 10; i++) await ask(`list-${i + 500}`);
@@ -30,7 +30,7 @@ it("the region's price list stays in memory, however many organizations have the
 
 it("a price list is used during an outage within the lead time, but not longer", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  const { state, ask } = world();
+  const { state, ask } = priceListFixture();
   await ask();
   state.isAway = true;
   for (
@@ -47,7 +47,7 @@ it("a price list is used during an outage within the lead time, but not longer",
 });
 
 it("a price list in use is refreshed every two minutes, after the response, once for concurrent requests", async () => {
-  const { state, ask } = world();
+  const { state, ask } = priceListFixture();
   await ask();
   for (let i = 0; i < 100; i++) await ask();
   expect(state.reads).toBe(1);
@@ -69,7 +69,7 @@ it("a request pays only prices that were read within the lead time, even if data
   });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-      const { state, ask } = world();
+      const { state, ask } = priceListFixture();
       let awayAt = Number.NEGATIVE_INFINITY;
       for (const { ms, isAway, own } of steps) {
         state.now += ms;

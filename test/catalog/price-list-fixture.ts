@@ -9,7 +9,7 @@ export const LEAD_MS = LEAD_S * 1000;
  * Returns one isolate's price lists, with a database that can be unavailable and a clock that the
  * test sets.
  */
-export function world(copies: PriceCopies | null = null) {
+export function priceListFixture(copies: PriceCopies | null = null) {
   const state = { now: 1_000_000_000, isAway: false, percent: 1, reads: 0 };
   const waiting: Promise<unknown>[] = [];
   const reader = {

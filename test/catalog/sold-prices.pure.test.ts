@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { priceAt } from "../../src/models/catalog/price.ts";
-import { catalogOf, liveIn } from "./config-fixture.ts";
+import { catalogOf, liveModelsIn } from "./config-fixture.ts";
 import type { PROVIDERS } from "./config-fixture.ts";
 import type { Region } from "../../src/shared/regions.ts";
 
@@ -120,7 +120,7 @@ describe("the prices at which models are sold", () => {
   it.each(PRICES)(
     "match the expected prices to the micro-credit: %s",
     (_what, region, [model, provider, promptTokens], prices) => {
-      const { models } = catalogOf({ REGION: region }, liveIn(region));
+      const { models } = catalogOf({ REGION: region }, liveModelsIn(region));
       const route = models.get(model)?.routes.find((one) => one.provider === provider);
       if (route === undefined) throw new Error("not sold");
       const [input, cached, cacheWrite, output] = prices;
@@ -137,7 +137,7 @@ describe("the prices at which models are sold", () => {
   });
 
   it("equal the list price on a global host if RESIDENCY is relaxed in the EU, or a provider's own price", () => {
-    const { models } = catalogOf({ RESIDENCY: "relaxed" }, liveIn("eu"));
+    const { models } = catalogOf({ RESIDENCY: "relaxed" }, liveModelsIn("eu"));
     const [anthropic, bedrock] = models.get("anthropic/claude-opus-5.5")?.routes ?? [];
     expect([anthropic?.provider, anthropic?.price.input]).toEqual(["anthropic", 4_000_000]);
     expect([bedrock?.provider, bedrock?.price.input]).toEqual(["bedrock", 4_400_000]);

@@ -3,7 +3,7 @@ import { allowedTags } from "../../src/models/catalog/catalog.ts";
 import type { HostTag } from "../../src/models/catalog/entry.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
-import { catalogOf, configWith, liveIn } from "./config-fixture.ts";
+import { catalogOf, configWith, liveModelsIn } from "./config-fixture.ts";
 
 const WORLDS = REGIONS.flatMap((region) =>
   (["strict", "relaxed"] as const).map((residency) => ({ region, residency })),
@@ -16,11 +16,11 @@ const varsOf = ({ region, residency }: (typeof WORLDS)[number]) => ({
 describe.each(WORLDS)(
   "the routes in $region, with RESIDENCY $residency and all providers",
   (world) => {
-    const { models } = catalogOf(varsOf(world), liveIn(world.region));
+    const { models } = catalogOf(varsOf(world), liveModelsIn(world.region));
     const allowed = allowedTags(configWith(varsOf(world)));
 
     it("run on a host that the region allows and the provider has", () => {
-      const hosts = liveIn(world.region).flatMap(({ regions }) => regions);
+      const hosts = liveModelsIn(world.region).flatMap(({ regions }) => regions);
       expect(models.size > 0).toBe(hosts.some((tag) => allowed.includes(tag)));
       for (const { id, routes } of models.values()) {
         const entry = CATALOG.find((one) => one.id === id);
@@ -28,7 +28,8 @@ describe.each(WORLDS)(
           const known = entry?.routes.find(
             (route) => route.provider === provider && route.upstreamId === upstreamId,
           );
-          const tags = liveIn(world.region).find((host) => host.id === provider)?.regions ?? [];
+          const tags =
+            liveModelsIn(world.region).find((host) => host.id === provider)?.regions ?? [];
           const usable = tags.filter(
             (tag) => allowed.includes(tag) && known?.regions.includes(tag),
           );
@@ -40,7 +41,7 @@ describe.each(WORLDS)(
     it("include every usable model and route, in the catalog's order", () => {
       for (const entry of CATALOG) {
         const wanted = entry.routes.filter(({ provider, regions }) =>
-          liveIn(world.region)
+          liveModelsIn(world.region)
             .find((host) => host.id === provider)
             ?.regions.some((tag: HostTag) => allowed.includes(tag) && regions.includes(tag)),
         );
@@ -72,7 +73,7 @@ describe.each(WORLDS)(
 );
 
 it("the routes of the EU with strict residency include Claude, GPT, Gemini and Mistral, and no host outside the EU", () => {
-  const { models } = catalogOf({}, liveIn("eu"));
+  const { models } = catalogOf({}, liveModelsIn("eu"));
   const providers = new Set(
     [...models.values()].flatMap(({ routes }) => routes.map((r) => r.provider)),
   );
@@ -84,13 +85,13 @@ it("the routes of the EU with strict residency include Claude, GPT, Gemini and M
 });
 
 it("the routes of at least one region include every model", () => {
-  const catalogs = WORLDS.map((world) => catalogOf(varsOf(world), liveIn(world.region)));
+  const catalogs = WORLDS.map((world) => catalogOf(varsOf(world), liveModelsIn(world.region)));
   const isSold = (id: string) => catalogs.some(({ models }) => models.has(id));
   expect(CATALOG.filter(({ id }) => !isSold(id)).map(({ id }) => id)).toEqual([]);
 });
 
 const limitsOf = (id: string, provider: string) =>
-  catalogOf({ REGION: "us" }, liveIn("us"))
+  catalogOf({ REGION: "us" }, liveModelsIn("us"))
     .models.get(id)
     ?.routes.find((route) => route.provider === provider)?.limits;
 
@@ -144,7 +145,7 @@ describe("the limits of a route", () => {
       choices: 1,
       context: 24_000,
     });
-    const alone = catalogOf({ REGION: "us" }, liveIn("us", ["workers-ai"])).models;
+    const alone = catalogOf({ REGION: "us" }, liveModelsIn("us", ["workers-ai"])).models;
     const llama = alone.get("meta/llama-3.3-70b");
     expect(llama).toMatchObject({ context: 24_000, maxOutput: 24_000 });
     expect(llama?.routes.map(({ limits }) => limits)).toEqual([{ choices: 1 }]);
@@ -160,14 +161,14 @@ describe("the limits of a route", () => {
     };
     const { models } = catalogOf(
       { REGION: "us", MODELS: JSON.stringify([own]) },
-      liveIn("us", ["anthropic"]),
+      liveModelsIn("us", ["anthropic"]),
     );
     expect(models.get("own/claude")?.routes[0]?.limits).toEqual({ choices: 1 });
   });
 });
 
 it("the routes of Claude 4.5 are the only ones with a minimum of thinking tokens", () => {
-  const { models } = catalogOf({ REGION: "us" }, liveIn("us"));
+  const { models } = catalogOf({ REGION: "us" }, liveModelsIn("us"));
   const floors = [...models.values()].flatMap(({ id, thinkingFloor }) =>
     thinkingFloor === undefined ? [] : [[id, thinkingFloor]],
   );

@@ -13,9 +13,9 @@ import * as ai6 from "ai6";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
+import { CLAUDE, GPT, authorGateway } from "./author-gateway.ts";
 
-const at = await makersGateway();
+const at = await authorGateway();
 
 /** The common part of the types of three major versions. */
 type Messages = readonly unknown[];

@@ -10,9 +10,9 @@ import {
 } from "../protocols/messages/message-schemas.ts";
 import type { AnyMessage, AnyRefusal } from "../protocols/messages/message-schemas.ts";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
+import { CLAUDE, GPT, authorGateway } from "./author-gateway.ts";
 
-const at = await makersGateway();
+const at = await authorGateway();
 const client = (apiKey = at.key) => new Anthropic({ apiKey, baseURL: at.origin, maxRetries: 0 });
 const asked = {
   model: "sandbox/echo",

@@ -15,7 +15,7 @@ const ALIASES = { [GPT]: "openai/gpt-6.1-sol", [CLAUDE]: "anthropic/claude-sonne
  * calls a tool. Claude returns a word, unless another model plays it. Their formats come from the
  * gateway's own endpoints, called with the key of another organization.
  */
-export async function makersGateway(
+export async function authorGateway(
   aliases: Readonly<Record<string, string>> = {},
   claude = "sandbox/agent",
 ): Promise<Gateway> {

@@ -4,10 +4,10 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { CLAUDE, makersGateway } from "./author-gateway.ts";
+import { CLAUDE, authorGateway } from "./author-gateway.ts";
 
 // Claude Code's small additional requests also have tools, which an agent model would call.
-const at = await makersGateway({ smart: "sandbox/echo" }, "sandbox/echo");
+const at = await authorGateway({ smart: "sandbox/echo" }, "sandbox/echo");
 
 /** One line of `claude -p --output-format stream-json`. */
 type Line = {

@@ -4,9 +4,9 @@ import OpenAI6 from "openai6";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
+import { CLAUDE, GPT, authorGateway } from "./author-gateway.ts";
 
-const at = await makersGateway();
+const at = await authorGateway();
 const client = (apiKey = at.key) => new OpenAI({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });
 const hello = [{ role: "user" as const, content: "Hello from a client" }];
 

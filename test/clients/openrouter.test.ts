@@ -4,9 +4,9 @@ import { generateText, streamText, stepCountIs, tool } from "ai";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
+import { CLAUDE, GPT, authorGateway } from "./author-gateway.ts";
 
-const at = await makersGateway();
+const at = await authorGateway();
 const MODELS = ["sandbox/agent", GPT, CLAUDE];
 const dollars = async () => (await at.balance()) / 1_000_000;
 

@@ -8,7 +8,7 @@ import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { blocksOf, readPage } from "../documents/pages.ts";
 import { hasShape } from "../documents/shape.ts";
 import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
-import { CLAUDE, GPT, makersGateway } from "./author-gateway.ts";
+import { CLAUDE, GPT, authorGateway } from "./author-gateway.ts";
 import { makeEnvironment, pipInstall } from "./python/environment.ts";
 import { NEWEST, OLDER } from "./python/packages.ts";
 
@@ -16,7 +16,7 @@ const NEEDS_IT = /^sh no-run: it needs pip install openai\b/;
 /** Maximum time for programs that usually take half a minute. */
 const LONG_MS = 300_000;
 
-const at = await makersGateway({ smart: "sandbox/echo", "embeddings/cheapest": "sandbox/embed" });
+const at = await authorGateway({ smart: "sandbox/echo", "embeddings/cheapest": "sandbox/embed" });
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-python-"));
 const older = path.join(directory, "older");
 const run = promisify(execFile);

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { FaultyWorld } from "../requests/fault-fixture.ts";
+import { FaultFixture } from "../requests/fault-fixture.ts";
 import { GENERATION, holdOf, newId, setClock, valueOf } from "../wallet/wallet-fixture.ts";
 import type { Stub } from "../wallet/wallet-fixture.ts";
 import { addCredits, admin, balanceOf, openAccount } from "./client.ts";
@@ -41,7 +41,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
   it("charges an unsaved charge once when its log line is posted unchanged", async () => {
     const logged: string[] = [];
     vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
-    const world = await new FaultyWorld().open();
+    const world = await new FaultFixture().open();
     vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => {
       world.env.CLOCK_OFFSET_MS = String(Number(world.env.CLOCK_OFFSET_MS) + ms);
     });

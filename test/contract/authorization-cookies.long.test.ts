@@ -12,7 +12,7 @@ import { codeOf, inviteAndJoin, signUp, startIssuer } from "../people/people-cli
 import {
   ALL_ROWS,
   allowHolds,
-  ask,
+  sendCall,
   callOf,
   namesTarget,
   ownId,
@@ -294,9 +294,9 @@ describe("a merchant's secret", () => {
     const { id } = await placed.json<{ id: string }>();
     const isHolds = /\/holds\/:id(?:\/(?:capture|release))?$/.test(row[1]);
     const target = isHolds ? id : await ownId(row, account);
-    expect((await ask(row, other.secret, target)).status).toBe(isHolds ? 404 : 401);
-    expect((await ask(row, `${own.secret}x`, target)).status).toBe(401);
-    expect((await ask(row, own.secret, target)).status).toBe(isHolds ? 200 : 401);
+    expect((await sendCall(row, other.secret, target)).status).toBe(isHolds ? 404 : 401);
+    expect((await sendCall(row, `${own.secret}x`, target)).status).toBe(401);
+    expect((await sendCall(row, own.secret, target)).status).toBe(isHolds ? 200 : 401);
   });
 
   it.each(OPERATOR_ROUTES.map(({ method, path }) => [method, path] as const))(

@@ -6,7 +6,7 @@ import { ALL_ROLES } from "../../src/shared/caller.ts";
 import {
   ALL_ROWS,
   allowHolds,
-  ask,
+  sendCall,
   namesTarget,
   ownId,
   unknownId,
@@ -90,10 +90,10 @@ describe("each route below /v1", () => {
         const account = teams[name][role];
         const expected = may.includes(role) ? [status, null] : [403, "role_required"];
         const asked = await withKey(row, account);
-        const byKey = await verdict(await ask(asked, account.key, await ownId(row, account)));
+        const byKey = await verdict(await sendCall(asked, account.key, await ownId(row, account)));
         expect([name, role, "key", ...byKey]).toEqual([name, role, "key", ...expected]);
         const { token } = await createSession(account.key, { may_hold: true });
-        const bySession = await verdict(await ask(asked, token, await ownId(row, account)));
+        const bySession = await verdict(await sendCall(asked, token, await ownId(row, account)));
         const isLimited = bySession[0] === 403 && bySession[1] === "key_is_limited";
         expect([role, isLimited || !isManaged(row), bySession[0]]).toEqual([
           role,
@@ -111,10 +111,10 @@ describe("each route below /v1", () => {
         const [caller, owner] = [teams.other[role], teams.own.owner];
         const { token } = await createSession(caller.key, { may_hold: true });
         for (const key of [caller.key, token]) {
-          const theirs = await verdict(await ask(row, key, await ownId(row, owner)));
+          const theirs = await verdict(await sendCall(row, key, await ownId(row, owner)));
           expect([role, ...theirs]).toEqual([
             role,
-            ...(await verdict(await ask(row, key, unknownId(row)))),
+            ...(await verdict(await sendCall(row, key, unknownId(row)))),
           ]);
           expect([403, 404]).toContain(theirs[0]);
         }
@@ -125,7 +125,7 @@ describe("each route below /v1", () => {
   it.each(byName(ALL_ROWS))("rejects every invalid credential with 401: %s", async (_, row) => {
     const id = await ownId(row, teams.own.owner);
     for (const [name, key] of Object.entries(invalid)) {
-      expect([name, (await ask(row, key, id)).status]).toEqual([name, 401]);
+      expect([name, (await sendCall(row, key, id)).status]).toEqual([name, 401]);
     }
   });
 });

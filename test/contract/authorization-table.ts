@@ -265,7 +265,7 @@ export function callOf(
 }
 
 /** Sends the call of a row. */
-export function ask(row: Row, key: string | undefined, id: string): Promise<Response> {
+export function sendCall(row: Row, key: string | undefined, id: string): Promise<Response> {
   const { path, sending } = callOf(row, id);
   return send(path, { ...sending, key });
 }

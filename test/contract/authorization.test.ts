@@ -6,7 +6,7 @@ import {
   allowHolds,
   endUserOf,
   generationOf,
-  ask,
+  sendCall,
   namesTarget,
   OWN_ONLY,
   ownId,
@@ -102,7 +102,11 @@ describe("an endpoint in the table of roles", () => {
     const [, , may, status] = row;
     for (const role of ALL_ROLES) {
       const account = members[role];
-      const answer = await ask(await withKey(row, account), account.key, await ownId(row, account));
+      const answer = await sendCall(
+        await withKey(row, account),
+        account.key,
+        await ownId(row, account),
+      );
       const expected = may.includes(role) ? [status, null] : [403, "role_required"];
       expect([role, ...(await verdict(answer))]).toEqual([role, ...expected]);
       expect(answer.headers.get("openai-organization")).toBe(account.orgId);
@@ -118,8 +122,8 @@ describe("access to another owner's resource", () => {
       const pairs = ALL_ROLES.map((role) => [members[role], stranger] as const);
       for (const [caller, other] of [...pairs, [stranger, owner] as const]) {
         const [id, unknown] = [await ownId(row, other), unknownId(row)];
-        const theirs = await bare(await ask(row, caller.key, id), id);
-        const nobodys = await bare(await ask(row, caller.key, unknown), unknown);
+        const theirs = await bare(await sendCall(row, caller.key, id), id);
+        const nobodys = await bare(await sendCall(row, caller.key, unknown), unknown);
         expect(theirs).toEqual(nobodys);
         const mayNot = ALL_ROLES.some((role) => members[role] === caller && !row[2].includes(role));
         // These are rejected before any lookup.
@@ -139,8 +143,8 @@ describe("access to another owner's resource", () => {
       for (const role of ALL_ROLES) {
         const { key } = members[role];
         const [id, unknown] = [await ownId(row, colleague), unknownId(row)];
-        const theirs = await bare(await ask(row, key, id), id);
-        const nobodys = await bare(await ask(row, key, unknown), unknown);
+        const theirs = await bare(await sendCall(row, key, id), id);
+        const nobodys = await bare(await sendCall(row, key, unknown), unknown);
         const seen = may.includes(role) ? { status } : nobodys;
         expect(theirs).toMatchObject(seen);
         expect(nobodys).toMatchObject({ status: 404 });
@@ -154,7 +158,9 @@ describe("a request without an active key", () => {
     const answers = new Set<string>();
     for (const row of ROWS) {
       for (const id of [await ownId(row, members.owner), unknownId(row)]) {
-        for (const key of shutOut) answers.add(JSON.stringify(await bare(await ask(row, key, id))));
+        for (const key of shutOut) {
+          answers.add(JSON.stringify(await bare(await sendCall(row, key, id))));
+        }
       }
     }
     expect([...answers]).toEqual([expect.stringContaining('"status":401')]);
@@ -192,7 +198,7 @@ it("a rejected request changes nothing in this or another organization", async (
   }
   const before = await Promise.all([owner, stranger].map(everythingOf));
   for (const [row, key, id] of refused) {
-    expect((await ask(row, key, id)).status).toBeGreaterThanOrEqual(401);
+    expect((await sendCall(row, key, id)).status).toBeGreaterThanOrEqual(401);
   }
   expect(await Promise.all([owner, stranger].map(everythingOf))).toEqual(before);
 });
@@ -220,7 +226,7 @@ it("a suspended organization can read everything and change nothing", async () =
   for (const [row, id] of calls) {
     const [method, route] = row;
     const expected = method === "GET" ? [200, null] : [403, "organization_suspended"];
-    const answer = await verdict(await ask(row, account.key, id));
+    const answer = await verdict(await sendCall(row, account.key, id));
     expect([method, route, ...answer]).toEqual([method, route, ...expected]);
   }
 });

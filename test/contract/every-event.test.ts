@@ -13,7 +13,7 @@ import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { GENERATION, holdOf, pay, setClock, valueOf } from "../wallet/wallet-fixture.ts";
 import {
   account,
-  ask,
+  callWebhooks,
   HOUR,
   LONG,
   createWebhook,
@@ -189,15 +189,15 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   "webhook.created": async () => void (await createWebhook("a.turnpike.dev")),
   "webhook.changed": async () => {
     const { id } = await createWebhook("a.turnpike.dev");
-    await done(ask("PATCH", `/${id}`, { types: ["key.created"] }));
+    await done(callWebhooks("PATCH", `/${id}`, { types: ["key.created"] }));
   },
   "webhook.rotated": async () => {
     const { id } = await createWebhook("a.turnpike.dev");
-    await done(ask("POST", `/${id}/rotate`, {}));
+    await done(callWebhooks("POST", `/${id}/rotate`, {}));
   },
   "webhook.deleted": async () => {
     const { id } = await createWebhook("a.turnpike.dev");
-    await done(ask("DELETE", `/${id}`));
+    await done(callWebhooks("DELETE", `/${id}`));
   },
   "webhook.disabled": async () => {
     receivers["gone.turnpike.dev"] = () => new Response("gone", { status: 410 });

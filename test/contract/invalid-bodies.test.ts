@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { GENERATION, newId } from "../wallet/wallet-fixture.ts";
-import { account, ask, createWebhook, useReceivers } from "../webhooks/receivers.ts";
+import { account, callWebhooks, createWebhook, useReceivers } from "../webhooks/receivers.ts";
 import { admin, newOrganization, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { everythingOf } from "./organization-data.ts";
+import { readOrganizationData } from "./organization-data.ts";
 import { sendUser } from "./end-users.ts";
 import { expectInvalidValues } from "./invalid-fields.ts";
 import type { InvalidValues } from "./invalid-fields.ts";
@@ -223,9 +223,9 @@ describe("a body with an invalid field", () => {
   it.each(Object.entries(CALLS))(
     "returns 400 with the field as param, and changes nothing: %s",
     async (_, call) => {
-      const before = await everythingOf(owner);
+      const before = await readOrganizationData(owner);
       await expectInvalidValues(call.send, call.valid, call.invalid);
-      expect(await everythingOf(owner)).toEqual(before);
+      expect(await readOrganizationData(owner)).toEqual(before);
     },
   );
 });
@@ -235,7 +235,7 @@ describe("a webhook's call with an invalid field", () => {
 
   it("returns 400 with the field as param, and changes nothing", async () => {
     const { id } = await createWebhook("kept.turnpike.dev", { types: ["balance.low"] });
-    const before = await everythingOf(account);
+    const before = await readOrganizationData(account);
     const types = { "types[0]": [["no.such"]], "types[1]": [["balance.credited", "no.such"]] };
     const change = { url: LOCAL, types: [[]], ...types, enabled: ["no"], secret: ["whsec_mine"] };
     for (const [method, path, valid, invalid] of [
@@ -245,11 +245,11 @@ describe("a webhook's call with an invalid field", () => {
       ["POST", `/${id}/replay`, {}, { since: [undefined, "yesterday"] }],
     ] as const) {
       await expectInvalidValues(
-        (body) => ask(method, path, body),
+        (body) => callWebhooks(method, path, body),
         () => ({ ...valid }),
         invalid,
       );
     }
-    expect(await everythingOf(account)).toEqual(before);
+    expect(await readOrganizationData(account)).toEqual(before);
   });
 });

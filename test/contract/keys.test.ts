@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { shiftClock, WatchedBook } from "../keys/key-fixture.ts";
+import { shiftClock, WatchedDatabase } from "../keys/key-fixture.ts";
 import { eventually, MINUTE_MS } from "../keys/register-fixture.ts";
 import { errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -198,7 +198,7 @@ describe("GET /v1/keys", () => {
     const row = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .first<{ hash: string }>();
-    const book = new WatchedBook();
+    const book = new WatchedDatabase();
     const noted = (): number =>
       book.about(row?.hash ?? "").filter((sql) => sql.startsWith("UPDATE keys")).length;
     try {

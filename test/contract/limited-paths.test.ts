@@ -3,7 +3,7 @@ import { KEY_ROUTES } from "../../src/routes.ts";
 import type { KeyRoute } from "../../src/shared/http/route.ts";
 import { errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { everythingOf } from "./organization-data.ts";
+import { readOrganizationData } from "./organization-data.ts";
 import { createKey, deleteKey } from "./key-client.ts";
 
 const TERMS = { budget_dollars: 0.5, budget_period: "day", rpm_limit: 900, end_user: "ann" };
@@ -48,7 +48,7 @@ describe("every path that could lift a limit", () => {
     const minted = await send("/v1/sessions", { key: account.key, body: {} });
     const { token } = await minted.json<{ token: string }>();
     const own = { account, keyId: limited.id, webhookId: await furnish(account) };
-    const before = await everythingOf(account);
+    const before = await readOrganizationData(account);
     const refused = async (path: KeyRoute, key: string): Promise<void> => {
       const response = await ask(path, key, idOf(path, own));
       const { code } = await errorOf(response, 403);
@@ -61,7 +61,7 @@ describe("every path that could lift a limit", () => {
     }
     expect(OF_KEYS.length).toBeGreaterThan(0);
     for (const path of OF_KEYS) await refused(path, token);
-    expect(await everythingOf(account)).toEqual(before);
+    expect(await readOrganizationData(account)).toEqual(before);
   });
 
   it("every path that could lift a limit is in this test's list", () => {

@@ -5,7 +5,7 @@ import type { Account } from "./client.ts";
  * Returns everything about an organization that its owner and operator can read, except last uses
  * of keys and the health of webhooks.
  */
-export async function everythingOf({ orgId, key }: Omit<Account, "memberId" | "keyId">) {
+export async function readOrganizationData({ orgId, key }: Omit<Account, "memberId" | "keyId">) {
   const organization = `/v1/orgs/${orgId}`;
   const lists = ["keys", "users?limit=100", "balance", "webhooks", "sessions", "pauses", "events"];
   const paths = [organization, `${organization}/settings`, ...lists.map((path) => `/v1/${path}`)];

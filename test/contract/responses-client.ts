@@ -80,7 +80,7 @@ export function replyInPieces({ headers, body }: RawReply): Response {
 }
 
 /** Sends "Hello there" to `mock/own` by POST /v1/responses, unless the fields differ. */
-export function ask(
+export function postResponse(
   key: string,
   fields: Record<string, unknown>,
   options: Pick<Sending, "headers" | "bindings">,

@@ -14,7 +14,7 @@ import { balanceOf, chat, errorOf, openAccount } from "./client.ts";
 import { mockAnthropic } from "./messages-client.ts";
 import {
   responseOf,
-  ask,
+  postResponse,
   COST,
   HOST,
   mockOpenAi,
@@ -34,7 +34,7 @@ beforeAll(async () => {
 /** Returns the items that a client sends back after OpenAI's response. */
 async function told(): Promise<object[]> {
   const { bindings } = mockOpenAi(() => replied(SAID.json));
-  const { output } = await responseOf(await ask(key, SHOWN, { bindings }));
+  const { output } = await responseOf(await postResponse(key, SHOWN, { bindings }));
   vi.restoreAllMocks();
   return [...output, { type: "function_call_output", call_id: "call_1", output: "done" }];
 }
@@ -52,9 +52,9 @@ describe("OpenAI's encrypted reasoning in a later request", () => {
     const { calls, bindings } = mockOpenAi(({ url }) =>
       url.startsWith(HOST) ? replied(SAID.json) : upstreamCompletion(),
     );
-    await responseOf(await ask(key, { input }, { bindings }));
+    await responseOf(await postResponse(key, { input }, { bindings }));
     expect(calls[0]?.body["input"]).toMatchObject([theirs, {}, {}, {}]);
-    await responseOf(await ask(key, { model: "mock/other", input }, { bindings }));
+    await responseOf(await postResponse(key, { model: "mock/other", input }, { bindings }));
     expect(JSON.stringify(calls[1]?.body)).not.toContain(ENCRYPTED);
   });
 
@@ -62,7 +62,7 @@ describe("OpenAI's encrypted reasoning in a later request", () => {
     const [thought] = await told();
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const user = { role: "user", content: "And?" };
-    await responseOf(await ask(key, { input: [user, thought, user] }, { bindings }));
+    await responseOf(await postResponse(key, { input: [user, thought, user] }, { bindings }));
     expect(JSON.stringify(calls[0]?.body)).not.toContain(ENCRYPTED);
   });
 
@@ -76,7 +76,7 @@ describe("OpenAI's encrypted reasoning in a later request", () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       JSON.stringify(body).includes(ENCRYPTED) ? upstreamError(400, refusal) : replied(SAID.json),
     );
-    const answer = await ask(key, { input }, { bindings });
+    const answer = await postResponse(key, { input }, { bindings });
     expect(answer.headers.get("x-attempts")).toBe("1");
     await responseOf(answer);
     const [first, second] = calls.map(({ body }) => body["input"] as object[]);
@@ -92,7 +92,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
         url.startsWith(HOST) ? reply.clone() : upstreamCompletion(),
       );
       const tools = [{ type: "web_search" }];
-      const answer = await ask(
+      const answer = await postResponse(
         key,
         { model: "mock/both", tools, presence_penalty: 1 },
         { bindings },
@@ -111,7 +111,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
       const { bindings } = mockOpenAi(() => replyInPieces(RESPONSES_FAILED[name]));
       const before = await balanceOf(key);
       const { response: whole } = await streamedResponseOf(
-        await ask(key, { stream: true }, { bindings }),
+        await postResponse(key, { stream: true }, { bindings }),
       );
       expect(whole).toMatchObject({
         status: "failed",
@@ -126,7 +126,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.stream));
     const before = await balanceOf(key);
     const { response: whole } = await streamedResponseOf(
-      await ask(key, { stream: true }, { bindings }),
+      await postResponse(key, { stream: true }, { bindings }),
     );
     expect(whole).toMatchObject({
       status: "failed",
@@ -147,7 +147,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
       [codex, 200],
     ] as const) {
       const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.json));
-      const answer = await ask(key, {}, { bindings, headers });
+      const answer = await postResponse(key, {}, { bindings, headers });
       expect(answer.status).toBe(status);
       const says = ["x-should-retry", "x-cost-micro"].map((name) => answer.headers.get(name));
       expect(says).toEqual(["false", expect.stringMatching(/^[1-9]\d*$/)]);
@@ -173,7 +173,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     );
     const { bindings } = mockOpenAi(() => replied(streamReply(events)));
     const before = await balanceOf(key);
-    const answer = await ask(key, { stream: true }, { bindings });
+    const answer = await postResponse(key, { stream: true }, { bindings });
     const { response: ended } = await streamedResponseOf(answer);
     expect(ended).toMatchObject({
       status: "completed",
@@ -187,7 +187,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     const long = { type: "response.output_text.delta", output_index: 0, delta: LONG };
     const { bindings } = mockOpenAi(() => replied(streamReply([...first, long])));
     const before = await balanceOf(key);
-    const answer = await ask(key, { stream: true }, { bindings });
+    const answer = await postResponse(key, { stream: true }, { bindings });
     const { response: ended } = await streamedResponseOf(answer);
     expect(ended).toMatchObject({ status: "failed", error: { code: "invalid_prompt" } });
     const usage = ended.usage as unknown as { cost_micro: number };
@@ -199,7 +199,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const wish = { include, top_logprobs: 20, max_output_tokens: 4000, stream: true };
-    const refused = await errorOf(await ask(key, wish, { bindings }), 400);
+    const refused = await errorOf(await postResponse(key, wish, { bindings }), 400);
     expect(refused.param).toBe("include");
     expect(refused.message).toMatch(/is too large. Request at most \d+ tokens/);
     expect(calls).toEqual([]);
@@ -217,7 +217,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     const { bindings } = mockOpenAi(() => replied(streamReply(events)));
     const before = await balanceOf(key);
     const { response: whole, done } = await streamedResponseOf(
-      await ask(key, { stream: true }, { bindings }),
+      await postResponse(key, { stream: true }, { bindings }),
     );
     expect(done).toEqual([null]);
     expect(whole).toMatchObject({
@@ -234,7 +234,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
     const said = scenario([textItem(["Hel"], "incomplete")], end);
     const { bindings } = mockOpenAi(() => replied(said.stream));
-    const answer = await ask(poor, { stream: true }, { bindings });
+    const answer = await postResponse(poor, { stream: true }, { bindings });
     const { response: whole } = await streamedResponseOf(answer);
     expect(answer.headers.has("x-granted-max-tokens")).toBe(true);
     expect(whole).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
@@ -249,7 +249,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
       type: "invalid_request_error",
     };
     const { bindings } = mockOpenAi(() => upstreamError(400, error));
-    const refused = await errorOf(await ask(key, {}, { bindings }), 400);
+    const refused = await errorOf(await postResponse(key, {}, { bindings }), 400);
     expect(refused).toMatchObject({ param, code: "invalid_value" });
   });
 
@@ -272,7 +272,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
       { role: "user", content },
     ];
     const refused = await errorOf(
-      await ask(key, { model: "mock/claude", input }, { bindings }),
+      await postResponse(key, { model: "mock/claude", input }, { bindings }),
       400,
     );
     expect(refused).toMatchObject({
@@ -293,10 +293,10 @@ describe("POST /v1/responses when OpenAI fails", () => {
       url.startsWith(HOST) ? upstreamError(503, {}) : upstreamCompletion(),
     );
     const asked = { truncation: "auto" };
-    await errorOf(await ask(key, { model: "mock/both", ...asked }, { bindings }), 503);
+    await errorOf(await postResponse(key, { model: "mock/both", ...asked }, { bindings }), 503);
     expect(calls.every(({ url }) => url.startsWith(HOST))).toBe(true);
     const refused = await errorOf(
-      await ask(key, { model: "mock/other", ...asked }, { bindings }),
+      await postResponse(key, { model: "mock/other", ...asked }, { bindings }),
       400,
     );
     expect(refused.param).toBe("truncation");
@@ -308,7 +308,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     const deep = Array.from({ length: 50 }).reduce((inner) => [inner], ones);
     const tool = { type: "function", name: "f", strict: false, parameters: { enum: deep } };
     const before = await balanceOf(key);
-    const { param } = await errorOf(await ask(key, { tools: [tool] }, { bindings }), 400);
+    const { param } = await errorOf(await postResponse(key, { tools: [tool] }, { bindings }), 400);
     expect([param, calls.length, await balanceOf(key)]).toEqual(["tools", 0, before]);
   });
 });

@@ -4,7 +4,7 @@ import { callItem, HELLO, responseObject, scenario } from "../fixtures/responses
 import { balanceOf, openAccount } from "./client.ts";
 import {
   responseOf,
-  ask,
+  postResponse,
   COST,
   HOST,
   INCLUDE,
@@ -82,7 +82,7 @@ describe("POST /v1/responses at OpenAI", () => {
       safety_identifier: "client's own",
       prompt_cache_key: "slot",
     };
-    const answer = await ask(key, fields, { bindings });
+    const answer = await postResponse(key, fields, { bindings });
     const said = await responseOf(answer);
     expect(said).toMatchObject({
       metadata: { a: "b" },
@@ -155,8 +155,8 @@ describe("POST /v1/responses at OpenAI", () => {
       tools: [{ type: "namespace", name: "files", tools: [{ type: "function", name: "read" }] }],
     };
     const read = { type: "function", name: "read" };
-    await responseOf(await ask(key, { model: "mock/old", ...fields }, { bindings }));
-    await responseOf(await ask(key, { ...fields, tool_choice: read }, { bindings }));
+    await responseOf(await postResponse(key, { model: "mock/old", ...fields }, { bindings }));
+    await responseOf(await postResponse(key, { ...fields, tool_choice: read }, { bindings }));
     const flat = { type: "function", name: "files__read" };
     for (const { body } of calls) {
       expect(body["tools"]).toEqual([{ ...flat, parameters: NO_PARAMETERS }]);
@@ -174,13 +174,13 @@ describe("POST /v1/responses at OpenAI", () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const fields = { temperature: 0.5, top_logprobs: 2, include };
-    await responseOf(await ask(key, { model: "mock/old", ...fields }, { bindings }));
+    await responseOf(await postResponse(key, { model: "mock/old", ...fields }, { bindings }));
     expect(calls[0]?.body).toMatchObject({
       temperature: 0.5,
       top_logprobs: 2,
       include: [...include, ...INCLUDE],
     });
-    await responseOf(await ask(key, fields, { bindings }));
+    await responseOf(await postResponse(key, fields, { bindings }));
     expect(Object.keys(calls[1]?.body ?? {})).not.toContain("temperature");
     expect(calls[1]?.body["include"]).toEqual(INCLUDE);
   });
@@ -189,10 +189,10 @@ describe("POST /v1/responses at OpenAI", () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const other = (await openAccount()).key;
     const fields = { prompt_cache_key: "slot", user: "ann" };
-    await responseOf(await ask(key, fields, { bindings }));
-    await responseOf(await ask(key, fields, { bindings }));
-    await responseOf(await ask(other, fields, { bindings }));
-    await responseOf(await ask(key, { user: "bob" }, { bindings }));
+    await responseOf(await postResponse(key, fields, { bindings }));
+    await responseOf(await postResponse(key, fields, { bindings }));
+    await responseOf(await postResponse(other, fields, { bindings }));
+    await responseOf(await postResponse(key, { user: "bob" }, { bindings }));
     const slots = calls.map(({ body }) => body["prompt_cache_key"]);
     const names = calls.map(({ body }) => body["safety_identifier"]);
     expect(slots[0]).toBe(slots[1]);
@@ -205,7 +205,7 @@ describe("POST /v1/responses at OpenAI", () => {
   it("returns our own IDs and model name, and charges exactly", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.json));
     const before = await balanceOf(key);
-    const answer = await ask(key, SHOWN, { bindings });
+    const answer = await postResponse(key, SHOWN, { bindings });
     const id = answer.headers.get("x-request-id")?.slice("req_".length);
     const said = await responseOf(answer);
     expect(said).toMatchObject({
@@ -226,10 +226,10 @@ describe("POST /v1/responses at OpenAI", () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       replied(body["stream"] === true ? SAID.stream : SAID.json),
     );
-    const json = await responseOf(await ask(key, SHOWN, { bindings }));
+    const json = await responseOf(await postResponse(key, SHOWN, { bindings }));
     const before = await balanceOf(key);
     const { response: whole } = await streamedResponseOf(
-      await ask(key, { ...SHOWN, stream: true }, { bindings }),
+      await postResponse(key, { ...SHOWN, stream: true }, { bindings }),
     );
     expect(calls[1]?.body["stream_options"]).toEqual({ include_obfuscation: false });
     expect(plain(whole)).toEqual(plain(json));
@@ -240,7 +240,7 @@ describe("POST /v1/responses at OpenAI", () => {
   it("omits reasoning that was not requested, and numbers the remaining items without gaps", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.stream));
     const { response: whole } = await streamedResponseOf(
-      await ask(key, { stream: true }, { bindings }),
+      await postResponse(key, { stream: true }, { bindings }),
     );
     expect(whole.output.map(({ type }) => type)).toEqual(["message", "function_call"]);
   });
@@ -276,7 +276,7 @@ describe("POST /v1/responses at OpenAI", () => {
       [inside, false],
     ] as const) {
       const { bindings } = mockOpenAi(() => replied(isStream ? said.stream : said.json));
-      const answer = await ask(key, { tools, stream: isStream }, { bindings });
+      const answer = await postResponse(key, { tools, stream: isStream }, { bindings });
       const { output } = isStream
         ? (await streamedResponseOf(answer)).response
         : await responseOf(answer);
@@ -314,7 +314,7 @@ describe("POST /v1/responses at OpenAI", () => {
       phase: "final_answer",
     };
     const { bindings } = mockOpenAi(() => Response.json(responseObject([item])));
-    expect((await responseOf(await ask(key, {}, { bindings }))).output).toMatchObject([
+    expect((await responseOf(await postResponse(key, {}, { bindings }))).output).toMatchObject([
       {
         phase: "final_answer",
         content: [

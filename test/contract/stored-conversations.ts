@@ -42,7 +42,7 @@ export const step = fc.record({
 });
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-export const KEPT_H = 24;
+export const STORED_HOURS = 24;
 const LATER_MS = 7 * HOUR_MS;
 
 /** Returns a provider's response in OpenAI's Responses format, or as a chat completion. */
@@ -74,7 +74,7 @@ function replyOf(
 }
 
 /** An organization's conversations and their provider. */
-export class ConversationWorld {
+export class StoredConversations {
   readonly turns: Turn[] = [];
   readonly #own: Account;
   readonly #startedMs = Date.now();
@@ -149,7 +149,7 @@ export class ConversationWorld {
     assert.deepEqual(sent, calls.at(-1)?.body);
     const shown = await read(id, this.#own.key, "?include[]=reasoning.encrypted_content");
     const { output } = await shown.json<{ output: Item[] }>();
-    const endsAt = this.#nowMs + KEPT_H * HOUR_MS;
+    const endsAt = this.#nowMs + STORED_HOURS * HOUR_MS;
     const { follows } = asked;
     this.turns.push({ id, parent, added, output, follows, endsAt, deleted: false });
   }

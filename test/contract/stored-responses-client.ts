@@ -6,7 +6,7 @@ import { bindingsWith, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
 /** Sets `keep_responses_hours`, by default as the organization's owner. */
-export const setKeepHours = (own: Account, hours: unknown, key = own.key): Promise<Response> =>
+export const setStorageHours = (own: Account, hours: unknown, key = own.key): Promise<Response> =>
   send(`/v1/orgs/${own.orgId}/settings`, {
     method: "PATCH",
     key,
@@ -16,7 +16,7 @@ export const setKeepHours = (own: Account, hours: unknown, key = own.key): Promi
 /** Creates an organization that stores responses. */
 export async function openStoringAccount(hours = 24): Promise<Account> {
   const own = await openAccount();
-  expect((await setKeepHours(own, hours)).status).toBe(200);
+  expect((await setStorageHours(own, hours)).status).toBe(200);
   return own;
 }
 
@@ -37,13 +37,14 @@ const clock = (): object => ({
   CLOCK_OFFSET_MS: (env as { readonly CLOCK_OFFSET_MS?: string }).CLOCK_OFFSET_MS,
 });
 
-export const keptOf = ({ orgId }: Pick<Account, "orgId">) => env.KEPT_RESPONSES.getByName(orgId);
+export const responsesObjectOf = ({ orgId }: Pick<Account, "orgId">) =>
+  env.KEPT_RESPONSES.getByName(orgId);
 
 /**
  * Returns every row of every table of an organization's object, with binary data as Latin-1 text.
  */
 export async function storedRows(own: Account): Promise<Readonly<Record<string, object[]>>> {
-  return runInDurableObject(keptOf(own), (_: KeptResponses, { storage }) => {
+  return runInDurableObject(responsesObjectOf(own), (_: KeptResponses, { storage }) => {
     const { sql } = storage;
     const tables = sql
       .exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'")

@@ -9,7 +9,7 @@ import type { Account } from "./client.ts";
 import {
   continuing,
   openStoringAccount,
-  keptOf,
+  responsesObjectOf,
   storedRows,
   read,
   createResponse,
@@ -19,7 +19,7 @@ import { responseOf } from "./responses-client.ts";
 import { HOUR_MS } from "../../src/shared/clock.ts";
 import * as fc from "fast-check";
 import { effortFor } from "../effort.ts";
-import { KEPT_H, step, ConversationWorld } from "./stored-conversations.ts";
+import { STORED_HOURS, step, StoredConversations } from "./stored-conversations.ts";
 
 const bounds = env as { KEPT_ANSWERS_MAX?: string; KEPT_BYTES_MAX?: string };
 
@@ -30,7 +30,7 @@ afterEach(() => {
   delete bounds.KEPT_BYTES_MAX;
 });
 
-const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(own));
+const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(responsesObjectOf(own));
 
 const lost = () => Promise.reject(new Error("lost"));
 
@@ -53,7 +53,9 @@ describe("the object for stored responses", () => {
     const id = mintId("resp_", Date.now() - HOUR_MS);
     const asked = { previous: id, outputs: [], inputs: [] };
     const waits = vi.spyOn(globalThis, "setTimeout");
-    expect(await keptOf(own).recall(asked, ANYBODY)).toMatchObject({ value: { links: null } });
+    expect(await responsesObjectOf(own).recall(asked, ANYBODY)).toMatchObject({
+      value: { links: null },
+    });
     expect(waits.mock.calls.filter(([, ms]) => ms === 1200)).toEqual([]);
   });
 
@@ -71,11 +73,11 @@ describe("the object for stored responses", () => {
       [ids[1], ids[0]],
     ] as const) {
       const answer = { id, previous, by, createdAt: Date.now(), hours: 1, input, response };
-      expect(await keptOf(own).keep(answer)).toMatchObject({ ok: true });
+      expect(await responsesObjectOf(own).keep(answer)).toMatchObject({ ok: true });
     }
     const one = { previous: ids[0], outputs: [], inputs: [] };
-    expect(await keptOf(own).recall(one, ANYBODY)).toMatchObject({ ok: true });
-    const both = await keptOf(own).recall({ ...one, previous: ids[1] }, ANYBODY);
+    expect(await responsesObjectOf(own).recall(one, ANYBODY)).toMatchObject({ ok: true });
+    const both = await responsesObjectOf(own).recall({ ...one, previous: ids[1] }, ANYBODY);
     expect(both).toMatchObject({ ok: false, failure: { kind } });
   });
 
@@ -128,7 +130,7 @@ describe("the object for stored responses", () => {
     await vi.waitFor(async () => expect((await storedRows(own))["answers"]).toHaveLength(1));
     const newer = `z:${"newer-secret-".padEnd(40, "0123456789")}`;
     const seeing = (secrets: string) =>
-      runInDurableObject(keptOf(own), (object: KeptResponses) => {
+      runInDurableObject(responsesObjectOf(own), (object: KeptResponses) => {
         Object.defineProperty(object, "env", {
           value: { ...env, KEY_SECRETS: secrets },
           configurable: true,
@@ -139,11 +141,11 @@ describe("the object for stored responses", () => {
     const keys = (await storedRows(own))["data_keys"];
     expect(keys).toEqual([{ number: 1, sealed: expect.stringMatching(/^z\./) as string }]);
 
-    await evictDurableObject(keptOf(own));
+    await evictDurableObject(responsesObjectOf(own));
     await seeing(newer);
     expect((await read(id, own.key)).status).toBe(200);
     await seeing(`y:${"lost-secret-".padEnd(40, "0123456789")}`);
-    await evictDurableObject(keptOf(own));
+    await evictDurableObject(responsesObjectOf(own));
     await seeing(`y:${"lost-secret-".padEnd(40, "0123456789")}`);
     const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
     expect((await errorOf(await read(id, own.key), 503)).code).toBe("storage_unavailable");
@@ -184,7 +186,7 @@ it("a conversation continued from stored responses reaches the provider exactly 
     async (steps) => {
       vi.restoreAllMocks();
       setClock(null);
-      const world = new ConversationWorld(await openStoringAccount(KEPT_H));
+      const world = new StoredConversations(await openStoringAccount(STORED_HOURS));
       for (const one of steps) await world.run(one);
     },
   );

@@ -6,9 +6,9 @@ import type { Account } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import {
   continuing,
-  setKeepHours,
+  setStorageHours,
   openStoringAccount,
-  keptOf,
+  responsesObjectOf,
   storedRows,
   read,
   createResponse,
@@ -26,7 +26,7 @@ afterEach(() => {
 
 const forget = (id: string, key: string): Promise<Response> =>
   send(`/v1/responses/${id}`, { method: "DELETE", key });
-const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(own));
+const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(responsesObjectOf(own));
 
 describe("an organization that stores responses", () => {
   it("can continue a response by previous_response_id immediately, and read it", async () => {
@@ -100,7 +100,7 @@ describe("an organization that stores responses", () => {
       response: new Uint8Array(2),
     };
     // an attempt that arrives late
-    expect(await keptOf(own).keep(answer)).toMatchObject({ ok: true });
+    expect(await responsesObjectOf(own).keep(answer)).toMatchObject({ ok: true });
     await errorOf(await read(first.id, own.key), 404);
   });
 
@@ -109,7 +109,7 @@ describe("an organization that stores responses", () => {
     const { id, store } = await responseOf(await createResponse(own.key, { store: false }));
     expect(store).toBe(false);
     const poor = await openAccount({ credits: 700 });
-    await setKeepHours(poor, 24);
+    await setStorageHours(poor, 24);
     const failed = await responseOf(await createResponse(poor.key, { input: "word ".repeat(100) }));
     expect([failed.status, failed.store]).toEqual(["failed", false]);
     setClock(Date.now() + HOUR_MS); // no request waits for these responses anymore
@@ -178,7 +178,7 @@ describe("an organization that does not store responses", () => {
     [counted.objects, counted.statements] = [0, 0];
     await responseOf(await createResponse(own.key, {}, counted.bindings));
     expect([counted.objects, counted.statements]).toEqual([2, 0]);
-    await setKeepHours(own, 1);
+    await setStorageHours(own, 1);
     const first = await responseOf(await createResponse(own.key, {}, counted.bindings));
     await read(first.id, own.key); // the response is stored by then
     counted.objects = 0;
@@ -253,10 +253,10 @@ describe("the setting keep_responses_hours", () => {
       addMember(own.orgId, "admin"),
       addMember(own.orgId, "billing"),
     ]);
-    expect((await setKeepHours(own, 13, senior.key)).status).toBe(200);
-    const error = await errorOf(await setKeepHours(own, 14, clerk.key), 403);
+    expect((await setStorageHours(own, 13, senior.key)).status).toBe(200);
+    const error = await errorOf(await setStorageHours(own, 14, clerk.key), 403);
     expect(error).toMatchObject({ code: "role_required" });
-    const same = await setKeepHours(own, 13, clerk.key);
+    const same = await setStorageHours(own, 13, clerk.key);
     expect(await same.json()).toMatchObject({ keep_responses_hours: 13 });
     const { events } = await (
       await send("/v1/events?type=settings.changed", { key: own.key })
@@ -269,10 +269,10 @@ describe("the setting keep_responses_hours", () => {
     const { id } = await responseOf(await createResponse(own.key));
     const slow = slowBindings();
     const pending = await responseOf(await createResponse(own.key, {}, slow.bindings));
-    await setKeepHours(own, 0);
+    await setStorageHours(own, 0);
     await errorOf(await read(id, own.key), 404);
     await wake(own);
-    await setKeepHours(own, 24);
+    await setStorageHours(own, 24);
     await vi.waitFor(() => expect(slow.kept()).toBe(1));
     setClock(Date.now() + HOUR_MS);
     await errorOf(await read(id, own.key), 404);
@@ -283,14 +283,14 @@ describe("the setting keep_responses_hours", () => {
   it("deletes older responses when lowered; raising it affects only later responses", async () => {
     const own = await openStoringAccount(2);
     const { id } = await responseOf(await createResponse(own.key));
-    await setKeepHours(own, 720);
+    await setStorageHours(own, 720);
     setClock(Date.now() + 2 * HOUR_MS);
     await errorOf(await read(id, own.key), 404);
     const later = await responseOf(await createResponse(own.key));
     expect((await read(later.id, own.key)).status).toBe(200); // waits until the response is stored
     setClock(Date.now() + 4 * HOUR_MS);
     expect((await read(later.id, own.key)).status).toBe(200);
-    await setKeepHours(own, 1);
+    await setStorageHours(own, 1);
     await errorOf(await read(later.id, own.key), 404);
   });
 });

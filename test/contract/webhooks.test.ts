@@ -6,7 +6,7 @@ import { setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
   runWebhookAlarm,
-  ask,
+  callWebhooks,
   deliveriesOf,
   HOUR,
   ids,
@@ -15,7 +15,7 @@ import {
   object,
   receivers,
   callsTo,
-  untilAttempted,
+  waitUntilAttempted,
   useReceivers,
 } from "../webhooks/receivers.ts";
 import type { Hook } from "../webhooks/receivers.ts";
@@ -27,7 +27,7 @@ describe("POST /v1/webhooks", () => {
   it.each(["lan.turnpike.dev", "internal.turnpike.dev", "mylan.dev", "arpa.home.dev"])(
     "accepts a public host: %s",
     async (host) => {
-      const response = await ask("POST", "", { url: `https://${host}/` });
+      const response = await callWebhooks("POST", "", { url: `https://${host}/` });
       expect([response.status, await response.json()]).toMatchObject([201, { enabled: true }]);
     },
   );
@@ -35,16 +35,19 @@ describe("POST /v1/webhooks", () => {
   it("normalizes the URL, stores each event type once, and shows only the URL's host in events", async () => {
     const [path, types] = ["/hook/path-token?key=in-query", ["key.created", "balance.low"]];
     const url = `HTTPS://Hooks.Turnpike.dev:443/é${path}`;
-    const answer = await ask("POST", "", { url, types: [...types, ...types] });
+    const answer = await callWebhooks("POST", "", { url, types: [...types, ...types] });
     expect(answer.status).toBe(201);
     const { id, ...hook } = await answer.json<{ id: string }>();
     expect(hook).toMatchObject({ url: `https://hooks.turnpike.dev/%C3%A9${path}`, types });
-    await ask("PATCH", `/${id}`, {
+    await callWebhooks("PATCH", `/${id}`, {
       url: `https://hooks.turnpike.dev/other${path}`,
       enabled: false,
     });
-    await ask("PATCH", `/${id}`, { url: `https://other.turnpike.dev${path}`, types: null });
-    await ask("DELETE", `/${id}`);
+    await callWebhooks("PATCH", `/${id}`, {
+      url: `https://other.turnpike.dev${path}`,
+      types: null,
+    });
+    await callWebhooks("DELETE", `/${id}`);
     const log = await send("/v1/events", { key: account.key });
     const { events } = await log.json<{ events: readonly { type: string; data: unknown }[] }>();
     const told = events.filter(({ type }) => type.startsWith("webhook.")).map(({ data }) => data);
@@ -60,13 +63,15 @@ describe("POST /v1/webhooks", () => {
 
   it("returns 400 with the name of an unknown event type, and 409 for a sixth webhook", async () => {
     const url = "https://hooks.turnpike.dev/";
-    const wrong = await ask("POST", "", { url, types: ["no.such"] });
+    const wrong = await callWebhooks("POST", "", { url, types: ["no.such"] });
     expect((await errorOf(wrong, 400)).param).toBe("types[0]");
     receivers["hooks.turnpike.dev"] = () => new Response("ok");
     for (let i = 0; i < 5; i++) {
-      expect((await ask("POST", "", { url })).status).toBe(201);
+      expect((await callWebhooks("POST", "", { url })).status).toBe(201);
     }
-    expect((await errorOf(await ask("POST", "", { url }), 409)).code).toBe("too_many_webhooks");
+    expect((await errorOf(await callWebhooks("POST", "", { url }), 409)).code).toBe(
+      "too_many_webhooks",
+    );
   });
 });
 
@@ -90,15 +95,15 @@ describe("webhook deliveries", () => {
       .bind(hook.id)
       .first();
     expect(JSON.stringify(row)).not.toContain(hook.secret.slice(6));
-    expect(JSON.stringify(await (await ask("GET", "")).json())).not.toContain("whsec_");
+    expect(JSON.stringify(await (await callWebhooks("GET", "")).json())).not.toContain("whsec_");
   });
 
   it("carry the signatures of both secrets during a rotation, and only the new secret's afterwards", async () => {
     receivers["r.turnpike.dev"] = () => new Response("ok");
     const hook = await createWebhook("r.turnpike.dev");
-    const rotated = await ask("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
+    const rotated = await callWebhooks("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
     const { secret } = await rotated.json<Hook>();
-    expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
+    expect((await callWebhooks("POST", `/${hook.id}/test`, {})).status).toBe(200);
     const [during] = callsTo("r.turnpike.dev").slice(-1);
     for (const one of [hook.secret, secret]) {
       const headers = Object.fromEntries(during?.headers ?? []);
@@ -107,7 +112,7 @@ describe("webhook deliveries", () => {
       });
     }
     setClock(Date.now() + 61_000);
-    await ask("POST", `/${hook.id}/test`, {});
+    await callWebhooks("POST", `/${hook.id}/test`, {});
     const [after] = callsTo("r.turnpike.dev").slice(-1);
     const headers = Object.fromEntries(after?.headers ?? []);
     expect(new Webhook(secret).verify(after?.body ?? "", headers)).toBeDefined();
@@ -140,7 +145,7 @@ describe("webhook deliveries", () => {
     );
     expect(callsTo("hangs.turnpike.dev")).toHaveLength(1);
     expect(callsTo("gone.turnpike.dev")).toHaveLength(1);
-    const off = await (await ask("GET", `/${gone.id}`)).json<object>();
+    const off = await (await callWebhooks("GET", `/${gone.id}`)).json<object>();
     expect(off).toMatchObject({ enabled: false, disabled_reason: "gone" });
     const told = callsTo("good.turnpike.dev").find(({ body }) => body.includes("webhook.disabled"));
     expect(JSON.parse(told?.body ?? "{}")).toMatchObject({
@@ -197,12 +202,14 @@ describe("webhook deliveries", () => {
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_500", attempts: 1 }]);
     }, LONG);
-    expect(await (await ask("GET", `/${hook.id}`)).json()).toMatchObject({ enabled: true });
+    expect(await (await callWebhooks("GET", `/${hook.id}`)).json()).toMatchObject({
+      enabled: true,
+    });
     setClock(Date.now() + 5 * 24 * HOUR + 1000);
     await runWebhookAlarm();
     await vi.waitFor(() => expect(callsTo("five-days.turnpike.dev")).toHaveLength(1), LONG);
     expect(callsTo("five-days.turnpike.dev")[0]?.body).toContain('"reason":"failing"');
-    const off = await (await ask("GET", `/${hook.id}`)).json();
+    const off = await (await callWebhooks("GET", `/${hook.id}`)).json();
     expect(off).toMatchObject({ enabled: false, disabled_reason: "failing" });
   });
 
@@ -214,13 +221,13 @@ describe("webhook deliveries", () => {
       receivers["never.turnpike.dev"] = () => never;
       const hook = await createWebhook("never.turnpike.dev", { types: ["balance.credited"] });
       await addCredits(account.orgId, 1);
-      const [one] = await untilAttempted([hook], 1);
+      const [one] = await waitUntilAttempted([hook], 1);
       expect(one).toMatchObject({ state: "pending", error: "timeout", answer: "" });
-      const test = await (await ask("POST", `/${hook.id}/test`, {})).json();
+      const test = await (await callWebhooks("POST", `/${hook.id}/test`, {})).json();
       expect(test).toMatchObject({ delivered: false, status: null, error: "timeout" });
       setClock(Date.now() + 10_000); // the second attempt is due after 5 s
       await runWebhookAlarm();
-      await untilAttempted([hook], 2);
+      await waitUntilAttempted([hook], 2);
     } finally {
       delete bindings.WEBHOOK_TIMEOUT_MS;
     }
@@ -236,7 +243,7 @@ describe("webhook deliveries", () => {
     }, LONG);
     const answer = Promise.withResolvers<Response>();
     receivers["p.turnpike.dev"] = () => answer.promise;
-    const again = await ask("POST", `/${hook.id}/replay`, { since });
+    const again = await callWebhooks("POST", `/${hook.id}/replay`, { since });
     expect([again.status, await again.json()]).toEqual([202, { queued: 1, next_since: null }]);
     await vi.waitFor(() => expect(callsTo("p.turnpike.dev")).toHaveLength(2), LONG);
     const waiting = {
@@ -249,8 +256,8 @@ describe("webhook deliveries", () => {
     expect(await deliveriesOf(hook.id)).toMatchObject([{ ...waiting, last_attempt_at: null }]);
     answer.resolve(new Response("ok"));
     expect(ids("p.turnpike.dev")).toHaveLength(1);
-    expect((await ask("DELETE", `/${hook.id}`)).status).toBe(200);
-    expect((await ask("DELETE", `/${hook.id}`)).status).toBe(404);
+    expect((await callWebhooks("DELETE", `/${hook.id}`)).status).toBe(200);
+    expect((await callWebhooks("DELETE", `/${hook.id}`)).status).toBe(404);
     await addCredits(account.orgId, 1);
     await env.WALLET.getByName(account.orgId).poke();
     expect(callsTo("p.turnpike.dev")).toHaveLength(2);

@@ -21,11 +21,11 @@ import {
 } from "../../src/accounts/organizations/organization.ts";
 import { dollarsOrNull, fractionSchema } from "../../src/money/wallet/routes/end-users.route.ts";
 import { BINDINGS } from "./bindings.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { at, bodiesOf } from "./mutate.ts";
 import { strictObject } from "./reference-json.ts";
-import { refused } from "./rejection.ts";
+import { checkRejection } from "./rejection.ts";
 import * as seeds from "./seeds.ts";
 
 const ALL: readonly object[] = Object.values(seeds).flat();
@@ -44,7 +44,7 @@ function strict(bytes: Uint8Array): object | undefined {
 function readTwice(bytes: Uint8Array): CheckResult | Promise<CheckResult> {
   const expected = strict(bytes);
   const read = parseJsonBytes(bytes);
-  if (!read.ok) return refused(read, expected === undefined);
+  if (!read.ok) return checkRejection(read, expected === undefined);
   mustEqual(JSON.parse(JSON.stringify(read.value)), expected, "another value");
   return "accepted";
 }
@@ -65,7 +65,7 @@ function priced(prepare: (body: object) => Result<PaidRequest>) {
   return (bytes: Uint8Array): CheckResult | Promise<CheckResult> => {
     const json = parseJsonBytes(bytes);
     const first = json.ok ? prepare(json.value) : json;
-    if (!first.ok) return refused(first);
+    if (!first.ok) return checkRejection(first);
     const { core, prompt, bounds, cap } = first.value;
     const { least, most } = bounds;
     mustHold(Number.isSafeInteger(least) && Number.isSafeInteger(most), "no whole micros", bounds);
@@ -86,7 +86,7 @@ function converted(door: EndpointAdapter) {
   return (bytes: Uint8Array): CheckResult | Promise<CheckResult> => {
     const json = parseJsonBytes(bytes);
     const first = json.ok ? parseAndBound(door, json.value, catalog) : json;
-    if (!first.ok) return refused(first);
+    if (!first.ok) return checkRejection(first);
     const { core, native, bounds } = first.value;
     mustHold(
       native === null || JSON.stringify(native.body) !== undefined,
@@ -135,10 +135,10 @@ const CASES = [
 function managed(bytes: Uint8Array, seed: number): CheckResult | Promise<CheckResult> {
   const { schema, isField } = at(CASES, seed);
   const json = parseJsonBytes(bytes);
-  if (!json.ok) return refused(json);
+  if (!json.ok) return checkRejection(json);
   const value: unknown = isField ? json.value["value"] : json.value;
   const first = parseBody(schema, value);
-  if (!first.ok) return refused(first, schema !== dollarsOrNull || !isAmount(value));
+  if (!first.ok) return checkRejection(first, schema !== dollarsOrNull || !isAmount(value));
   if (schema === dollarsOrNull) return exact(value, first.value);
   const second = parseBody(schema, JSON.parse(JSON.stringify(first.value)));
   mustEqual(second.ok && second.value, first.value, "another value");
@@ -170,7 +170,7 @@ describe("the JSON bytes of a request body", () => {
     `parse as with a second parser, or fail in both parsers, in ${runsOf("json text")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
-      expect(await faultsOf("json text", bodiesOf(ALL, readTwice))).toBe("");
+      expect(await findFaults("json text", bodiesOf(ALL, readTwice))).toBe("");
     },
   );
 });
@@ -181,7 +181,7 @@ describe("a paid request with a generated body", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => parseAndBound(chatEndpoint, body, catalog));
-      expect(await faultsOf("chat bodies", bodiesOf(seeds.CHATS, check))).toBe("");
+      expect(await findFaults("chat bodies", bodiesOf(seeds.CHATS, check))).toBe("");
     },
   );
 
@@ -190,7 +190,7 @@ describe("a paid request with a generated body", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => parseAndBound(embeddingsEndpoint, body, catalog));
-      expect(await faultsOf("embeddings bodies", bodiesOf(seeds.EMBEDDINGS, check))).toBe("");
+      expect(await findFaults("embeddings bodies", bodiesOf(seeds.EMBEDDINGS, check))).toBe("");
     },
   );
 });
@@ -201,7 +201,7 @@ describe("a generated body of another protocol", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(messagesEndpoint);
-      expect(await faultsOf("Messages bodies", bodiesOf(seeds.MESSAGES, check))).toBe("");
+      expect(await findFaults("Messages bodies", bodiesOf(seeds.MESSAGES, check))).toBe("");
     },
   );
 
@@ -210,7 +210,7 @@ describe("a generated body of another protocol", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(responsesEndpoint);
-      expect(await faultsOf("Responses bodies", bodiesOf(seeds.RESPONSES, check))).toBe("");
+      expect(await findFaults("Responses bodies", bodiesOf(seeds.RESPONSES, check))).toBe("");
     },
   );
 });
@@ -221,7 +221,7 @@ describe("a generated body for a management endpoint", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const good = CASES.map(({ seed }) => seed);
-      expect(await faultsOf("other bodies", bodiesOf(good, managed))).toBe("");
+      expect(await findFaults("other bodies", bodiesOf(good, managed))).toBe("");
     },
   );
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { failureResponse } from "../../src/shared/http/failure-response.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import { faultOf } from "./error-table.ts";
-import { faultsOf, FUZZERS, INPUTS, mustHold, runsOf } from "./find-faults.ts";
+import { findFaults, FUZZERS, INPUTS, mustHold, runsOf } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { strictObject } from "./reference-json.ts";
 
@@ -29,18 +29,18 @@ describe("a fuzzer", () => {
   });
 
   it("finds no fault in correct code", async () => {
-    expect(await faultsOf("messages of a peer", { ...numbers, check: isEven })).toBe("");
+    expect(await findFaults("messages of a peer", { ...numbers, check: isEven })).toBe("");
   });
 
   it("reports the smallest failing input, as it is sent, with the seed", async () => {
-    const report = await faultsOf("messages of a peer", { ...numbers, check: isSmall });
+    const report = await findFaults("messages of a peer", { ...numbers, check: isSmall });
     expect(report).toMatch(/seed: \d+/);
     expect(report).toContain("Sent: 1000\n");
     expect(report).toContain("too much");
   });
 
   it.each<CheckResult>(["accepted", "refused"])("fails if it runs only %s inputs", async (met) => {
-    const report = await faultsOf("messages of a peer", { ...numbers, check: () => met });
+    const report = await findFaults("messages of a peer", { ...numbers, check: () => met });
     expect(report).toMatch(/were accepted/);
   });
 });

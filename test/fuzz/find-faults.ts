@@ -65,7 +65,7 @@ type Checking<T> = {
  * minimized, with the seed. Also fails if almost no input was accepted or rejected, because it then
  * tests nothing.
  */
-export async function faultsOf<T>(fuzzer: Fuzzer, checking: Checking<T>): Promise<string> {
+export async function findFaults<T>(fuzzer: Fuzzer, checking: Checking<T>): Promise<string> {
   const numRuns = runsOf(fuzzer);
   const met = { accepted: 0, refused: 0 };
   const property = fc.asyncProperty(checking.inputs, async (input) => {

@@ -7,7 +7,7 @@ import { countedBindings } from "../contract/counted-bindings.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { silenceLog } from "./send-request.ts";
 import { faultOf } from "./error-table.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { PIECES } from "./hostile.ts";
 import { at } from "./mutate.ts";
@@ -105,7 +105,7 @@ describe("a key with a changed character", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: forged, show: JSON.stringify, check: isRefused, least: 1 };
-      expect(await faultsOf("keys", checking)).toBe("");
+      expect(await findFaults("keys", checking)).toBe("");
     },
   );
 });

@@ -67,7 +67,7 @@ export function withBytes(whole: string | Uint8Array, { bytes }: Mutation): Uint
 }
 
 /** Formats the mutated seed for a report. */
-export function shown(seeds: readonly unknown[], mutation: Mutation): string {
+export function describeValue(seeds: readonly unknown[], mutation: Mutation): string {
   return new TextDecoder().decode(mutatedBytes(seeds, mutation));
 }
 
@@ -246,7 +246,7 @@ export function bodiesOf<M>(
 } {
   return {
     inputs: mutations(seeds.length),
-    show: (mutation) => shown(seeds, mutation),
+    show: (mutation) => describeValue(seeds, mutation),
     check: (mutation) => check(mutatedBytes(seeds, mutation), mutation.seed),
   };
 }

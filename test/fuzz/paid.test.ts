@@ -1,12 +1,12 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { Accounts, ask, silenceLog } from "./send-request.ts";
+import { Accounts, sendRequest, silenceLog } from "./send-request.ts";
 import type { Answer } from "./send-request.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
-import { at, mutatedBytes, mutations, shown } from "./mutate.ts";
+import { at, mutatedBytes, mutations, describeValue } from "./mutate.ts";
 import { CHATS, EMBEDDINGS } from "./seeds.ts";
-import { soundFigures } from "./stored-data.ts";
+import { validFigures } from "./stored-data.ts";
 
 beforeAll(silenceLog);
 afterAll(() => {
@@ -48,7 +48,7 @@ const input = fc.record({
 type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
 
 function shownInput({ mutation, idempotency }: Input): string {
-  return `${idempotency} ${shown(SEEDS, mutation)}`;
+  return `${idempotency} ${describeValue(SEEDS, mutation)}`;
 }
 
 const accounts = new Accounts();
@@ -65,8 +65,8 @@ function saidCost({ headers, text }: Answer): number | null {
 async function isExact({ mutation, idempotency }: Input): Promise<CheckResult> {
   const account = await accounts.next();
   const { orgId } = account;
-  if (known?.of !== orgId) known = { of: orgId, ...(await soundFigures(orgId)) };
-  const answer = await ask({
+  if (known?.of !== orgId) known = { of: orgId, ...(await validFigures(orgId)) };
+  const answer = await sendRequest({
     method: "POST",
     path: "input" in at(SEEDS, mutation.seed) ? "/v1/embeddings" : "/v1/chat/completions",
     headers: [
@@ -79,7 +79,7 @@ async function isExact({ mutation, idempotency }: Input): Promise<CheckResult> {
   if (answer === null) throw new Error("it could not be sent");
   mustEqual(answer.headers.get("openai-organization"), orgId, "another organization");
   const before = known;
-  const after = await soundFigures(orgId);
+  const after = await validFigures(orgId);
   known = { of: orgId, ...after };
   if (answer.status !== 200) {
     mustEqual({ of: orgId, ...after }, before, "a refusal that is in the ledger");
@@ -103,7 +103,7 @@ describe("a paid request with any body", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: shownInput, check: isExact };
-      expect(await faultsOf("paid requests", checking)).toBe("");
+      expect(await findFaults("paid requests", checking)).toBe("");
     },
   );
 });

@@ -25,7 +25,7 @@ import {
 import { parseJson } from "../../src/shared/exact-json.ts";
 import { parseJsonBytes } from "../../src/shared/http/read-json.ts";
 import { BINDINGS } from "./bindings.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { at, bodiesOf, mutatedText, mutations } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
@@ -103,7 +103,7 @@ describe("a generated message between regions", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const good = MESSAGES.map(({ seed }) => seed);
-      expect(await faultsOf("messages between regions", bodiesOf(good, readTwice))).toBe("");
+      expect(await findFaults("messages between regions", bodiesOf(good, readTwice))).toBe("");
     },
   );
 });
@@ -184,7 +184,7 @@ describe("an operator's variable with a generated value", () => {
     async () => {
       const inputs = mutations(VARIABLES.length);
       const checking = { inputs, show: shownVariable, check: isServed };
-      expect(await faultsOf("operators' variables", checking)).toBe("");
+      expect(await findFaults("operators' variables", checking)).toBe("");
     },
   );
 });

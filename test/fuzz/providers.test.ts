@@ -4,12 +4,12 @@ import type { ProviderResult, StreamEvent } from "../../src/models/core/provider
 import { CANARY } from "../fixtures/reply-scenarios.ts";
 import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { callOf, mockNetwork } from "../providers/adapter-kit.ts";
-import { faultsOf, mustHold, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { findFaults, mustHold, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { at, mutatedText, mutations, withBytes } from "./mutate.ts";
 import { pieces } from "./pieces.ts";
 import { CASES } from "./provider-cases.ts";
-import { mustBeSound } from "./valid-events.ts";
+import { mustBeValidStream } from "./valid-events.ts";
 
 afterAll(() => {
   vi.restoreAllMocks();
@@ -78,7 +78,7 @@ async function isSound(one: Input): Promise<CheckResult> {
   const [answer, events] = whole;
   const text = written(whole);
   mustHold(written(await made(one, one.cuts)) === text, "another answer for other cuts", text);
-  mustBeSound(events);
+  mustBeValidStream(events);
   const failures = events.flatMap((event) => (event.kind === "error" ? [event.failure] : []));
   if (answer.kind === "failure") failures.push(answer.failure);
   const said = JSON.stringify(failures);
@@ -99,7 +99,7 @@ describe("a provider's adapter with a generated response", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: shownInput, check: isSound };
-      expect(await faultsOf("providers", checking)).toBe("");
+      expect(await findFaults("providers", checking)).toBe("");
     },
   );
 });

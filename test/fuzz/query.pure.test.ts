@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { pageQuerySchema, parseQuery } from "../../src/shared/http/parse-body.ts";
 import { hasValidEscapes, routingPath } from "../../src/shared/http/routing-path.ts";
 import { usageQuery } from "../../src/money/wallet/routes/usage.route.ts";
-import { refused } from "./rejection.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { checkRejection } from "./rejection.ts";
+import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { NUMBERS } from "./hostile.ts";
 import { paths, queries } from "./requests.ts";
@@ -26,7 +26,7 @@ async function inBounds([query, number, name]: [string, string, string]): Promis
     const days = (Date.parse(usage.value.to) - Date.parse(usage.value.from)) / DAY_MS;
     mustHold(days >= 0 && days < 366, "days", usage.value);
   }
-  for (const one of [page, usage]) if (!one.ok) await refused(one);
+  for (const one of [page, usage]) if (!one.ok) await checkRejection(one);
   return page.ok && usage.ok ? "accepted" : "refused";
 }
 
@@ -42,7 +42,7 @@ describe("a generated query string", () => {
       const names = fc.constantFrom("limit", "offset", "x");
       const inputs = fc.tuple(queries, fc.constantFrom(...NUMBERS), names);
       const checking = { inputs, show: JSON.stringify, check: inBounds };
-      expect(await faultsOf("query strings", checking)).toBe("");
+      expect(await findFaults("query strings", checking)).toBe("");
     },
   );
 });
@@ -72,7 +72,7 @@ describe("a generated path", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: paths, show: (path: string) => path, check: isRoutedOnce };
-      expect(await faultsOf("paths as routed", checking)).toBe("");
+      expect(await findFaults("paths as routed", checking)).toBe("");
     },
   );
 });

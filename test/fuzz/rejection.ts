@@ -5,7 +5,7 @@ import { mustEqual } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 
 /** Checks that a failure is a 400 or 404 of the table. `isDue`: the input must be rejected. */
-export async function refused({ failure }: Refusal, isDue = true): Promise<CheckResult> {
+export async function checkRejection({ failure }: Refusal, isDue = true): Promise<CheckResult> {
   const { status, headers, body } = failureResponse(failure, "req_");
   const fault = faultOf(status, headers, await new Response(body).text());
   const found = { status: status === 404 ? 400 : status, fault, isDue };

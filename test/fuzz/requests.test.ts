@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN } from "../contract/client.ts";
-import { Accounts, ask, silenceLog } from "./send-request.ts";
-import { faultsOf, mustHold, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { Accounts, sendRequest, silenceLog } from "./send-request.ts";
+import { findFaults, mustHold, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { PIECES } from "./hostile.ts";
 import { at, mutatedBytes, mutations } from "./mutate.ts";
@@ -131,7 +131,7 @@ async function isAnswered(input: Input): Promise<CheckResult> {
     GENERATION: `req_${"0".repeat(24)}`,
   };
   const hasBody = body !== null && !/^(?:get|head)$/i.test(named);
-  const answer = await ask({
+  const answer = await sendRequest({
     method: named,
     path: placed(path, places) + (query === "" ? "" : `?${query}`),
     headers: [
@@ -160,7 +160,7 @@ describe("a request with any method, path, query, headers and body", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: request, show: shownInput, check: isAnswered };
-      expect(await faultsOf("requests to the application", checking)).toBe("");
+      expect(await findFaults("requests to the application", checking)).toBe("");
     },
   );
 });

@@ -44,7 +44,7 @@ function isOurAlert(line: string): boolean {
  * Returns the complete response after all its work, or null for requests that no client can send.
  * Throws for a response that breaks the API, or for a logged bug.
  */
-export async function ask(sending: Sending, bindings: Env = env): Promise<Answer | null> {
+export async function sendRequest(sending: Sending, bindings: Env = env): Promise<Answer | null> {
   const request = requestOf(sending);
   if (request === null) return null;
   bugs.length = 0;

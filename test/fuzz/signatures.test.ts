@@ -13,11 +13,11 @@ import {
 import type { KnownAccount } from "../contract/peer-client.ts";
 import { COVERED } from "../fixtures/peer-message.ts";
 import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";
-import { ask, silenceLog } from "./send-request.ts";
-import { faultsOf, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { sendRequest, silenceLog } from "./send-request.ts";
+import { findFaults, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { PIECES } from "./hostile.ts";
-import { at, mutatedText, mutations, shown } from "./mutate.ts";
+import { at, mutatedText, mutations, describeValue } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
 import * as seeds from "./seeds.ts";
 
@@ -154,7 +154,7 @@ describe("a changed or wrongly signed message between regions", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: changedMessages, show: JSON.stringify, check: isTaken };
-      expect(await faultsOf("signatures", checking)).toBe("");
+      expect(await findFaults("signatures", checking)).toBe("");
     },
   );
 });
@@ -175,7 +175,7 @@ async function isAnswered([mutation, isKnown]: [Mutation, boolean]): Promise<Che
   const body = text.toWellFormed();
   const requestId = `req_${crypto.randomUUID().replaceAll("-", "").slice(0, 24)}`;
   const { method, headers } = await signAsPeer({ path, body, requestId });
-  const answer = await ask({ method, path, headers: Object.entries(headers), body });
+  const answer = await sendRequest({ method, path, headers: Object.entries(headers), body });
   return answer?.status === 200 ? "accepted" : "refused";
 }
 
@@ -185,9 +185,9 @@ describe("a correctly signed message between regions with any body", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = fc.tuple(mutations(SEEDS.length), fc.boolean());
-      const show = ([one]: [Mutation, boolean]) => shown(SEEDS, one);
+      const show = ([one]: [Mutation, boolean]) => describeValue(SEEDS, one);
       const checking = { inputs, show, check: isAnswered };
-      expect(await faultsOf("messages of a peer", checking)).toBe("");
+      expect(await findFaults("messages of a peer", checking)).toBe("");
     },
   );
 });

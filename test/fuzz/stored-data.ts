@@ -17,7 +17,7 @@ export async function storedData(orgId: string): Promise<string> {
       ),
       env.DB.prepare("SELECT count(*) AS organizations FROM organizations"),
     ]),
-    soundFigures(orgId),
+    validFigures(orgId),
     wallet.readSettings(),
     wallet.listEndUsers(100, 0),
   ]);
@@ -25,7 +25,7 @@ export async function storedData(orgId: string): Promise<string> {
 }
 
 /** Checks a wallet without open holds, whose ledger adds up to its balance. Returns its figures. */
-export async function soundFigures(
+export async function validFigures(
   orgId: string,
 ): Promise<{ readonly balance: number; readonly seq: number }> {
   const answer = await env.WALLET.getByName(orgId).reconcile();

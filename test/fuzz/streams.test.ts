@@ -5,13 +5,13 @@ import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { sseReader } from "../../src/models/core/frame-reader.ts";
 import * as wire from "../fixtures/openai-replies.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { at, mutatedText, mutations } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
 import { pieces } from "./pieces.ts";
 import { wholeEvents } from "./reference-sse.ts";
-import { mustBeSound } from "./valid-events.ts";
+import { mustBeValidStream } from "./valid-events.ts";
 
 const encoder = new TextEncoder();
 
@@ -65,7 +65,7 @@ describe("a generated event stream", () => {
     async () => {
       const inputs = fc.tuple(text, cuts);
       const checking = { inputs, show: JSON.stringify, check: readTwice };
-      expect(await faultsOf("event streams", checking)).toBe("");
+      expect(await findFaults("event streams", checking)).toBe("");
     },
   );
 });
@@ -176,7 +176,7 @@ function sameEvents(one: Input): CheckResult {
     const plain = read([encoder.encode(textOf({ ...one, end: "\n", noise: [] }))]);
     mustHold(unminted(plain.events) === unminted(events), "other events for noise", events);
   }
-  mustBeSound(events);
+  mustBeValidStream(events);
   mustHold(ended || !events.some(isLast), "it goes on after its end", events);
   mustHold(!JSON.stringify(events).includes(SECRET), "our key", events);
   return events.at(-1)?.kind === "end" ? "accepted" : "refused";
@@ -188,7 +188,7 @@ describe("a provider's generated stream", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: textOf, check: sameEvents };
-      expect(await faultsOf("upstream streams", checking)).toBe("");
+      expect(await findFaults("upstream streams", checking)).toBe("");
     },
   );
 });

@@ -5,7 +5,7 @@ import { mustHold } from "./find-faults.ts";
  * Checks any stream's events: chunks have choices, usage has whole numbers, and nothing follows the
  * end.
  */
-export function mustBeSound(events: readonly StreamEvent[]): void {
+export function mustBeValidStream(events: readonly StreamEvent[]): void {
   const last = events.findIndex((event) => event.kind === "end" || event.kind === "error");
   mustHold(last === -1 || last === events.length - 1, "events after the end", events);
   for (const event of events) {

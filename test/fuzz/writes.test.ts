@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN, addKey } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { Accounts, ask, silenceLog } from "./send-request.ts";
+import { Accounts, sendRequest, silenceLog } from "./send-request.ts";
 import type { Answer } from "./send-request.ts";
-import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
+import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
-import { at, mutatedBytes, mutations, shown } from "./mutate.ts";
+import { at, mutatedBytes, mutations, describeValue } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
 import * as seeds from "./seeds.ts";
 import { storedData } from "./stored-data.ts";
@@ -57,7 +57,7 @@ let before: { readonly of: string; readonly text: string } | null = null;
 async function spareKey(account: Account): Promise<string> {
   if (spare?.of !== account) {
     spare = { of: account, keyId: (await addKey(account.orgId, account.memberId)).keyId };
-    await ask({
+    await sendRequest({
       method: "POST",
       path: "/v1/users",
       headers: headersFor(account.key),
@@ -76,7 +76,7 @@ function headersFor(token: string): [string, string][] {
 
 /** Returns the account's view of a path. */
 async function seen(path: string, token: string): Promise<unknown> {
-  const answer = await ask({ method: "GET", path, headers: headersFor(token) });
+  const answer = await sendRequest({ method: "GET", path, headers: headersFor(token) });
   return answer === null ? null : JSON.parse(answer.text);
 }
 
@@ -94,7 +94,7 @@ async function mustBeWritten(
 
 function shownWrite(mutation: Mutation): string {
   const { method, path } = at(CASES, mutation.seed);
-  return `${method} ${path} ${shown(SEEDS, mutation)}`;
+  return `${method} ${path} ${describeValue(SEEDS, mutation)}`;
 }
 
 async function isWhole(mutation: Mutation): Promise<CheckResult> {
@@ -105,7 +105,7 @@ async function isWhole(mutation: Mutation): Promise<CheckResult> {
   if (before?.of !== orgId) before = { of: orgId, text: await storedData(orgId) };
   const path = write.path.replace("ORG", orgId).replace("MEMBER", memberId).replace("KEY", keyId);
   const token = path.startsWith("/admin") ? ADMIN_TOKEN : account.key;
-  const answer = await ask({
+  const answer = await sendRequest({
     method: write.method,
     path,
     headers: headersFor(token),
@@ -129,7 +129,7 @@ describe("a write with any body", () => {
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: mutations(CASES.length), show: shownWrite, check: isWhole };
-      expect(await faultsOf("writes to the application", checking)).toBe("");
+      expect(await findFaults("writes to the application", checking)).toBe("");
     },
   );
 });

@@ -106,10 +106,10 @@ export function shiftClock(offsetMs: number | null): void {
  * Watches the database in each test of a file, and restores it, the clock and the console's
  * warnings afterwards.
  */
-export function watchedWorld(): { readonly book: WatchedBook } {
-  const world: { book?: WatchedBook } = {};
+export function watchedDatabase(): { readonly book: WatchedDatabase } {
+  const world: { book?: WatchedDatabase } = {};
   beforeEach(() => {
-    world.book = new WatchedBook();
+    world.book = new WatchedDatabase();
     vi.spyOn(console, "warn").mockImplementation(() => undefined);
   });
   afterEach(() => {
@@ -137,7 +137,7 @@ function isOfOthers(values: readonly unknown[]): boolean {
  * Counts statements, and can delay or break the database. Ignores writes of earlier tests' wallets
  * in alarms. Restore the real database afterwards.
  */
-export class WatchedBook {
+export class WatchedDatabase {
   readonly #real = env.DB;
   readonly statements: string[] = [];
   broken = false;

@@ -5,7 +5,7 @@ import { mintKey } from "../../src/accounts/keys/api-key.ts";
 import { findKeyByHash } from "../../src/accounts/keys/keys.store.ts";
 import type { KeyRegister } from "../../src/index.ts";
 import { now } from "../../src/shared/clock.ts";
-import { keySecrets, makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
+import { keySecrets, makeKey, shiftClock, watchedDatabase } from "./key-fixture.ts";
 import {
   burst,
   eventually,
@@ -16,7 +16,7 @@ import {
   worstMinute,
 } from "./register-fixture.ts";
 
-const world = watchedWorld();
+const world = watchedDatabase();
 
 it("a key's object rejects an unknown key, and stores nothing", async () => {
   const { hash } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });

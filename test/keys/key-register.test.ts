@@ -1,7 +1,7 @@
 import { runInDurableObject, evictDurableObject } from "cloudflare:test";
 import { expect, it, vi } from "vitest";
 import type { KeyRegister } from "../../src/index.ts";
-import { makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
+import { makeKey, shiftClock, watchedDatabase } from "./key-fixture.ts";
 import {
   registerOf,
   MINUTE_MS,
@@ -46,7 +46,7 @@ it("a key's object writes one row per admission", async () => {
 /** The database itself, because a test only delays the key object's queries. */
 const realBook = env.DB;
 
-const world = watchedWorld();
+const world = watchedDatabase();
 
 /** Changes a limit as an operator does: in the database, then in the key object. */
 async function change(booked: { keyId: string; keyHash: string }, limit: number): Promise<void> {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { recordMeasured } from "../measured.ts";
 import * as registers from "./rate-limiters.ts";
-import type { Register } from "./rate-limiters.ts";
+import type { RateLimiter } from "./rate-limiters.ts";
 
-const { PATTERNS, REGISTERS, worstMinute, worstRatio, mostWithin } = registers;
+const { PATTERNS, RATE_LIMITERS: REGISTERS, worstMinute, worstRatio, mostWithin } = registers;
 const LIMIT = 60;
-const worst = (make: (limit: number) => Register, pattern: string): number =>
+const worst = (make: (limit: number) => RateLimiter, pattern: string): number =>
   worstMinute(make(LIMIT), PATTERNS[pattern]?.(LIMIT) ?? []);
 const at = (...times: number[]) => times.map((time) => ({ from: time, to: time }));
 

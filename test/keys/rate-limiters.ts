@@ -1,10 +1,10 @@
 import { RateWindow, WINDOW_MS } from "../../src/shared/rate-window.ts";
 
 /** Reports whether one more request is admitted at a time in ms. Times never decrease. */
-export type Register = (nowMs: number) => boolean;
+export type RateLimiter = (nowMs: number) => boolean;
 
 /** The gateway's own rule. */
-export function exactLog(limit: number): Register {
+export function exactLog(limit: number): RateLimiter {
   const window = new RateWindow();
   return (now) => {
     const decision = window.decide(limit, now);
@@ -14,7 +14,7 @@ export function exactLog(limit: number): Register {
 }
 
 /** Starts again at each full minute. */
-export function fixedWindow(limit: number): Register {
+export function fixedWindow(limit: number): RateLimiter {
   let [minute, count] = [-1, 0];
   return (now) => {
     const current = Math.floor(now / WINDOW_MS);
@@ -29,7 +29,7 @@ export function fixedWindow(limit: number): Register {
  * Two counters: this minute's, and the part of the previous minute's that the sliding minute still
  * covers.
  */
-export function slidingCounter(limit: number): Register {
+export function slidingCounter(limit: number): RateLimiter {
   let [minute, count, last] = [-1, 0, 0];
   return (now) => {
     const current = Math.floor(now / WINDOW_MS);
@@ -45,7 +45,7 @@ export function slidingCounter(limit: number): Register {
 }
 
 /** A bucket of `limit` requests that fills at `limit` per minute. */
-export function tokenBucket(limit: number): Register {
+export function tokenBucket(limit: number): RateLimiter {
   let [level, at] = [limit, 0];
   return (now) => {
     level = Math.min(limit, level + ((now - at) * limit) / WINDOW_MS);
@@ -57,7 +57,7 @@ export function tokenBucket(limit: number): Register {
 }
 
 /** The gateway's rate limiter, and common alternatives. */
-export const REGISTERS: Readonly<Record<string, (limit: number) => Register>> = {
+export const RATE_LIMITERS: Readonly<Record<string, (limit: number) => RateLimiter>> = {
   ours: exactLog,
   "fixed window": fixedWindow,
   "sliding counter": slidingCounter,
@@ -82,7 +82,7 @@ export const PATTERNS: Readonly<Record<string, (limit: number) => readonly numbe
 };
 
 /** Returns the maximum admissions in any 60 s for the requests of a pattern. */
-export function worstMinute(register: Register, times: readonly number[]): number {
+export function worstMinute(register: RateLimiter, times: readonly number[]): number {
   const admitted = times.filter((at) => register(at));
   let [most, first] = [0, 0];
   for (const [last, at] of admitted.entries()) {
@@ -96,7 +96,7 @@ export function worstMinute(register: Register, times: readonly number[]): numbe
  * Returns the worst ratio of a rate limiter's admissions to its limit, over all patterns and limits
  * of 60 and 1000.
  */
-export function worstRatio(make: (limit: number) => Register): number {
+export function worstRatio(make: (limit: number) => RateLimiter): number {
   const ratios = LIMITS.flatMap((limit) =>
     Object.values(PATTERNS).map((times) => worstMinute(make(limit), times(limit)) / limit),
   );

@@ -4,18 +4,18 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { findKeyByHash, revokeKey } from "../../src/accounts/keys/keys.store.ts";
 import { revokeKeyEverywhere } from "../../src/accounts/keys/revocation.ts";
-import { draftKey, makeKey, makeMember, WatchedBook } from "./key-fixture.ts";
+import { draftKey, makeKey, makeMember, WatchedDatabase } from "./key-fixture.ts";
 import { kindOf, registerOf } from "./register-fixture.ts";
 import type { KeyServices } from "../../src/accounts/keys/revocation.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import type { OutboxCalls } from "../../src/shared/contracts/outbox.ts";
 import type { RegisterCalls } from "../../src/shared/contracts/register.ts";
 
-let book: WatchedBook;
+let book: WatchedDatabase;
 let steps: string[];
 
 beforeEach(() => {
-  book = new WatchedBook();
+  book = new WatchedDatabase();
   steps = [];
 });
 afterEach(() => book.restore());

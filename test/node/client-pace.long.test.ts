@@ -4,10 +4,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, describe, it } from "vitest";
 import type { MockScript } from "../fixtures/openai-mock.ts";
 import { chunkOf, DONE, FINISH, OPENING, usageChunk } from "../fixtures/openai-replies.ts";
-import { leaveAtEveryByte } from "./support/every-byte.ts";
+import { disconnectAtEveryByte } from "./support/every-byte.ts";
 import { HELLO, steps, stream } from "./support/stream-scripts.ts";
-import { scripted, startStream, startUpstreamWorld } from "./support/upstream-fixture.ts";
-import type { World } from "./support/upstream-fixture.ts";
+import { scripted, startStream, startUpstreamFixture } from "./support/upstream-fixture.ts";
+import type { UpstreamFixture } from "./support/upstream-fixture.ts";
 
 /** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;
@@ -53,9 +53,9 @@ async function takenOrGone(response: ServerResponse): Promise<void> {
   over.abort();
 }
 
-let world: World;
+let world: UpstreamFixture;
 /** Regions that soon give up on a client that reads nothing. */
-let hurried: World;
+let hurried: UpstreamFixture;
 beforeAll(async () => {
   const names = ["steps", "flood", "stalling", "late-usage"];
   const models = Object.fromEntries(names.map((name) => [name, [name]]));
@@ -68,8 +68,8 @@ beforeAll(async () => {
   // Long enough to drain any response on a slow machine.
   const bindings = { DRAIN_S: "20" };
   [world, hurried] = await Promise.all([
-    startUpstreamWorld({ models, scripts, bindings, maxOutput: FLOOD_TOKENS }),
-    startUpstreamWorld({
+    startUpstreamFixture({ models, scripts, bindings, maxOutput: FLOOD_TOKENS }),
+    startUpstreamFixture({
       models,
       scripts,
       bindings: { ...bindings, READER_STUCK_MS: "400" },
@@ -83,7 +83,7 @@ it("a client that disconnects at any byte of a stream in small pieces pays the s
   // With one token, the stream is almost over when any output arrives.
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 1, stream: true };
   const cuts = { atOnce: 24, every: 1 };
-  const points = await leaveAtEveryByte(world.eu, { model: "steps", ...body }, cuts);
+  const points = await disconnectAtEveryByte(world.eu, { model: "steps", ...body }, cuts);
   expect(points).toBeGreaterThan(2000);
   await expect.poll(world.inFlight).toBe(0);
 });

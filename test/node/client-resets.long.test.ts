@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { MockScript } from "../fixtures/openai-mock.ts";
 import { CHUNK, DONE, FINISH, USAGE, usageChunk } from "../fixtures/openai-replies.ts";
 import { ends, HELLO, stays, steps, stream } from "./support/stream-scripts.ts";
-import { scripted, startUpstreamWorld } from "./support/upstream-fixture.ts";
-import type { World } from "./support/upstream-fixture.ts";
+import { scripted, startUpstreamFixture } from "./support/upstream-fixture.ts";
+import type { UpstreamFixture } from "./support/upstream-fixture.ts";
 
 /** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;
@@ -40,9 +40,9 @@ const HEARD_MS = 100;
 /** Resolves when the test's client has disconnected. */
 let left = Promise.withResolvers<void>();
 
-let world: World;
+let world: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamWorld({
+  world = await startUpstreamFixture({
     models: {
       "slow-stream": ["slow-stream"],
       "slow-json": ["slow-json"],

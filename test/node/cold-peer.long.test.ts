@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
 import {
-  askedOfEu,
+  callsToEu,
   isRevokedAt,
   makeKey,
   openRemoteAccount,
@@ -43,7 +43,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   it("get one admission, with one call to the home region for all of them", async () => {
     const account = await openRemoteAccount(regions, 1);
     let counts: Record<number, number> = {};
-    const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
+    const seen = await callsToEu(regions, async () => (counts = await callers(account)));
     expect(Object.keys(seen).toSorted()).toEqual(["authorize", "lookup"]);
     // On a slow machine, the home region can respond late, and the call is retried with the same
     // ID.
@@ -56,7 +56,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     async (fault) => {
       const account = await openRemoteAccount(regions, 1);
       await regions.toEu.set((operation) => (operation === "lookup" ? fault : "pass"));
-      const seen = await askedOfEu(regions, async () => {
+      const seen = await callsToEu(regions, async () => {
         expect(await callers(account)).toEqual({ 503: CALLERS });
       });
       expect(Object.keys(seen)).toEqual(["lookup"]);
@@ -72,7 +72,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     regions.toEu.delayMs = 700;
     await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
     let counts: Record<number, number> = {};
-    const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
+    const seen = await callsToEu(regions, async () => (counts = await callers(account)));
     expect([1, 2]).toContain(seen["lookup"]);
     // On a slow machine, the home region can respond late, and the call is retried with the same
     // ID.

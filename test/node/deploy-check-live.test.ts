@@ -2,18 +2,18 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CheckOptions } from "../../scripts/deploy/check.ts";
 import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
 import { CANARY, changed, checked, run } from "./support/deploy-run.ts";
-import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
-import type { KeptRegion } from "./support/two-regions.ts";
+import { ADMIN_TOKEN, startPersistentRegion } from "./support/two-regions.ts";
+import type { PersistentRegion } from "./support/two-regions.ts";
 
 const REQUIRED = EU_SECRETS.slice(0, 4);
 const files = new DeployFiles();
 afterAll(() => files.remove());
 
 describe("the command deploy:check --live", () => {
-  let kept: KeptRegion;
+  let kept: PersistentRegion;
   let file: string;
   beforeAll(async () => {
-    kept = await startKeptRegion();
+    kept = await startPersistentRegion();
     file = files.write(euVars('SANDBOX = "on"'));
   });
   afterAll(() => kept.stop());

@@ -8,7 +8,7 @@ import {
 import { nativeMockScript } from "../fixtures/native-mock.ts";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockProvider } from "../fixtures/openai-mock.ts";
-import { leaveAtEveryByte } from "./support/every-byte.ts";
+import { disconnectAtEveryByte } from "./support/every-byte.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import { recordMeasured } from "../measured.ts";
 import { effortFor } from "../effort.ts";
@@ -43,7 +43,7 @@ describe.each([...ENDPOINT_ROWS, ...NATIVE_ENDPOINT_ROWS])(
       it(`pays once for the generated output, at every byte (step ${EVERY}, ${shape})`, async () => {
         const cuts = { atOnce: 8, every: EVERY, path: row.path };
         const body = row.body({ model, text, stream });
-        const points = await leaveAtEveryByte(regions.eu, body, cuts);
+        const points = await disconnectAtEveryByte(regions.eu, body, cuts);
         recordMeasured({ points });
         expect(points).toBeGreaterThan(500 / EVERY);
       });

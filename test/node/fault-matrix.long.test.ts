@@ -16,7 +16,7 @@ import {
   startFlights,
 } from "./support/fault-requests.ts";
 import type { Flights } from "./support/fault-requests.ts";
-import { STRIKES } from "./support/fault-causes.ts";
+import { FAULT_CAUSES } from "./support/fault-causes.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 
@@ -86,7 +86,7 @@ describe.each(FAULTS)("%s", (fault) => {
     assert.equal(await endKey(calls, 0), 200);
     assert.equal(await topUp(calls, "before"), 200);
     flights = await startFlights(regions, upstream);
-    const { strike, heal } = STRIKES[fault];
+    const { strike, heal } = FAULT_CAUSES[fault];
     await strike(regions);
     await continueFlights(flights, upstream);
     under.home = await statusOf(regions.eu, calls.victims[0]?.key ?? "");

@@ -4,7 +4,7 @@ import { linkSecret } from "../../scripts/region.ts";
 import { signMessage } from "../fixtures/peer-message.ts";
 import type { Account } from "./support/account.ts";
 import {
-  askedOfEu,
+  callsToEu,
   call,
   CHAT,
   hashOfAccount,
@@ -165,7 +165,7 @@ describe("a call that must not be forwarded between regions", () => {
   it("doesn't reach the home region if a key calls an operator's endpoint", async () => {
     const { key, orgId } = await openRemoteAccount(regions);
     expect(await statusOf(regions.us, key)).toBe(200);
-    const seen = await askedOfEu(regions, async () => {
+    const seen = await callsToEu(regions, async () => {
       const answer = await fetch(`${regions.us.adminUrl}/orgs/${orgId}/credits`, {
         method: "POST",
         headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import OpenAI, { APIError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Account, sumOf } from "./support/account.ts";
-import { startKeptRegion, startTwoRegions } from "./support/two-regions.ts";
+import { startPersistentRegion, startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
 
 const HELLO = [{ role: "user" as const, content: "Hello from far away" }];
@@ -184,7 +184,7 @@ describe("a global key in the other region", () => {
 
 describe("a global key whose home region is unavailable", () => {
   it("gets 503 home_region_unreachable for every call, never 401, unlike a regional key", async () => {
-    const alone = await startKeptRegion(); // the EU, with no US region at the configured URL
+    const alone = await startPersistentRegion(); // the EU, with no US region at the configured URL
     const { key } = await Account.open(() => regions.us, { keyScope: "global" });
     const { baseUrl: baseURL } = alone.region();
     const client = new OpenAI({ apiKey: key, baseURL, maxRetries: 0 });

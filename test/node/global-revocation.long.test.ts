@@ -11,8 +11,8 @@ import {
   revoke,
   statusOf,
 } from "./support/peer-keys.ts";
-import { farWorld } from "./support/peer-fixture.ts";
-import type { FarKey } from "./support/peer-keys.ts";
+import { peerFixture } from "./support/peer-fixture.ts";
+import type { GlobalKey } from "./support/peer-keys.ts";
 import { figure } from "./support/figure.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { ADMIN_TOKEN } from "./support/two-regions.ts";
@@ -22,18 +22,18 @@ import { recordMeasured } from "../measured.ts";
 const KILLS = 40;
 const AN_HOUR = { CLOCK_OFFSET_MS: "3600000" };
 
-const world = farWorld();
+const world = peerFixture();
 const { cut, heal } = world;
 
-const isRevoked = (key: FarKey) => revoke(world.regions, world.owner.key, key.id);
+const isRevoked = (key: GlobalKey) => revoke(world.regions, world.owner.key, key.id);
 
-const chats = (region: TestRegion, keys: readonly FarKey[]): Promise<number[]> =>
+const chats = (region: TestRegion, keys: readonly GlobalKey[]): Promise<number[]> =>
   Promise.all(keys.map((one) => chat(region, one)));
 const all = (count: number, status: number): number[] =>
   Array.from({ length: count }, () => status);
 
 /** Waits until the US has every revocation without any requests for the keys. */
-async function buried(keys: readonly FarKey[]): Promise<void> {
+async function buried(keys: readonly GlobalKey[]): Promise<void> {
   await delivered(world.regions.eu);
   for (const key of keys) expect(await isRevokedAt(world.regions.us, key)).toBe(true);
 }
@@ -126,7 +126,7 @@ async function onBook(statement: string): Promise<void> {
 }
 
 /** Reports whether the database has the key as revoked. */
-async function isInBook({ hash }: FarKey): Promise<boolean> {
+async function isInBook({ hash }: GlobalKey): Promise<boolean> {
   const db = await world.regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
   const gone = db.prepare("SELECT 1 FROM keys WHERE hash = ? AND revoked_at IS NOT NULL");
   return (await gone.bind(hash).first()) !== null;

@@ -2,13 +2,13 @@ import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Account } from "./support/account.ts";
 import {
-  ask,
+  sendPaidRequest,
   BODY,
   charged,
   CREDITS,
-  startIdempotencyWorld,
+  startIdempotencyFixture,
 } from "./support/idempotency-fixture.ts";
-import type { IdempotencyWorld } from "./support/idempotency-fixture.ts";
+import type { IdempotencyFixture } from "./support/idempotency-fixture.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
 import type { RawConnection } from "./support/raw-request.ts";
@@ -16,11 +16,11 @@ import type { RawConnection } from "./support/raw-request.ts";
 const { messages } = BODY;
 const AFTER_HOLDS_END_MS = String(25 * 60_000);
 
-let world: IdempotencyWorld;
+let world: IdempotencyFixture;
 let account: Account;
 let headers: { readonly "Idempotency-Key": string };
 beforeAll(async () => {
-  world = await startIdempotencyWorld();
+  world = await startIdempotencyFixture();
 });
 beforeEach(async () => {
   account = await Account.open(world.kept.region, { credits: CREDITS });
@@ -29,7 +29,7 @@ beforeEach(async () => {
 afterEach(() => world.next());
 afterAll(() => world.stop());
 
-const send = (body: object = BODY) => ask(account, headers, body);
+const send = (body: object = BODY) => sendPaidRequest(account, headers, body);
 const createKey = () => account.call("/keys", { name: "ci" }, headers);
 const paid = () => charged(account);
 

@@ -6,14 +6,14 @@ import { sumOf } from "./support/account.ts";
 import { call, openRemoteAccount, statusOf } from "./support/peer-keys.ts";
 import {
   AFFORDABLE,
-  ASKED,
-  asked,
+  REQUESTS,
+  sendMany,
   ECHO,
   FLOOD_BINDINGS,
   flood,
   openChat,
   STALL,
-  underWay,
+  waitUntilRunning,
 } from "./support/flood.ts";
 import type { RawConnection } from "./support/raw-request.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
@@ -108,7 +108,7 @@ describe.each(PLACES)(
       keys: readonly string[],
     ): Promise<void> {
       expect(granted).toHaveLength(AFFORDABLE);
-      expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
+      expect(refused.length).toBeGreaterThanOrEqual(REQUESTS - AFFORDABLE);
       for (const answer of refused) {
         expect(answer).toMatchObject({
           status: 402,
@@ -136,9 +136,9 @@ describe.each(PLACES)(
       let fresh = "";
       let turn = 0;
       const first = async (): Promise<RawConnection[]> => {
-        const older = asked(() => open(one.key), ASKED / 2);
+        const older = sendMany(() => open(one.key), REQUESTS / 2);
         ({ key: fresh } = await rotated(regions[where], owner, one));
-        const newer = asked(() => open(fresh), ASKED / 2);
+        const newer = sendMany(() => open(fresh), REQUESTS / 2);
         return [...(await older), ...(await newer)];
       };
       const seen = await flood(owner, () => open(turn++ % 2 === 0 ? one.key : fresh), first);
@@ -150,9 +150,9 @@ describe.each(PLACES)(
       const made = await world();
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {
-        const all = asked(() => open(one.key));
+        const all = sendMany(() => open(one.key));
         expect(await abortAll(regions.eu)).toBeGreaterThan(1); // the key object and the wallet
-        await underWay(owner);
+        await waitUntilRunning(owner);
         await Promise.all([abortAll(regions.eu), abortAll(regions.us)]);
         return all;
       };

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { call, CHAT, EVERY_CALL, statusOf } from "./support/peer-keys.ts";
-import { farWorld } from "./support/peer-fixture.ts";
+import { peerFixture } from "./support/peer-fixture.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 
-const world = farWorld();
+const world = peerFixture();
 const { cut, heal } = world;
 
 /** Long enough for both regions to cache a key on a slow machine. */

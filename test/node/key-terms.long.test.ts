@@ -5,14 +5,14 @@ import { sumOf } from "./support/account.ts";
 import { call, openRemoteAccount, statusOf } from "./support/peer-keys.ts";
 import {
   AFFORDABLE,
-  ASKED,
+  REQUESTS,
   ECHO,
   FLOOD_BINDINGS,
   flood,
   openChat,
   STALL,
 } from "./support/flood.ts";
-import type { Refused } from "./support/flood.ts";
+import type { Rejected } from "./support/flood.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
@@ -42,7 +42,7 @@ function pays(where: Where, { key }: Limited, body: object): Promise<Response> {
   return call(regions[where], key, "/chat/completions", { body });
 }
 
-async function refusalOf(where: Where, one: Limited, body: object): Promise<Refused> {
+async function refusalOf(where: Where, one: Limited, body: object): Promise<Rejected> {
   const response = await pays(where, one, body);
   const { error } = (await response.json()) as { error: Record<string, unknown> };
   return { status: response.status, error };
@@ -94,7 +94,7 @@ describe.each([
         openChat(regions[where], one.key, body),
       );
       expect(granted).toHaveLength(AFFORDABLE);
-      expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
+      expect(refused.length).toBeGreaterThanOrEqual(REQUESTS - AFFORDABLE);
       for (const answer of refused) {
         expect(answer).toMatchObject({
           status: 402,

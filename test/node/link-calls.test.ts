@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Account } from "./support/account.ts";
 import {
-  askedOfEu,
+  callsToEu,
   CHAT,
   EVERY_CALL,
   isRevokedAt,
@@ -30,7 +30,7 @@ describe("the connection between regions", () => {
   it("isn't used for a regional key, neither in its home region nor in another region", async () => {
     const account = await Account.open(() => regions.us);
     const stranger = await Account.open(() => regions.eu);
-    const seen = await askedOfEu(regions, async () => {
+    const seen = await callsToEu(regions, async () => {
       for (const [name, [path, of]] of EVERY) {
         const status = await statusOf(regions.us, account.key, path, of);
         expect([name, status]).toEqual([name, name === "POST users" ? 201 : 200]);
@@ -51,7 +51,7 @@ describe("the connection between regions", () => {
       far.key.replace("svc_sk_gbl_eu_", "svc_sk_us_"),
       far.key.replace("svc_sk_gbl_eu_", "svc_sk_eu_"),
     ];
-    const seen = await askedOfEu(regions, async () => {
+    const seen = await callsToEu(regions, async () => {
       for (const key of changed) {
         for (const region of [regions.eu, regions.us]) {
           expect(await statusOf(region, key, PATH, CHAT)).toBe(401);
@@ -63,12 +63,12 @@ describe("the connection between regions", () => {
 
   it("transfers one call before the response to a global key, and one afterwards to report the cost", async () => {
     const { key } = await openRemoteAccount(regions);
-    expect(await askedOfEu(regions, () => statusOf(regions.us, key))).toEqual({
+    expect(await callsToEu(regions, () => statusOf(regions.us, key))).toEqual({
       lookup: 1,
       authorize: 1,
     });
     for (const [name, [path, of]] of EVERY) {
-      const seen = await askedOfEu(regions, async () => {
+      const seen = await callsToEu(regions, async () => {
         expect(await statusOf(regions.us, key, path, of)).toBeLessThan(300);
       });
       const isForwarded = name === "balance" || name === "POST users";
@@ -84,7 +84,7 @@ describe("the connection between regions", () => {
   it("isn't used for a key that is over its limit in the called region", async () => {
     const { key } = await openRemoteAccount(regions, 1);
     expect(await statusOf(regions.us, key)).toBe(200);
-    const seen = await askedOfEu(regions, async () => {
+    const seen = await callsToEu(regions, async () => {
       for (const [path, of] of Object.values(EVERY_CALL)) {
         expect(await statusOf(regions.us, key, path, of)).toBe(429);
       }
@@ -100,7 +100,7 @@ describe("the connection between regions", () => {
       expect(await revoke(regions, owner, victim.id)).toBe(200);
       await expect.poll(() => isRevokedAt(regions.us, victim), RELAXED).toBe(true);
     }
-    const seen = await askedOfEu(regions, async () => {
+    const seen = await callsToEu(regions, async () => {
       for (const { key } of victims) {
         for (const [path, of] of Object.values(EVERY_CALL)) {
           expect(await statusOf(regions.us, key, path, of)).toBe(401);

@@ -2,16 +2,16 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { RawConnection } from "./support/raw-request.ts";
 import { HELLO, stays } from "./support/stream-scripts.ts";
 import { ADMIN_TOKEN } from "./support/two-regions.ts";
-import { startUpstreamWorld } from "./support/upstream-fixture.ts";
-import type { World } from "./support/upstream-fixture.ts";
+import { startUpstreamFixture } from "./support/upstream-fixture.ts";
+import type { UpstreamFixture } from "./support/upstream-fixture.ts";
 
 const STREAMS = 1000;
 const AT_ONCE = 50;
 const BURST = 400;
 
-let world: World;
+let world: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamWorld({
+  world = await startUpstreamFixture({
     models: { good: ["good"], open: ["open"] },
     scripts: { open: stays(...HELLO) },
     bindings: { DRAIN_S: "0", UPSTREAM_IDLE_MS: "900000", METRICS_DELAY_MS: "0" },

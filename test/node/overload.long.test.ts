@@ -3,16 +3,16 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { openRaw } from "./support/raw-request.ts";
 import type { RawConnection } from "./support/raw-request.ts";
 import { HELLO, stays } from "./support/stream-scripts.ts";
-import { startUpstreamWorld } from "./support/upstream-fixture.ts";
-import type { Organization, World } from "./support/upstream-fixture.ts";
+import { startUpstreamFixture } from "./support/upstream-fixture.ts";
+import type { Organization, UpstreamFixture } from "./support/upstream-fixture.ts";
 
 const PLACES = 2;
 const SERVED_WITHIN_MS = 100_000;
 const RESETS = 60;
 
-let world: World;
+let world: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamWorld({
+  world = await startUpstreamFixture({
     models: { good: ["good"], fails: ["mock-500"], silent: ["mock-silent"], open: ["open"] },
     scripts: { open: stays(...HELLO) },
     bindings: { ORGANIZATION_IN_FLIGHT_MAX: String(PLACES), DRAIN_S: "0", BODY_TIMEOUT_MS: "500" },

@@ -2,14 +2,14 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { LiveObjectCounts } from "../fixtures/live-objects.ts";
 import { HELLO, stays } from "./support/stream-scripts.ts";
-import { startUpstreamWorld } from "./support/upstream-fixture.ts";
-import type { World } from "./support/upstream-fixture.ts";
+import { startUpstreamFixture } from "./support/upstream-fixture.ts";
+import type { UpstreamFixture } from "./support/upstream-fixture.ts";
 
 const ENTRY = path.join(import.meta.dirname, "../fixtures/live-objects-worker.ts");
-let world: World;
+let world: UpstreamFixture;
 beforeAll(async () => {
   vi.stubEnv("MINIFLARE_WORKERD_V8_FLAGS", "--expose-gc");
-  world = await startUpstreamWorld({
+  world = await startUpstreamFixture({
     entry: ENTRY,
     models: { good: ["good"], fails: ["mock-500"], open: ["open"] },
     scripts: { open: stays(...HELLO) },

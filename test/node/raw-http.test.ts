@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Account } from "./support/account.ts";
-import { answersTo } from "./support/raw-responses.ts";
-import type { RawAnswers } from "./support/raw-responses.ts";
-import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
+import { sendRaw } from "./support/raw-responses.ts";
+import type { RawResponses } from "./support/raw-responses.ts";
+import { ADMIN_TOKEN, startPersistentRegion } from "./support/two-regions.ts";
 
 /** Bytes that client libraries don't send. In a deployment, the edge's parser is in front. */
-let region: Awaited<ReturnType<typeof startKeptRegion>>;
+let region: Awaited<ReturnType<typeof startPersistentRegion>>;
 let account: Account;
 let auth: string;
 beforeAll(async () => {
-  region = await startKeptRegion({}, { direct: true });
+  region = await startPersistentRegion({}, { direct: true });
   account = await Account.open(region.region);
   auth = `Authorization: Bearer ${account.key}\r\n`;
 });
@@ -23,8 +23,8 @@ const LENGTH = `Content-Length: ${CHAT.length}\r\n`;
 const LAST = `GET /healthz HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`;
 const CHUNKED = `${CHAT.length.toString(16)}\r\n${CHAT}\r\n0\r\n\r\n`;
 
-const sent = (bytes: string | Buffer): Promise<RawAnswers> =>
-  answersTo(region.region().directUrl, bytes);
+const sent = (bytes: string | Buffer): Promise<RawResponses> =>
+  sendRaw(region.region().directUrl, bytes);
 const get = (path: string, headers: string, method = "GET"): string =>
   `${method} ${path} HTTP/1.1\r\n${HOST}${headers}\r\n`;
 const post = (headers: string, body: string): string =>

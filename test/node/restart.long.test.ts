@@ -4,7 +4,7 @@ import { workerdPid } from "../../scripts/workerd.ts";
 import { Account, sumOf } from "./support/account.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { recordMeasured } from "../measured.ts";
-import { startKeptRegion } from "./support/two-regions.ts";
+import { startPersistentRegion } from "./support/two-regions.ts";
 
 const CREDITS = 10_000_000;
 const ROUNDS = 4;
@@ -12,9 +12,9 @@ const REQUESTS = 100;
 const CALLERS = 6;
 const AFTER_HOLDS_END_MS = String(25 * 60_000);
 
-let kept: Awaited<ReturnType<typeof startKeptRegion>>;
+let kept: Awaited<ReturnType<typeof startPersistentRegion>>;
 beforeAll(async () => {
-  kept = await startKeptRegion();
+  kept = await startPersistentRegion();
 });
 afterAll(() => kept.stop());
 

@@ -10,7 +10,7 @@ import {
   revoke,
   statusOf,
 } from "./support/peer-keys.ts";
-import type { FarKey } from "./support/peer-keys.ts";
+import type { GlobalKey } from "./support/peer-keys.ts";
 import { figure } from "./support/figure.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
@@ -34,7 +34,7 @@ type Seen = { readonly status: number; readonly isAfter: boolean; readonly where
 const REFUSED: ReadonlySet<number> = new Set([401, 503]);
 
 /** Uses all keys in turn, including revoked ones, until it is stopped. */
-function load(keys: readonly FarKey[], dead: ReadonlySet<FarKey>) {
+function load(keys: readonly GlobalKey[], dead: ReadonlySet<GlobalKey>) {
   const seen: Seen[] = [];
   const control = { isOver: false };
   let next = 0;
@@ -62,20 +62,20 @@ function load(keys: readonly FarKey[], dead: ReadonlySet<FarKey>) {
 }
 
 /** Returns the time from DELETE's response until the US's key object has the revocation. */
-async function arrival(key: FarKey): Promise<number> {
+async function arrival(key: GlobalKey): Promise<number> {
   const answeredMs = performance.now();
   await expect.poll(() => isRevokedAt(regions.us, key), RELAXED).toBe(true);
   return performance.now() - answeredMs;
 }
 
 it(`revoked keys get no request admitted in either region once DELETE has returned: ${KEYS} keys`, async () => {
-  const keys: (FarKey & { readonly owner: Account })[] = [];
+  const keys: (GlobalKey & { readonly owner: Account })[] = [];
   while (keys.length < KEYS) {
     const owner = await openRemoteAccount(regions);
     const made = await keysInUse(regions, owner, Math.min(KEYS_OF_ONE, KEYS - keys.length));
     for (const key of made) keys.push({ ...key, owner });
   }
-  const dead = new Set<FarKey>();
+  const dead = new Set<GlobalKey>();
   const { stop } = load(keys, dead);
   const arrivals: Promise<number>[] = [];
   for (const key of keys) {

@@ -4,8 +4,8 @@ import { killRegion } from "./support/kill-region.ts";
 import { effortFor } from "../effort.ts";
 import { resolved } from "./support/money.ts";
 import { HELLO, stream } from "./support/stream-scripts.ts";
-import { CREDITS, startStream, startUpstreamWorld } from "./support/upstream-fixture.ts";
-import type { Organization, World } from "./support/upstream-fixture.ts";
+import { CREDITS, startStream, startUpstreamFixture } from "./support/upstream-fixture.ts";
+import type { Organization, UpstreamFixture } from "./support/upstream-fixture.ts";
 
 const KILLS = effortFor(2, 5);
 
@@ -13,9 +13,9 @@ const KILLS = effortFor(2, 5);
 let release: () => void = () => undefined;
 let released = Promise.resolve();
 
-let world: World;
+let world: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamWorld({
+  world = await startUpstreamFixture({
     models: { held: ["held"] },
     scripts: {
       held: async (request, response) => {

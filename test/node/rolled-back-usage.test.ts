@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { HOST } from "../../scripts/region.ts";
-import { startPlace } from "./support/release-region.ts";
+import { startReleaseRegion } from "./support/release-region.ts";
 import type { Program } from "./support/release-region.ts";
 import { lastProgram, readRecorded, unpackState } from "./support/release-recorded.ts";
 import { useSampleData } from "./support/release-data.ts";
@@ -43,7 +43,7 @@ type Call = (path: string, body?: object, method?: string) => Promise<Record<str
 
 /** Runs a release on the data of the last one. */
 async function during(program: Program, work: (call: Call, url: string) => Promise<void>) {
-  const place = await startPlace(program, directory, clockOffsetMs);
+  const place = await startReleaseRegion(program, directory, clockOffsetMs);
   const call: Call = async (name, body, method = body === undefined ? "GET" : "POST") => {
     const response = await fetch(`${place.url}v1/${name}`, {
       method,

@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { call, chat, delivered, keysInUse, revoke, statusOf } from "./support/peer-keys.ts";
-import { farWorld } from "./support/peer-fixture.ts";
-import type { FarKey } from "./support/peer-keys.ts";
+import { peerFixture } from "./support/peer-fixture.ts";
+import type { GlobalKey } from "./support/peer-keys.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 
-const world = farWorld();
+const world = peerFixture();
 const { cut, heal } = world;
 
 async function rotate(
   region: TestRegion,
   by: string,
-  { id, hash }: FarKey,
+  { id, hash }: GlobalKey,
   overlap_seconds = 0,
-): Promise<FarKey> {
+): Promise<GlobalKey> {
   const headers = { "idempotency-key": crypto.randomUUID() };
   const response = await call(region, by, `/keys/${id}/rotate`, {
     body: { overlap_seconds },
@@ -22,7 +22,7 @@ async function rotate(
   return { id, hash, key: ((await response.json()) as { key: string }).key };
 }
 
-const chats = (region: TestRegion, keys: readonly FarKey[]): Promise<number[]> =>
+const chats = (region: TestRegion, keys: readonly GlobalKey[]): Promise<number[]> =>
   Promise.all(keys.map((one) => chat(region, one)));
 
 describe("a replaced secret of a global key", () => {

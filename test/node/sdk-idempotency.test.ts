@@ -3,19 +3,19 @@ import OpenAI, { ConflictError } from "openai";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Account } from "./support/account.ts";
 import {
-  ask,
+  sendPaidRequest,
   BODY,
   charged,
   CREDITS,
-  startIdempotencyWorld,
+  startIdempotencyFixture,
 } from "./support/idempotency-fixture.ts";
-import type { IdempotencyWorld } from "./support/idempotency-fixture.ts";
+import type { IdempotencyFixture } from "./support/idempotency-fixture.ts";
 
-let world: IdempotencyWorld;
+let world: IdempotencyFixture;
 let account: Account;
 let headers: { readonly "Idempotency-Key": string };
 beforeAll(async () => {
-  world = await startIdempotencyWorld();
+  world = await startIdempotencyFixture();
 });
 beforeEach(async () => {
   account = await Account.open(world.kept.region, { credits: CREDITS });
@@ -24,7 +24,7 @@ beforeEach(async () => {
 afterEach(() => world.next());
 afterAll(() => world.stop());
 
-const send = () => ask(account, headers);
+const send = () => sendPaidRequest(account, headers);
 const paid = () => charged(account);
 
 /** An unmodified SDK. `fetched` gets each response first. */

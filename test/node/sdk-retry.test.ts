@@ -2,13 +2,13 @@ import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import { Account, sumOf } from "./support/account.ts";
-import { startKeptRegion } from "./support/two-regions.ts";
+import { startPersistentRegion } from "./support/two-regions.ts";
 
-let kept: Awaited<ReturnType<typeof startKeptRegion>>;
+let kept: Awaited<ReturnType<typeof startPersistentRegion>>;
 let mock: Awaited<ReturnType<typeof startMockProvider>>;
 beforeAll(async () => {
   mock = await startMockProvider();
-  kept = await startKeptRegion({
+  kept = await startPersistentRegion({
     PROVIDERS: JSON.stringify([
       { id: "local", base_url: mock.url, profile: "generic", regions: ["eu"] },
     ]),

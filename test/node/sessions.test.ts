@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { call, CHAT, delivered, keysInUse, revoke, statusOf } from "./support/peer-keys.ts";
-import { farWorld } from "./support/peer-fixture.ts";
+import { peerFixture } from "./support/peer-fixture.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 
-const world = farWorld();
+const world = peerFixture();
 const { cut, heal } = world;
 
 type Minted = { readonly id: string; readonly token: string };

@@ -10,7 +10,7 @@ import {
   openRemoteAccount,
 } from "./support/peer-money.ts";
 import { callAt, chatOf, send, sendAll, withUsage } from "./support/peer-traffic.ts";
-import type { Told } from "./support/peer-traffic.ts";
+import type { ClientOutcome } from "./support/peer-traffic.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
 import { recordMeasured } from "../measured.ts";
@@ -50,7 +50,7 @@ async function hang(account: Account): Promise<string> {
 describe("regions killed at random moments and restarted", () => {
   it(`charge completed requests and release the rest: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
     const account = await openRemoteAccount(regions);
-    const told: Told[] = [];
+    const told: ClientOutcome[] = [];
     const hanging: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const victim = round % 2 === 0 ? "us" : "eu";

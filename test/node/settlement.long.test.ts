@@ -8,7 +8,7 @@ import {
   openRemoteAccount,
 } from "./support/peer-money.ts";
 import { send, sendAll } from "./support/peer-traffic.ts";
-import type { Told } from "./support/peer-traffic.ts";
+import type { ClientOutcome } from "./support/peer-traffic.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 import { recordMeasured } from "../measured.ts";
@@ -46,7 +46,7 @@ describe("a connection between regions that loses, duplicates and reorders messa
     const opened = Array.from({ length: ORGANIZATIONS }, () => openRemoteAccount(regions));
     const accounts = await Promise.all(opened);
     await regions.toEu.set({ seed: SEED, odds: ODDS });
-    const of = new Map<Account, Told[]>(accounts.map((account) => [account, []]));
+    const of = new Map<Account, ClientOutcome[]>(accounts.map((account) => [account, []]));
     const told = await sendAll(REQUESTS, CALLERS, async (n) => {
       const account = accounts[n % ORGANIZATIONS];
       if (account === undefined) throw new Error("no such organization");

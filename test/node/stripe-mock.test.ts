@@ -8,7 +8,7 @@ import type { Params, StripeCall } from "../../src/money/payments/stripe.ts";
 import { meteredRowsOf, usageFormat } from "../../src/events/webhooks/usage-formats.ts";
 import { micros } from "../../src/shared/money.ts";
 import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
-import { SELLING } from "../payments/sale.ts";
+import { SALE } from "../payments/sale.ts";
 
 /**
  * Stripe's own mock, which knows every path and field of its OpenAPI document but has no state. Not
@@ -19,15 +19,15 @@ const { STRIPE_MOCK } = process.env;
 
 const post = (path: string, params: Params): StripeCall =>
   calls.postCall(path, params, `key:${path}`);
-const { allowed_payment_method_types: _, ...session } = calls.sessionParams(SELLING);
+const { allowed_payment_method_types: _, ...session } = calls.sessionParams(SALE);
 const CALLS: readonly StripeCall[] = [
   post("/v1/customers", calls.customerParams({ orgId: "o", orgName: "ü €", region: "eu" })),
   post("/v1/customers/cus_1", calls.defaultCardParams("pm_1")),
   // Its document is from 2026-08-26, and has the removed name instead of the new one.
   post("/v1/checkout/sessions", session),
   post("/v1/checkout/sessions/cs_1/expire", {}),
-  post("/v1/invoices", calls.invoiceParams(SELLING, "pm_1")),
-  post("/v1/invoiceitems", calls.itemParams(SELLING, "in_1")),
+  post("/v1/invoices", calls.invoiceParams(SALE, "pm_1")),
+  post("/v1/invoiceitems", calls.itemParams(SALE, "in_1")),
   post("/v1/invoices/in_1/finalize", calls.finalizeParams),
   post("/v1/invoices/in_1/pay", calls.payParams("pm_1")),
   post("/v1/invoices/in_1/void", {}),
@@ -44,8 +44,8 @@ const CALLS: readonly StripeCall[] = [
   calls.readRefunds("pi_1"),
   calls.readDisputes("pi_1"),
   calls.readInvoicePayments("pi_1"),
-  calls.listCreatedSince("checkout/sessions", "cus_1", SELLING.createdAt),
-  calls.listCreatedSince("invoices", "cus_1", SELLING.createdAt),
+  calls.listCreatedSince("checkout/sessions", "cus_1", SALE.createdAt),
+  calls.listCreatedSince("invoices", "cus_1", SALE.createdAt),
   calls.getCall("/v1/charges/ch_1"),
   calls.getCall("/v1/events", {
     created: { gte: 1 },

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { chunkOf } from "../fixtures/openai-replies.ts";
 import { endsLater, HELLO } from "./support/stream-scripts.ts";
 import { operatorReads } from "./support/money.ts";
-import { scripted, startUpstreamWorld } from "./support/upstream-fixture.ts";
-import type { World } from "./support/upstream-fixture.ts";
+import { scripted, startUpstreamFixture } from "./support/upstream-fixture.ts";
+import type { UpstreamFixture } from "./support/upstream-fixture.ts";
 
 const FIRST_OPEN_MS = 15_000;
 
@@ -26,9 +26,9 @@ const GOOD = JSON.stringify({
 const NAMES = ["opens", "probe", "leaves", "health"];
 const id = (name: string) => `acting@${name}`;
 
-let world: World;
+let world: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamWorld({
+  world = await startUpstreamFixture({
     models: Object.fromEntries([
       ...NAMES.map((name) => [name, [id(name), "good"]] as const),
       ["breaks", ["breaks", "good"]],

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../../scripts/ports.ts";
-import { scripted, startUpstreamWorld, UPSTREAM_SECRET } from "./support/upstream-fixture.ts";
-import type { World, WorldOptions } from "./support/upstream-fixture.ts";
+import { scripted, startUpstreamFixture, UPSTREAM_SECRET } from "./support/upstream-fixture.ts";
+import type { UpstreamFixture, UpstreamOptions } from "./support/upstream-fixture.ts";
 
 /** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;
@@ -53,11 +53,11 @@ const TOLD = {
 const status = (code: number, headers: Record<string, string> = {}) =>
   scripted((response) => void response.writeHead(code, headers).end("{}"));
 
-let world: World;
+let world: UpstreamFixture;
 /** Regions with short timeouts for a silent provider. */
-let hurried: World;
+let hurried: UpstreamFixture;
 /** The other tests take as long as the machine needs. */
-const worldOf = (name: string): World => (/silent|stall/.test(name) ? hurried : world);
+const worldOf = (name: string): UpstreamFixture => (/silent|stall/.test(name) ? hurried : world);
 beforeAll(async () => {
   const models: Record<string, string[]> = {
     "up/four-down": ["down@1", "down@2", "down@3", "down@4"],
@@ -70,7 +70,7 @@ beforeAll(async () => {
     models[`then/${name}/${stream}`] = [`${name}@then-${stream}`, "good"];
   }
   for (const name of Object.keys(TOLD)) models[`told/${name}`] = [`${name}@told`, "good"];
-  const options: WorldOptions = {
+  const options: UpstreamOptions = {
     models,
     deadPort: await freePort(),
     scripts: {
@@ -86,8 +86,8 @@ beforeAll(async () => {
   };
   const bindings = { UPSTREAM_HEADERS_MS: "1000", UPSTREAM_FIRST_MS: "1000" };
   [world, hurried] = await Promise.all([
-    startUpstreamWorld(options),
-    startUpstreamWorld({ ...options, bindings }),
+    startUpstreamFixture(options),
+    startUpstreamFixture({ ...options, bindings }),
   ]);
 });
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { scripted, startUpstreamWorld } from "./support/upstream-fixture.ts";
-import type { Asked, World } from "./support/upstream-fixture.ts";
+import { scripted, startUpstreamFixture } from "./support/upstream-fixture.ts";
+import type { SentRequest, UpstreamFixture } from "./support/upstream-fixture.ts";
 
 /** Returns a price in micro-credits per input and output token. Cached tokens cost the same. */
 const price = (input: number, output: number) => ({
@@ -21,9 +21,9 @@ const EXACT = { cheap: 12 + 3 * 2, dear: 120 + 3 * 20 };
 
 const status = (code: number) => scripted((response) => void response.writeHead(code).end("{}"));
 
-let world: World;
+let world: UpstreamFixture;
 beforeAll(async () => {
-  world = await startUpstreamWorld({
+  world = await startUpstreamFixture({
     models: {
       "cheap-down": ["down@1", "dear@1"],
       "cheap-down-stream": ["down@2", "dear@2"],
@@ -50,7 +50,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 /** Returns the model names and output caps of the provider requests that `work` causes. */
-async function sent(work: () => Promise<Asked>) {
+async function sent(work: () => Promise<SentRequest>) {
   const before = world.mock.requests.length;
   const answer = await work();
   const requests = world.mock.requests.slice(before).map(({ json }) => {

@@ -28,9 +28,9 @@ import {
   eventsOf,
   scripted,
   startStream,
-  startUpstreamWorld,
+  startUpstreamFixture,
 } from "./support/upstream-fixture.ts";
-import type { World } from "./support/upstream-fixture.ts";
+import type { UpstreamFixture } from "./support/upstream-fixture.ts";
 
 /** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;
@@ -147,9 +147,9 @@ const BADLY: Readonly<Record<string, Badly>> = {
   },
 };
 
-let world: World;
+let world: UpstreamFixture;
 /** Regions with a very short timeout for a silent provider, which a slow machine also reaches. */
-let impatient: World;
+let impatient: UpstreamFixture;
 beforeAll(async () => {
   const all = Object.entries({ ...WELL, ...BADLY }).map(([name, { script }]) => [name, script]);
   const scripts: Record<string, MockScript> = {
@@ -161,13 +161,13 @@ beforeAll(async () => {
   };
   const models = Object.fromEntries(Object.keys(scripts).map((name) => [name, [name]]));
   [world, impatient] = await Promise.all([
-    startUpstreamWorld({ models, scripts }),
-    startUpstreamWorld({ models, scripts, bindings: { UPSTREAM_IDLE_MS: "300" } }),
+    startUpstreamFixture({ models, scripts }),
+    startUpstreamFixture({ models, scripts, bindings: { UPSTREAM_IDLE_MS: "300" } }),
   ]);
 });
 afterAll(() => Promise.all([world.stop(), impatient.stop()]));
 
-const worldOf = (name: string): World => (name.includes("silence") ? impatient : world);
+const worldOf = (name: string): UpstreamFixture => (name.includes("silence") ? impatient : world);
 
 describe("a completed stream", () => {
   it.each(Object.entries(WELL))(

@@ -3,8 +3,13 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { MockScript } from "../fixtures/openai-mock.ts";
 import { chunkOf, DONE, FINISH, usageChunk } from "../fixtures/openai-replies.ts";
 import { HELLO, stays, stream } from "./support/stream-scripts.ts";
-import { eventsOf, scripted, startStream, startUpstreamWorld } from "./support/upstream-fixture.ts";
-import type { World } from "./support/upstream-fixture.ts";
+import {
+  eventsOf,
+  scripted,
+  startStream,
+  startUpstreamFixture,
+} from "./support/upstream-fixture.ts";
+import type { UpstreamFixture } from "./support/upstream-fixture.ts";
 
 /** Long enough for a first word on a slow machine. */
 const DEADLINE_MS = 2000;
@@ -26,9 +31,9 @@ const paced = (text: string): MockScript =>
 /** Tells the test's provider to end. */
 const said = { isEnough: false };
 
-let world: World;
+let world: UpstreamFixture;
 /** Regions with a short limit for requests. */
-let brief: World;
+let brief: UpstreamFixture;
 beforeAll(async () => {
   const models = {
     silent: ["silent"],
@@ -45,8 +50,8 @@ beforeAll(async () => {
   };
   const REQUEST_DEADLINE_S = String(DEADLINE_MS / 1000);
   [world, brief] = await Promise.all([
-    startUpstreamWorld({ models, scripts, bindings: { KEEP_ALIVE_MS: "40" } }),
-    startUpstreamWorld({ models, scripts, bindings: { REQUEST_DEADLINE_S } }),
+    startUpstreamFixture({ models, scripts, bindings: { KEEP_ALIVE_MS: "40" } }),
+    startUpstreamFixture({ models, scripts, bindings: { REQUEST_DEADLINE_S } }),
   ]);
 });
 afterAll(() => Promise.all([world.stop(), brief.stop()]));

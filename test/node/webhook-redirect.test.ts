@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { postCredits } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "./support/organization.ts";
-import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
+import { ADMIN_TOKEN, startPersistentRegion } from "./support/two-regions.ts";
 
 /** Calls that followed the endpoint's redirect to `/elsewhere`, which returns 200. */
 const followed: string[] = [];
@@ -17,10 +17,10 @@ const server = createServer((request, response) => {
   followed.push(`${request.method} ${request.url}`);
   response.writeHead(200).end();
 });
-let kept: Awaited<ReturnType<typeof startKeptRegion>>;
+let kept: Awaited<ReturnType<typeof startPersistentRegion>>;
 beforeAll(async () => {
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  kept = await startKeptRegion();
+  kept = await startPersistentRegion();
 });
 afterAll(async () => {
   server.closeAllConnections();

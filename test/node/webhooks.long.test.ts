@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { postCredits } from "../../scripts/admin-client.ts";
 import { recordMeasured } from "../measured.ts";
 import { makeOrganization } from "./support/organization.ts";
-import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
+import { ADMIN_TOKEN, startPersistentRegion } from "./support/two-regions.ts";
 
 const EVENTS = 200;
 /**
@@ -13,10 +13,10 @@ const EVENTS = 200;
  */
 const DELAY_MAX_MS = 5000;
 
-let kept: Awaited<ReturnType<typeof startKeptRegion>>;
+let kept: Awaited<ReturnType<typeof startPersistentRegion>>;
 const servers: Server[] = [];
 beforeAll(async () => {
-  kept = await startKeptRegion();
+  kept = await startPersistentRegion();
 });
 afterAll(async () => {
   for (const server of servers) {

@@ -10,7 +10,7 @@ import { refundPayment } from "../../src/money/payments/refunding.ts";
 import { sweepEvents } from "../../src/money/payments/stripe-events.ts";
 import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import type { StripeCall } from "../../src/money/payments/stripe.ts";
-import { PaymentsWorld } from "./payments-fixture.ts";
+import { PaymentsFixture } from "./payments-fixture.ts";
 import type { Broken, Organization } from "./payments-fixture.ts";
 
 const HOUR = 3_600_000;
@@ -30,15 +30,15 @@ const toldOf = (alert: string): number =>
   alerts.mock.calls.filter(([line]) => String(line).includes(`"${alert}"`)).length;
 
 /** Returns a world in which both organizations have bought credits once and saved the card. */
-async function begun(broken: Broken = {}): Promise<{ world: PaymentsWorld; one: Organization }> {
-  const world = new PaymentsWorld(false, broken);
+async function begun(broken: Broken = {}): Promise<{ world: PaymentsFixture; one: Organization }> {
+  const world = new PaymentsFixture(false, broken);
   await world.begin();
   const [one] = world.organizations;
   if (one === undefined) throw new Error("there is no organization");
   return { world, one };
 }
 
-const asked = ({ fake }: PaymentsWorld, what: string): number =>
+const asked = ({ fake }: PaymentsFixture, what: string): number =>
   fake.asked.filter(({ method, path }) => `${method} ${path}` === what).length;
 
 it("a refund call that is repeated days later returns the first refund", async () => {

@@ -38,14 +38,14 @@ export class Organization {
   machine: PurchaseRunner;
   /** The number of charges each time a person enabled automatic purchases. */
   readonly enabledAt: number[] = [];
-  readonly #world: PaymentsWorld;
+  readonly #world: PaymentsFixture;
   readonly #broken: Broken;
   /** The number of awaits before the instance is killed, or Infinity. */
   #killAfter = Infinity;
   #generation = 0;
   #killed = Promise.withResolvers<void>();
 
-  constructor(id: string, world: PaymentsWorld, broken: Broken) {
+  constructor(id: string, world: PaymentsFixture, broken: Broken) {
     this.rows = new MemoryRows(id);
     const wallet = new PlainWallet(() => world.now, broken.collects);
     this.wallet = broken.wallet?.(wallet) ?? wallet;
@@ -163,7 +163,7 @@ export class Organization {
 }
 
 /** Two organizations of one region with one Stripe account and a database. */
-export class PaymentsWorld {
+export class PaymentsFixture {
   now = START;
   readonly hasTax: boolean;
   readonly fake: FakeStripe;

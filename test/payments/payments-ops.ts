@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import type { Organization, PaymentsWorld } from "./payments-fixture.ts";
+import type { Organization, PaymentsFixture } from "./payments-fixture.ts";
 import { MONTH_MICRO } from "./payments-oracle.ts";
 import { micros } from "../../src/shared/money.ts";
 
@@ -170,7 +170,7 @@ const pick = <T>(from: readonly T[], at: number): T | undefined =>
   from[at % Math.max(1, from.length)];
 
 /** Runs an operation as far as that is currently possible. */
-export async function apply(world: PaymentsWorld, one: Operation): Promise<void> {
+export async function apply(world: PaymentsFixture, one: Operation): Promise<void> {
   try {
     await done(world, one);
   } catch (error) {
@@ -179,7 +179,7 @@ export async function apply(world: PaymentsWorld, one: Operation): Promise<void>
   await world.work();
 }
 
-async function done(world: PaymentsWorld, one: Operation): Promise<void> {
+async function done(world: PaymentsFixture, one: Operation): Promise<void> {
   if (one.do === "pass") return world.pass(one.ms);
   if (one.do === "fault") return world.fake.fault(one);
   if (one.do === "bank") return world.fake.bank.next(one.behavior);
@@ -194,7 +194,7 @@ async function done(world: PaymentsWorld, one: Operation): Promise<void> {
 }
 
 async function told(
-  world: PaymentsWorld,
+  world: PaymentsFixture,
   { how, at }: Extract<Operation, { do: "event" }>,
 ): Promise<void> {
   const event = pick(world.inbox, at);
@@ -207,7 +207,7 @@ type OfPerson = Extract<Operation, { do: "pay" | "decline" | "approve" | "payInv
 
 const isOpen = ({ status }: { readonly status: string | null }): boolean => status === "open";
 
-function person(world: PaymentsWorld, { do: how, at }: OfPerson): void {
+function person(world: PaymentsFixture, { do: how, at }: OfPerson): void {
   if (how === "cancel") return cancel(world, at);
   const { fake } = world;
   const { sessions, invoices } = fake.world;
@@ -220,7 +220,7 @@ function person(world: PaymentsWorld, { do: how, at }: OfPerson): void {
   return undefined;
 }
 
-function cancel(world: PaymentsWorld, at: number): void {
+function cancel(world: PaymentsFixture, at: number): void {
   const organization = world.organizations[at % 2];
   const open = pick(organization?.rows.openPurchases() ?? [], at);
   if (open !== undefined) organization?.machine.cancel(open.id);
@@ -229,7 +229,7 @@ function cancel(world: PaymentsWorld, at: number): void {
 type OfOrganization = Extract<Operation, { readonly org: number }>;
 
 function ofOrganization(
-  world: PaymentsWorld,
+  world: PaymentsFixture,
   organization: Organization,
   one: OfOrganization,
 ): void {
@@ -253,7 +253,7 @@ type Failing = Exclude<
   { readonly do: "buy" | "topUp" } | { readonly share: number }
 >;
 
-function fails(world: PaymentsWorld, organization: Organization, one: Failing): void {
+function fails(world: PaymentsFixture, organization: Organization, one: Failing): void {
   const { wallet } = organization;
   switch (one.do) {
     case "kill":
@@ -276,12 +276,12 @@ function fails(world: PaymentsWorld, organization: Organization, one: Failing): 
   }
 }
 
-function arriveLate({ late }: PaymentsWorld): void {
+function arriveLate({ late }: PaymentsFixture): void {
   void late.shift()?.();
 }
 
 function atStripe(
-  world: PaymentsWorld,
+  world: PaymentsFixture,
   { id, rows }: Organization,
   how: "handMade" | "deleteCustomer" | "detach" | "payElsewhere",
 ): void {
@@ -299,7 +299,7 @@ type Moves = Extract<
   { readonly do: "refund" | "failRefund" | "forgive" | "warn" | "dispute" | "moveDispute" }
 >;
 
-function moneyMoves(world: PaymentsWorld, one: Moves): void {
+function moneyMoves(world: PaymentsFixture, one: Moves): void {
   const { fake, organizations } = world;
   if (one.do === "forgive") return organizations[one.at % 2]?.wallet.forgive(one.share * 1000);
   if (one.do === "failRefund") {
@@ -318,7 +318,7 @@ function moneyMoves(world: PaymentsWorld, one: Moves): void {
 const shareOf = (all: number, share: number): number =>
   Math.max(1, Math.floor((all * share) / 100));
 
-function ofPayment({ fake }: PaymentsWorld, one: Moves): void {
+function ofPayment({ fake }: PaymentsFixture, one: Moves): void {
   const payment = pick(fake.payments(), one.at);
   if (payment === undefined) return;
   const cents = one.share > 75 ? null : shareOf(payment.received, one.share);

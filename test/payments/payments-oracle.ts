@@ -3,10 +3,10 @@ import type { Charge } from "../fakes/stripe/objects.ts";
 import { creditsOfPayment } from "../../src/money/payments/payment-rules.ts";
 import { isEnded } from "../../src/money/payments/purchase.ts";
 import type { Purchase } from "../../src/money/payments/purchase.ts";
-import type { Organization, PaymentsWorld } from "./payments-fixture.ts";
+import type { Organization, PaymentsFixture } from "./payments-fixture.ts";
 
 /** Returns the faults that may never occur, each with its number in the reference. */
-export function faultsNow(world: PaymentsWorld): string[] {
+export function faultsNow(world: PaymentsFixture): string[] {
   return [
     ...world.organizations.flatMap((one) => [...moneyFaults(one), ...purchaseFaults(one)]),
     ...world.organizations.flatMap((one) => attemptFaults(world, one)),
@@ -17,7 +17,7 @@ export function faultsNow(world: PaymentsWorld): string[] {
 }
 
 /** Returns the faults that may not remain once failures have stopped and a sweep has run. */
-export function faultsAtRest(world: PaymentsWorld): string[] {
+export function faultsAtRest(world: PaymentsFixture): string[] {
   const faults: string[] = [];
   for (const { rows, id } of world.organizations) {
     for (const one of rows.all()) {
@@ -87,7 +87,7 @@ type Known = {
 };
 
 /** Returns each captured payment of a purchase. */
-function paymentsOf(world: PaymentsWorld): Known[] {
+function paymentsOf(world: PaymentsFixture): Known[] {
   const { sessions, invoices } = world.fake.world;
   return world.fake.payments().flatMap((payment) => {
     const made = sessions.get(payment.session ?? "") ?? invoices.get(payment.invoice ?? "");
@@ -104,7 +104,7 @@ function paymentsOf(world: PaymentsWorld): Known[] {
  * Checks that each credit belongs to a captured payment of this organization, and never exceeds its
  * net amount.
  */
-function creditFaults(world: PaymentsWorld): string[] {
+function creditFaults(world: PaymentsFixture): string[] {
   const known = new Map(paymentsOf(world).map((one) => [one.intent, one]));
   return world.organizations.flatMap(({ id, wallet }) =>
     [...wallet.stored.references].flatMap(([reference, amount]) => {
@@ -126,7 +126,7 @@ const DECLINES_MAX = 4;
  * Checks the number of charges. A success or a person who enables automatic purchases starts a new
  * count.
  */
-function attemptFaults({ fake }: PaymentsWorld, one: Organization): string[] {
+function attemptFaults({ fake }: PaymentsFixture, one: Organization): string[] {
   if (one.wallet.madeAt > 1) return []; // earlier work in progress is unknown
   const { charges, invoicePayments } = fake.world;
   const invoices = new Map(
@@ -165,13 +165,13 @@ type Calls = {
   readonly faults: string[];
 };
 /** The calls of each world that were already checked, so that each is read once. */
-const judged = new WeakMap<PaymentsWorld, Calls>();
+const judged = new WeakMap<PaymentsFixture, Calls>();
 
 /**
  * Checks the calls to Stripe: an invoice is always paid with the same idempotency key and
  * parameters.
  */
-function callFaults(world: PaymentsWorld): readonly string[] {
+function callFaults(world: PaymentsFixture): readonly string[] {
   const calls: Calls = judged.get(world) ?? {
     upTo: 0,
     keys: new Map(),

@@ -5,7 +5,7 @@ import { CHARGE_MUTANTS, MUTANTS } from "./payments-mutants.ts";
 import { faultsAtRest, faultsNow } from "./payments-oracle.ts";
 import { apply, operation } from "./payments-ops.ts";
 import type { Operation } from "./payments-ops.ts";
-import { PaymentsWorld } from "./payments-fixture.ts";
+import { PaymentsFixture } from "./payments-fixture.ts";
 import type { Broken } from "./payments-fixture.ts";
 
 const HOUR = 3_600_000;
@@ -26,7 +26,7 @@ async function faultsOf(
   hasTax: boolean,
   broken: Broken = {},
 ): Promise<readonly string[]> {
-  const world = new PaymentsWorld(hasTax, broken);
+  const world = new PaymentsFixture(hasTax, broken);
   await world.begin();
   for (const one of happening) {
     await apply(world, one);

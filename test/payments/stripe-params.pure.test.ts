@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { API_VERSION as FAKE_VERSION } from "../fakes/stripe/state.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
 import { API_VERSION, encodeForm } from "../../src/money/payments/stripe.ts";
-import { SELLING } from "./sale.ts";
+import { SALE } from "./sale.ts";
 
 it("the payments code and the fake Stripe use the API version of Stripe's types", () => {
   expect([API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);
@@ -16,21 +16,21 @@ it("the payments code uses Stripe's own names and types, so that an outdated fie
     orgName: "n",
     region: "eu",
   }) satisfies Types.CustomerCreateParams;
-  calls.sessionParams(SELLING) satisfies Writable<Types.Checkout.SessionCreateParams>;
-  calls.invoiceParams(SELLING, "pm_1") satisfies Writable<Types.InvoiceCreateParams>;
-  calls.itemParams(SELLING, "in_1") satisfies Types.InvoiceItemCreateParams;
+  calls.sessionParams(SALE) satisfies Writable<Types.Checkout.SessionCreateParams>;
+  calls.invoiceParams(SALE, "pm_1") satisfies Writable<Types.InvoiceCreateParams>;
+  calls.itemParams(SALE, "in_1") satisfies Types.InvoiceItemCreateParams;
   calls.finalizeParams satisfies Types.InvoiceFinalizeInvoiceParams;
   calls.payParams("pm_1") satisfies Types.InvoicePayParams;
   calls.refundParams("pi_1", { amountCents: 100, name: "name" }) satisfies Types.RefundCreateParams;
   calls.portalParams("cus_1", "https://eu.test/") satisfies Types.BillingPortal.SessionCreateParams;
   calls.defaultCardParams("pm_1") satisfies Types.CustomerUpdateParams;
-  expect(encodeForm(calls.sessionParams(SELLING))).not.toContain("payment_method_types%5D");
+  expect(encodeForm(calls.sessionParams(SALE))).not.toContain("payment_method_types%5D");
 });
 
 it("the payments code repeats a call an hour later from its database row, byte for byte", () => {
-  const once = encodeForm(calls.sessionParams(SELLING));
-  expect(encodeForm(calls.sessionParams({ ...SELLING }))).toBe(once);
-  expect(once).toContain(`expires_at=${SELLING.createdAt / 1000 + 3600}`);
+  const once = encodeForm(calls.sessionParams(SALE));
+  expect(encodeForm(calls.sessionParams({ ...SALE }))).toBe(once);
+  expect(once).toContain(`expires_at=${SALE.createdAt / 1000 + 3600}`);
 });
 
 /** Removes read-only marks, because lists are only written to a form. */

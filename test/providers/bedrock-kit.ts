@@ -35,7 +35,7 @@ export async function sent(body: JsonObject, upstreamId = NOVA, cap = 256): Prom
 }
 
 /** Returns the failure of a chat request that isn't sent. */
-export async function refused(body: JsonObject, upstreamId = NOVA): Promise<ProviderFailure> {
+export async function unsentFailure(body: JsonObject, upstreamId = NOVA): Promise<ProviderFailure> {
   const { answer, asked } = await answerTo(BEDROCK, { upstreamId, body }, BEDROCK_CHAT.text.json);
   if (answer.kind !== "failure" || asked.length > 0) throw new Error("it was sent");
   return answer.failure;

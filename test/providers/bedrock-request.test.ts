@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
-import { BEDROCK, CLAUDE, HAIKU, NOVA, refused, sent } from "./bedrock-kit.ts";
+import { BEDROCK, CLAUDE, HAIKU, NOVA, unsentFailure, sent } from "./bedrock-kit.ts";
 
 const user = (content: unknown) => ({ role: "user", content });
 const said = (content: unknown) => ({ role: "assistant", content });
@@ -66,12 +66,12 @@ it.each([
   "us.amazon.nova-pro-v1:0",
   "apac.amazon.nova-pro-v1:0",
 ])("the Bedrock adapter rejects the model %s, which may leave the region", async (model) => {
-  expect(await refused({}, model)).toEqual({ kind: "disabled", reason: "residency" });
+  expect(await unsentFailure({}, model)).toEqual({ kind: "disabled", reason: "residency" });
 });
 
 it("the Bedrock adapter rejects an ARN, whose region is unknown", async () => {
   const arn = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/abc";
-  expect(await refused({}, arn)).toMatchObject({ kind: "disabled" });
+  expect(await unsentFailure({}, arn)).toMatchObject({ kind: "disabled" });
 });
 
 it("the Bedrock adapter separates instructions, alternates roles, and starts with the user", async () => {
@@ -97,7 +97,7 @@ it("the Bedrock adapter sends instructions without other messages as the user's,
   const body = await sent({ messages: [{ role: "system", content: "Greet." }] });
   expect(body["messages"]).toEqual([{ role: "user", content: [{ text: "Greet." }] }]);
   expect(body["system"]).toBeUndefined();
-  expect(await refused({ messages: [user("  ")] })).toMatchObject({ kind: "refused" });
+  expect(await unsentFailure({ messages: [user("  ")] })).toMatchObject({ kind: "refused" });
 });
 
 it("the Bedrock adapter omits blank texts, and trims white space at the end of an assistant message that comes last", async () => {
@@ -163,8 +163,8 @@ it("the Bedrock adapter sends inline images unchanged, and downloads others", as
 });
 
 it("the Bedrock adapter rejects several choices and legacy functions", async () => {
-  expect(await refused({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
-  expect(await refused({ functions: [] })).toMatchObject({ param: "functions" });
+  expect(await unsentFailure({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
+  expect(await unsentFailure({ functions: [] })).toMatchObject({ param: "functions" });
 });
 
 it("the Bedrock adapter sets one cache point: after the user's last text, for Nova after the instructions", async () => {

@@ -42,7 +42,7 @@ export async function sent(
 }
 
 /** Returns the failure of a chat body that must not reach the network. */
-export async function refused(body: JsonObject): Promise<JsonObject> {
+export async function unsentFailure(body: JsonObject): Promise<JsonObject> {
   const { answer, asked } = await answerTo(
     GEMINI,
     { upstreamId: MODEL, body },

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { GOOGLE_CHAT, SIGNATURE } from "../fixtures/google-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
-import { GEMINI, MODEL, refused, sent } from "./google-kit.ts";
+import { GEMINI, MODEL, unsentFailure, sent } from "./google-kit.ts";
 
 const user = (content: unknown) => ({ role: "user", content });
 const toolCall = (id: string, name: string, args = "{}", more: object = {}) => ({
@@ -177,7 +177,7 @@ it.each([
   ["legacy functions", { functions: [] }, "functions"],
   ["custom tools", { tools: [{ type: "custom", custom: { name: "f" } }] }, "tools[0]"],
 ])("the Google adapter rejects %s before sending", async (_name, body, param) => {
-  expect(await refused(body)).toMatchObject({ kind: "refused", param });
+  expect(await unsentFailure(body)).toMatchObject({ kind: "refused", param });
 });
 
 const f = (more: object = {}) => ({ type: "function", function: { name: "f", ...more } });

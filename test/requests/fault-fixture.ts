@@ -27,7 +27,7 @@ const WALLET_CALLS: Names = {
  * The Worker with faulty objects: the faults of each method's calls in order. The last one applies
  * to all later calls.
  */
-export class FaultyWorld {
+export class FaultFixture {
   readonly faults: Record<string, readonly Fault[]> = {};
   /** Calls by method, with their arguments. */
   readonly calls: Record<string, unknown[][]> = {};

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { addKey, admin, openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { separateIsolate } from "../contract/metrics-client.ts";
-import { BusyWorld } from "./overload-fixture.ts";
+import { OverloadFixture } from "./overload-fixture.ts";
 
 const MIB = 1024 * 1024;
 const SHED = /^turnpike_shed_total\{.*$/gm;
@@ -47,7 +47,7 @@ describe("a request body beyond the memory limit for bodies", () => {
       const text = JSON.stringify(long);
       const headers: Record<string, string> =
         how === "declared" ? { "content-length": String(text.length) } : {};
-      const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
+      const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
       const goOn = world.keepHolds();
       const held = world.untilHeld(1);
       const first = world.ask({ key: account.key, body: text, headers });
@@ -70,7 +70,7 @@ describe("a request body beyond the memory limit for bodies", () => {
 
   it("counts as rejected for overload in the metrics, unless its key is rejected first", async () => {
     const region = separateIsolate();
-    const world = new BusyWorld({
+    const world = new OverloadFixture({
       ISOLATE_MEMORY_MIB_MAX: "84",
       LOG_REQUESTS: "all",
       REGION_METRICS: region.bindings.REGION_METRICS,
@@ -96,7 +96,7 @@ describe("a request body beyond the memory limit for bodies", () => {
   });
 
   it("returns 503 before its key's object is called or its body is read", async () => {
-    const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
+    const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const content = "a".repeat(4 * MIB - 100);
     const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });
     const asking = { key: account.key, body, headers: { "content-length": String(body.length) } };
@@ -119,7 +119,7 @@ describe("a request body beyond the memory limit for bodies", () => {
   });
 
   it("uses memory for the bytes that have arrived, not for the declared length", async () => {
-    const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
+    const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const slow = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-length": String(20 * MIB) };
     const first = world.ask({ key: account.key, body: slow.readable, headers });
@@ -133,7 +133,7 @@ describe("a request body beyond the memory limit for bodies", () => {
   });
 
   it("frees its memory once a route has responded, however long the stream continues", async () => {
-    const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84", DRAIN_S: "0" });
+    const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84", DRAIN_S: "0" });
     const endless = { ...long, model: "sandbox/endless", stream: true };
     const first = world.ask({ key: account.key, body: endless });
     const reader = (await first.response).body?.getReader();

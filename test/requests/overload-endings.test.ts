@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { beforeEach, expect, it, vi } from "vitest";
 import { addKey, admin, openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { BusyWorld, HELLO } from "./overload-fixture.ts";
-import type { Asking } from "./overload-fixture.ts";
+import { OverloadFixture, HELLO } from "./overload-fixture.ts";
+import type { SentRequest } from "./overload-fixture.ts";
 import { effortFor } from "../effort.ts";
 
 const CASES = effortFor(2, 10);
@@ -37,7 +37,7 @@ async function deadKey() {
   return { key };
 }
 
-type How = (world: BusyWorld, key: string) => Asking;
+type How = (world: OverloadFixture, key: string) => SentRequest;
 
 const model =
   (name: string, stream = false): How =>
@@ -87,7 +87,7 @@ it(`every slot is free again after ${ENDINGS} requests that end in every way`, a
     fc.asyncProperty(
       fc.array(ending, { minLength: ENDINGS / CASES, maxLength: ENDINGS / CASES }),
       async (endings) => {
-        const world = new BusyWorld(BINDINGS);
+        const world = new OverloadFixture(BINDINGS);
         const keys = await freshKeys();
         for (const [i, one] of endings.entries()) {
           seen.add(one.how);
@@ -116,7 +116,11 @@ function freshKeys(): Promise<string[]> {
   return Promise.all(made.map(async (one) => (await one).key));
 }
 
-async function endsUnshed(world: BusyWorld, { how, turns }: Ending, key: string): Promise<void> {
+async function endsUnshed(
+  world: OverloadFixture,
+  { how, turns }: Ending,
+  key: string,
+): Promise<void> {
   const left = new AbortController();
   const asked = world.ask({ signal: left.signal, ...(HOWS[how]?.(world, key) ?? { key }) });
   if (how === LEAVES_EARLY) {

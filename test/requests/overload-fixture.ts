@@ -16,7 +16,7 @@ type Asked = {
   readonly response: Promise<Response>;
   readonly end: () => Promise<void>;
 };
-export type Asking = {
+export type SentRequest = {
   readonly key: string;
   /** Sent as JSON unless it is a stream or a string. */
   readonly body?: object | string | ReadableStream<Uint8Array>;
@@ -39,7 +39,7 @@ function bug(): Promise<unknown> {
 }
 
 /** A separate isolate of the Worker, whose holds a test can delay. Counts its calls to objects. */
-export class BusyWorld {
+export class OverloadFixture {
   /** Calls of objects by method. */
   readonly calls: Record<string, number> = {};
   readonly env: Env;
@@ -59,7 +59,13 @@ export class BusyWorld {
     });
   }
 
-  ask({ key, body = HELLO, headers = {}, signal, path = "/v1/chat/completions" }: Asking): Asked {
+  ask({
+    key,
+    body = HELLO,
+    headers = {},
+    signal,
+    path = "/v1/chat/completions",
+  }: SentRequest): Asked {
     const context = createExecutionContext();
     const isRaw = typeof body === "string" || body instanceof ReadableStream;
     const sent = isRaw ? body : JSON.stringify(body);
@@ -75,7 +81,7 @@ export class BusyWorld {
   }
 
   /** Returns the status of a request after reading the whole response. */
-  async status(asking: Asking): Promise<number> {
+  async status(asking: SentRequest): Promise<number> {
     const asked = this.ask(asking);
     const response = await asked.response;
     await response.text();

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { addKey, bindingsWith, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { separateIsolate } from "../contract/metrics-client.ts";
-import { BusyWorld, HELLO } from "./overload-fixture.ts";
+import { OverloadFixture, HELLO } from "./overload-fixture.ts";
 
 const OVERLOADED = {
   error: {
@@ -30,7 +30,7 @@ beforeEach(async () => {
  * hold.
  */
 async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
-  const world = new BusyWorld({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });
+  const world = new OverloadFixture({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });
   // The isolate has cached the key from now on.
   expect(await world.status({ key: account.key })).toBe(200);
   const goOn = world.keepHolds();

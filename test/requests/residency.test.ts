@@ -9,7 +9,7 @@ import type { Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Deployment } from "../../src/models/requests/deployment.ts";
 import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
-import { liveIn, PROVIDERS } from "../catalog/config-fixture.ts";
+import { liveModelsIn, PROVIDERS } from "../catalog/config-fixture.ts";
 import { callOf, mockNetwork } from "../providers/adapter-kit.ts";
 import type { SentRequest } from "../providers/adapter-kit.ts";
 import type { Region } from "../../src/shared/regions.ts";
@@ -100,7 +100,7 @@ describe.each(["eu", "us"] as const)("the deployment in %s with every provider",
     const live = BUILT_IN_PROVIDERS.filter(({ id }) =>
       (PROVIDERS as readonly string[]).includes(id),
     ).map((builtIn) => ({ id: builtIn.id, regions: builtIn.tags(config).toSorted() }));
-    const wanted = liveIn(region, PROVIDERS.filter(isBuiltIn)).map(({ id, regions }) => ({
+    const wanted = liveModelsIn(region, PROVIDERS.filter(isBuiltIn)).map(({ id, regions }) => ({
       id,
       regions: regions.toSorted(),
     }));

@@ -1,18 +1,18 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
-import { FaultyWorld } from "./fault-fixture.ts";
+import { FaultFixture } from "./fault-fixture.ts";
 
 /** "one two three" costs 29 input tokens at 1 and 3 output tokens at 2 micro-credits. */
 let cost: number;
-let world: FaultyWorld;
+let world: FaultFixture;
 let logged: string[];
 
 beforeEach(async () => {
   logged = [];
   vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  world = await new FaultyWorld().open();
+  world = await new FaultFixture().open();
   const whole = await world.ask("sandbox/echo", false);
   cost = Number(whole.headers.get("x-cost-micro"));
   if (!(cost > 0)) throw new Error("a completion costs nothing");
@@ -218,7 +218,7 @@ it.each([
 ])(
   "a request gets a 503, never a 401, and holds nothing if %s (%s %s)",
   async (_, method, fault, code) => {
-    const cold = await new FaultyWorld().open(); // an isolate that has cached no key
+    const cold = await new FaultFixture().open(); // an isolate that has cached no key
     cold.faults[method] = [fault as "down" | "overloaded"];
     const answer = await cold.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);

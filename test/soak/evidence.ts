@@ -7,7 +7,7 @@ import type { Tenant } from "./tenants.ts";
 import { sumOf } from "./trace.ts";
 import type { Estate, Evidence, LedgerRow, Stored } from "./trace.ts";
 import { REGIONS } from "./regions.ts";
-import type { SoakedRegion, World } from "./regions.ts";
+import type { SoakedRegion, SoakRegions } from "./regions.ts";
 
 const POLL_MS = 1000;
 /** Polls between two progress lines. */
@@ -52,7 +52,7 @@ export type Healed = { readonly tookMs: number; readonly waitingFor: string };
  * current. Gives up after a time, because the invariants report the rest.
  */
 export async function quiet(
-  world: World,
+  world: SoakRegions,
   tenants: readonly Tenant[],
   progress: (line: string) => void,
 ): Promise<Healed> {
@@ -106,7 +106,7 @@ function booksOf({ control }: SoakedRegion): Promise<readonly Balance[]> {
  * regions have recovered.
  */
 export async function readAll(
-  { regions }: World,
+  { regions }: SoakRegions,
   tenants: readonly Tenant[],
 ): Promise<Pick<Evidence, "estates" | "outboxes" | "stored">> {
   const each = <T>(of: (region: SoakedRegion) => Promise<T>): Promise<T[]> =>
@@ -155,7 +155,7 @@ async function estateOf(
 /** Returns stored data of a home region's keys and organizations, from both regions. */
 async function storedOf(
   home: SoakedRegion,
-  regions: World["regions"],
+  regions: SoakRegions["regions"],
   tenants: readonly Tenant[],
 ): Promise<Stored[]> {
   type Key = { readonly id: string; readonly hash: string; readonly rpm_limit: number };

@@ -12,7 +12,7 @@ import type { Done, FaultWindow } from "./trace.ts";
 import { at } from "./traffic.ts";
 import type { Traffic } from "./traffic.ts";
 import { REGIONS } from "./regions.ts";
-import type { World } from "./regions.ts";
+import type { SoakRegions } from "./regions.ts";
 
 const RPM = 200;
 /** When a revoked key is tried again, in ms after the response to its DELETE. */
@@ -32,13 +32,13 @@ export class Faults {
     crons: 0,
     missed: 0,
   };
-  readonly #world: World;
+  readonly #world: SoakRegions;
   readonly #tenants: readonly Tenant[];
   readonly #traffic: Traffic;
   readonly #underWay: Promise<void>[] = [];
   readonly #healing = new AbortController();
 
-  constructor(world: World, tenants: readonly Tenant[], traffic: Traffic) {
+  constructor(world: SoakRegions, tenants: readonly Tenant[], traffic: Traffic) {
     this.#world = world;
     this.#tenants = tenants.filter(({ role }) => role === "any");
     this.#traffic = traffic;

@@ -8,10 +8,10 @@ import {
   estateOf,
   evidenceOf,
   idAt,
-  leftAt,
+  disconnectedAt,
   logOf,
   range,
-  refusalOf,
+  rejectionOf,
   START,
   traceOf,
 } from "./sample-trace.ts";
@@ -59,16 +59,16 @@ const amongNine = (...traces: Trace[]): Run => {
 const gone = { code: "home_region_unreachable", region: "us", sentMs: START + 9000 } as const;
 const slow = traceOf({ kind: "forged", sentMs: START + 9500, endedMs: START + 10_000 });
 const refused = (code: string, more: Partial<Trace> = {}): Trace =>
-  refusalOf(503, "api_error", { code, sentMs: START + 9000, endedMs: START + 9010, ...more });
+  rejectionOf(503, "api_error", { code, sentMs: START + 9000, endedMs: START + 9010, ...more });
 /** A trace of each event that a run of a minute must include. */
 const met: readonly Trace[] = [
   traceOf(),
-  leftAt(0),
-  refusalOf(402, "insufficient_balance"),
-  refusalOf(429, "rate_limit_exceeded"),
-  refusalOf(429, "api_error", { code: "end_user_quota_exceeded" }),
-  refusalOf(401, "invalid_api_key", { kind: "forged" }),
-  refusalOf(502, "upstream_error"),
+  disconnectedAt(0),
+  rejectionOf(402, "insufficient_balance"),
+  rejectionOf(429, "rate_limit_exceeded"),
+  rejectionOf(429, "api_error", { code: "end_user_quota_exceeded" }),
+  rejectionOf(401, "invalid_api_key", { kind: "forged" }),
+  rejectionOf(502, "upstream_error"),
 ];
 const forgedIn = (ms: number): Trace =>
   traceOf({ kind: "forged", status: 401, endedMs: START + ms });
@@ -105,7 +105,7 @@ const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: read
   charges: [
     [
       charged(traceOf({ id: ID }), [ID, 40]),
-      charged(leftAt(0), [idAt(2), 5]),
+      charged(disconnectedAt(0), [idAt(2), 5]),
       charged(traceOf({ fate: "left", ...untold }), [ID, 60]),
       charged(traceOf({ id: ID, shape: "mock/flaky", cost: 60 }), [ID, 60]),
       charged(traceOf({ fate: "left", ...untold })), // the region was killed meanwhile
@@ -117,11 +117,11 @@ const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: read
       charged(traceOf({ id: ID, cost: null }), [ID, 0]),
       charged(traceOf({ id: ID, usage: { input: 10, output: 16 } }), [ID, 40]),
       charged(traceOf({ id: ID, kind: "read", cost: null }), [ID, 40]),
-      charged(refusalOf(503, "api_error", { id: ID }), [ID, 40]),
+      charged(rejectionOf(503, "api_error", { id: ID }), [ID, 40]),
       { ...charged(traceOf({ fate: "left", ...untold })), windows: [] },
       charged(traceOf({ id: ID, orgId: "two" }), [ID, 40]),
-      charged(leftAt(100), [idAt(99), 5]),
-      charged(leftAt(100), [idAt(101), 5], [idAt(102), 5]),
+      charged(disconnectedAt(100), [idAt(99), 5]),
+      charged(disconnectedAt(100), [idAt(101), 5], [idAt(102), 5]),
     ],
   ],
   revocations: [
@@ -139,51 +139,54 @@ const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: read
       { stored: [logOf([...range(60), 59_999])] },
       { traces: range(61).map((i) => traceOf({ sentMs: START + i * 900 })), stored: [logOf([])] },
       { stored: [logOf([1, 2], { key: null, limit: 1 })] },
-      { ...one(refusalOf(429, "rate_limit_exceeded", { isAdmitted: false })), stored: [logOf([])] },
+      {
+        ...one(rejectionOf(429, "rate_limit_exceeded", { isAdmitted: false })),
+        stored: [logOf([])],
+      },
     ],
   ],
   answers: [
     [
       traceOf(),
-      leftAt(0),
-      leftAt(0, { fate: "broken", endedMs: START + 900 }),
-      refusalOf(401, "invalid_api_key", { kind: "forged", keyId: null }),
-      refusalOf(401, "invalid_api_key"),
-      refusalOf(402, "insufficient_balance", { orgId: "dry" }),
-      refusalOf(429, "rate_limit_exceeded", soon),
-      refusalOf(429, "rate_limit_exceeded", {
+      disconnectedAt(0),
+      disconnectedAt(0, { fate: "broken", endedMs: START + 900 }),
+      rejectionOf(401, "invalid_api_key", { kind: "forged", keyId: null }),
+      rejectionOf(401, "invalid_api_key"),
+      rejectionOf(402, "insufficient_balance", { orgId: "dry" }),
+      rejectionOf(429, "rate_limit_exceeded", soon),
+      rejectionOf(429, "rate_limit_exceeded", {
         orgId: "limited",
         isOrganizationLimit: true,
         ...soon,
       }),
-      refusalOf(429, "api_error", { code: "end_user_quota_exceeded", user: "bob" }),
-      refusalOf(502, "upstream_error", { forced: "failure" }),
-      refusalOf(502, "upstream_error", { endedMs: START + 20_000 }),
-      refusalOf(503, "api_error", { code: "upstream_overloaded", forced: "overload", ...soon }),
-      refusalOf(503, "api_error", { code: "storage_unavailable", ...soon }),
-      refusalOf(404, "invalid_request_error", { kind: "wrong", shape: "unknown model" }),
+      rejectionOf(429, "api_error", { code: "end_user_quota_exceeded", user: "bob" }),
+      rejectionOf(502, "upstream_error", { forced: "failure" }),
+      rejectionOf(502, "upstream_error", { endedMs: START + 20_000 }),
+      rejectionOf(503, "api_error", { code: "upstream_overloaded", forced: "overload", ...soon }),
+      rejectionOf(503, "api_error", { code: "storage_unavailable", ...soon }),
+      rejectionOf(404, "invalid_request_error", { kind: "wrong", shape: "unknown model" }),
       traceOf({ fate: "cut", forced: "break" }),
     ].map(answered),
     [
-      refusalOf(500, "api_error"),
-      refusalOf(502, "upstream_error", { endedMs: START + 19_999 }),
-      refusalOf(503, "api_error", { code: "overloaded" }),
-      refusalOf(503, "api_error", { code: "overloaded", retryAfter: "3600" }),
-      refusalOf(503, "api_error", { code: "misconfigured", ...soon }),
-      refusalOf(503, "api_error", { code: "upstream_overloaded", ...soon }),
-      refusalOf(503, "api_error", { keyId: null, code: "overloaded", ...soon }),
-      refusalOf(401, "invalid_api_key", { keyId: "live" }),
-      refusalOf(402, "insufficient_balance"),
-      refusalOf(429, "rate_limit_exceeded"),
-      refusalOf(429, "rate_limit_exceeded", { isOrganizationLimit: true, ...soon }),
-      refusalOf(429, "api_error", { code: "end_user_quota_exceeded", user: "ann" }),
-      refusalOf(404, "invalid_request_error"),
+      rejectionOf(500, "api_error"),
+      rejectionOf(502, "upstream_error", { endedMs: START + 19_999 }),
+      rejectionOf(503, "api_error", { code: "overloaded" }),
+      rejectionOf(503, "api_error", { code: "overloaded", retryAfter: "3600" }),
+      rejectionOf(503, "api_error", { code: "misconfigured", ...soon }),
+      rejectionOf(503, "api_error", { code: "upstream_overloaded", ...soon }),
+      rejectionOf(503, "api_error", { keyId: null, code: "overloaded", ...soon }),
+      rejectionOf(401, "invalid_api_key", { keyId: "live" }),
+      rejectionOf(402, "insufficient_balance"),
+      rejectionOf(429, "rate_limit_exceeded"),
+      rejectionOf(429, "rate_limit_exceeded", { isOrganizationLimit: true, ...soon }),
+      rejectionOf(429, "api_error", { code: "end_user_quota_exceeded", user: "ann" }),
+      rejectionOf(404, "invalid_request_error"),
       traceOf({ kind: "forged", keyId: null }),
       traceOf({ fate: "cut" }),
       traceOf({ fate: "mute" }),
       traceOf({ fate: "stuck" }),
-      leftAt(10_000, { fate: "broken" }),
-      leftAt(0, { fate: "broken", region: "us" }),
+      disconnectedAt(10_000, { fate: "broken" }),
+      disconnectedAt(0, { fate: "broken", region: "us" }),
     ].map(answered),
   ],
   mishaps: [
@@ -238,7 +241,7 @@ it("the soak test exits with 1 for a run that breaks a rule, otherwise with 0", 
   const codeOf = (run: Run): number => exitCodeOf({ verdicts: verdictsOf(evidenceOf(run)) });
   const seen = { id: ID, keyId: "another" };
   const minute = { fromMs: START, untilMs: START + 59_999, leftOut: 0 };
-  const forged = refusalOf(401, "invalid_api_key", { kind: "forged", keyId: null });
+  const forged = rejectionOf(401, "invalid_api_key", { kind: "forged", keyId: null });
   const whole = { load: minute, ...charged(traceOf(seen), [ID, 40]) };
   const calm: Run = { ...whole, traces: [traceOf(seen), forged] };
   expect(codeOf(calm)).toBe(0);

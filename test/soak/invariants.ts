@@ -16,7 +16,7 @@ export const INVARIANTS = {
     promise: "sum of the ledger = balance = credits - charges",
     judge: money.judgeLedgers,
   },
-  books: { promise: "home = book, by reconciling and by reading", judge: money.judgeBooks },
+  books: { promise: "home = book, by reconciling and by reading", judge: money.judgeDatabases },
   rest: { promise: "no open hold, nothing in an outbox", judge: money.judgeRest },
   charges: { promise: "nothing charged twice, wrongly or for nothing", judge: money.judgeCharges },
   revocations: {
@@ -26,7 +26,7 @@ export const INVARIANTS = {
   limits: { promise: "no limit passed in any 60 s", judge: limits.judgeLimits },
   answers: {
     promise: "no answer but the error table's, no 5xx but a 503 with retry-after",
-    judge: answers.judgeAnswers,
+    judge: answers.judgeResponses,
   },
   unavailable: {
     promise: "a 503 only near a fault or for want of room, nearly all answered",

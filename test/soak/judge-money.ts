@@ -49,7 +49,7 @@ function total(rows: readonly LedgerRow[]): number {
 }
 
 /** Checks that the wallet's reconciliation finds nothing, and that the database has the balance. */
-export function judgeBooks({ estates }: Evidence): Judged {
+export function judgeDatabases({ estates }: Evidence): Judged {
   const same = estates.filter(({ balance, book }) => balance === book).length;
   return {
     figure: `${same} of ${estates.length} the same`,

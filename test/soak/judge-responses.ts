@@ -23,7 +23,7 @@ const WRONG: Readonly<Record<string, number>> = {
  * Checks that the only 5xx responses are 503 with retry-after and forced provider failures. Every
  * rejection must fit its request, and a 401 requires a forged or revoked key.
  */
-export function judgeAnswers(evidence: Evidence): Judged {
+export function judgeResponses(evidence: Evidence): Judged {
   const { traces } = evidence;
   const kills = killsIn(evidence);
   const faults = new Map(traces.map((trace) => [trace, faultOf(trace, kills, evidence)]));
@@ -139,7 +139,7 @@ const HOP_MS = 2000;
  */
 export function judgeUnavailable({ traces, windows }: Evidence): Judged {
   const refused = traces.filter(
-    // `judgeAnswers` checks those
+    // `judgeResponses` checks those
     ({ status, code }) => status === 503 && code !== "upstream_overloaded",
   );
   const known = traces.filter(({ status }) => status !== null && status !== 503);

@@ -30,7 +30,7 @@ export type SoakedRegion = Region & {
     body?: object,
   ) => Promise<T>;
 };
-export type World = Awaited<ReturnType<typeof startWorld>>;
+export type SoakRegions = Awaited<ReturnType<typeof startSoakRegions>>;
 /** Maximum lives of a request and of holds in seconds, short so that abandoned ones end soon. */
 export type Times = {
   readonly deadlineS: number;
@@ -49,7 +49,7 @@ export const MOCK_PRICES = {
 } as const;
 
 /** Starts both regions with faults, a provider, and a proxy in each direction. */
-export async function startWorld(times: Times) {
+export async function startSoakRegions(times: Times) {
   const directory = temporaryDirectory("turnpike-soak-");
   const removeAtExit = (): void => removeDirectory(directory);
   process.on("exit", removeAtExit); // runs whenever the process exits

@@ -9,8 +9,8 @@ import type { Report } from "./report.ts";
 import { makeTenants, QUOTAS, topUp } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
 import { Traffic } from "./traffic.ts";
-import { REGIONS, startWorld } from "./regions.ts";
-import type { Times, World } from "./regions.ts";
+import { REGIONS, startSoakRegions } from "./regions.ts";
+import type { Times, SoakRegions } from "./regions.ts";
 
 const PROGRESS_MS = 5000;
 /** Runs below this length need shorter holds. */
@@ -36,7 +36,7 @@ type Wish = {
 export async function soak(wish: Wish, stop: AbortSignal): Promise<Report | null> {
   const { progress } = wish;
   progress("bundling and starting both regions");
-  const world = await startWorld(wish.minutes * 60_000 < SHORT_MS ? SHORT_TIMES : LONG_TIMES);
+  const world = await startSoakRegions(wish.minutes * 60_000 < SHORT_MS ? SHORT_TIMES : LONG_TIMES);
   progress(`storage in ${world.directory}`);
   wish.started();
   try {
@@ -49,7 +49,7 @@ export async function soak(wish: Wish, stop: AbortSignal): Promise<Report | null
 }
 
 async function underLoad(
-  world: World,
+  world: SoakRegions,
   tenants: readonly Tenant[],
   { seed, rate, minutes, progress }: Wish,
   stop: AbortSignal,
@@ -99,7 +99,7 @@ async function underLoad(
  * organizations that run out.
  */
 async function tend(
-  world: World,
+  world: SoakRegions,
   tenants: readonly Tenant[],
   { durationMs, stop }: { readonly durationMs: number; readonly stop: AbortSignal },
 ): Promise<void> {

@@ -26,13 +26,13 @@ export function traceOf(more: Partial<Trace> = {}): Trace {
 }
 
 /** Returns the trace of a client that disconnected before the headers, and so has no request ID. */
-export function leftAt(ms: number, more: Partial<Trace> = {}): Trace {
+export function disconnectedAt(ms: number, more: Partial<Trace> = {}): Trace {
   const unknown = { id: null, status: null, answeredMs: null, firstByteMs: null } as const;
   const at = { sentMs: START + ms, endedMs: START + ms + 5, isAdmitted: false };
   return traceOf({ ...unknown, ...at, fate: "left", cost: null, usage: null, ...more });
 }
 
-export function refusalOf(status: number, type: string, more: Partial<Trace> = {}): Trace {
+export function rejectionOf(status: number, type: string, more: Partial<Trace> = {}): Trace {
   return traceOf({ status, type, cost: null, usage: null, ...more });
 }
 

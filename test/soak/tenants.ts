@@ -9,7 +9,7 @@ import type { Scope } from "../../scripts/admin-client.ts";
 import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
 import type { PairName } from "../../scripts/region-names.ts";
 import type { Sender } from "./plan.ts";
-import type { World } from "./regions.ts";
+import type { SoakRegions } from "./regions.ts";
 
 export type SoakedKey = { readonly id: string; readonly key: string };
 type Role = Exclude<Sender, "forger">;
@@ -68,13 +68,17 @@ const WANTED: readonly Wanted[] = [
 ];
 
 /** Creates 40 organizations, half with each home region. */
-export function makeTenants(world: World): Promise<readonly Tenant[]> {
+export function makeTenants(world: SoakRegions): Promise<readonly Tenant[]> {
   return mapConcurrently(CALLERS, [...WANTED.entries()], ([i, wanted]) =>
     makeTenant(world, i, wanted),
   );
 }
 
-async function makeTenant({ regions }: World, index: number, wanted: Wanted): Promise<Tenant> {
+async function makeTenant(
+  { regions }: SoakRegions,
+  index: number,
+  wanted: Wanted,
+): Promise<Tenant> {
   const { role, micro = RICH_MICRO, rpm = RPM_MAX, limit = null } = wanted;
   const home = index % 2 === 0 ? "eu" : "us";
   const { admin, url } = regions[home];
@@ -116,7 +120,7 @@ async function makeEndUsers(url: string, key: string): Promise<void> {
  * so that each credit is added once and known.
  */
 export async function topUp(
-  { regions }: World,
+  { regions }: SoakRegions,
   tenants: readonly Tenant[],
   reference: string,
 ): Promise<void> {

@@ -8,7 +8,7 @@ import type { Arrival } from "./plan.ts";
 import { QUOTAS } from "./tenants.ts";
 import type { SoakedKey, Tenant } from "./tenants.ts";
 import type { Trace } from "./trace.ts";
-import type { World } from "./regions.ts";
+import type { SoakRegions } from "./regions.ts";
 
 /** Maximum pending requests. Further ones are skipped and counted. */
 const UNDER_WAY_MAX = 160;
@@ -29,9 +29,9 @@ export class Traffic {
   /** Requests skipped because too many were pending. */
   leftOut = 0;
   readonly #byRole: ReadonlyMap<string, readonly Tenant[]>;
-  readonly #regions: World["regions"];
+  readonly #regions: SoakRegions["regions"];
 
-  constructor({ regions }: World, tenants: readonly Tenant[]) {
+  constructor({ regions }: SoakRegions, tenants: readonly Tenant[]) {
     this.#byRole = Map.groupBy(tenants, ({ role }) => role);
     this.#regions = regions;
   }

@@ -2,13 +2,13 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
-  asked,
+  admission,
   eventually,
   evict,
   gatedKey,
   MINUTE_MS,
   registerOf,
-  standingOf,
+  statusOf,
   WatchedRegisters,
 } from "./key-admissions-fixture.ts";
 import {
@@ -39,7 +39,7 @@ describe("a retry of a wallet call whose response was lost", () => {
       const { admitted, held } = valueOf(await key.stub.admitAndHold(key.hash, request));
       expect(valueOf(held).granted).toBe(60);
       expect(admitted).toMatchObject({ limit: 3, remaining: 2 });
-      expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
+      expect(await statusOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
       await evict(key);
     }
   });
@@ -54,7 +54,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(1)))).toMatchObject({
       kind: "rate_limited",
     });
-    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
+    expect(await statusOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
   });
 
   it.each([
@@ -72,7 +72,7 @@ describe("a retry of a wallet call whose response was lost", () => {
       valueOf(await key.stub.revokeKey(key.hash, 1));
       await evict(key);
       expect(failureOf(await ask())).toEqual({ kind: "invalid_api_key", isForGood: true });
-      expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
+      expect(await statusOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
       expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
       expect(await differences(key.stub)).toEqual([]);
     },
@@ -84,13 +84,13 @@ describe("a retry of a wallet call whose response was lost", () => {
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
     await registerOf(key).revoke(1);
     shiftClock(MINUTE_MS + 1000);
-    expect(await asked(key)).toBe("admitted");
-    await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
+    expect(await admission(key)).toBe("admitted");
+    await eventually(async () => expect(await admission(key)).toBe("invalid_api_key"));
     registers.fault = {};
     expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toEqual({
       kind: "storage_unavailable",
     });
-    expect(await standingOf(key)).toMatchObject({ openHolds: 1, held: 60 });
+    expect(await statusOf(key)).toMatchObject({ openHolds: 1, held: 60 });
   });
 
   it("returns the earlier hold, but creates no new one, after the database is assigned to another wallet", async () => {
@@ -138,7 +138,7 @@ describe("a first wallet call that arrives after its retry", () => {
   it("creates no hold if it was already released, and leaves no rows two days later", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
-    expect(await asked(key)).toBe("admitted");
+    expect(await admission(key)).toBe("admitted");
     expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toMatchObject({
       kind: "rate_limited",
     });
@@ -147,7 +147,7 @@ describe("a first wallet call that arrives after its retry", () => {
     shiftClock(MINUTE_MS + 1000);
     const late = valueOf(await key.stub.admitAndHold(key.hash, request));
     expect(failureOf(late.held)).toEqual({ kind: "overloaded" });
-    expect(await standingOf(key)).toMatchObject({ openHolds: 0, held: 0 });
+    expect(await statusOf(key)).toMatchObject({ openHolds: 0, held: 0 });
     expect(await differences(key.stub)).toEqual([]);
     shiftClock(2 * 86_400_000 + 5 * MINUTE_MS);
     valueOf(await key.stub.poke());
@@ -164,5 +164,5 @@ it("a wallet rejects a hold that is released during the lookup of its key", asyn
   valueOf(await key.stub.void(request.id));
   registers.open();
   expect(valueOf(await slow).held.ok).toBe(false);
-  expect(await standingOf(key)).toEqual({ admitted: 0, openHolds: 0, held: 0 });
+  expect(await statusOf(key)).toEqual({ admitted: 0, openHolds: 0, held: 0 });
 });

@@ -7,7 +7,7 @@ import {
   gatedKey,
   runInWallet,
   MINUTE_MS,
-  standingOf,
+  statusOf,
 } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-fixture.ts";
@@ -21,7 +21,7 @@ describe("a request that a wallet admits with a hold", () => {
       admitted: { limit: 3, remaining: 2, resetMs: MINUTE_MS },
       held: { ok: true, value: { granted: 100 } },
     });
-    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 100 });
+    expect(await statusOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 100 });
   });
 
   it("needs one transaction and two rows, which are stored before the call returns", async () => {
@@ -48,7 +48,7 @@ describe("a request that a wallet admits with a hold", () => {
     );
     const held = answers.filter((answer) => answer.ok && answer.value.held.ok);
     expect([answers.filter((answer) => answer.ok).length, held.length]).toEqual([150, 100]);
-    expect(await standingOf(key)).toEqual({ admitted: 150, openHolds: 100, held: 1000 });
+    expect(await statusOf(key)).toEqual({ admitted: 150, openHolds: 100, held: 1000 });
     expect(await differences(key.stub)).toEqual([]);
   });
 });
@@ -101,7 +101,7 @@ describe("a request that a wallet admits without a hold", () => {
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, holdOf(1, named))).held);
     const { held } = valueOf(await key.stub.admitAndHold(key.hash, holdOf(1, named)));
     expect(failureOf(held)).toEqual({ kind: "idempotency_in_progress" });
-    expect(await standingOf(key)).toEqual({ admitted: 2, openHolds: 1, held: 1 });
+    expect(await statusOf(key)).toEqual({ admitted: 2, openHolds: 1, held: 1 });
   });
 
   it("counts against the rate limit if the hold throws", async () => {
@@ -111,7 +111,7 @@ describe("a request that a wallet admits without a hold", () => {
       await expect(wallet.admitAndHold(key.hash, wrong)).rejects.toThrow("whole micros");
     });
     expect(await burst(key, 9)).toBe(3);
-    expect(await standingOf(key)).toEqual({ admitted: 4, openHolds: 0, held: 0 });
+    expect(await statusOf(key)).toEqual({ admitted: 4, openHolds: 0, held: 0 });
   });
 });
 
@@ -123,7 +123,7 @@ describe("a request that a wallet does not admit", () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     expect(await burst(key, 1)).toBe(1);
     if (what === "revoked") valueOf(await key.stub.revokeKey(key.hash, 1));
-    const before = await standingOf(key);
+    const before = await statusOf(key);
     const written = await runInWallet(key, (wallet, _sql, { storage }) =>
       countWrites(storage, async () => {
         const named = { externalId: "u", idempotency: { name: "n", body: "b" } };
@@ -133,7 +133,7 @@ describe("a request that a wallet does not admit", () => {
       }),
     );
     expect(written).toBe(0);
-    expect(await standingOf(key)).toEqual(before);
+    expect(await statusOf(key)).toEqual(before);
     expect(await rowsOf(key.stub, "SELECT * FROM requests")).toEqual([]);
   });
 });

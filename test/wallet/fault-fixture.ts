@@ -21,7 +21,7 @@ export async function newFaultyWallet() {
 }
 
 /** Checks the balance in the database. Returns the wallet's differences. */
-export async function differencesWithBook(
+export async function differencesWithDatabase(
   { database, stub }: { readonly database: FaultyDatabase; readonly stub: Stub },
   balance: number,
 ): Promise<readonly unknown[]> {

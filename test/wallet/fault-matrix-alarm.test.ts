@@ -5,7 +5,7 @@ import { FAULTS, EXPECTED_WORK } from "../fixtures/fault-matrix.ts";
 import { settleOf } from "../regions/outbox-fixture.ts";
 import { armed, depthIs, EMPTY, outboxOf, withAlarms } from "../regions/outbox-steps.ts";
 import { Peer } from "../regions/peer-fixture.ts";
-import { abort, differencesWithBook, newFaultyWallet } from "./fault-fixture.ts";
+import { abort, differencesWithDatabase, newFaultyWallet } from "./fault-fixture.ts";
 import type { FaultMatrixRow } from "./fault-fixture.ts";
 import { differences, holdOf, setClock, stubOf, valueOf } from "./wallet-fixture.ts";
 import type { Stub } from "./wallet-fixture.ts";
@@ -64,7 +64,7 @@ const CELLS: FaultMatrixRow = {
     setClock(Date.now() + 23 * MINUTE);
     await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
     expect(await expirations(stub)).toBe(1);
-    return differencesWithBook({ stub, database }, 990);
+    return differencesWithDatabase({ stub, database }, 990);
   },
   "home unreachable": async () => {
     const [peer, outbox] = [new Peer(), outboxOf("us")];
@@ -132,7 +132,7 @@ const CELLS: FaultMatrixRow = {
     await runInDurableObject(next, (wallet: Wallet) => wallet.alarm());
     valueOf(await next.poke());
     expect(await expirations(next)).toBe(1);
-    return differencesWithBook({ stub: next, database }, 990);
+    return differencesWithDatabase({ stub: next, database }, 990);
   },
 };
 

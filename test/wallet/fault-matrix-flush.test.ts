@@ -1,7 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { FAULTS, EXPECTED_WORK } from "../fixtures/fault-matrix.ts";
-import { abort, differencesWithBook, newFaultyWallet } from "./fault-fixture.ts";
+import { abort, differencesWithDatabase, newFaultyWallet } from "./fault-fixture.ts";
 import type { FaultMatrixRow } from "./fault-fixture.ts";
 import { pay, setClock, stubOf, valueOf } from "./wallet-fixture.ts";
 
@@ -19,7 +19,7 @@ async function publishesAt(offset: number): Promise<readonly unknown[]> {
   setClock(noon);
   await pay(stub, 5, "u");
   valueOf(await stub.poke());
-  return differencesWithBook({ stub, database }, 980);
+  return differencesWithDatabase({ stub, database }, 980);
 }
 
 const CELLS: FaultMatrixRow = {
@@ -32,7 +32,7 @@ const CELLS: FaultMatrixRow = {
     valueOf(await stub.poke());
     expect(database.late).toHaveLength(1);
     await database.deliver(0);
-    return differencesWithBook({ stub, database }, 985);
+    return differencesWithDatabase({ stub, database }, 985);
   },
   "home object aborted": async () => {
     const { stub, orgId, database } = await newFaultyWallet();
@@ -42,7 +42,7 @@ const CELLS: FaultMatrixRow = {
     await lost;
     const next = stubOf(orgId);
     valueOf(await next.poke());
-    return differencesWithBook({ stub: next, database }, 990);
+    return differencesWithDatabase({ stub: next, database }, 990);
   },
   "D1 down": async () => {
     const { stub, database } = await newFaultyWallet();
@@ -54,14 +54,14 @@ const CELLS: FaultMatrixRow = {
     expect((await database.rows())["balances"]).not.toMatchObject([{ credits_micro: 975 }]);
     database.fault = "none";
     valueOf(await stub.poke());
-    return differencesWithBook({ stub, database }, 975);
+    return differencesWithDatabase({ stub, database }, 975);
   },
   "home unreachable": async () => {
     const { stub, database } = await newFaultyWallet();
     const called = vi.spyOn(globalThis, "fetch");
     valueOf(await stub.poke());
     expect(called).not.toHaveBeenCalled();
-    return differencesWithBook({ stub, database }, 990);
+    return differencesWithDatabase({ stub, database }, 990);
   },
   "message dup/reorder": async () => {
     const { stub, database } = await newFaultyWallet();
@@ -71,7 +71,7 @@ const CELLS: FaultMatrixRow = {
     valueOf(await stub.poke());
     expect(database.late.length).toBeGreaterThanOrEqual(2);
     while (database.late.length > 0) await database.deliver(database.late.length - 1);
-    return differencesWithBook({ stub, database }, 985);
+    return differencesWithDatabase({ stub, database }, 985);
   },
   "clock +1 h": () => publishesAt(HOUR),
   "clock -1 h": () => publishesAt(0 - HOUR),
@@ -82,7 +82,7 @@ const CELLS: FaultMatrixRow = {
     expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 990 }]);
     await evictDurableObject(stub);
     valueOf(await stub.poke());
-    return differencesWithBook({ stub, database }, 990);
+    return differencesWithDatabase({ stub, database }, 990);
   },
 };
 

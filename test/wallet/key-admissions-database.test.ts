@@ -3,15 +3,15 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { findKeyByHash, insertKey } from "../../src/accounts/keys/keys.store.ts";
 import { now } from "../../src/shared/clock.ts";
 import { QUIET_PUBLISH_MS } from "../../src/money/wallet/object/memory.do.ts";
-import { draftKey, makeKey, makeMember, shiftClock, WatchedBook } from "../keys/key-fixture.ts";
+import { draftKey, makeKey, makeMember, shiftClock, WatchedDatabase } from "../keys/key-fixture.ts";
 import {
-  asked,
+  admission,
   burst,
   eventually,
   evict,
   gatedKey,
   runInWallet,
-  limitInBook,
+  setDatabaseLimit,
   MINUTE_MS,
   registerOf,
   storedKey,
@@ -22,11 +22,11 @@ import {
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { failureOf, holdOf, rowsOf, runAlarm, stubOf, valueOf } from "./wallet-fixture.ts";
 
-let book: WatchedBook;
+let book: WatchedDatabase;
 let registers: WatchedRegisters;
 
 beforeEach(() => {
-  book = new WatchedBook();
+  book = new WatchedDatabase();
   registers = new WatchedRegisters();
 });
 afterEach(() => {
@@ -44,7 +44,7 @@ async function neverIssued(): Promise<GatedKey> {
 
 it("a wallet rejects a key that was never issued, and stores nothing", async () => {
   const key = await neverIssued();
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(0)))).toEqual({
     kind: "invalid_api_key",
   });
@@ -55,16 +55,16 @@ it("a wallet rejects a key that was never issued, and stores nothing", async () 
 
 it("a wallet admits a key that is inserted after it was rejected as unknown", async () => {
   const key = await neverIssued();
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   await insertKey(env.DB, key.booked, null);
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
 });
 
 it("a wallet has no work in progress after it rejects a key, so that the platform can evict the wallet", async () => {
   const key = await neverIssued();
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   await evict(key); // waits for open work
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
 });
 
 it("a wallet calls the key's object once for concurrent first uses, and never again", async () => {
@@ -85,17 +85,17 @@ it("a wallet applies a limit that was changed only in the database after the wal
       const answer = await stub.admit(hash);
       expect(answer.ok ? answer.value : answer.failure).toMatchObject({ limit });
     });
-  await limitInBook(key, 8);
+  await setDatabaseLimit(key, 8);
   valueOf(await stub.poke());
   shiftClock(MINUTE_MS + 1000);
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   await limitIs(8);
   await burst(key, 20);
   expect(worstMinute(await storedTimes(key))).toBe(8);
-  await limitInBook(key, 2);
+  await setDatabaseLimit(key, 2);
   valueOf(await stub.poke());
   shiftClock(2 * MINUTE_MS + 5000);
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   await limitIs(2);
   await evict(key);
   shiftClock(3 * MINUTE_MS + 9000);
@@ -142,10 +142,10 @@ async function bookedUse({ hash }: GatedKey): Promise<number> {
 /** Returns a key that was used twice. The database lacks the second use. */
 async function twiceUsed(): Promise<{ key: GatedKey; usedAt: number }> {
   const key = await gatedKey();
-  await asked(key);
+  await admission(key);
   await eventually(async () => expect(await bookedUse(key)).toBeGreaterThan(0));
   shiftClock(MINUTE_MS / 2);
-  await asked(key);
+  await admission(key);
   const usedAt = Math.max(...(await storedTimes(key)));
   expect(await bookedUse(key)).toBeLessThan(usedAt);
   return { key, usedAt };
@@ -181,7 +181,7 @@ it("a wallet writes the last use of a key that is revoked right afterwards", asy
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
   await aWhilePasses(key);
   await eventually(async () => expect(await bookedUse(key)).toBe(usedAt));
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
 });
 
 it("a wallet writes a last use that could not be written at the next publish, even after an eviction", async () => {
@@ -201,7 +201,7 @@ it("a wallet writes a last use that could not be written at the next publish, ev
 
 it("a wallet admits requests immediately while the database and the key's object are slow", async () => {
   const key = await gatedKey();
-  await asked(key);
+  await admission(key);
   shiftClock(MINUTE_MS + 1000);
   book.hold();
   registers.hold();
@@ -214,9 +214,9 @@ it("a wallet rejects a key that disappeared from the database as unknown after t
   expect(await burst(key, 1)).toBe(1);
   shiftClock(MINUTE_MS + 1000);
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(key.booked.keyId).run();
-  await asked(key);
+  await admission(key);
   valueOf(await key.stub.poke());
-  await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
+  await eventually(async () => expect(await admission(key)).toBe("invalid_api_key"));
   await insertKey(env.DB, key.booked, null);
   expect(await burst(key, 9)).toBeLessThanOrEqual(3); // its limit per minute is kept
   expect(worstMinute(await storedTimes(key))).toBe(4);
@@ -230,28 +230,28 @@ it.each([
   async (_, fault, kind) => {
     const key = await gatedKey({ balance: 10 });
     registers.fault = fault;
-    expect(await Promise.all([asked(key), asked(key)])).toEqual([kind, kind]);
+    expect(await Promise.all([admission(key), admission(key)])).toEqual([kind, kind]);
     expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(1)))).toEqual({ kind });
     expect(await storedKey(key)).toBeNull();
     expect(valueOf(await key.stub.balance()).openHolds).toBe(0);
     registers.fault = null;
-    expect(await asked(key)).toBe("admitted");
+    expect(await admission(key)).toBe("admitted");
   },
 );
 
 it("a wallet returns 503 for a key's first use if the database is down, never 401, and recovers with it", async () => {
   const key = await gatedKey();
   book.broken = true;
-  expect(await asked(key)).toBe("storage_unavailable");
+  expect(await admission(key)).toBe("storage_unavailable");
   book.broken = false;
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
 });
 
 it.each(["book", "register"])(
   "a wallet serves a known key if the %s is down, even after an eviction",
   async (what) => {
     const key = await gatedKey({ rpmLimit: 10 });
-    await asked(key);
+    await admission(key);
     if (what === "book") book.broken = true;
     else registers.fault = {};
     shiftClock(MINUTE_MS + 1000);
@@ -272,5 +272,5 @@ it("a wallet admits no key of another organization, and stores nothing about it"
   });
   expect(await rowsOf(key.stub, "SELECT * FROM keys")).toEqual([]);
   expect(await rowsOf(key.stub, "SELECT * FROM requests")).toEqual([]);
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
 });

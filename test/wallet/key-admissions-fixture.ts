@@ -53,7 +53,7 @@ export function kindOf(answer: Result<unknown>): string {
 }
 
 /** Returns the result of one more request with the key. */
-export async function asked({ hash, stub }: GatedKey): Promise<string> {
+export async function admission({ hash, stub }: GatedKey): Promise<string> {
   return kindOf(await stub.admit(hash));
 }
 
@@ -73,7 +73,7 @@ export async function storedKey({ hash, stub }: GatedKey) {
 }
 
 /** Returns the used slots of the key's minute, and the wallet's holds. */
-export async function standingOf(key: GatedKey) {
+export async function statusOf(key: GatedKey) {
   const { openHolds, heldMicro } = valueOf(await key.stub.balance());
   return { admitted: (await storedTimes(key)).length, openHolds, held: heldMicro };
 }
@@ -93,7 +93,7 @@ export function runInWallet<T>(
 }
 
 /** Changes the limit only in the database, as an operator can with D1's console. */
-export function limitInBook({ booked }: GatedKey, limit: number): Promise<unknown> {
+export function setDatabaseLimit({ booked }: GatedKey, limit: number): Promise<unknown> {
   return realBook
     .prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?")
     .bind(limit, booked.keyId)
@@ -102,7 +102,7 @@ export function limitInBook({ booked }: GatedKey, limit: number): Promise<unknow
 
 /** Changes the limit as an operator does: in the database, the key object and the wallet. */
 export async function setLimit(key: GatedKey, limit: number): Promise<void> {
-  await limitInBook(key, limit);
+  await setDatabaseLimit(key, limit);
   await registerOf(key).setLimit(limit);
   await key.stub.setKeyLimit(key.hash, limit);
 }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
-import { command, limit, World } from "./key-admissions-model.ts";
+import { command, limit, AdmissionsModel } from "./key-admissions-model.ts";
 import { differences } from "./wallet-fixture.ts";
 import { effortFor } from "../effort.ts";
 
@@ -14,7 +14,7 @@ it("a wallet enforces limits, holds and revocations in any order of requests, re
     fc.asyncProperty(script, async (one) => {
       shiftClock(null);
       const key = await gatedKey({ rpmLimit: one.limit, balance: 120 });
-      const world = new World(key, one.limit);
+      const world = new AdmissionsModel(key, one.limit);
       for (const each of one.commands) await world.run(each);
       expect(await differences(key.stub)).toEqual([]);
     }),

@@ -10,7 +10,7 @@ import {
   MINUTE_MS,
   registerOf,
   setLimit,
-  standingOf,
+  statusOf,
   storedTimes,
 } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
@@ -57,7 +57,7 @@ function mustBe(actual: unknown, expected: unknown): void {
 }
 
 /** The expected state of a key and its organization's holds, as far as callers can know it. */
-export class World {
+export class AdmissionsModel {
   readonly #key: GatedKey;
   #limit: number;
   #isDead = false;
@@ -167,7 +167,7 @@ export class World {
 
   /** Checks that each open hold belongs to a request that was answered with one. */
   async #check(): Promise<void> {
-    const { openHolds, held, admitted } = await standingOf(this.#key);
+    const { openHolds, held, admitted } = await statusOf(this.#key);
     mustBe([openHolds, held], [this.#open.size, this.#open.size * HOLD]);
     mustBe(admitted, this.#times.length);
   }

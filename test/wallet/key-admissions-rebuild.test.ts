@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { revokeKeyEverywhere } from "../../src/accounts/keys/revocation.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
-  asked,
+  admission,
   siblingKey,
   burst,
   gatedKey,
@@ -26,7 +26,7 @@ afterEach(() => {
 it("a rebuilt wallet calls the keys' objects again, and admits no revoked key", async () => {
   const key = await gatedKey();
   const dead = await siblingKey(key);
-  expect([await asked(key), await asked(dead)]).toEqual(["admitted", "admitted"]);
+  expect([await admission(key), await admission(dead)]).toEqual(["admitted", "admitted"]);
   expect(
     await revokeKeyEverywhere(
       revocationServices((_, at) => registerOf(dead).revoke(at)),
@@ -35,13 +35,13 @@ it("a rebuilt wallet calls the keys' objects again, and admits no revoked key", 
   ).toEqual(expect.objectContaining({ ok: true }));
   valueOf(await key.stub.poke());
   await deleteWalletStorage(key.stub);
-  expect([await asked(key), await asked(dead)]).toEqual([
+  expect([await admission(key), await admission(dead)]).toEqual([
     "storage_unavailable",
     "storage_unavailable",
   ]);
   valueOf(await key.stub.rebuild(key.booked.orgId));
   registers.calls.length = 0;
-  expect([await asked(key), await asked(dead)]).toEqual(["admitted", "invalid_api_key"]);
+  expect([await admission(key), await admission(dead)]).toEqual(["admitted", "invalid_api_key"]);
   expect(registers.count("identify")).toBe(2);
 });
 
@@ -58,8 +58,8 @@ it("a restored wallet looks up its keys again after a rebuild, and keeps rate li
     .bind(booked.orgId)
     .run();
   valueOf(await stub.rebuild(booked.orgId));
-  expect(await asked(dead)).toBe("invalid_api_key");
-  expect(await asked(buried)).toBe("invalid_api_key");
+  expect(await admission(dead)).toBe("invalid_api_key");
+  expect(await admission(buried)).toBe("invalid_api_key");
   expect(await burst(key, 5)).toBe(1);
   expect(registers.count("identify")).toBe(5);
 });
@@ -79,10 +79,10 @@ it("a wallet admits no key that is revoked during a rebuild", async () => {
   );
   await begun.promise;
   valueOf(await key.stub.rebuild(key.booked.orgId));
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   may.resolve();
   expect((await revoking).ok).toBe(true);
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
 });
 
 it("a lost wallet isn't created by a revocation or an admission", async () => {
@@ -90,7 +90,7 @@ it("a lost wallet isn't created by a revocation or an admission", async () => {
   await deleteWalletStorage(key.stub);
   valueOf(await key.stub.revokeKey(key.hash, 1));
   valueOf(await key.stub.setKeyLimit(key.hash, 1));
-  expect(await asked(key)).toBe("storage_unavailable");
+  expect(await admission(key)).toBe("storage_unavailable");
   expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(1)))).toEqual({
     kind: "storage_unavailable",
   });

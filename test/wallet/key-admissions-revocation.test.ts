@@ -5,7 +5,7 @@ import { revokeKeyEverywhere } from "../../src/accounts/keys/revocation.ts";
 import { now } from "../../src/shared/clock.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
-  asked,
+  admission,
   siblingKey,
   burst,
   eventually,
@@ -35,14 +35,14 @@ afterEach(() => {
 
 it("a wallet rejects a revoked key immediately and permanently, even after a restart", async () => {
   const key = await gatedKey();
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   valueOf(await key.stub.revokeKey(key.hash, 1000));
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   await evict(key);
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   valueOf(await key.stub.revokeKey(key.hash, 2000));
   expect(await storedKey(key)).toMatchObject({ revoked_at: 1000 });
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
 });
 
 it("a wallet deletes a revoked key's admissions after two days, and remembers the revocation", async () => {
@@ -58,15 +58,15 @@ it("a wallet deletes a revoked key's admissions after two days, and remembers th
   await runAlarm(key.stub);
   expect(await storedTimes(key)).toEqual([]);
   expect(await storedTimes(living)).toHaveLength(2);
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
 });
 
 it("a wallet revokes a key that was never used, without a call to the key's object", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.revokeKey(key.hash, 5));
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   await evict(key);
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   expect(registers.count("identify") + registers.count("whose")).toBe(0);
 });
 
@@ -75,7 +75,7 @@ it("a wallet's revocation of a key leaves other keys of the organization active"
   const other = await siblingKey(key, 3);
   expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
   valueOf(await key.stub.revokeKey(key.hash, 5));
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   await evict(key);
   expect(await burst(other, 5)).toBe(2);
 });
@@ -83,36 +83,36 @@ it("a wallet's revocation of a key leaves other keys of the organization active"
 it("a wallet rejects a key that is revoked while it waits for the key's object", async () => {
   const key = await gatedKey();
   registers.hold();
-  const early = [asked(key), asked(key)];
+  const early = [admission(key), admission(key)];
   await eventually(() => expect(registers.given).toContain("identify"));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
   registers.open();
   expect(await Promise.all(early)).toEqual(["invalid_api_key", "invalid_api_key"]);
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   await evict(key);
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
 });
 
 it("a wallet rejects a key that is revoked while the wallet reads the key again", async () => {
   const key = await gatedKey();
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   shiftClock(MINUTE_MS + 1000);
   registers.hold();
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   await eventually(() => expect(registers.given).toContain("whose"));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
   registers.open();
-  await siblingKey(key).then(asked); // the refresh is applied by then
-  expect(await asked(key)).toBe("invalid_api_key");
+  await siblingKey(key).then(admission); // the refresh is applied by then
+  expect(await admission(key)).toBe("invalid_api_key");
   await evict(key);
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
 });
 
 it("a wallet admits another key for the first time during a revocation", async () => {
   const key = await gatedKey();
   const other = await siblingKey(key);
   registers.hold();
-  const first = asked(key);
+  const first = admission(key);
   await eventually(() => expect(registers.given).toContain("identify"));
   valueOf(await other.stub.revokeKey(other.hash, 1));
   registers.open();
@@ -123,37 +123,37 @@ it("a wallet admits another key for the first time during a revocation", async (
 it("a wallet permanently rejects a key from its next publish on if only the database has the revocation", async () => {
   const key = await gatedKey();
   const { booked } = key;
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });
-  await asked(key);
+  await admission(key);
   valueOf(await key.stub.poke());
-  await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
+  await eventually(async () => expect(await admission(key)).toBe("invalid_api_key"));
   await env.DB.prepare("UPDATE keys SET revoked_at = NULL WHERE id = ?").bind(booked.keyId).run();
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   await evict(key);
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
 });
 
 it("a wallet applies a revocation from the database even if the key's limit is set meanwhile", async () => {
   const key = await gatedKey();
   const { booked, hash, stub } = key;
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });
   registers.hold();
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   valueOf(await stub.poke());
   await eventually(() => expect(registers.given).toContain("refresh"));
   valueOf(await stub.setKeyLimit(hash, 7));
   registers.open();
-  await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
+  await eventually(async () => expect(await admission(key)).toBe("invalid_api_key"));
 });
 
 it("a wallet revokes a key whatever the key's object returns, and a retry completes the revocation", async () => {
   const key = await gatedKey();
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   const deaf = revocationServices(() => Promise.reject(new Error("gone")));
   expect(kindOf(await revokeKeyEverywhere(deaf, key.booked))).toBe("storage_unavailable");
-  expect(await asked(key)).toBe("invalid_api_key");
+  expect(await admission(key)).toBe("invalid_api_key");
   expect(
     (
       await revokeKeyEverywhere(

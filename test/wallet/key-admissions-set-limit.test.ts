@@ -5,13 +5,13 @@ import { patchKey } from "../../src/operator/keys.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { context } from "../operator/operator-fixture.ts";
 import {
-  asked,
+  admission,
   siblingKey,
   burst,
   eventually,
   evict,
   gatedKey,
-  limitInBook,
+  setDatabaseLimit,
   MINUTE_MS,
   registerOf,
   setLimit,
@@ -41,7 +41,7 @@ it("a wallet stores no limit for an unused key, and reads the limit from the key
 it("a wallet ignores an outdated limit in a response that the key's object sent before the change", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   registers.hold();
-  const first = asked(key);
+  const first = admission(key);
   await eventually(() => expect(registers.given).toContain("identify"));
   await setLimit(key, 2);
   registers.open();
@@ -52,14 +52,14 @@ it("a wallet ignores an outdated limit in a response that the key's object sent 
 
 it("a wallet ignores an outdated limit that was being read during the change", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   registers.hold();
   shiftClock(MINUTE_MS + 1000);
-  expect(await asked(key)).toBe("admitted");
+  expect(await admission(key)).toBe("admitted");
   await eventually(() => expect(registers.given).toContain("whose"));
   await setLimit(key, 2);
   registers.open();
-  await siblingKey(key).then(asked); // the refresh is applied by then
+  await siblingKey(key).then(admission); // the refresh is applied by then
   expect(await burst(key, 5)).toBe(1);
   expect(await storedKey(key)).toMatchObject({ rpm_limit: 2 });
 });
@@ -102,10 +102,10 @@ it("a wallet applies every key that it reads again, however many it reads concur
   const keys = [first, ...(await Promise.all(Array.from({ length: 7 }, () => siblingKey(first))))];
   const all = <T>(ask: (key: (typeof keys)[number]) => Promise<T>): Promise<T[]> =>
     Promise.all(keys.map(ask));
-  await all(asked);
-  await all((key) => limitInBook(key, 9));
+  await all(admission);
+  await all((key) => setDatabaseLimit(key, 9));
   registers.hold();
-  await all(asked);
+  await all(admission);
   valueOf(await first.stub.poke());
   await eventually(() => expect(registers.given.length).toBeGreaterThanOrEqual(2 * keys.length));
   registers.open();

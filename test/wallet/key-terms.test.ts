@@ -6,7 +6,7 @@ import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import type { KeyTerms } from "../../src/shared/key-terms.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
-import { evict, gatedKey, runInWallet, registerOf, standingOf } from "./key-admissions-fixture.ts";
+import { evict, gatedKey, runInWallet, registerOf, statusOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import {
   countWrites,
@@ -69,7 +69,7 @@ describe("a key's budget", () => {
       balanceMicro: 6,
       requiredMicro: 8,
     });
-    expect(await standingOf(key)).toMatchObject({ openHolds: 0, held: 0 });
+    expect(await statusOf(key)).toMatchObject({ openHolds: 0, held: 0 });
   });
 
   it.each(["home", "peer"])(
@@ -94,7 +94,7 @@ describe("a key's budget", () => {
       });
       await evict(key);
       await Promise.all(granted.map(({ id }) => settle(key.stub, id, 12))); // more than was held
-      expect((await standingOf(key)).held).toBe(0);
+      expect((await statusOf(key)).held).toBe(0);
       expect(valueOf(await key.stub.balance()).creditsMicro).toBe(9800);
       await evict(key);
       expect(await refusal(key, 1)).toMatchObject({ leftMicro: 0, heldMicro: 0, onlyHolds: false });

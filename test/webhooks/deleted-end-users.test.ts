@@ -6,14 +6,14 @@ import { pay, rowsOf, setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
   runWebhookAlarm,
-  ask,
+  callWebhooks,
   deliveriesOf,
   LONG,
   createWebhook,
   object,
   receivers,
   callsTo,
-  untilAttempted,
+  waitUntilAttempted,
   useReceivers,
 } from "./receivers.ts";
 
@@ -39,7 +39,7 @@ it("a deleted end user's name is removed from the event log, and from delivered 
   const { id } = await user.json<{ id: string }>();
   expect((await post("/v1/keys", { name: "hers", end_user: NAME })).status).toBe(201);
   await pay(env.WALLET.getByName(account.orgId), 80, NAME); // an alert
-  await untilAttempted([hook], 1);
+  await waitUntilAttempted([hook], 1);
   isDown = true;
   expect((await chat(account.key, { user: NAME })).status).toBe(429);
   await vi.waitFor(async () => {
@@ -88,6 +88,6 @@ it("a receiver's response is deleted if its end user is deleted during the deliv
   expect((await deliveriesOf(hook.id))[0]).toMatchObject({ answer: null });
   expect(await stored()).not.toContain(NAME);
   const [newest] = (await deliveriesOf(hook.id)) as readonly { readonly id?: string }[];
-  const shown = await ask("GET", `/${hook.id}/deliveries/${newest?.id}`);
+  const shown = await callWebhooks("GET", `/${hook.id}/deliveries/${newest?.id}`);
   expect(await shown.json()).toMatchObject({ headers: null, newest_attempts: [{ answer: null }] });
 });

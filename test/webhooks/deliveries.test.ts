@@ -6,7 +6,7 @@ import { addCredits, errorOf } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
-  ask,
+  callWebhooks,
   callsTo,
   createWebhook,
   deliveriesOf,
@@ -40,14 +40,16 @@ const HOST = "told.turnpike.dev";
 
 async function detailOf(hook: string): Promise<Detail> {
   const [newest] = (await deliveriesOf(hook)) as readonly { readonly id?: string }[];
-  const response = await ask("GET", `/${hook}/deliveries/${newest?.id}`);
+  const response = await callWebhooks("GET", `/${hook}/deliveries/${newest?.id}`);
   expect(response.status).toBe(200);
   return response.json<Detail>();
 }
 
 async function healthOf(hook: string): Promise<unknown> {
-  const one = await (await ask("GET", `/${hook}`)).json<{ health: unknown }>();
-  const all = await (await ask("GET", "")).json<{ webhooks: readonly { health: unknown }[] }>();
+  const one = await (await callWebhooks("GET", `/${hook}`)).json<{ health: unknown }>();
+  const all = await (
+    await callWebhooks("GET", "")
+  ).json<{ webhooks: readonly { health: unknown }[] }>();
   expect(all.webhooks[0]?.health).toEqual(one.health);
   return one.health;
 }
@@ -71,7 +73,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
       { status: 500, error: "status_500", answer: "thanks" },
     ]);
     expect(JSON.stringify(shown)).not.toContain(hook.secret.slice("whsec_".length));
-    const none = await ask("GET", `/${hook.id}/deliveries/dlv_${"0".repeat(24)}`);
+    const none = await callWebhooks("GET", `/${hook.id}/deliveries/dlv_${"0".repeat(24)}`);
     expect(await errorOf(none, 404)).toMatchObject({ message: "No such delivery." });
   });
 
@@ -99,7 +101,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
       await vi.waitFor(async () => {
         expect((await detailOf(hook.id)).newest_attempts[0]?.answer).toBe(`answer ${n}`);
       }, LONG);
-      await ask("POST", `/${hook.id}/resend`, { state: "pending" });
+      await callWebhooks("POST", `/${hook.id}/resend`, { state: "pending" });
     }
     await vi.waitFor(async () => {
       const answers = (await detailOf(hook.id)).newest_attempts.map(({ answer }) => answer);
@@ -129,9 +131,9 @@ it("GET /v1/webhooks/{id} returns the webhook's health as ok, failing or off, an
   await becomes({ state: "ok", failing_since: null, waiting: 0, delivered_24h: 3, failed_24h: 1 });
   setClock(Date.now() + 25 * HOUR);
   await becomes({ state: "ok", delivered_24h: 0, failed_24h: 0, last_error: "status_500" });
-  await ask("PATCH", `/${hook.id}`, { url: "https://elsewhere.turnpike.dev/" });
+  await callWebhooks("PATCH", `/${hook.id}`, { url: "https://elsewhere.turnpike.dev/" });
   await becomes({ ...untried, last_error: null });
-  await ask("PATCH", `/${hook.id}`, { enabled: false });
+  await callWebhooks("PATCH", `/${hook.id}`, { enabled: false });
   expect(await healthOf(hook.id)).toMatchObject({ state: "off", waiting: 0 });
 });
 
@@ -151,7 +153,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     }
     await vi.waitFor(() => expect(callsTo("one.turnpike.dev")).toHaveLength(2), LONG);
     const [newest] = (await deliveriesOf(hook.id)) as readonly Named[];
-    const resent = await ask("POST", `/${hook.id}/resend`, { delivery_id: newest?.id });
+    const resent = await callWebhooks("POST", `/${hook.id}/resend`, { delivery_id: newest?.id });
     expect([resent.status, await resent.json()]).toEqual([202, { queued: 1 }]);
     await vi.waitFor(() => expect(callsTo("one.turnpike.dev")).toHaveLength(3), LONG);
     expect(callsTo("one.turnpike.dev").at(-1)?.headers.get("webhook-id")).toBe(newest?.event_id);
@@ -167,29 +169,29 @@ describe("POST /v1/webhooks/{id}/resend", () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "pending", attempts: 1 }]);
     }, LONG);
     const listed = async (state: string) => {
-      const page = await ask("GET", `/${hook.id}/deliveries?state=${state}`);
+      const page = await callWebhooks("GET", `/${hook.id}/deliveries?state=${state}`);
       return (await page.json<{ deliveries: object[] }>()).deliveries.length;
     };
     expect([await listed("pending"), await listed("failed")]).toEqual([1, 0]);
     isDown = false;
-    const resent = await ask("POST", `/${hook.id}/resend`, { state: "pending" });
+    const resent = await callWebhooks("POST", `/${hook.id}/resend`, { state: "pending" });
     expect(await resent.json()).toEqual({ queued: 1 });
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered", attempts: 1 }]);
     }, LONG);
-    const none = await ask("POST", `/${hook.id}/resend`, { state: "failed" });
+    const none = await callWebhooks("POST", `/${hook.id}/resend`, { state: "failed" });
     expect(await none.json()).toEqual({ queued: 0 });
   });
 
   it("returns an error for an ID with a filter, for neither, for an unknown delivery, and for a disabled webhook", async () => {
     const hook = await createWebhook("off.turnpike.dev", { types });
-    const resend = (body: object) => ask("POST", `/${hook.id}/resend`, body);
+    const resend = (body: object) => callWebhooks("POST", `/${hook.id}/resend`, body);
     const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };
     for (const body of [{}, { ...unknown, state: "failed" }]) {
       expect(await errorOf(await resend(body), 400)).toMatchObject({ param: "delivery_id" });
     }
     expect((await resend(unknown)).status).toBe(404);
-    await ask("PATCH", `/${hook.id}`, { enabled: false });
+    await callWebhooks("PATCH", `/${hook.id}`, { enabled: false });
     expect(await errorOf(await resend(unknown), 409)).toMatchObject({ code: "webhook_disabled" });
   });
 });

@@ -11,7 +11,7 @@ import { setClock } from "../wallet/wallet-fixture.ts";
 import {
   account,
   runWebhookAlarm,
-  ask,
+  callWebhooks,
   deliveriesOf,
   HOUR,
   ids,
@@ -86,7 +86,7 @@ describe("a webhook receiver that is down", () => {
     setClock(start + 2200 * SECOND); // the message's own time has come, not the end of the pause
     await runWebhookAlarm();
     expect(await attempts(hook.id)).toBe(2);
-    expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
+    expect((await callWebhooks("POST", `/${hook.id}/test`, {})).status).toBe(200);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered", attempts: 3 }]);
     }, LONG);
@@ -97,13 +97,13 @@ it("a webhook can get five tests per minute, and further ones return 429 with th
   receivers["tested.turnpike.dev"] = () => new Response("ok");
   const hook = await createWebhook("tested.turnpike.dev", { types });
   for (let i = 0; i < 5; i++) {
-    expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
+    expect((await callWebhooks("POST", `/${hook.id}/test`, {})).status).toBe(200);
   }
-  const sixth = await ask("POST", `/${hook.id}/test`, {});
+  const sixth = await callWebhooks("POST", `/${hook.id}/test`, {});
   expect(Number(sixth.headers.get("retry-after"))).toBeGreaterThan(0);
   expect((await errorOf(sixth, 429)).type).toBe("rate_limit_exceeded");
   setClock(Date.now() + 61 * SECOND);
-  expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
+  expect((await callWebhooks("POST", `/${hook.id}/test`, {})).status).toBe(200);
   expect(callsTo("tested.turnpike.dev")).toHaveLength(6);
 });
 
@@ -118,7 +118,8 @@ it("a replay of a webhook waits for the previous one", async () => {
     }, LONG);
   await isDelivered();
   status = 503;
-  const replay = () => ask("POST", `/${hook.id}/replay`, { since: "2020-01-01T00:00:00Z" });
+  const replay = () =>
+    callWebhooks("POST", `/${hook.id}/replay`, { since: "2020-01-01T00:00:00Z" });
   expect((await replay()).status).toBe(202);
   expect((await errorOf(await replay(), 409)).code).toBe("replay_in_progress");
   status = 200;

@@ -56,17 +56,17 @@ export function useReceivers(): void {
   });
 }
 
-export const ask = (method: string, path: string, body?: object): Promise<Response> =>
+export const callWebhooks = (method: string, path: string, body?: object): Promise<Response> =>
   send(`/v1/webhooks${path}`, { method, key: account.key, ...(body !== undefined && { body }) });
 
 export async function createWebhook(host: string, more: object = {}): Promise<Hook> {
-  const response = await ask("POST", "", { url: `https://${host}/hook`, ...more });
+  const response = await callWebhooks("POST", "", { url: `https://${host}/hook`, ...more });
   expect(response.status).toBe(201);
   return response.json<Hook>();
 }
 
 export async function deliveriesOf(id: string): Promise<readonly Delivery[]> {
-  const response = await ask("GET", `/${id}/deliveries?limit=100`);
+  const response = await callWebhooks("GET", `/${id}/deliveries?limit=100`);
   expect(response.status).toBe(200);
   return (await response.json<{ deliveries: readonly Delivery[] }>()).deliveries;
 }
@@ -77,7 +77,7 @@ export const runWebhookAlarm = (): Promise<void> =>
   runInDurableObject(object(), (deliveries: WebhookDeliveries) => deliveries.alarm());
 
 /** Waits until all messages to these webhooks had this number of attempts, with stored results. */
-export function untilAttempted(
+export function waitUntilAttempted(
   hooks: readonly Hook[],
   attempts: number,
 ): Promise<readonly Delivery[]> {

@@ -12,7 +12,7 @@ import {
   object,
   receivers,
   callsTo,
-  untilAttempted,
+  waitUntilAttempted,
   useReceivers,
 } from "./receivers.ts";
 import type { Delivery } from "./receivers.ts";
@@ -56,7 +56,7 @@ it("a webhook delivery has ten attempts in two days by its own alarm, and none a
       attempt += 1;
       continue;
     }
-    const all = await untilAttempted([late, never], attempt);
+    const all = await waitUntilAttempted([late, never], attempt);
     expect(all).toHaveLength(2);
     for (const { last_attempt_at: last, next_attempt_at: next } of all) {
       expect(Date.parse(next ?? "") - Date.parse(last ?? "")).toBe(wait * 1000);
@@ -71,7 +71,7 @@ it("a webhook delivery has ten attempts in two days by its own alarm, and none a
     setClock(last);
     expect(await runDurableObjectAlarm(object())).toBe(true);
   }
-  const ended = await untilAttempted([late, never], 10);
+  const ended = await waitUntilAttempted([late, never], 10);
   const states = ended.map(({ state, next_attempt_at: next }) => ({ state, next }));
   const gone = { state: "failed", next: null };
   const done = { state: "delivered", next: null };
@@ -83,7 +83,7 @@ it("a webhook delivery has ten attempts in two days by its own alarm, and none a
   }
   setClock(Date.now() + 60 * HOUR);
   await runDurableObjectAlarm(object());
-  await untilAttempted([late, never], 10);
+  await waitUntilAttempted([late, never], 10);
   expect(callsTo("never.turnpike.dev")).toHaveLength(10);
 }, 120_000);
 

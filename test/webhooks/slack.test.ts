@@ -4,7 +4,7 @@ import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { addCredits } from "../contract/client.ts";
 import {
   account,
-  ask,
+  callWebhooks,
   deliveriesOf,
   LONG,
   createWebhook,
@@ -30,21 +30,21 @@ it("a webhook with the format slack sends a message in Slack's format, as the de
     expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
   }, LONG);
   const [delivery] = (await deliveriesOf(hook.id)) as readonly { readonly id?: string }[];
-  const shown = await ask("GET", `/${hook.id}/deliveries/${delivery?.id}`);
+  const shown = await callWebhooks("GET", `/${hook.id}/deliveries/${delivery?.id}`);
   expect(await shown.json()).toMatchObject({ body: sent?.body });
-  await ask("POST", `/${hook.id}/test`);
+  await callWebhooks("POST", `/${hook.id}/test`);
   expect(JSON.parse(callsTo(HOST)[1]?.body ?? "")).toHaveProperty("text");
 });
 
 it("a webhook's format can be changed, and unknown formats are rejected", async () => {
   receivers[HOST] = () => new Response("ok");
   const hook = await createWebhook(HOST, { types });
-  expect(await (await ask("GET", `/${hook.id}`)).json()).toMatchObject({ format: null });
-  const changed = await ask("PATCH", `/${hook.id}`, { format: "slack" });
+  expect(await (await callWebhooks("GET", `/${hook.id}`)).json()).toMatchObject({ format: null });
+  const changed = await callWebhooks("PATCH", `/${hook.id}`, { format: "slack" });
   expect(await changed.json()).toMatchObject({ format: "slack", types });
-  const back = await ask("PATCH", `/${hook.id}`, { format: null });
+  const back = await callWebhooks("PATCH", `/${hook.id}`, { format: null });
   expect(await back.json()).toMatchObject({ format: null });
-  const refused = await ask("PATCH", `/${hook.id}`, { format: "teams" });
+  const refused = await callWebhooks("PATCH", `/${hook.id}`, { format: "teams" });
   expect(refused.status).toBe(400);
   expect(await refused.json()).toMatchObject({ error: { param: "format" } });
 });

@@ -7,7 +7,14 @@ import {
 } from "../../src/events/webhooks/receiver-rows.do.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-fixture.ts";
-import { account, runWebhookAlarm, ask, deliveriesOf, createWebhook, object } from "./receivers.ts";
+import {
+  account,
+  runWebhookAlarm,
+  callWebhooks,
+  deliveriesOf,
+  createWebhook,
+  object,
+} from "./receivers.ts";
 import { receivers, useReceivers } from "./receivers.ts";
 import type { Sent } from "./receivers.ts";
 import { charge, deliver } from "./usage-stream-fixture.ts";
@@ -102,9 +109,9 @@ describe("a Stripe meter that is down for more than a day", () => {
     answer = null;
     await deliver((at += 12 * HOUR_MS));
     expect(meter.billed).toEqual(once(ids.slice(0, 1)));
-    expect(await (await ask("GET", `/${id}`)).json()).toMatchObject({ enabled: false });
+    expect(await (await callWebhooks("GET", `/${id}`)).json()).toMatchObject({ enabled: false });
     expect(await deliveriesOf(id)).toMatchObject([{ state: "failed", error: "repeat_unsafe" }]);
-    await ask("PATCH", `/${id}`, { enabled: true });
+    await callWebhooks("PATCH", `/${id}`, { enabled: true });
     await deliver((at += HOUR_MS));
     expect([...meter.billed.keys()]).toEqual(ids);
   });
@@ -143,7 +150,7 @@ describe("a Stripe meter whose calls are in progress when the gateway's object e
       isDown = false;
       await deliver((at += HOUR_MS));
       expect(meter.billed).toEqual(once(ids.slice(0, before)));
-      expect(await (await ask("GET", `/${id}`)).json()).toMatchObject({ enabled: false });
+      expect(await (await callWebhooks("GET", `/${id}`)).json()).toMatchObject({ enabled: false });
     },
   );
 
@@ -186,7 +193,7 @@ describe("a Stripe meter that rejects every request", () => {
     const failed = (await deliveriesOf(id)).filter(({ state }) => state === "failed");
     expect(failed).toHaveLength(20);
     isWrong = false;
-    await ask("POST", `/${id}/replay`, { after_seq: 0 });
+    await callWebhooks("POST", `/${id}/replay`, { after_seq: 0 });
     await deliver((at += HOUR_MS));
     expect(meter.billed).toEqual(once(ids));
   });
@@ -210,7 +217,7 @@ describe("a Stripe meter that rejects one customer", () => {
     for (let n = 0; n < 200 && meter.billed.size < 3; n++) await deliver((at += 15 * 60_000));
     expect(meter.billed).toEqual(once(ids));
     const { deliveries } = await (
-      await ask("GET", `/${id}/deliveries?limit=100&state=failed`)
+      await callWebhooks("GET", `/${id}/deliveries?limit=100&state=failed`)
     ).json<{ deliveries: unknown[] }>();
     expect(deliveries).toHaveLength(25);
     const later = await charges(2);

@@ -12,7 +12,7 @@ import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-fixture.ts";
 import type { Stub } from "../wallet/wallet-fixture.ts";
 import { ENDPOINT_ROWS } from "../fixtures/endpoint-table.ts";
 import { brokenTraceRules } from "../fixtures/otlp-rules.ts";
-import { account, ask, deliveriesOf, createWebhook, object } from "./receivers.ts";
+import { account, callWebhooks, deliveriesOf, createWebhook, object } from "./receivers.ts";
 import { receivers, callsTo, useReceivers } from "./receivers.ts";
 import { charge, deliver } from "./usage-stream-fixture.ts";
 import { spansOf, USAGE_RECEIVERS } from "./usage-receivers.ts";
@@ -66,8 +66,9 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
           for (const { kind, amount } of steps) {
             if (kind === "charge") await charge(stub, amount, {}, CUSTOMER);
             else if (kind === "wait") await deliver((at += MINUTE_MS + 10 * amount));
-            else if (kind === "replay") await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
-            else {
+            else if (kind === "replay") {
+              await callWebhooks("POST", `/${hook.id}/replay`, { after_seq: 0 });
+            } else {
               await object().health(); // only a running object can be evicted
               await evictDurableObject(object());
             }
@@ -75,7 +76,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
           isSettling = false;
           for (let n = 0; n < 3; n++) await deliver((at += HOUR_MS));
           expect(receiver.rows).toEqual(await chargesOf(stub));
-          await ask("DELETE", `/${hook.id}`);
+          await callWebhooks("DELETE", `/${hook.id}`);
         },
       ),
       { numRuns: effortFor(4, 40), endOnFailure: true },
@@ -94,9 +95,9 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     const row = await env.DB.prepare("SELECT * FROM webhooks WHERE id = ?").bind(hook.id).first();
     const [delivery] = await deliveriesOf(hook.id);
     const id = (delivery as unknown as { id: string }).id;
-    const shown = await ask("GET", `/${hook.id}/deliveries/${id}`);
+    const shown = await callWebhooks("GET", `/${hook.id}/deliveries/${id}`);
     expect(delivery).toMatchObject({ state: "delivered" });
-    const texts = [hook, row, await (await ask("GET", "")).json(), await shown.json()];
+    const texts = [hook, row, await (await callWebhooks("GET", "")).json(), await shown.json()];
     expect(JSON.stringify(texts)).not.toContain(settings.credential);
   });
 
@@ -114,7 +115,13 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
 
   it("requires the type usage.settled and its own settings, and accepts no others", async () => {
     const post = (body: object) =>
-      ask("POST", "", { url: `https://${HOST}`, types, format, receiver: settings, ...body });
+      callWebhooks("POST", "", {
+        url: `https://${HOST}`,
+        types,
+        format,
+        receiver: settings,
+        ...body,
+      });
     const wrong: [object, string][] = [
       [{ types: null }, "types"],
       [{ types: [...types, "key.created"] }, "types"],
@@ -140,7 +147,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
       expect([body, await errorOf(await post(body), 400)]).toMatchObject([body, { param }]);
     }
     const hook = await createWebhook(HOST, { types, format, receiver: settings });
-    expect(await errorOf(await ask("POST", `/${hook.id}/test`), 400)).toMatchObject({
+    expect(await errorOf(await callWebhooks("POST", `/${hook.id}/test`), 400)).toMatchObject({
       param: "format",
     });
   });
@@ -148,15 +155,15 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
   it("keeps its credential in a change, but never sends it to another server", async () => {
     const hook = await createWebhook(HOST, { types, format, receiver: settings });
     const moved = { url: "https://other.turnpike.dev/" };
-    const refused = await ask("PATCH", `/${hook.id}`, moved);
+    const refused = await callWebhooks("PATCH", `/${hook.id}`, moved);
     expect(await errorOf(refused, 400)).toMatchObject({ param: "receiver.credential" });
-    const same = await ask("PATCH", `/${hook.id}`, { url: `https://${HOST}/other` });
+    const same = await callWebhooks("PATCH", `/${hook.id}`, { url: `https://${HOST}/other` });
     expect(await same.json()).toMatchObject({
       receiver: { credential_changed_at: expect.any(String) },
     });
-    const other = await ask("PATCH", `/${hook.id}`, { ...moved, receiver: settings });
+    const other = await callWebhooks("PATCH", `/${hook.id}`, { ...moved, receiver: settings });
     expect(other.status).toBe(200);
-    const events = await ask("PATCH", `/${hook.id}`, { format: null });
+    const events = await callWebhooks("PATCH", `/${hook.id}`, { format: null });
     expect(await events.json()).toMatchObject({ format: null, receiver: null });
   });
 });
@@ -178,17 +185,17 @@ describe("a webhook in the format stripe_meter_events", () => {
     const stub = stubOf(account.orgId);
     await credit(stub, 1000);
     await charge(stub, 1, {}, CUSTOMER);
-    expect((await ask("POST", `/${id}/replay`, { after_seq: 0 })).status).toBe(202);
+    expect((await callWebhooks("POST", `/${id}/replay`, { after_seq: 0 })).status).toBe(202);
     await deliver(start + HOUR_MS);
-    expect((await ask("POST", `/${id}/replay`, { after_seq: 0 })).status).toBe(202);
+    expect((await callWebhooks("POST", `/${id}/replay`, { after_seq: 0 })).status).toBe(202);
     await deliver(start + 2 * HOUR_MS);
     await deliver(start + 25 * HOUR_MS);
-    const late = await ask("POST", `/${id}/replay`, { after_seq: 0 });
+    const late = await callWebhooks("POST", `/${id}/replay`, { after_seq: 0 });
     expect(await errorOf(late, 400)).toMatchObject({ param: "after_seq" });
     const usageSince = new Date(start - 1).toISOString();
-    const since = await ask("POST", `/${id}/replay`, { usage_since: usageSince });
+    const since = await callWebhooks("POST", `/${id}/replay`, { usage_since: usageSince });
     expect(await errorOf(since, 400)).toMatchObject({ param: "usage_since" });
-    expect((await ask("POST", `/${id}/replay`, { after_seq: 2 })).status).toBe(202);
+    expect((await callWebhooks("POST", `/${id}/replay`, { after_seq: 2 })).status).toBe(202);
   });
 
   it("takes the customer from the end user or a tag, and skips requests without a customer", async () => {

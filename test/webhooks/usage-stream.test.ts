@@ -14,7 +14,7 @@ import {
   valueOf,
 } from "../wallet/wallet-fixture.ts";
 import type { Stub } from "../wallet/wallet-fixture.ts";
-import { account, ask, deliveriesOf, createWebhook, object } from "./receivers.ts";
+import { account, callWebhooks, deliveriesOf, createWebhook, object } from "./receivers.ts";
 import { receivers, callsTo, useReceivers } from "./receivers.ts";
 import { charge, deliver } from "./usage-stream-fixture.ts";
 import { USAGE_RECEIVERS } from "./usage-receivers.ts";
@@ -101,7 +101,7 @@ describe("a webhook receiver of usage.settled", () => {
           };
           await credit(stub, 1_000_000);
           const hook = await createWebhook(HOST, { types });
-          await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
+          await callWebhooks("POST", `/${hook.id}/replay`, { after_seq: 0 });
           let at = start;
           for (const one of steps) {
             if ("amount" in one) {
@@ -115,7 +115,7 @@ describe("a webhook receiver of usage.settled", () => {
               let known = 0;
               while (got.has(known + 1)) known++;
               const afterSeq = Math.floor(one.part * known); // a replay of later rows would skip some
-              await ask("POST", `/${hook.id}/replay`, { after_seq: afterSeq });
+              await callWebhooks("POST", `/${hook.id}/replay`, { after_seq: afterSeq });
             }
           }
           isSettling = false;
@@ -124,7 +124,7 @@ describe("a webhook receiver of usage.settled", () => {
           expect(books.rows()).toEqual(await ledgerOf(stub));
           const ids = new Set(books.ids());
           expect(ids.size).toBe(books.rows().size);
-          await ask("DELETE", `/${hook.id}`);
+          await callWebhooks("DELETE", `/${hook.id}`);
         },
       ),
       { numRuns: effortFor(6, 60), endOnFailure: true },
@@ -185,7 +185,7 @@ describe("a webhook receiver of usage.settled", () => {
       );
     expect(seqs()).toEqual([2]);
     const since = new Date(start - 1).toISOString();
-    const restarted = await ask("POST", `/${hook.id}/replay`, { usage_since: since });
+    const restarted = await callWebhooks("POST", `/${hook.id}/replay`, { usage_since: since });
     expect(await restarted.json()).toEqual({ queued: 0, next_since: null, after_seq: 0 });
     await deliver(start + 3 * HOUR_MS);
     expect(seqs()).toEqual([2, 1, 2]);
@@ -203,13 +203,13 @@ describe("a webhook receiver of usage.settled", () => {
     const hook = await createWebhook(HOST, { types });
     await credit(stub, 1000);
     await deliver(Date.now() + HOUR_MS);
-    await ask("PATCH", `/${hook.id}`, { enabled: false });
+    await callWebhooks("PATCH", `/${hook.id}`, { enabled: false });
     await charge(stub, 1);
     await deliver(Date.now() + 2 * HOUR_MS);
     expect(callsTo(HOST)).toHaveLength(1);
-    const refused = await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
+    const refused = await callWebhooks("POST", `/${hook.id}/replay`, { after_seq: 0 });
     expect(await errorOf(refused, 409)).toMatchObject({ code: "webhook_disabled" });
-    await ask("PATCH", `/${hook.id}`, { enabled: true });
+    await callWebhooks("PATCH", `/${hook.id}`, { enabled: true });
     await deliver(Date.now() + 3 * HOUR_MS);
     const books = new ReceivedLedger();
     for (const { body } of callsTo(HOST)) books.add(JSON.parse(body) as UsageMessage);
@@ -277,7 +277,7 @@ describe("the event usage.settled", () => {
     await credit(stub, 1000);
     await deliver(Date.now() + HOUR_MS);
     expect(callsTo(HOST)).toHaveLength(1);
-    await ask("PATCH", `/${hook.id}`, { types: ["key.created"] });
+    await callWebhooks("PATCH", `/${hook.id}`, { types: ["key.created"] });
     await deliver(Date.now() + 2 * HOUR_MS);
     expect((await deliveriesOf(hook.id)).filter(({ state }) => state === "pending")).toEqual([]);
   });
@@ -288,18 +288,20 @@ describe("the event usage.settled", () => {
     await charge(stubOf(account.orgId), 0);
     await deliver(Date.now() + HOUR_MS);
     expect((await deliveriesOf(hook.id)).map(({ type }) => type)).not.toContain("usage.settled");
-    const refused = await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
+    const refused = await callWebhooks("POST", `/${hook.id}/replay`, { after_seq: 0 });
     expect(await errorOf(refused, 400)).toMatchObject({ param: "types" });
   });
 
   it("can't be sent in the format slack, and is replayed only with exactly one start", async () => {
     const body = { url: `https://${HOST}/hook`, types, format: "slack" };
-    expect(await errorOf(await ask("POST", "", body), 400)).toMatchObject({ param: "types" });
+    expect(await errorOf(await callWebhooks("POST", "", body), 400)).toMatchObject({
+      param: "types",
+    });
     const hook = await createWebhook(HOST, { types });
-    const changed = await ask("PATCH", `/${hook.id}`, { format: "slack" });
+    const changed = await callWebhooks("PATCH", `/${hook.id}`, { format: "slack" });
     expect(await errorOf(changed, 400)).toMatchObject({ param: "types" });
     for (const start of [{}, { after_seq: 0, usage_since: "2026-01-01" }]) {
-      const refused = await ask("POST", `/${hook.id}/replay`, start);
+      const refused = await callWebhooks("POST", `/${hook.id}/replay`, start);
       expect(await errorOf(refused, 400)).toMatchObject({ param: "since" });
     }
   });

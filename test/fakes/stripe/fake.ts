@@ -1,7 +1,7 @@
 import { expireSessions } from "./checkout.ts";
 import { listEvents } from "./events.ts";
 import type { ListedEvent } from "./events.ts";
-import { truncatedResponse, preventsCall, NoAnswer, refusalOf, SLOW_MS } from "./faults.ts";
+import { truncatedResponse, preventsCall, NoResponse, errorOf, SLOW_MS } from "./faults.ts";
 import type { Fault } from "./faults.ts";
 import { IdempotencyStore } from "./idempotency.ts";
 import type { Answer } from "./idempotency.ts";
@@ -10,7 +10,7 @@ import { expandProperties } from "./lists.ts";
 import type { StripeEvent } from "./objects.ts";
 import { Params } from "./params.ts";
 import { Bank, Person } from "./people.ts";
-import { badParameter, Refusal } from "./stripe-error.ts";
+import { badParameter, StripeError } from "./stripe-error.ts";
 import { paymentsOf, truthOf } from "./returns.ts";
 import type { Payment, Truth } from "./returns.ts";
 import { perform } from "./routes.ts";
@@ -159,8 +159,8 @@ export class FakeStripe {
       const response = this.#respond(answer, replayed, fault);
       return fault?.kind === "reset" ? truncatedResponse(response, answer.body) : response;
     } catch (error) {
-      if (error instanceof NoAnswer) note(0, false);
-      if (!(error instanceof Refusal)) throw error;
+      if (error instanceof NoResponse) note(0, false);
+      if (!(error instanceof StripeError)) throw error;
       note(error.status, false);
       return this.#respond(answerOf(error), false, fault);
     }
@@ -171,7 +171,7 @@ export class FakeStripe {
     if (fault === null) return this.#once(call);
     if (preventsCall(fault)) {
       await this.#fail(call, fault);
-      if (fault.kind === "reset") throw new NoAnswer();
+      if (fault.kind === "reset") throw new NoResponse();
       return this.#once(call);
     }
     const done = this.#once(call);
@@ -183,8 +183,8 @@ export class FakeStripe {
   async #fail(call: Call, fault: Fault): Promise<void> {
     const { sleep = () => Promise.resolve() } = this.#options;
     if (fault.kind === "slow") await this.#answers.running(call.key, () => sleep(SLOW_MS));
-    if (fault.kind === "no_answer") throw new NoAnswer();
-    const refusal = refusalOf(fault);
+    if (fault.kind === "no_answer") throw new NoResponse();
+    const refusal = errorOf(fault);
     if (refusal === null) return;
     if (fault.kind === "500_stored") this.#keep(call, answerOf(refusal));
     throw refusal;
@@ -201,7 +201,7 @@ export class FakeStripe {
       this.#keep(call, answer);
       return { answer, replayed: false };
     } catch (error) {
-      if (error instanceof Refusal && error.kept) this.#keep(call, answerOf(error));
+      if (error instanceof StripeError && error.kept) this.#keep(call, answerOf(error));
       throw error;
     } finally {
       this.#request = { id: null, idempotency_key: null };
@@ -274,7 +274,7 @@ type Done = { readonly answer: Answer; readonly replayed: boolean };
 const fingerprintOf = ({ method, path, params }: Call): string =>
   `${method} ${path} ${params.fingerprint}`;
 
-const answerOf = ({ status, error }: Refusal): Answer => ({
+const answerOf = ({ status, error }: StripeError): Answer => ({
   status,
   body: JSON.stringify({ error }, null, 2),
 });
@@ -283,7 +283,7 @@ const answerOf = ({ status, error }: Refusal): Answer => ({
 function refuseRequest(request: Request, body: string): void {
   const credential = request.headers.get("authorization") ?? "";
   if (!/^Bearer (?:sk|rk)_test_\w+$/.test(credential)) {
-    throw new Refusal(
+    throw new StripeError(
       401,
       { type: "invalid_request_error", message: "Invalid API Key provided." },
       false,

@@ -1,5 +1,5 @@
 import { inUse } from "./idempotency.ts";
-import { Refusal } from "./stripe-error.ts";
+import { StripeError } from "./stripe-error.ts";
 
 /** A fault of one response. `when`: before or after the call ran. */
 export type Fault = {
@@ -21,7 +21,7 @@ export type Fault = {
 export const SLOW_MS = 40_000;
 
 /** Returns Stripe's error for the fault, or null. */
-export function refusalOf({ kind }: Fault): Refusal | null {
+export function errorOf({ kind }: Fault): StripeError | null {
   switch (kind) {
     case "500":
     case "500_stored":
@@ -49,8 +49,8 @@ export function refusalOf({ kind }: Fault): Refusal | null {
 }
 
 const INVALID = { type: "invalid_request_error" };
-const refusal = (status: number, error: Readonly<Record<string, unknown>>): Refusal =>
-  new Refusal(status, error, false);
+const refusal = (status: number, error: Readonly<Record<string, unknown>>): StripeError =>
+  new StripeError(status, error, false);
 
 /**
  * Reports whether the call doesn't run. Rate limits and wrong keys never reject a call that ran.
@@ -59,7 +59,7 @@ export const preventsCall = ({ kind, when }: Fault): boolean =>
   when === "before" || kind === "429" || kind === "lock_timeout" || kind === "401";
 
 /** Thrown if the connection fails before a response. */
-export class NoAnswer extends Error {
+export class NoResponse extends Error {
   constructor() {
     super("The connection was closed before an answer came.");
   }
@@ -71,7 +71,7 @@ export function truncatedResponse(answer: Response, text: string): Response {
   let sent = false;
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
-      if (sent) return controller.error(new NoAnswer());
+      if (sent) return controller.error(new NoResponse());
       sent = true;
       controller.enqueue(half);
     },

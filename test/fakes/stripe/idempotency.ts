@@ -1,4 +1,4 @@
-import { badParameter, Refusal } from "./stripe-error.ts";
+import { badParameter, StripeError } from "./stripe-error.ts";
 
 const KEPT_MS = 24 * 3_600_000;
 const KEY_MAX = 255;
@@ -29,7 +29,7 @@ export class IdempotencyStore {
     if (kept === undefined || this.#now() - kept.at >= KEPT_MS) return null;
     if (kept.fingerprint === fingerprint) return kept;
     const message = `Keys for idempotent requests can only be used with the same parameters they were first used with. Try using a key other than '${key}' if you meant to execute a different request.`;
-    throw new Refusal(400, { type: "idempotency_error", message }, false);
+    throw new StripeError(400, { type: "idempotency_error", message }, false);
   }
 
   keep(key: string, fingerprint: string, { status, body }: Answer): void {
@@ -53,8 +53,8 @@ export class IdempotencyStore {
   }
 }
 
-export function inUse(): Refusal {
+export function inUse(): StripeError {
   const message = "There is currently another in-progress request using this Idempotent Key.";
   const code = "idempotency_key_in_use";
-  return new Refusal(409, { type: "idempotency_error", code, message }, false);
+  return new StripeError(409, { type: "idempotency_error", code, message }, false);
 }

@@ -9,7 +9,7 @@ import type {
   SessionTerms,
 } from "./objects.ts";
 import type { Params } from "./params.ts";
-import { badParameter, cardRefused, missing, wrongState } from "./stripe-error.ts";
+import { badParameter, cardError, missing, wrongState } from "./stripe-error.ts";
 import { found, liveCustomer, taxOf } from "./state.ts";
 import type { StripeState } from "./state.ts";
 
@@ -240,7 +240,7 @@ function attempt(world: StripeState, invoice: Invoice, method: PaymentMethod): I
   const error = declined ?? requireApproval(world, intent, method, behavior === "asks");
   if (declined === null) world.emit("invoice.payment_action_required", invoice);
   world.emit("invoice.payment_failed", invoice);
-  throw cardRefused(error, structuredClone(intent));
+  throw cardError(error, structuredClone(intent));
 }
 
 function settleBy(

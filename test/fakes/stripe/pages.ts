@@ -1,7 +1,7 @@
 import { button, html, money, page } from "./page-html.ts";
 import type { FakeStripe } from "./fake.ts";
 import type { CardBehavior } from "./objects.ts";
-import { Refusal } from "./stripe-error.ts";
+import { StripeError } from "./stripe-error.ts";
 
 type Fields = URLSearchParams;
 type Shown = { readonly pattern: RegExp; readonly show: Show; readonly act: Act };
@@ -36,7 +36,7 @@ export async function answerPage(fake: FakeStripe, request: Request): Promise<Re
       const to = act(fake, id, new URLSearchParams(await request.text()));
       return new Response(null, { status: 303, headers: { location: to ?? asked.href } });
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof StripeError)) throw error;
       return page("It cannot be done", `<p>${html(error.message)}</p>`, error.status);
     }
   }

@@ -5,7 +5,7 @@ import path from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, vi } from "vitest";
 import { run } from "../../../scripts/admin/command-line.ts";
-import { ADMIN_TOKEN, startKeptRegion } from "./two-regions.ts";
+import { ADMIN_TOKEN, startPersistentRegion } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
@@ -106,7 +106,7 @@ export type Operator = {
 };
 
 export async function startOperator(): Promise<Operator> {
-  const kept = await startKeptRegion();
+  const kept = await startPersistentRegion();
   const variables = { TURNPIKE_URL: kept.region().url, TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
   const runs = (command: string, input = ""): Promise<Ran> => {
     const given = command.split(" ");

@@ -20,7 +20,7 @@ const WHOLE = /\}$|\r\n0\r\n\r\n$/;
  * resolved, and each client charged the cost of the whole response once. Returns the number of
  * resets.
  */
-export async function leaveAtEveryByte(
+export async function disconnectAtEveryByte(
   region: TestRegion,
   body: object,
   { atOnce, every, path = "/chat/completions" }: Cuts,

@@ -24,7 +24,7 @@ type Strike = {
   readonly heal: (regions: FaultyRegions) => Promise<void>;
 };
 
-export const STRIKES: Readonly<Record<Fault, Strike>> = {
+export const FAULT_CAUSES: Readonly<Record<Fault, Strike>> = {
   "home object evicted": {
     strike: async (regions) => {
       await lines(regions, "pass");

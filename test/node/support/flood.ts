@@ -7,7 +7,7 @@ import type { RawConnection } from "./raw-request.ts";
 import type { TestRegion } from "./two-regions.ts";
 
 /** Concurrent requests, and the number that the budget covers. */
-export const ASKED = 200;
+export const REQUESTS = 200;
 export const AFFORDABLE = 20;
 const POLL_MS = 20;
 /** The minimum equals the maximum, because caps below 64 tokens are never lowered. */
@@ -16,10 +16,10 @@ export const STALL = { ...HELLO, model: "sandbox/stall" };
 export const ECHO = { ...HELLO, model: "sandbox/echo" };
 export const FLOOD_BINDINGS = { DRAIN_S: "0" };
 
-export type Refused = { readonly status: number; readonly error: Record<string, unknown> };
+export type Rejected = { readonly status: number; readonly error: Record<string, unknown> };
 type Flood = {
   readonly granted: readonly RawConnection[];
-  readonly refused: readonly Refused[];
+  readonly refused: readonly Rejected[];
 };
 
 /** Sends a completion on a connection that the test can reset. */
@@ -32,15 +32,15 @@ export function openChat(region: TestRegion, key: string, body: object): Promise
 }
 
 /** Sends requests concurrently. */
-export function asked(
+export function sendMany(
   ask: () => Promise<RawConnection>,
-  count: number = ASKED,
+  count: number = REQUESTS,
 ): Promise<RawConnection[]> {
   return Promise.all(Array.from({ length: count }, ask));
 }
 
 /** Waits until some of the requests are granted. */
-export async function underWay(owner: Account): Promise<void> {
+export async function waitUntilRunning(owner: Account): Promise<void> {
   while ((await owner.standing()).open_holds === 0) await sleep(1);
 }
 
@@ -53,10 +53,10 @@ export async function underWay(owner: Account): Promise<void> {
 export async function flood(
   owner: Account,
   ask: () => Promise<RawConnection>,
-  first: () => Promise<RawConnection[]> = () => asked(ask),
+  first: () => Promise<RawConnection[]> = () => sendMany(ask),
 ): Promise<Flood> {
   const open = new Set(await first());
-  const refused: Refused[] = [];
+  const refused: Rejected[] = [];
   let busy = 0; // requests to send again
   for (;;) {
     const answers = answered(open);
@@ -70,14 +70,14 @@ export async function flood(
     const missing = holds < AFFORDABLE && open.size < AFFORDABLE ? AFFORDABLE - open.size : 0;
     const again = open.size <= AFFORDABLE ? Math.min(busy, AFFORDABLE) : 0;
     busy -= again;
-    for (const connection of await asked(ask, Math.max(again, missing))) open.add(connection);
+    for (const connection of await sendMany(ask, Math.max(again, missing))) open.add(connection);
     await sleep(POLL_MS);
   }
 }
 
 /** Removes rejected requests from `open`, and returns their responses. */
-function answered(open: Set<RawConnection>): Refused[] {
-  const answers: Refused[] = [];
+function answered(open: Set<RawConnection>): Rejected[] {
+  const answers: Rejected[] = [];
   for (const connection of open) {
     const answer = refusalIn(connection);
     if (answer === null) continue;
@@ -88,7 +88,7 @@ function answered(open: Set<RawConnection>): Refused[] {
 }
 
 /** Returns the error of a request, or null while there is none. */
-function refusalIn(connection: RawConnection): Refused | null {
+function refusalIn(connection: RawConnection): Rejected | null {
   const { status, body } = answerOf(connection);
   if (Number.isNaN(status) || status === 200 || !body.includes("}}")) return null;
   const text = body.slice(body.indexOf("{"), body.lastIndexOf("}") + 1);

@@ -3,8 +3,8 @@ import { startMockProvider } from "../../fixtures/openai-mock.ts";
 import type { MockProvider } from "../../fixtures/openai-mock.ts";
 import { sumOf } from "./account.ts";
 import type { Account } from "./account.ts";
-import { startKeptRegion } from "./two-regions.ts";
-import type { KeptRegion } from "./two-regions.ts";
+import { startPersistentRegion } from "./two-regions.ts";
+import type { PersistentRegion } from "./two-regions.ts";
 
 export const CREDITS = 1_000_000;
 /** A completion of the scripted provider. */
@@ -16,8 +16,8 @@ export const BODY = {
 /** The provider's behavior for a request: fail, or respond after the promise. */
 type Step = "fail" | Promise<void>;
 
-export type IdempotencyWorld = {
-  readonly kept: KeptRegion;
+export type IdempotencyFixture = {
+  readonly kept: PersistentRegion;
   readonly mock: MockProvider;
   /** Sets the behavior for the next requests in order. Later requests succeed. */
   readonly next: (...steps: readonly Step[]) => void;
@@ -25,7 +25,7 @@ export type IdempotencyWorld = {
 };
 
 /** Starts a region with a provider of one model that fails and waits on request. */
-export async function startIdempotencyWorld(): Promise<IdempotencyWorld> {
+export async function startIdempotencyFixture(): Promise<IdempotencyFixture> {
   let steps: Step[] = [];
   const mock = await startMockProvider();
   mock.script(async (_, response) => {
@@ -37,7 +37,7 @@ export async function startIdempotencyWorld(): Promise<IdempotencyWorld> {
     response.writeHead(500).end();
     return true;
   });
-  const kept = await startKeptRegion({
+  const kept = await startPersistentRegion({
     PROVIDERS: JSON.stringify([
       { id: "local", base_url: mock.url, profile: "generic", regions: ["eu"] },
     ]),
@@ -65,7 +65,7 @@ export async function startIdempotencyWorld(): Promise<IdempotencyWorld> {
 type Seen = { readonly status: number; readonly code: string; readonly made: string };
 
 /** Sends one request. `made` is its generation, or the generation that its rejection refers to. */
-export async function ask(
+export async function sendPaidRequest(
   account: Account,
   headers: Readonly<Record<string, string>>,
   body: object = BODY,

@@ -7,7 +7,7 @@ import type { FaultyRegions } from "./two-regions.ts";
 /**
  * Two regions for all tests of a file, with a new EU organization with a global key for each test.
  */
-class FarWorld {
+class PeerFixture {
   #regions: FaultyRegions | undefined;
   #owner: Account | undefined;
 
@@ -41,8 +41,8 @@ class FarWorld {
 /**
  * Returns regions that start before a file's tests, recover after each test and stop at the end.
  */
-export function farWorld(): FarWorld {
-  const world = new FarWorld();
+export function peerFixture(): PeerFixture {
+  const world = new PeerFixture();
   beforeAll(() => world.start());
   afterAll(() => world.regions.stop());
   beforeEach(() => world.open());

@@ -6,7 +6,7 @@ import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { FaultyRegions, TestRegion, TwoRegions } from "./two-regions.ts";
 
 /** A global key with home region EU, and the hash that names its key objects. */
-export type FarKey = { readonly id: string; readonly key: string; readonly hash: string };
+export type GlobalKey = { readonly id: string; readonly key: string; readonly hash: string };
 
 type Call = {
   readonly method?: string;
@@ -61,7 +61,7 @@ export function openRemoteAccount(regions: TwoRegions, rpmLimit = 1000): Promise
 }
 
 /** Creates another global key for an account's organization. */
-export async function makeKey(regions: TwoRegions, owner: string): Promise<FarKey> {
+export async function makeKey(regions: TwoRegions, owner: string): Promise<GlobalKey> {
   const body = { name: "far", rpm_limit: 1000, scope: "global" };
   const response = await call(regions.eu, owner, "/keys", { body });
   assert.equal(response.status, 201);
@@ -86,7 +86,7 @@ async function hashOf(regions: TwoRegions, where: string, ...values: string[]): 
 }
 
 /** Sends a completion and returns its status. */
-export function chat(region: TestRegion, { key }: FarKey): Promise<number> {
+export function chat(region: TestRegion, { key }: GlobalKey): Promise<number> {
   return statusOf(region, key, "/chat/completions", CHAT);
 }
 
@@ -104,8 +104,8 @@ export function keysInUse(
   regions: TwoRegions,
   { key: owner }: Account,
   count: number,
-): Promise<readonly FarKey[]> {
-  const makeAndUse = async (): Promise<FarKey> => {
+): Promise<readonly GlobalKey[]> {
+  const makeAndUse = async (): Promise<GlobalKey> => {
     const made = await makeKey(regions, owner);
     assert.equal(await finalStatus(() => chat(regions.us, made)), 200);
     assert.equal(await finalStatus(() => chat(regions.eu, made)), 200);
@@ -122,7 +122,7 @@ export function revoke(regions: TwoRegions, owner: string, id: string): Promise<
  * Reports whether a region's own key object, without calling another region, has the key as
  * revoked.
  */
-export async function isRevokedAt(region: TestRegion, { hash }: FarKey): Promise<boolean> {
+export async function isRevokedAt(region: TestRegion, { hash }: GlobalKey): Promise<boolean> {
   const { miniflare, name } = region;
   const registers = await miniflare.getDurableObjectNamespace("KEY_REGISTER", `turnpike-${name}`);
   const register = registers.getByName(hash) as unknown as {
@@ -161,7 +161,7 @@ export async function delivered(region: TestRegion): Promise<number> {
  * Returns the US's calls to the EU by operation, while `work` ran and until all its messages had
  * arrived.
  */
-export async function askedOfEu(
+export async function callsToEu(
   { us, toEu }: FaultyRegions,
   work: () => Promise<unknown>,
 ): Promise<Record<string, number>> {

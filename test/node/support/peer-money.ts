@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { Account, sumOf } from "./account.ts";
 import type { LedgerRow } from "./account.ts";
-import type { Told } from "./peer-traffic.ts";
+import type { ClientOutcome } from "./peer-traffic.ts";
 import { operatorReads } from "./money.ts";
 import type { TestRegion, TwoRegions } from "./two-regions.ts";
 
@@ -85,7 +85,7 @@ async function expectSpend(account: Account, paid: readonly LedgerRow[]): Promis
 /** Checks that the ledger has each charge that clients know of once, and no others. */
 export function expectKnownCharges(
   charges: ReadonlyMap<string, number>,
-  told: readonly Told[],
+  told: readonly ClientOutcome[],
 ): void {
   const paying = told.filter((one) => one.fate === "paid" || one.fate === "charged");
   for (const { id, cost } of paying) {

@@ -8,12 +8,12 @@ import type { TestRegion } from "./two-regions.ts";
  * A client's knowledge at the end of a request. `paid`: complete response, with its cost if
  * reported. `charged`: disconnected mid-stream. `free`: rejected. `unknown`: the region crashed.
  */
-export type Told = {
+export type ClientOutcome = {
   readonly id: string;
   readonly fate: "paid" | "charged" | "free" | "unknown";
   readonly cost: number | null;
 };
-type Send = (account: Account, region: TestRegion, wish: Wish) => Promise<Told>;
+type Send = (account: Account, region: TestRegion, wish: Wish) => Promise<ClientOutcome>;
 type Wish = { readonly input: string; readonly user: string | undefined };
 
 const USERS = ["ann", "bob", undefined, "cy"];
@@ -32,7 +32,7 @@ export const SHAPES: readonly Send[] = [
 ];
 
 /** Sends the n-th request of a mixed load to a region. */
-export function send(n: number, account: Account, region: TestRegion): Promise<Told> {
+export function send(n: number, account: Account, region: TestRegion): Promise<ClientOutcome> {
   const shape = SHAPES[n % SHAPES.length];
   if (shape === undefined) throw new Error("no such shape");
   const input = randomBytes(1 + (n % 40)).toString("hex");
@@ -43,9 +43,9 @@ export function send(n: number, account: Account, region: TestRegion): Promise<T
 export async function sendAll(
   count: number,
   callers: number,
-  one: (n: number) => Promise<Told>,
-): Promise<Told[]> {
-  const told: Told[] = [];
+  one: (n: number) => Promise<ClientOutcome>,
+): Promise<ClientOutcome[]> {
+  const told: ClientOutcome[] = [];
   let next = 0;
   const caller = async (): Promise<void> => {
     while (next < count) told.push(await one(next++));
@@ -77,14 +77,14 @@ export function callAt(
   });
 }
 
-const NEVER_HEARD: Told = { id: "", fate: "unknown", cost: null };
+const NEVER_HEARD: ClientOutcome = { id: "", fate: "unknown", cost: null };
 
 async function json(
   account: Account,
   region: TestRegion,
   path: string,
   body: object,
-): Promise<Told> {
+): Promise<ClientOutcome> {
   const response = await callAt(region, account, path, body).catch(() => null);
   if (response === null) return NEVER_HEARD;
   const id = idOf(response.headers);
@@ -94,7 +94,11 @@ async function json(
   return { id, fate: "paid", cost: Number(response.headers.get("x-cost-micro")) };
 }
 
-async function streamed(account: Account, region: TestRegion, body: object): Promise<Told> {
+async function streamed(
+  account: Account,
+  region: TestRegion,
+  body: object,
+): Promise<ClientOutcome> {
   const whole = { ...body, stream: true };
   const response = await callAt(region, account, "/chat/completions", whole).catch(() => null);
   if (response === null) return NEVER_HEARD;
@@ -107,7 +111,7 @@ async function streamed(account: Account, region: TestRegion, body: object): Pro
 }
 
 /** Resets the connection after the first text of a stream. */
-async function left(account: Account, region: TestRegion, body: object): Promise<Told> {
+async function left(account: Account, region: TestRegion, body: object): Promise<ClientOutcome> {
   const connection = await openRaw({
     url: `${region.baseUrl}/chat/completions`,
     headers: { authorization: `Bearer ${account.key}` },

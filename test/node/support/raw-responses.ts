@@ -2,13 +2,13 @@ import { once } from "node:events";
 import { connect } from "node:net";
 
 /** The responses on one connection until the server closed it. */
-export type RawAnswers = { readonly statuses: readonly number[]; readonly text: string };
+export type RawResponses = { readonly statuses: readonly number[]; readonly text: string };
 
 /**
  * Writes bytes unchanged and reads until the server closes the connection. The last request must
  * send `connection: close`, or be one after which the server must close it.
  */
-export async function answersTo(url: string, bytes: string | Buffer): Promise<RawAnswers> {
+export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawResponses> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
   const parts: Buffer[] = [];

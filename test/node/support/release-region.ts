@@ -22,17 +22,17 @@ export type Program = {
 };
 
 /** A running EU region with a state in `directory`, and its log. */
-export type Place = Region & { readonly log: readonly LogLine[] };
+export type ReleaseRegion = Region & { readonly log: readonly LogLine[] };
 
 /**
  * Starts a release on a state. Its peer region is down. `clockOffsetMs` sets the clock to the time
  * of the state, so that its holds haven't expired.
  */
-export async function startPlace(
+export async function startReleaseRegion(
   { code, root, migrations }: Program,
   directory: string,
   clockOffsetMs = 0,
-): Promise<Place> {
+): Promise<ReleaseRegion> {
   const log: LogLine[] = [];
   const region = await startRegion({
     region: "eu",

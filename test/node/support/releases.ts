@@ -11,8 +11,8 @@ import { bundleWorker } from "../../../scripts/bundle.ts";
 import { readMigrations } from "../../../scripts/migrations.ts";
 import type { Migration } from "../../../scripts/migrations.ts";
 import { HOST } from "../../../scripts/region.ts";
-import { startPlace } from "./release-region.ts";
-import type { Place, Program } from "./release-region.ts";
+import { startReleaseRegion } from "./release-region.ts";
+import type { ReleaseRegion, Program } from "./release-region.ts";
 import { objectCalls, readRecorded, unpackState } from "./release-recorded.ts";
 import {
   readSampleData,
@@ -82,7 +82,7 @@ export async function runInTurn(turns: readonly Turn[]): Promise<void> {
   try {
     unpackState(directory);
     for (const turn of turns) {
-      const place = await startPlace(turn.program, directory, clockOffsetMs);
+      const place = await startReleaseRegion(turn.program, directory, clockOffsetMs);
       try {
         before = await takeTurn(place, before, { isNewer: turn.isNewer, hook: receiver.url });
       } finally {
@@ -102,7 +102,7 @@ export async function runInTurn(turns: readonly Turn[]): Promise<void> {
  * Checks that a release finds the previous responses, and uses the data. Returns its own responses.
  */
 async function takeTurn(
-  place: Place,
+  place: ReleaseRegion,
   before: RecordedResponses,
   { isNewer, hook }: { readonly isNewer: boolean; readonly hook: string },
 ): Promise<RecordedResponses> {

@@ -8,7 +8,7 @@ import {
   openAiEvent,
   usageChunk,
 } from "../../fixtures/openai-replies.ts";
-import { isRead, scripted, startStream } from "./upstream-fixture.ts";
+import { waitUntilRead, scripted, startStream } from "./upstream-fixture.ts";
 
 /** The role and the text "Hello". */
 export const HELLO = [OPENING, chunkOf({ content: "Hello" })];
@@ -27,7 +27,7 @@ export const endsLater = (
   ...rest: (string | object)[]
 ): MockScript =>
   scripted(async (response, request) => {
-    const read = isRead(request);
+    const read = waitUntilRead(request);
     startStream(response).write(stream(...first));
     await read;
     response.end(stream(...rest));

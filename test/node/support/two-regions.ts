@@ -54,7 +54,7 @@ type TwoRegionsOptions = {
   readonly hasInspector?: boolean;
 };
 
-export type KeptRegion = {
+export type PersistentRegion = {
   /** Returns the running region, which `restart` replaces. */
   readonly region: () => TestRegion;
   /** Restarts the region on its state, with these variables over its first ones. */
@@ -147,10 +147,10 @@ async function startBoth(
  * Starts only the EU region, for tests that restart it on the same state. `direct` also opens a
  * socket without miniflare's entry Worker.
  */
-export async function startKeptRegion(
+export async function startPersistentRegion(
   bindings: Vars = {},
   more: { readonly direct?: boolean } = {},
-): Promise<KeptRegion> {
+): Promise<PersistentRegion> {
   const ports = await freePorts();
   const place = { ...more, port: ports.eu, peerUrl: urlOf(ports.us), directory: newDirectory() };
   const start = (changed: Vars): Promise<TestRegion> =>

@@ -15,7 +15,7 @@ export const CREDITS = 1_000_000_000;
 /** The gateway's key at the provider, which must never appear elsewhere. */
 export const UPSTREAM_SECRET = "sk-canary-5d41402abc4b2a76b9719d911017c592";
 
-export type WorldOptions = {
+export type UpstreamOptions = {
   /**
    * The provider's names of each model's routes, in order. Input costs 1 micro-credit per token,
    * output 2.
@@ -34,19 +34,19 @@ export type WorldOptions = {
   readonly entry?: string;
 };
 export type Organization = { readonly orgId: string; readonly key: string };
-export type Asked = {
+export type SentRequest = {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 };
-export type World = {
+export type UpstreamFixture = {
   readonly eu: TestRegion;
   readonly mock: MockProvider;
   /** Returns the number of requests that the provider is answering. */
   readonly inFlight: () => number;
   readonly organization: (credits?: number) => Promise<Organization>;
   /** Sends a chat completion and reads the whole response. */
-  readonly ask: (key: string, model: string, more?: object) => Promise<Asked>;
+  readonly ask: (key: string, model: string, more?: object) => Promise<SentRequest>;
   /** Sends a chat completion on a raw connection. */
   readonly open: (key: string, model: string, more?: object) => Promise<RawConnection>;
   /** Waits until nothing is held. Returns the spend and its requests. */
@@ -60,7 +60,7 @@ export type World = {
 const readers = new EventEmitter().setMaxListeners(0);
 
 /** Waits until the client of this model has read some of its response. */
-export async function isRead(request: MockRequest): Promise<void> {
+export async function waitUntilRead(request: MockRequest): Promise<void> {
   await once(readers, String(request.json["model"]));
 }
 
@@ -68,7 +68,7 @@ const ROUTES_WORKER = path.join(import.meta.dirname, "../../fixtures/routes-work
 const REQUEST = { messages: [{ role: "user", content: "Say it" }], max_tokens: 100 };
 
 /** Starts both regions with a scripted provider that uses OpenAI's format on loopback. */
-export async function startUpstreamWorld(options: WorldOptions): Promise<World> {
+export async function startUpstreamFixture(options: UpstreamOptions): Promise<UpstreamFixture> {
   const mock = await startMockProvider();
   const inFlight = new Set<ServerResponse>();
   const credited = new Map<string, number>();
@@ -174,7 +174,7 @@ async function spentOf(eu: TestRegion, orgId: string, credits: number) {
   return { micro, held: standing.held_micro, records };
 }
 
-function providersOf(mock: MockProvider, { deadPort }: WorldOptions): object[] {
+function providersOf(mock: MockProvider, { deadPort }: UpstreamOptions): object[] {
   const common = { profile: "generic", secret: "UPSTREAM_KEY", regions: ["eu"] };
   const dead = { ...common, id: "dead", base_url: `http://127.0.0.1:${deadPort}/v1` };
   return [{ ...common, id: "up", base_url: mock.url }, ...(deadPort === undefined ? [] : [dead])];
@@ -182,7 +182,7 @@ function providersOf(mock: MockProvider, { deadPort }: WorldOptions): object[] {
 
 function modelOf(
   [id, names]: [string, readonly string[]],
-  { maxOutput = 4096 }: WorldOptions,
+  { maxOutput = 4096 }: UpstreamOptions,
 ): object {
   const routes = names.map((name) => ({
     provider: name.startsWith("refused") ? "dead" : "up",

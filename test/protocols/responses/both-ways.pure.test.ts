@@ -6,7 +6,7 @@ import type { Usage } from "../../../src/shared/usage.ts";
 import { readResponsesCompletion } from "../../../src/models/protocols/responses/host-answer.ts";
 import { ResponsesChunkReader } from "../../../src/models/protocols/responses/host-stream.ts";
 import { callsOf, count, streamed, words } from "../both-ways.ts";
-import { asked, BODY, RECEIPT } from "./stream-kit.ts";
+import { requestOf, BODY, RECEIPT } from "./stream-kit.ts";
 
 /** The possible output of a model without thoughts, which only their author can read. */
 const said = fc
@@ -34,7 +34,7 @@ const finishIn = (pieces: readonly OutputPart[]): string =>
   pieces.flatMap((piece) => (piece.kind === "finish" ? [piece.reason] : []))[0] ?? "stop";
 
 it("a response that our /v1/responses writes is parsed as the same output", () => {
-  const { reply } = asked(BODY);
+  const { reply } = requestOf(BODY);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
       const whole = toCompletion([pieces], usage);
@@ -49,7 +49,7 @@ it("a response that our /v1/responses writes is parsed as the same output", () =
 });
 
 it("a Responses stream that our endpoint writes is parsed as the same pieces", () => {
-  const { reply } = asked({ ...BODY, stream: true });
+  const { reply } = requestOf({ ...BODY, stream: true });
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
       const receipt = { ...RECEIPT, usage, finishReason: finishIn(pieces) };

@@ -12,11 +12,11 @@ import {
 } from "../../fixtures/responses-replies.ts";
 import { eventsOf, followResponse } from "./follow.ts";
 import { response as responseSchema } from "./sdk-schemas.ts";
-import { asked, BODY, HEAD, RECEIPT } from "./stream-kit.ts";
+import { requestOf, BODY, HEAD, RECEIPT } from "./stream-kit.ts";
 
 /** Returns the endpoint's own stream and response for OpenAI's events, after a route's reader. */
 const native = (body: object) => {
-  const reply = asked(body).native?.reply;
+  const reply = requestOf(body).native?.reply;
   if (reply === undefined) throw new Error("not native");
   return reply;
 };

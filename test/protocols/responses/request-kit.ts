@@ -7,7 +7,7 @@ const AT = { header: () => undefined, query: () => undefined };
 export const parse = (body: object) =>
   responsesEndpoint.parse({ model: "m", input: "Hi", ...body }, AT);
 
-export function asked(body: object): ParsedRequest {
+export function parseRequest(body: object): ParsedRequest {
   const parsed = parse(body);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
   expect(chatBody.safeParse(parsed.value.request.body).success).toBe(true);
@@ -15,9 +15,9 @@ export function asked(body: object): ParsedRequest {
 }
 
 export const core = (body: object) =>
-  asked(body).request.body as unknown as Record<string, unknown>;
+  parseRequest(body).request.body as unknown as Record<string, unknown>;
 export const messages = (input: unknown, more: object = {}) => core({ input, ...more })["messages"];
-export const refused = (body: object) => {
+export const rejectionOf = (body: object) => {
   const parsed = parse(body);
   if (parsed.ok || parsed.failure.kind !== "invalid_request") throw new Error("not refused");
   return parsed.failure;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import {
-  asked,
+  parseRequest,
   core,
   messages,
-  refused,
+  rejectionOf,
   call,
   output,
   coreCall,
@@ -144,7 +144,7 @@ describe("the input of a Responses request", () => {
     expect(messages([encoded("text/markdown")])).toEqual([
       { role: "user", content: 'File "a.txt":\n# Hi' },
     ]);
-    expect(refused({ input: [encoded("application/zip")] }).param).toBe(
+    expect(rejectionOf({ input: [encoded("application/zip")] }).param).toBe(
       "input[0].content[0].file_data",
     );
     const pdf = encoded("application/pdf");
@@ -154,7 +154,7 @@ describe("the input of a Responses request", () => {
   });
 
   it("omits and reports items of providers' own tools", () => {
-    const { dropped, request } = asked({
+    const { dropped, request } = parseRequest({
       input: [
         { type: "web_search_call", id: "ws_1", status: "completed" },
         { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "theirs" },
@@ -169,7 +169,7 @@ describe("the input of a Responses request", () => {
   });
 
   it("keeps the client's field name in the error for an invalid image", () => {
-    const { paramOf } = asked({
+    const { paramOf } = parseRequest({
       instructions: "x",
       input: [
         { role: "assistant", content: "y" },
@@ -241,7 +241,7 @@ describe("a rejected Responses request", () => {
     ["tool_choice", { tools: [fn("f")], tool_choice: { type: "function", name: "g" } }],
     ["tool_choice", { tools: [{ type: "web_search" }], tool_choice: "required" }],
   ])("returns 400 with the param of %s: %j", (param, body, message = /./) => {
-    const failure = refused(body);
+    const failure = rejectionOf(body);
     expect(failure.param).toBe(param);
     expect(failure.message).toMatch(message);
   });
@@ -253,13 +253,13 @@ it("a Responses request may have null for every optional field, and unknown fiel
     conversation prompt background truncation moderation service_tier safety_identifier
     prompt_cache_key context_management`;
   const nulls = Object.fromEntries(fields.split(/\s+/).map((field) => [field, null]));
-  expect(asked({ ...nulls, client_metadata: { a: 1 }, vendor: null }).dropped).toEqual([]);
-  expect(asked({ vendor: [], __proto__of: 1 }).dropped).toEqual(["vendor", "__proto__of"]);
-  expect(asked({ background: false, store: true }).dropped).toEqual([]);
+  expect(parseRequest({ ...nulls, client_metadata: { a: 1 }, vendor: null }).dropped).toEqual([]);
+  expect(parseRequest({ vendor: [], __proto__of: 1 }).dropped).toEqual(["vendor", "__proto__of"]);
+  expect(parseRequest({ background: false, store: true }).dropped).toEqual([]);
 });
 
 it("a Responses request reports the dropped fields that a client may miss", () => {
-  const { dropped } = asked({
+  const { dropped } = parseRequest({
     tools: [{ type: "web_search" }, { type: "x y" }, { type: "web_search" }, fn("f")],
     max_tool_calls: 3,
     prompt_cache_retention: "24h",
@@ -312,7 +312,7 @@ describe("an image URL in a Responses request", () => {
   const long = `https://a.example/${"a".repeat(2048)}`;
 
   it("may have at most 2,048 characters, unless it contains the image", () => {
-    expect(refused(image({ image_url: long })).param).toContain("image_url");
+    expect(rejectionOf(image({ image_url: long })).param).toContain("image_url");
     expect(core(image({ image_url: IMAGE.padEnd(9999, "A") }))["messages"]).toHaveLength(1);
   });
 
@@ -321,7 +321,7 @@ describe("an image URL in a Responses request", () => {
     ["an unknown detail", { image_url: IMAGE, detail: "a".repeat(99) }],
   ])("stays text in a JSON output with %s", (_, part) => {
     const text = JSON.stringify([{ type: "input_image", ...part }]);
-    const { native } = asked({ input: [call("c"), output("c", text)] });
+    const { native } = parseRequest({ input: [call("c"), output("c", text)] });
     expect(native?.body["input"]).toContainEqual(expect.objectContaining({ output: text }));
   });
 });

@@ -49,14 +49,14 @@ export const BODY = {
   ],
 };
 
-export function asked(body: object): ParsedRequest {
+export function requestOf(body: object): ParsedRequest {
   const parsed = responsesEndpoint.parse(body, { header: () => undefined, query: () => undefined });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
   return parsed.value;
 }
 
 export function json(answer: JsonObject, receipt = RECEIPT, body: object = BODY): AnyResponse {
-  const { reply } = asked(body);
+  const { reply } = requestOf(body);
   if (reply.kind !== "json") throw new Error("not JSON");
   return response.parse(JSON.parse(JSON.stringify(reply.json(answer, receipt))));
 }
@@ -78,7 +78,7 @@ export function textOf(deltas: readonly Piece[], receipt: Receipt, body: object)
 }
 
 export function begun(deltas: readonly Piece[], body: object = BODY) {
-  const { reply } = asked({ ...body, stream: true });
+  const { reply } = requestOf({ ...body, stream: true });
   if (reply.kind !== "stream") throw new Error("not a stream");
   const writer = reply.stream(HEAD);
   let text = writer.begin(null);

@@ -7,7 +7,7 @@ import { LIMIT_CASES } from "../../http/limit-cases.ts";
 import { eventsOf, eventsSoFar, followResponse } from "./follow.ts";
 import type { AnyResponse } from "./sdk-schemas.ts";
 import {
-  asked,
+  requestOf,
   begun,
   BODY,
   call,
@@ -237,7 +237,7 @@ it("a stored Responses stream contains reasoning and extra content of tool calls
   const extra = { google: { thought_signature: "sig" } };
   const signed = { id: "c", function: { name: "plain", arguments: "{}" }, extra_content: extra };
   const message = { reasoning_details: details, tool_calls: [{ index: 0, ...signed }] };
-  const { reply } = asked({ ...BODY, reasoning: null, include: null });
+  const { reply } = requestOf({ ...BODY, reasoning: null, include: null });
   if (reply.kind !== "json") throw new Error("not JSON");
   const kept = (keeps: boolean) =>
     reply.kept?.(completion(message), { ...RECEIPT, keeps })?.["response"] as AnyResponse;

@@ -22,7 +22,7 @@ export function user(content: unknown): JsonObject {
 type CallOptions = Partial<Omit<ChatCall, "kind" | "body">> & { readonly kind?: Kind };
 
 /** Calls the sandbox's echo, or another model by `upstreamId`. */
-export function ask(body: JsonObject, options: CallOptions = {}): Promise<ProviderResult> {
+export function callSandbox(body: JsonObject, options: CallOptions = {}): Promise<ProviderResult> {
   const signal = new AbortController().signal;
   const call = { kind: "chat", upstreamId: "echo", stream: false, cap: 4096, signal } as const;
   return sandbox.send({ ...call, ...options, body } as ProviderCall);
@@ -54,7 +54,7 @@ export type Completion = JsonObject & {
 
 /** Returns the completion of a JSON response. Throws for any other result. */
 export async function complete(body: JsonObject, options: CallOptions = {}): Promise<Completion> {
-  const answer = await ask(body, options);
+  const answer = await callSandbox(body, options);
   if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
   return JSON.parse(JSON.stringify(answer.body)) as Completion;
 }
@@ -65,7 +65,7 @@ export async function say(content: unknown, body: JsonObject = {}): Promise<stri
 }
 
 export async function open(body: JsonObject, options: CallOptions = {}): Promise<EventStream> {
-  const answer = await ask(body, { ...options, stream: true });
+  const answer = await callSandbox(body, { ...options, stream: true });
   if (answer.kind !== "stream") throw new Error(JSON.stringify(answer));
   return answer.events;
 }

@@ -3,7 +3,7 @@ import type { JsonObject } from "../../../src/models/core/provider.ts";
 import { countTokens } from "../../../src/models/providers/sandbox/tokens.ts";
 import {
   CREATED,
-  ask,
+  callSandbox,
   batches,
   chunkChoices,
   complete,
@@ -94,7 +94,7 @@ describe("the sandbox model echo", () => {
 
   it("returns a disabled failure for any other model name and for an embeddings model", async () => {
     for (const upstreamId of ["nope", "embed", "constructor"]) {
-      expect(await ask({ messages: [user("x")] }, { upstreamId })).toEqual({
+      expect(await callSandbox({ messages: [user("x")] }, { upstreamId })).toEqual({
         kind: "failure",
         failure: { kind: "disabled", reason: "unknown_model" },
       });
@@ -236,7 +236,7 @@ it("the sandbox rejects legacy functions, as every provider does", async () => {
     { messages: [...messages, { role: "function", name: "f", content: "x" }] },
     { messages: [...messages, { role: "assistant", content: null, function_call: call }] },
   ];
-  const kinds = await Promise.all(asked.map((one) => ask(one)));
+  const kinds = await Promise.all(asked.map((one) => callSandbox(one)));
   for (const answer of kinds) {
     expect(answer).toMatchObject({ kind: "failure", failure: { kind: "refused" } });
   }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
 import { countTokens } from "../../../src/models/providers/sandbox/tokens.ts";
-import { ask } from "./sandbox-call.ts";
+import { callSandbox } from "./sandbox-call.ts";
 
 type Embeddings = {
   object: string;
@@ -12,7 +12,7 @@ type Embeddings = {
 };
 
 async function embed(body: JsonObject): Promise<Embeddings> {
-  const answer = await ask(body, { kind: "embeddings", upstreamId: "embed" });
+  const answer = await callSandbox(body, { kind: "embeddings", upstreamId: "embed" });
   if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
   return JSON.parse(JSON.stringify(answer.body)) as Embeddings;
 }
@@ -40,7 +40,7 @@ describe("the sandbox model embed", () => {
     const usage = { input: 3, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
     const body = { input: ["a", "hello world"] };
     const options = { kind: "embeddings", upstreamId: "embed" } as const;
-    expect(await ask(body, options)).toMatchObject({ kind: "json", usage });
+    expect(await callSandbox(body, options)).toMatchObject({ kind: "json", usage });
   });
 
   it("returns unit vectors of the requested dimension, the same each time", async () => {
@@ -80,7 +80,7 @@ describe("the sandbox model embed", () => {
 
   it("rejects unsupported dimensions with the param", async () => {
     const call = { kind: "embeddings", upstreamId: "embed" } as const;
-    expect(await ask({ input: "a", dimensions: 1025 }, call)).toMatchObject({
+    expect(await callSandbox({ input: "a", dimensions: 1025 }, call)).toMatchObject({
       kind: "failure",
       failure: { kind: "refused", param: "dimensions", reason: "400" },
     });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { ProviderFailure } from "../../../src/models/core/provider.ts";
 import { sandboxProvider } from "../../../src/models/providers/sandbox/sandbox.ts";
 import {
-  ask,
+  callSandbox,
   batches,
   chunkChoices,
   complete,
@@ -30,8 +30,8 @@ it.each([
 ] satisfies [string, ProviderFailure][])(
   "the sandbox fails for %s like a real provider, streamed or not, without the provider's text",
   async (upstreamId, failure) => {
-    expect(await ask(body, { upstreamId })).toEqual(failed(failure));
-    expect(await ask(body, { upstreamId, stream: true })).toEqual(failed(failure));
+    expect(await callSandbox(body, { upstreamId })).toEqual(failed(failure));
+    expect(await callSandbox(body, { upstreamId, stream: true })).toEqual(failed(failure));
   },
 );
 
@@ -60,7 +60,7 @@ describe("the sandbox model slow-first-byte", () => {
 it("the sandbox returns immediately if the signal is already aborted, whatever the model", async () => {
   const signal = AbortSignal.abort();
   for (const upstreamId of ["echo", "stall", "status-429", "endless"]) {
-    expect(await ask(body, { upstreamId, signal })).toEqual(
+    expect(await callSandbox(body, { upstreamId, signal })).toEqual(
       failed({ kind: "retry", reason: "aborted" }),
     );
   }
@@ -103,7 +103,7 @@ describe("the sandbox model stall", () => {
 
   it("never responds to a request without a stream", async () => {
     const controller = new AbortController();
-    const answer = ask(body, { upstreamId: "stall", signal: controller.signal });
+    const answer = callSandbox(body, { upstreamId: "stall", signal: controller.signal });
     const first = await Promise.race([answer, Promise.resolve("still waiting")]);
     expect(first).toBe("still waiting");
     controller.abort();
@@ -122,7 +122,7 @@ describe("the sandbox model cut", () => {
   });
 
   it("breaks the connection of a JSON request", async () => {
-    expect(await ask(body, { upstreamId: "cut" })).toEqual(
+    expect(await callSandbox(body, { upstreamId: "cut" })).toEqual(
       failed({ kind: "retry", reason: "connection" }),
     );
   });
@@ -147,13 +147,13 @@ describe("the sandbox models no-usage and huge-usage", () => {
     const all = await streamed(body, { upstreamId: "no-usage" });
     expect(all.map((event) => event.kind)).not.toContain("usage");
     expect(all.at(-1)).toEqual({ kind: "end" });
-    const answer = await ask(body, { upstreamId: "no-usage" });
+    const answer = await callSandbox(body, { upstreamId: "no-usage" });
     expect(answer).toMatchObject({ kind: "json", usage: null });
     expect(await complete(body, { upstreamId: "no-usage" })).not.toHaveProperty("usage");
   });
 
   it("return a thousand times the actual usage, above the cap (huge-usage)", async () => {
-    const answer = await ask(body, { upstreamId: "huge-usage", cap: 100 });
+    const answer = await callSandbox(body, { upstreamId: "huge-usage", cap: 100 });
     expect(answer).toMatchObject({
       kind: "json",
       usage: { input: 8000, output: 5000 },
@@ -191,7 +191,7 @@ describe("the sandbox model endless", () => {
 
   it("never responds to a request without a stream", async () => {
     const controller = new AbortController();
-    const answer = ask(body, { upstreamId: "endless", signal: controller.signal });
+    const answer = callSandbox(body, { upstreamId: "endless", signal: controller.signal });
     controller.abort();
     expect(await answer).toEqual(failed({ kind: "retry", reason: "aborted" }));
   });

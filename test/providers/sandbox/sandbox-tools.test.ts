@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
-import { ask, chunkChoices, complete, spoken, streamed, user } from "./sandbox-call.ts";
+import { callSandbox, chunkChoices, complete, spoken, streamed, user } from "./sandbox-call.ts";
 import type { Completion } from "./sandbox-call.ts";
 import { countTokens } from "../../../src/models/providers/sandbox/tokens.ts";
 
@@ -123,7 +123,7 @@ describe("the sandbox's choice of tools", () => {
       { messages, tools, tool_choice: custom },
     ];
     for (const body of bodies) {
-      expect(await ask(body)).toMatchObject({
+      expect(await callSandbox(body)).toMatchObject({
         kind: "failure",
         failure: { kind: "refused", param: "tool_choice", message: expect.any(String) as string },
       });
