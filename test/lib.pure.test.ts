@@ -38,7 +38,7 @@ it("an error about a missing, short or malformed binding contains its name, but 
   expect(JSON.stringify(parsed)).not.toContain("hunter2");
 });
 
-it("an error about a malformed JSON variable contains the wrong field and its rule", () => {
+it("an error about a malformed JSON variable contains the name of the wrong field and the field's rule", () => {
   const parsed = parseConfig({
     REGION: "eu",
     KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
@@ -78,7 +78,7 @@ describe("the configuration of another region", () => {
   };
   const us = { region: "us", url: "https://us.test", signing: { sender: "eu", secret: EU_SIGNS } };
 
-  it("signs with the next secret once it exists, and accepts the current and the next one", () => {
+  it("signs with the next secret once a next secret exists, and accepts both the current and the next secret", () => {
     const accepted = [{ sender: "us", secret: US_SIGNS }];
     const next = { sender: "us", secret: NEXT };
     expect(peersOf({})).toEqual([{ ...us, accepted }]);
@@ -88,7 +88,7 @@ describe("the configuration of another region", () => {
     ]);
   });
 
-  it("accepts the same current and next secret, as at the end of a rotation", () => {
+  it("accepts one value as both current and next secret, as at the end of a rotation", () => {
     expect(peersOf({ PEER_IN_US_NEXT: US_SIGNS, PEER_OUT_US_NEXT: EU_SIGNS })).toEqual([
       { ...us, accepted: [{ sender: "us", secret: US_SIGNS }] },
     ]);

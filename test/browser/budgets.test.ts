@@ -80,7 +80,7 @@ describe("budgets in the console", () => {
     expect(page.faults.filter((fault) => !fault.includes("400"))).toEqual([]);
   });
 
-  it("appear as a link next to a request that they rejected", async () => {
+  it("appear as a link next to each request that a budget rejected", async () => {
     const rejected = await ask();
     expect(rejected.status).toBe(402);
     const id = rejected.headers.get("x-request-id") ?? "";
@@ -130,7 +130,7 @@ describe("budgets in the console", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
-  it("appear for a limited key", async () => {
+  it("appear to a limited key without a button to create one", async () => {
     const budgets = [{ limit_tokens: 1000, window: "10m", models: ["sandbox/*"] }];
     const created = await call("POST", "keys", { name: "Agent", budgets });
     const made = (await created.json()) as { key: string };
@@ -249,7 +249,7 @@ describe("a form with a list of models", () => {
     await error.waitFor({ state: "detached" });
   });
 
-  it("keeps its buttons visible below the text of a low window", async () => {
+  it("keeps its buttons visible in a window that is too low for its text", async () => {
     const page = await logIn(browser, owner.key, { viewport: { width: 1280, height: 500 } });
     await page.goto("/console/#/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();

@@ -197,7 +197,7 @@ describe("a key in the console", () => {
 });
 
 describe("the console of a person who logged in with a key", () => {
-  it("shows the members as owners of keys, and names the only one who can rotate a key", async () => {
+  it("shows each key's owner, and names the only member who can rotate the key", async () => {
     const email = "rotates@example.com";
     const { id: memberId } = await postMember(admin(), owner.orgId, { email, role: "member" });
     const terms = { orgId: owner.orgId, memberId, scope: "regional", rpmLimit: 100 } as const;

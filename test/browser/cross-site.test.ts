@@ -342,7 +342,7 @@ it("a change made after the session ended requires a login, and completes only f
   await page.getByText("Eve, owner").waitFor(); // the page was reloaded
 });
 
-it("a change in a tab that shows another organization is made in the organization that the person chooses", async () => {
+it("a change in a tab of another organization applies to the organization that the person chooses", async () => {
   const page = await open();
   await signUp(page, "Eve");
   await startKey(page, "of the first organization");

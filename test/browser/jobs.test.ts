@@ -111,7 +111,7 @@ it("the Errors tab counts, draws and lists the same days, without a chart if the
   expect(page.faults).toEqual([]);
 });
 
-it("the models of one end user appear in two actions, then hours and sums; Back undoes each", async () => {
+it("the models of an end user appear in two actions, then hours and sums, and Back undoes each action", async () => {
   for (const user of ["ann", "bob"]) expect((await ask(owner.key, { user })).status).toBe(200);
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
@@ -132,7 +132,7 @@ it("the models of one end user appear in two actions, then hours and sums; Back 
   expect(job.spent()).toBeLessThanOrEqual(2);
 });
 
-it("a page filter works even before the browser finished the previous filter", async () => {
+it("a page filter works while the browser is still applying the previous filter", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
   await page.getByText("on average").waitFor();

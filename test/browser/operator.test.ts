@@ -40,7 +40,7 @@ async function post(url: string, token: string, body: object): Promise<void> {
   expect(response.status, await response.text()).toBe(201);
 }
 
-it("an operator sees in a customer's view each client, and why two pages are empty", async () => {
+it("an operator in a customer's view sees each client, and the reason why two pages are empty", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   await page.goto(`/console/#/organizations/${orgId}`);
   await page.getByRole("button", { name: "View as customer" }).click();

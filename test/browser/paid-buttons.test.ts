@@ -86,7 +86,7 @@ async function shownCost(page: WatchedPage): Promise<number> {
 }
 
 describe("the Stop button of the playground", () => {
-  it("ends a stream, sends nothing again, and shows the final cost, which matches the balance", async () => {
+  it("ends a stream without a second request, and shows the final cost, which matches the balance", async () => {
     const before = await balance();
     const page = await asking(owner.key, "sandbox/slow-stream");
     const paid = paidBy(page);

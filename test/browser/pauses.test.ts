@@ -40,7 +40,7 @@ async function newKey(): Promise<{ id: string; key: string }> {
 }
 
 describe("pauses in the console", () => {
-  it("stop the requests of a key and of the organization until they are ended", async () => {
+  it("stop the requests of a key and of the organization until the pauses end", async () => {
     const { id, key } = await newKey();
     const page = await logIn(browser, owner.key, PHONE);
     await page.goto(`/console/#/keys/${id}`);
@@ -67,7 +67,7 @@ describe("pauses in the console", () => {
     await expectAccessible(page);
   });
 
-  it("appear as a link next to a request that they rejected, only for people who can end them", async () => {
+  it("appear as a link next to each request that a pause rejected, only for people who can end the pause", async () => {
     const pause = { scope: "organization", reason: "Audit" };
     expect((await call("POST", "pauses", pause)).status).toBe(201);
     const rejected = await ask();
@@ -104,7 +104,7 @@ describe("pauses in the console", () => {
 describe("the pause of an end user or member in the console", () => {
   const reason = "Night shift";
 
-  it("names the end user or member, and is read once for all parts of a page", async () => {
+  it("names the end user or member, and is fetched once for all parts of a page", async () => {
     await call("POST", "users", { external_id: "ben" });
     await call("POST", "pauses", { scope: "end_user", id: "ben", reason });
     await call("POST", "pauses", { scope: "member", id: memberId, reason });

@@ -146,7 +146,7 @@ describe("aliases with several providers", () => {
     expect([...backwards]).toEqual([...once]);
   });
 
-  it("support tools if they are named smart or fast, in every region", () => {
+  it("support tools in every region if they are named smart or fast", () => {
     const meant = REGIONS.flatMap((region) =>
       PROVIDERS.flatMap((provider) => {
         const { models, aliases } = catalogOf({ REGION: region }, liveModelsIn(region, [provider]));

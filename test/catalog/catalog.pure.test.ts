@@ -51,7 +51,7 @@ it("the catalog gives no model a route on a host outside its region's residency"
   expect(allowedTags({ region: "eu", residency: "strict" })).toEqual(["eu"]);
 });
 
-it("the catalog raises built-in prices by a markup, and keeps an operator's own", () => {
+it("the catalog raises built-in prices by a markup, and keeps an operator's own prices", () => {
   const own = { ...LLAMA, price: { input: 100, cached: 10, output: 300 } };
   const vars = { ...WITH_LLAMA, MODELS: JSON.stringify([own]), MARKUP_PERCENT: "20" };
   const { models } = catalogOf(vars, [OPENAI_EU, { id: "ollama", regions: ["eu"] }]);

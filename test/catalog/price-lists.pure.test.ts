@@ -130,7 +130,7 @@ function expected({ own, region, id, list, at, isConfigured }: World) {
   return { price: plus(base, more), origin };
 }
 
-it("the price at any time follows the lists' priority and dates, as in a simple model", () => {
+it("the price at any time matches a simple model of the lists' priority and dates", () => {
   fc.assert(
     fc.property(world, (given) => {
       const { own, region, id, list, at, isConfigured } = given;

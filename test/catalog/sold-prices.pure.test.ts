@@ -136,7 +136,7 @@ describe("the prices at which models are sold", () => {
     }
   });
 
-  it("equal the list price on a global host if RESIDENCY is relaxed in the EU, or a provider's own price", () => {
+  it("equal, in the EU with relaxed RESIDENCY, the list price on a global host, or the price of the provider", () => {
     const { models } = catalogOf({ RESIDENCY: "relaxed" }, liveModelsIn("eu"));
     const [anthropic, bedrock] = models.get("anthropic/claude-opus-5.5")?.routes ?? [];
     expect([anthropic?.provider, anthropic?.price.input]).toEqual(["anthropic", 4_000_000]);

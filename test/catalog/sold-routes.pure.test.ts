@@ -19,7 +19,7 @@ describe.each(WORLDS)(
     const { models } = catalogOf(varsOf(world), liveModelsIn(world.region));
     const allowed = allowedTags(configWith(varsOf(world)));
 
-    it("run on a host that the region allows and the provider has", () => {
+    it("run only on hosts of the provider that the region allows", () => {
       const hosts = liveModelsIn(world.region).flatMap(({ regions }) => regions);
       expect(models.size > 0).toBe(hosts.some((tag) => allowed.includes(tag)));
       for (const { id, routes } of models.values()) {
@@ -52,7 +52,7 @@ describe.each(WORLDS)(
       }
     });
 
-    it("have at most the limits of their model, which are those of its best route", () => {
+    it("never exceed the limits of their model, which are those of the model's best route", () => {
       for (const { context, maxOutput, abilities, routes } of models.values()) {
         expect(routes.some(({ limits }) => limits?.context === undefined)).toBe(true);
         expect(routes.some(({ limits }) => limits?.maxOutput === undefined)).toBe(true);
@@ -108,7 +108,7 @@ const ownModel = (id: string, upstream: string) => ({
 const BESIDE_THE_CAP = { outputFactor: 2, reasoningTokens: 20_000 };
 
 describe("the limits of a route", () => {
-  it("follow the profile for an operator's provider", () => {
+  it("follow the profile of an operator's provider", () => {
     const sold = catalogOf(
       {
         PROVIDERS: JSON.stringify([
@@ -125,7 +125,7 @@ describe("the limits of a route", () => {
     expect(sold.get("mine/quick")?.routes[0]?.limits).toBeUndefined();
   });
 
-  it("exclude n above 1 where unsupported, and xAI's reasoning from the cap", () => {
+  it("exclude n above 1 for providers without support, and exclude xAI's reasoning from the output cap", () => {
     for (const [id, provider] of [
       ["anthropic/claude-opus-5.5", "anthropic"],
       ["anthropic/claude-opus-5.5", "bedrock"],

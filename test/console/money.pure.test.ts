@@ -36,7 +36,7 @@ describe("an amount of money in the console", () => {
     },
   );
 
-  it("never shows zero or more than the customer has, and differs by at most a tenth", () => {
+  it("never appears as zero or as more than the customer has, and differs from the exact amount by at most a tenth", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
         const [low, high] = [

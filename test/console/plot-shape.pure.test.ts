@@ -84,7 +84,7 @@ describe("the shape of a chart", () => {
     );
   });
 
-  it("contains one value as one labeled bar", () => {
+  it("shows a single value as one labeled bar", () => {
     expect(shapeOfValues([null, 12e6, null])).toMatchObject({
       marks: [{ index: 1, series: 0 }],
       numbers: [{ index: 1, text: "$12.00" }],

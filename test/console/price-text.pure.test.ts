@@ -4,7 +4,7 @@ import { operatorActSentence } from "../../src/console/browser/lib/operator-acts
 
 const NO_TOKENS = { input: 0, cached: 0, cache_write: 0, output: 0 };
 
-it("prices of characters, seconds and counted tokens are per million, and others per piece", () => {
+it("prices of characters, seconds and counted tokens appear per million, and other prices per unit", () => {
   const units = {
     character: 15,
     second: 100,

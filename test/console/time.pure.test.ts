@@ -29,7 +29,7 @@ describe("a time in the console", () => {
     expect(relativeTime(time, NOW)).toBe(text);
   });
 
-  it("contains the minute in the reader's time zone in lists with many rows a day", () => {
+  it("contains the minute, in the reader's time zone, in lists with many rows a day", () => {
     const at = new Date(2026, 9, 24, 9, 5).getTime();
     expect([relativeTime(at, NOW, true), relativeTime(at, NOW)]).toEqual([
       "24 Oct, 09:05",
@@ -62,7 +62,7 @@ describe("a time in the console", () => {
 });
 
 describe("spend in the console", () => {
-  it("appears as stacked largest groups with the sum of the others", () => {
+  it("appears as a stack of the largest groups with the sum of all other groups", () => {
     const rows = ["a", "b", "c", "d"].map((name, i) => row("2026-11-21", i + 1, name));
     const series = stackGroups(
       [...rows, row("2026-11-22", 10, "a")],
@@ -85,7 +85,7 @@ describe("spend in the console", () => {
     ]);
   });
 
-  it("appears for this month next to last month's to the same day", () => {
+  it("appears for this month next to last month's spend up to the same day", () => {
     const rows = [
       row("2026-10-22", 5),
       row("2026-10-23", 100),
@@ -108,7 +108,7 @@ describe("spend in the console", () => {
     expect(runway(100, rows, NOW)).toBe(text);
   });
 
-  it("appears with a notice if nothing is left", () => {
+  it("appears with a notice if no credits are left", () => {
     expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("nothing is left");
   });
 

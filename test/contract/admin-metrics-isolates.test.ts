@@ -50,7 +50,7 @@ it("the metrics object deletes the report of an isolate that stopped reporting",
   expect(Object.keys((await stub.read()).views ?? {})).toEqual(["here"]);
 });
 
-it("the metrics object stores at most 10,000 series per region, and keeps counting in those", async () => {
+it("the metrics object stores at most 10,000 series per region, and keeps counting in the existing series", async () => {
   const stub = env.REGION_METRICS.getByName(`many-${crypto.randomUUID()}`);
   const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`x${i}`, 1]));
   await stub.add(many);

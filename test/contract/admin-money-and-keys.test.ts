@@ -132,7 +132,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     });
   });
 
-  it("reconciles from its cursor, or starts again for an unknown cursor", async () => {
+  it("continues a reconciliation from its cursor, or starts again for an unknown cursor", async () => {
     const stale = JSON.stringify({ tries: 3, run: { mark: "another", table: "entries" } });
     const first = await post("/reconcile", { within_ms: 0, after: stale });
     const { next_after: after, ...standing } = await first.json<{ next_after: string }>();

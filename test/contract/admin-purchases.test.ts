@@ -56,7 +56,7 @@ async function pay(account: Account, id: string): Promise<void> {
 }
 
 describe("GET /admin/v1/purchases", () => {
-  it("lists each organization's purchases as its own list shows them, without the payment page", async () => {
+  it("lists each organization's purchases as the organization sees them, without the payment page", async () => {
     const accounts = [await openAccount(), await openAccount()];
     for (const account of accounts) {
       await pay(account, await buy(account));
@@ -109,7 +109,7 @@ describe("GET /admin/v1/purchases", () => {
     await vi.waitFor(async () => expect(await ids()).toEqual([id]), LONG);
   });
 
-  it("lists purchases of a release that didn't publish them", async () => {
+  it("lists purchases from an earlier release that published no purchases", async () => {
     const account = await openAccount();
     const id = await buy(account);
     await runInDurableObject(paymentsOf(account.orgId), (_, { storage }) => {

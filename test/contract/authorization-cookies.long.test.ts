@@ -172,7 +172,7 @@ describe("each route below /v1, called by the console", () => {
 
 describe("each route below /v1, called by the console for another organization", () => {
   it.each(byName(ALL_ROWS.filter(namesTarget)))(
-    "treats its resource as missing: %s",
+    "treats the other organization's resource as missing: %s",
     async (_, row) => {
       for (const caller of [...Object.values(byKey.other), ...Object.values(byPerson)]) {
         const id = await ownId(row, byKey.own.owner.account);

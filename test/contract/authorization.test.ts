@@ -196,11 +196,11 @@ it("a rejected request changes nothing in this or another organization", async (
   for (const row of OWN_ONLY) {
     refused.push([row, members.member.key, await ownId(row, colleague)]);
   }
-  const before = await Promise.all([owner, stranger].map(everythingOf));
+  const before = await Promise.all([owner, stranger].map(readEverything));
   for (const [row, key, id] of refused) {
     expect((await sendCall(row, key, id)).status).toBeGreaterThanOrEqual(401);
   }
-  expect(await Promise.all([owner, stranger].map(everythingOf))).toEqual(before);
+  expect(await Promise.all([owner, stranger].map(readEverything))).toEqual(before);
 });
 
 it("every list shows an owner only the owner's own organization", async () => {
@@ -235,7 +235,7 @@ it("a suspended organization can read everything and change nothing", async () =
  * Returns everything about an organization that its owner and operator can read, except last uses
  * of keys.
  */
-async function everythingOf({ orgId, key }: Account): Promise<unknown> {
+async function readEverything({ orgId, key }: Account): Promise<unknown> {
   const org = `/v1/orgs/${orgId}`;
   const paths = [org, `${org}/settings`, "/v1/users?limit=100", "/v1/balance", "/v1/keys"];
   const read = await Promise.all(paths.map((path) => send(path, { key })));

@@ -120,7 +120,7 @@ describe("an organization's budgets", () => {
   });
 });
 
-describe("a budget of another owner", () => {
+describe("a budget of a member, end user or session", () => {
   it("counts the spend of all keys of a member together", async () => {
     const { key: other } = await createKey(account.key, {});
     expect((await chat(account.key)).status).toBe(200);

@@ -67,7 +67,7 @@ describe("a request to the provider", () => {
     expect(Number(calls[0]?.body["max_tokens"])).toBeLessThan(500);
   });
 
-  it("contains fields that don't affect the cost unchanged", async () => {
+  it("contains unchanged every field that doesn't affect the cost", async () => {
     const fields = {
       temperature: 0,
       top_p: 0.5,
@@ -134,7 +134,7 @@ describe("a request to the provider", () => {
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("requires an existing model", async () => {
+  it("isn't sent for an unknown model, which returns 404", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);

@@ -37,7 +37,7 @@ describe("console sessions of one key", () => {
     expect((await callFromPage("/session", cookies[0])).status).toBe(200);
   });
 
-  it("end from the oldest one on if there are more than 20", async () => {
+  it("end oldest first if there are more than 20", async () => {
     const { key } = await openAccount();
     const cookies: string[] = [];
     for (let n = 0; n < 22; n++) {

@@ -108,7 +108,7 @@ describe("a POST request with a large body", () => {
     ["POST", "/admin/v1/orgs"],
     ["PATCH", "/admin/v1/orgs/ORG"],
   ])(
-    "accepts 1 MiB but returns 413 beyond it at %s %s, with or without a declared length",
+    "accepts a body of 1 MiB but returns 413 for a larger one at %s %s, with or without a declared length",
     async (method, path) => {
       const sent = (body: Uint8Array | ReadableStream, headers: Record<string, string> = {}) =>
         send(path.replace("ORG", orgId), {

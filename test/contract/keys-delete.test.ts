@@ -79,7 +79,7 @@ describe("DELETE /v1/keys/{id}", () => {
     expect(await listedAsRevoked()).toBe(true);
   });
 
-  it("completes a revocation that only the database has", async () => {
+  it("completes a revocation that only the database contains", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     // The key's object reads the revocation within a minute of use.
@@ -97,7 +97,7 @@ describe("DELETE /v1/keys/{id} by a revoked key", () => {
     expect(await statusOf(account.key)).toBe(200);
   });
 
-  it("returns 401 even if only the database knows of the caller's revocation", async () => {
+  it("returns 401 even if only the database contains the caller's revocation", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     await errorOf(await deleteKey(victim.key, account.keyId), 401);

@@ -218,7 +218,7 @@ describe("POST /v1/messages", () => {
     expect(JSON.stringify(calls[0]?.body)).not.toMatch(/cache|odd|eager|omitted|geo/);
   });
 
-  it("ends a stream that breaks off with an error event, without message_stop", async () => {
+  it("ends a broken stream with an error event, without message_stop", async () => {
     const chunk = { choices: [{ index: 0, delta: { content: "Hel" }, finish_reason: null }] };
     const { bindings } = mockUpstream(() => {
       const whole = upstreamStream([chunk]);
@@ -376,7 +376,7 @@ describe("GET /v1/models for Anthropic clients", () => {
     });
   });
 
-  it("explains a /v1 that occurs twice in the path", async () => {
+  it("explains the error of a path that contains /v1 twice", async () => {
     const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
     const refused = await anthropicErrorOf(await send("/v1/v1/messages", { key, body }));
     expect(refused).toMatchObject({ status: 404, type: "not_found_error" });

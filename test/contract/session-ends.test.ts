@@ -93,7 +93,7 @@ describe("a session that was never used", () => {
     expect((await toldOf(account.key)).length).toBe(before);
   });
 
-  it("leaves a row until its expiry when it is ended, but creates no event", async () => {
+  it("leaves a row until the session's expiry when the session is ended, but creates no event", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const ended = [await createSession(account.key), await createSession(account.key)];
     for (const { id, token } of ended) {
@@ -109,7 +109,7 @@ describe("a session that was never used", () => {
     expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(0);
   });
 
-  it("counts, after it is ended, only against the key that ended it", async () => {
+  it("counts, once ended, only against the key that ended the session", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const { keyId } = account;
     await rowsOf(
@@ -187,7 +187,7 @@ describe("the amounts that a session can read", () => {
     ["its key's budget", { budget_dollars: 0.000007 }, 1_000_000_000],
     ["the organization's balance", {}, 7],
   ])(
-    "include only its own remaining and the required amount in a 402 for %s",
+    "include only the session's remaining and the required amount in a 402 for %s",
     async (_, terms, credits) => {
       const poor = await openAccount({ credits });
       const parent = await createKey(poor.key, terms);

@@ -281,7 +281,7 @@ it("a forged, long expired or wrong-origin session is rejected without an object
   ]);
 });
 
-it("a session's request needs the same two object calls as its key's: before the provider call and the last byte", async () => {
+it("a session's request needs the same two object calls as its key's request: before the provider call and before the last byte", async () => {
   const { token } = await createSession(account.key);
   await chat(token); // the isolate has cached the key
   expect(await calls(token)).toEqual(await calls(account.key));

@@ -110,7 +110,7 @@ describe("a conversation with prompt caching", () => {
     expect(counts.calls.at(-1)).toBe("alpha");
   });
 
-  it("switches to another provider only if its provider fails, not for another preference", async () => {
+  it("switches to another provider only if the current provider fails, not for another preference", async () => {
     let down: Id | null = "alpha";
     const { counts, bindings } = world((id) => id === down);
     const turn = (at: number, asking?: Asking) =>

@@ -161,7 +161,7 @@ describe("a body that arrives too slowly", () => {
 });
 
 describe("the bytes of a request body", () => {
-  it("form the right character if it is split between two reads", async () => {
+  it("form the right character if the character is split between two reads", async () => {
     const bytes = utf8('{"a":"ä😀"}');
     const pieces = Array.from(bytes, (byte) => new Uint8Array([byte]));
     const declared = arriving(pieces).request;

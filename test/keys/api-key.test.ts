@@ -33,12 +33,12 @@ it("a key is valid until the secret that created it is removed, and new keys use
   expect(await verifyKey(old.key, [b])).toBeNull();
 });
 
-it("a key ID with another secret is rejected, and has a different hash", async () => {
+it("a key whose ID is combined with another secret is rejected, and has a different hash", async () => {
   const minted = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   expect(await verifyKey(minted.key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("a cached key is verified in the same way, and rejected once its secret is removed", async () => {
+it("a cached key is verified like a new one, and rejected once its secret is removed", async () => {
   const { key, hash } = await mintKey({ home: "us", scope: "global", secrets: [a] });
   const secrets = [a, b];
   const first = await verifyKey(key, secrets);

@@ -170,7 +170,7 @@ it("while the database is down, the lookup of a key's owner works only for cache
   expect(await lookupOutcome(known.keyHash)).toBe("identified");
 });
 
-it("the lookup of a key's owner writes the use once a minute, and then also detects a revocation", async () => {
+it("the lookup of a key's owner records the key's use once a minute, and then also detects a revocation", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   for (let i = 0; i < 5; i++) {

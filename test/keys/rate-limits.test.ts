@@ -133,7 +133,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect((await key.admit()).ok).toBe(true);
   });
 
-  it("don't increase if the clock steps back 30 s, and are available again if it steps forward", async () => {
+  it("stay the same if the clock steps back 30 s, and become available again once the clock catches up", async () => {
     const key = await open(10);
     shiftClock(MINUTE_MS);
     expect(await key.burst(6)).toBe(6);
@@ -170,7 +170,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect([(await one.times()).length, (await two.times()).length]).toEqual([3, 4]);
   });
 
-  it("stay below a lowered limit in every 60 s from the change on", async () => {
+  it("stay within a lowered limit in every 60 s after the change", async () => {
     const key = await open(60);
     for (const second of [0, 10, 20, 30]) {
       shiftClock(second * 1000);

@@ -29,7 +29,7 @@ function worstMinute(times: readonly number[]): number {
   );
 }
 
-it("a rate limit is never exceeded in any 60 s, across restarts, and admits all it can", () => {
+it("a rate limit is never exceeded in any 60 s, across restarts, and admits every request that fits", () => {
   const step = fc.record({
     afterMs: fc.oneof(fc.nat(50), fc.nat(3000), fc.nat(61_000)),
     burst: fc.integer({ min: 1, max: 15 }),

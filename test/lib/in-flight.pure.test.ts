@@ -86,7 +86,7 @@ describe("the limits on concurrent requests", () => {
     expect(takeAll(room, "known")).toHaveLength(3);
   });
 
-  it("apply to one organization over all of its keys", () => {
+  it("apply to each organization across all of its keys", () => {
     const room = inFlight({ organizationMax: 3 });
     introduce(room, "one", "org");
     introduce(room, "two", "org");
@@ -118,7 +118,7 @@ describe("the limits on concurrent requests", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("are freed after a timeout if the platform ended the request silently", () => {
+  it("stop counting a request after a timeout, because the platform can end it silently", () => {
     const room = roomOf(["hot"], { organizationMax: 2 });
     takeAll(room, "hot");
     expect(room.take("hot", 0, 999)).toBe("organization");
@@ -163,7 +163,7 @@ describe("a paid request that waits for memory", () => {
     expect(due.size).toBe(0);
   });
 
-  it("returns the reason when its waiting time is over, and uses no memory afterwards", async () => {
+  it("returns the reason once the waiting time is over, and uses no memory afterwards", async () => {
     const room = roomOf(["hot"]);
     const { after, fire } = manualTimers();
     const slots = takeAll(room, "hot");
@@ -218,7 +218,7 @@ describe("the memory limit for concurrent request bodies", () => {
     expect(typeof room.take("a", SMALL_BODY_BYTES, 0)).toBe("object");
   });
 
-  it("counts bodies without a declared length by the bytes that have arrived", () => {
+  it("counts a body without a declared length by the bytes that have arrived", () => {
     const room = roomOf(["a", "b"], BODIES);
     const slot = room.take("a", 0, 0);
     if (typeof slot === "string") throw new Error("no place");
@@ -251,7 +251,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe("the limits for concurrent requests in any order", () => {
-  it("never allow too many, and free every slot exactly once", () => {
+  it("never allow too many requests, and free every slot exactly once", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
         const room = inFlight({ ...BODIES, organizationMax: 5 });
@@ -318,7 +318,7 @@ function change(slot: RequestSlot, what: Exclude<Step["do"], "take">, live: Worl
 describe("an isolate with an overloaded CPU", () => {
   const ROOM = { memoryMax: 3200 * MEMORY_PER_REQUEST, organizationMax: Infinity };
 
-  it("accepts no more requests of the organization with the most requests while others have some", () => {
+  it("accepts no more requests of the organization with the most requests while other organizations send requests", () => {
     const room = roomOf(["hot", "small"], ROOM);
     takeAll(room, "hot", 1000);
     recordSecond(room, 0, 50);

@@ -43,7 +43,7 @@ describe("a key's limits", () => {
     expect(keyTermsToJson(NO_TERMS)).toBeNull();
   });
 
-  it("exist if any limit is set, even a budget of 0 or an empty list", () => {
+  it("count as set if any limit is set, even a budget of 0 or an empty list", () => {
     expect(hasLimits(NO_TERMS)).toBe(false);
     const one = {
       budgetMicro: micros(0),

@@ -63,7 +63,7 @@ describe("policies of several owners", () => {
     );
   });
 
-  it("count as narrower than others only if they allow no additional route", () => {
+  it("count as narrower than other policies only if they allow no additional route", () => {
     const orNull = fc.option(policies, { nil: null });
     fc.assert(
       fc.property(orNull, orNull, (before, after) => {

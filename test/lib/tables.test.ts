@@ -39,7 +39,7 @@ beforeEach(() => {
 });
 
 describe("the tables of a Durable Object", () => {
-  it("don't exist yet after a check", async () => {
+  it("aren't created by a check for existing tables", async () => {
     await inStorage((storage) => {
       expect(migrateExistingTables(storage, ONE)).toBe(false);
       expect(storage.sql.exec("SELECT name FROM sqlite_master").toArray()).toEqual([]);

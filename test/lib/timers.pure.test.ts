@@ -25,7 +25,7 @@ it("a stop signal ignores a listener that is added after the stop, like an Abort
   expect(told).toEqual([]);
 });
 
-it("a stop signal notifies the same listeners if one is removed or added meanwhile", () => {
+it("a stop signal notifies the same listeners even if a listener removes or adds one meanwhile", () => {
   const stop = new StopSource();
   const told: string[] = [];
   const second = (): void => void told.push("second");

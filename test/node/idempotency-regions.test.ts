@@ -47,22 +47,25 @@ describe("an Idempotency-Key of a global key", () => {
   it.each([
     ["home-first", "eu", "us"],
     ["away-first", "us", "eu"],
-  ] as const)("works the same in both regions for a completion, %s", async (how, one, other) => {
-    const before = await charged(account);
-    const first = await send(regions[one], how, CHAT);
-    expect(first.status).toBe(200);
-    // in another region, the request is in progress until its charge arrives in the home region
-    await account.resolved();
-    for (const region of [regions[other], regions[one]]) {
-      const { status, shouldRetry, body } = await send(region, how, CHAT);
-      expect([status, shouldRetry]).toEqual([409, "false"]);
-      expect(body.error).toMatchObject({ code: "idempotency_replay", generation_id: first.id });
-    }
-    const [path] = CHAT;
-    const { status } = await send(regions[other], how, [path, { ...CHAT[1], max_tokens: 9 }]);
-    expect(status).toBe(422);
-    expect(await charged(account)).toEqual([...before, first.id]);
-  });
+  ] as const)(
+    "has the same effect in both regions for a completion, %s",
+    async (how, one, other) => {
+      const before = await charged(account);
+      const first = await send(regions[one], how, CHAT);
+      expect(first.status).toBe(200);
+      // in another region, the request is in progress until its charge arrives in the home region
+      await account.resolved();
+      for (const region of [regions[other], regions[one]]) {
+        const { status, shouldRetry, body } = await send(region, how, CHAT);
+        expect([status, shouldRetry]).toEqual([409, "false"]);
+        expect(body.error).toMatchObject({ code: "idempotency_replay", generation_id: first.id });
+      }
+      const [path] = CHAT;
+      const { status } = await send(regions[other], how, [path, { ...CHAT[1], max_tokens: 9 }]);
+      expect(status).toBe(422);
+      expect(await charged(account)).toEqual([...before, first.id]);
+    },
+  );
 
   it("runs one of 30 concurrent completions, half of which are sent to another region", async () => {
     const before = await charged(account);

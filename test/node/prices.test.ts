@@ -52,7 +52,7 @@ describe("the price list of npm run prices", () => {
     expect(lines.at(-1)).toContain(`0 of ${routes.length} stale`);
   });
 
-  it("contains the same in JSON, in micro-credits", () => {
+  it("contains the same prices in JSON, in micro-credits", () => {
     const printed = JSON.parse(jsonOfPrices(pricedRoutes(JULY_2 + 3650 * DAY_MS, 60))) as Printed[];
     expect(printed.every(({ stale }) => stale)).toBe(true);
     expect(printed.find(({ model }) => model === "openai/gpt-6-luna")).toEqual({

@@ -44,7 +44,7 @@ it("a key is always assigned to the same one of its organization's four outboxes
   expect([...used].toSorted()).toEqual([...outboxNames([])].toSorted());
 });
 
-it("each other region has 16 outboxes for outcomes and one for revocations", () => {
+it("a region has 16 outboxes for outcomes and one for revocations for each other region", () => {
   const names = outboxNames(["us", "eu"]);
   expect(names).toHaveLength(16 + 2 * 17);
   expect(new Set(names).size).toBe(names.length);

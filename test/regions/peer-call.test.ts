@@ -135,7 +135,7 @@ describe("a signed call to another region", () => {
     ["silence", silent],
     ["a silent connection that ignores the abort", deaf],
     ["a body that never ends", endless],
-  ])("happens again once after %s, within the time budget", async (_name, first) => {
+  ])("runs a second time after %s, within the time budget", async (_name, first) => {
     peerAnswers(first, ok);
     expect(await call({ budgetMs: 700 })).toMatchObject({ body: { ok: true } });
     sent = [];

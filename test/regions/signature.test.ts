@@ -169,7 +169,7 @@ describe("a signed message between regions", () => {
     [0, "from eu"],
     [29_000, "from eu"],
     [31_000, "signed too long ago"],
-  ])("leads %i ms after signing to the result: %s", async (afterMs, verdict) => {
+  ])("gets, %i ms after signing, the result %s", async (afterMs, verdict) => {
     expect(await verdictOn(await signedByThem(), { atMs: NOW_MS + afterMs })).toBe(verdict);
   });
 
@@ -178,7 +178,7 @@ describe("a signed message between regions", () => {
     [3600, "wrong lifetime"],
     [-1, "wrong lifetime"],
     [10, "from eu"],
-  ])("leads with a lifetime of %i s to the result: %s", async (lifetimeS, verdict) => {
+  ])("gets, with a lifetime of %i s, the result %s", async (lifetimeS, verdict) => {
     expect(await verdictOn(await signedByThem({ lifetimeS }))).toBe(verdict);
   });
 

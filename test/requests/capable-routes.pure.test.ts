@@ -66,7 +66,7 @@ describe("the selected routes of a chat request", () => {
     expect(able(model, { ...IMAGE, tools: TOOLS.tools }, { choices: 2 })).toBe("b");
   });
 
-  it("don't exist if no route supports a field, which returns 400 with the field", () => {
+  it("include no route if none supports a field, so that the request returns 400 with the field", () => {
     expect(able(modelOf({ choices: 1 }, { choices: 3 }), TEXT, { choices: 4 })).toBe("400 n");
     expect(able(modelOf({ lacks: ["vision"] }), IMAGE)).toBe("400 messages");
     expect(able(modelOf({ lacks: ["tools"] }), TOOLS)).toBe("400 tools");

@@ -75,7 +75,7 @@ it.each([
   ["a disconnect", "left", (_: Run, client: AbortController) => client.abort()],
   ["a pause", "stopped", (run: Run) => run.timer.halt(PAUSED)],
 ] as const)(
-  "%s during a call after a failed call with reported usage charges the failed call, and books the other",
+  "%s during a second call charges the failed first call, and records the cost of the second call",
   async (_, why, end) => {
     const settled = await settlementOf(end);
     expect(settled?.generation).toMatchObject({ provider: "up", usage: USAGE });

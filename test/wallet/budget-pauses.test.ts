@@ -93,7 +93,7 @@ describe("a budget with on_exceeded pause", () => {
     expect(await pausesOf(key)).toEqual([]);
   });
 
-  it("can't be limited to models", () => {
+  it("can't apply to only some models", () => {
     const budget = { limit_dollars: 1, window: "day", on_exceeded: "pause" };
     const parse = (more: object) => budgetsSchema(8).safeParse([{ ...budget, ...more }]);
     expect([parse({}).success, parse({ models: null }).success]).toEqual([true, true]);

@@ -56,7 +56,7 @@ const BETWEEN: readonly (readonly [string, (stub: Stub) => Promise<unknown>])[] 
 describe.each(BETWEEN)(
   "a wallet whose clock was a day ahead and was corrected, %s",
   (_how, pause) => {
-    it("releases a hold from the wrong time, and a later hold, on schedule", async () => {
+    it("releases holds on schedule, whether created at the wrong time or after the correction", async () => {
       setClock(NOON);
       const { stub, orgId } = await newWallet(1000);
       setClock(NOON + DAY);
@@ -76,7 +76,7 @@ describe.each(BETWEEN)(
       expect(await differences(stub)).toEqual([]);
     });
 
-    it("counts requests admitted at the wrong time and before in its rate limit", async () => {
+    it("counts requests from before the correction in its rate limit", async () => {
       const began = performance.now();
       setClock(NOON);
       const { stub } = await newWallet(1000);
@@ -106,7 +106,7 @@ describe.each(BETWEEN)(
       }
     });
 
-    it("keeps spend and quotas in the later period, and counts every charge there", async () => {
+    it("keeps spend and quotas in the later period, and counts every charge in that period", async () => {
       setClock(NOON);
       const { stub } = await newWallet(1000);
       valueOf(

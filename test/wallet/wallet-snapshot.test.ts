@@ -155,7 +155,7 @@ describe("the wallet's rows in the database", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("stay unchanged if they belong to another wallet, and holds are rejected until then", async () => {
+  it("stay unchanged while they belong to another wallet, and make this wallet reject holds", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));

@@ -143,7 +143,7 @@ const events = (type: EventType, count: number) =>
 describe("the stored messages of a webhook object", () => {
   const taken = { status: 200, error: null, answer: "", durationMs: 1, retryAfterMs: null };
 
-  it("expire, once delivered, beyond the newest thousand for each of five webhooks", async () => {
+  it("expire, once delivered, except the newest thousand of each webhook", async () => {
     for (let i = 0; i < 5; i++) {
       await createWebhook(`rows${i}.turnpike.dev`, { types });
     }
@@ -169,7 +169,7 @@ describe("the stored messages of a webhook object", () => {
     });
   });
 
-  it("have a maximum number by type while pending, without effect on other types", async () => {
+  it("reach a maximum number per type while pending, which doesn't affect other types", async () => {
     receivers["flood.turnpike.dev"] = () => new Response("ok");
     await createWebhook("flood.turnpike.dev");
     await runInDurableObject(object(), (_, { storage }) => {

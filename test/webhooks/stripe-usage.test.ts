@@ -90,7 +90,7 @@ describe("a Stripe meter that is down for more than a day", () => {
     },
   );
 
-  it("gets no request again that it may have received, until a person enables the webhook", async () => {
+  it("gets no second copy of a possibly received request until a person enables the webhook", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -122,7 +122,7 @@ describe("a Stripe meter whose calls are in progress when the gateway's object e
     ["the first step", 1, 1],
     ["a later step", 8, 6],
   ])(
-    "gets each request on the bill once if the calls were in %s and Stripe forgets them",
+    "gets each request on the bill once if the calls were in %s and Stripe lost the calls",
     async (_, count, accepted) => {
       const meter = new Meter();
       let at = Date.now();
@@ -154,7 +154,7 @@ describe("a Stripe meter whose calls are in progress when the gateway's object e
     },
   );
 
-  it("gets only the other requests if it still has the earlier calls", async () => {
+  it("gets only the remaining requests if Stripe still has the earlier calls", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);

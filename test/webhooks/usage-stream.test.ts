@@ -269,7 +269,7 @@ describe("a webhook receiver of usage.settled after a rebuild of the wallet", ()
 });
 
 describe("the event usage.settled", () => {
-  it("leaves no message behind if a failing webhook stops, and other events are still sent", async () => {
+  it("leaves no pending message once a failing webhook unsubscribes from it", async () => {
     receivers[HOST] = ({ body }) =>
       new Response("", { status: body.includes("usage.settled") ? 500 : 200 });
     const stub = stubOf(account.orgId);
