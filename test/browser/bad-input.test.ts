@@ -110,7 +110,7 @@ it.each([
 );
 
 describe("the console while another region is unavailable", () => {
-  it("can still revoke a global key, and shows operators the pending notification of that region", async () => {
+  it("can still revoke a global key, and shows operators that the other region hasn't been notified yet", async () => {
     const { orgId, memberId } = empty;
     const admin = { url: adminUrl(), token: ADMIN_TOKEN };
     const terms = { orgId, memberId, name: "Traveling", scope: "global" } as const;
@@ -152,7 +152,7 @@ describe("the console while another region is unavailable", () => {
 });
 
 describe("the console's session cookie", () => {
-  it("must belong to an active session, otherwise the next click opens the login page", async () => {
+  it("must belong to an active session; otherwise, the next click opens the login page", async () => {
     const page = await login(empty.key);
     await page.context().clearCookies();
     await page.goto("/console/#/keys");

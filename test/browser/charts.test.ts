@@ -83,7 +83,7 @@ describe("a chart in the console", () => {
     },
   );
 
-  it("labels a single bar, and interrupts its axis for a value far above the others", async () => {
+  it("labels a single bar, and breaks its axis for a value far above all other values", async () => {
     const one = await activityOf([1_230_000]);
     expect(await one.locator(".plot text.strong").allTextContents()).toEqual(["$1.23"]);
     const many = await activityOf([
@@ -115,7 +115,7 @@ describe("a chart in the console", () => {
     await expect.poll(() => page.url()).not.toContain("range=dates");
   });
 
-  it("zooms into dragged columns, and the Back button undoes the zoom", async () => {
+  it("zooms into columns selected by dragging, and the Back button undoes the zoom", async () => {
     const page = await activityOf([1_000_000, 2_000_000, 3_000_000]);
     const bars = page.locator(".plot [class^=series]");
     const [from, to] = [await bars.first().boundingBox(), await bars.last().boundingBox()];

@@ -289,7 +289,7 @@ describe("the pages for money in the console", () => {
   });
 });
 
-it("the console shows an export's progress, waits at the rate limit, and completes the export", async () => {
+it("the console shows an export's progress, waits when the rate limit is reached, and completes the export", async () => {
   const page = await login(owner.key);
   await goTo(page, "End users");
   let refused = 0;

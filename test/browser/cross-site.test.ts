@@ -201,7 +201,7 @@ it("a member can invite from an old session, and the invited person can accept",
   await late.getByText("was used, canceled or has expired").waitFor();
 });
 
-it("the console returns to the requested address after a login, even after a declined one", async () => {
+it("the console returns to the requested address after a login, even if an earlier login was declined", async () => {
   const page = await open("/console/#/keys?tab=sessions&why=denied");
   await page.getByText(/was declined/).waitFor();
   await continueAs(page, "Ann");

@@ -96,7 +96,7 @@ describe("the docs site", () => {
     await expectAccessible(page);
   });
 
-  it("shows the region on the first page, with a link to the quickstart", async () => {
+  it("shows the region and a link to the quickstart on the first page", async () => {
     const page = await browser.open("/");
     await page.getByText("This region: EU, available").waitFor();
     await expectAccessible(page);
@@ -105,7 +105,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("fills a key into every code block, copies it completely, and stores it nowhere", async () => {
+  it("inserts a key into every code block, copies the complete code, and stores the key nowhere", async () => {
     const page = await browser.open("/docs/use/quickstart");
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const secret = `svc_sk_eu_live_${"k".repeat(40)}`;
@@ -140,7 +140,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("keeps its header on a phone, with a menu of all pages, and reaches the text in three tab stops", async () => {
+  it("keeps its header with a menu of all pages on a phone, and the text is three tab stops away", async () => {
     const page = await browser.open("/docs/use/errors", PHONE);
     expect(await page.locator("nav.tree").isVisible()).toBe(false);
     for (let stop = 0; stop < 3; stop++) await page.keyboard.press("Tab");
@@ -160,7 +160,7 @@ describe("the docs site", () => {
     ["what if the client goes", "streaming"],
     ["webhook signature", "webhooks"],
     ["data in the EU", "regions"],
-  ])("finds '%s' as the first search result, in two actions", async (query, name) => {
+  ])("opens the search result '%s', which is listed first, in two actions", async (query, name) => {
     const page = await browser.open("/docs/");
     await page.getByLabel("Search the docs").fill(query);
     await page.locator("#found a").first().waitFor();
@@ -168,7 +168,7 @@ describe("the docs site", () => {
     await page.waitForURL(new RegExp(`/docs/\\w+/${name}#`));
   });
 
-  it("shows the same header as the console: both sites, the region and the search", async () => {
+  it("shows the same header as the console, with links to both sites, the region and the search", async () => {
     const page = await browser.open("/docs/use/errors");
     const header = page.locator("header");
     for (const [name, to] of [

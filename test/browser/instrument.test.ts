@@ -52,7 +52,7 @@ it("the Activity page shows requests by two groups, by member, with times per gr
   expect(page.faults).toEqual([]);
 });
 
-it("the Requests page leaves rows in place under the pointer until the reader loads new ones", async () => {
+it("the Requests page keeps the rows under the pointer in place until the reader loads new ones", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   const rows = page.locator("main tbody tr");
@@ -78,7 +78,7 @@ it("a click on a part of the outcome chart filters requests", async () => {
   expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
 });
 
-it("the request chart shows one bar per day, and marks the requests that a filter excludes", async () => {
+it("the request chart shows one bar per day, and marks requests that a filter excludes", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   await page.getByText("Requests by status: today (UTC).").waitFor();

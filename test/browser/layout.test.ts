@@ -89,7 +89,7 @@ describe("the console's layout", () => {
     await expect.poll(() => heads.count()).toBeGreaterThan(before);
   });
 
-  it("fits four pages and the menu More in a phone's bar", async () => {
+  it("fits links to four pages and the menu More in a phone's navigation bar", async () => {
     const page = await logIn(browser, used.key, PHONE);
     const bar = navigation(page);
     const names = await bar.locator("a:visible").allTextContents();

@@ -55,7 +55,7 @@ it.each([
   },
 );
 
-it("a login link's key disappears from the address immediately, and is exchanged on confirmation", async () => {
+it("a login link's key disappears from the address immediately, and starts a session once confirmed", async () => {
   const page = await browser.open("/console/");
   await page.getByLabel("API key or operator's token").waitFor();
   await follow(page, own.key);
@@ -67,7 +67,7 @@ it("a login link's key disappears from the address immediately, and is exchanged
   expect(await shown(page)).toBe(own.name);
 });
 
-it("a login link's rejected key is reported, and disappears from the address", async () => {
+it("a login link with an invalid key shows an error, and the key disappears from the address", async () => {
   const page = await browser.open("/console/#key=svc_sk_eu_live_none");
   await page.getByRole("dialog").getByText("no organization").waitFor();
   await page.getByRole("button", { name: "Log in with it" }).click();

@@ -198,7 +198,7 @@ describe("an operator in the console", () => {
     await operator.getByRole("heading", { level: 1, name: "Ann" }).waitFor();
   });
 
-  it("finds a customer's key by its ID in 3 actions, in a highlighted row", async () => {
+  it("finds a customer's key by its ID in 3 actions, and highlights its row", async () => {
     const { keys } = (await call(ann, "GET", "/v1/keys")) as {
       keys: { id: string; name: string }[];
     };
@@ -209,7 +209,7 @@ describe("an operator in the console", () => {
     await expect.poll(() => isInView(mark)).toBe(true);
   });
 
-  it("refunds a purchase in 4 actions, and finds it by its ID", async () => {
+  it("refunds a purchase in 4 actions, and finds the purchase by its ID", async () => {
     await act(
       operator,
       () => goTo(operator, "Payments"),
@@ -235,7 +235,7 @@ describe("an operator in the console", () => {
     await operator.keyboard.press("Escape");
   });
 
-  it("finds the changes by operators in 1 action, each with its details", async () => {
+  it("finds all changes by operators, with their details, in 1 action", async () => {
     await act(operator, () => goTo(operator, "Events"));
     await operator
       .getByRole("row", { name: /refunded \$10\.00 of \$10\.00 to Ann: requested by customer/ })

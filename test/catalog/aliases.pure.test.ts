@@ -135,7 +135,7 @@ describe("aliases with several providers", () => {
     ]);
   });
 
-  it("exclude smart, fast and cheap if only embeddings models are available", () => {
+  it("exclude the names smart, fast and cheap if only embeddings models are available", () => {
     const { aliases } = catalogOf({ REGION: "us" }, liveModelsIn("us", ["voyage"]));
     expect([...aliases.keys()]).toEqual(["embeddings/cheapest"]);
   });

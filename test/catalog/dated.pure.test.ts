@@ -18,13 +18,13 @@ const listed = (ms: number): string =>
   JSON.stringify([...catalogOf({ REGION: "us" }, liveModelsIn("us"), ms).models]);
 
 describe("the catalog at a certain time", () => {
-  it("ends a promotional price on its day with the known higher price", () => {
+  it("ends a promotional price on its last day, after which the known higher price applies", () => {
     const model = "openai/gpt-5.6-sol";
     expect(pricesOf(model, "2026-11-21T23:59:59.999Z")).toEqual([[4_400_000, 22_000_000]]);
     expect(pricesOf(model, "2026-11-22T00:00:00Z")).toEqual([[5_500_000, 33_000_000]]);
   });
 
-  it("applies an announced price on its day, on every route", () => {
+  it("applies an announced price on every route from its first day on", () => {
     for (const model of ["google/gemini-3.7-flash", "google/gemini-3.8-flash"]) {
       const before = pricesOf(model, "2026-12-31T23:59:59.999Z") ?? [];
       const doubled = before.map((prices) => prices.map((price) => (price ?? 0) * 2));
@@ -68,7 +68,7 @@ describe("the catalog at a certain time", () => {
     );
   });
 
-  it("rebuilds its data at an announced date, and not earlier", () => {
+  it("rebuilds its data when an announced date is reached, and not earlier", () => {
     const { catalogAt } = deploymentOf(configWith({ SANDBOX: "off" }));
     const before = catalogAt(at("2026-12-11"));
     expect(catalogAt(at("2026-12-31T23:59:59.999Z"))).toBe(before);

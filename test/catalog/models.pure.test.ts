@@ -80,7 +80,7 @@ describe("a route in the catalog", () => {
     expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
   });
 
-  it("exists for each chat model with support for all the model's features", () => {
+  it("exists, for every chat model, with support for all of the model's features", () => {
     for (const { id, routes } of ENTRIES) {
       for (const limit of ["context", "maxOutput"] as const) {
         expect([id, routes.some(({ limits }) => limits?.[limit] === undefined)]).toEqual([

@@ -93,7 +93,7 @@ it("a markup adds at least its percentage and at most one micro-credit more", ()
   );
 });
 
-it("the long-prompt price applies from the first token above the limit", () => {
+it("the long-prompt price applies to prompts with at least one token above the limit", () => {
   const price = { ...FREE, input: 1 };
   const long = { ...FREE, input: 2 };
   const route = { provider: "p", upstreamId: "m", price };

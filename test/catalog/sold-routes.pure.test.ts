@@ -38,7 +38,7 @@ describe.each(WORLDS)(
       }
     });
 
-    it("include every usable model and route, in the catalog's order", () => {
+    it("include every usable model and route in the order of the catalog", () => {
       for (const entry of CATALOG) {
         const wanted = entry.routes.filter(({ provider, regions }) =>
           liveModelsIn(world.region)
@@ -167,7 +167,7 @@ describe("the limits of a route", () => {
   });
 });
 
-it("the routes of Claude 4.5 are the only ones with a minimum of thinking tokens", () => {
+it("only the routes of Claude 4.5 have a minimum of thinking tokens", () => {
   const { models } = catalogOf({ REGION: "us" }, liveModelsIn("us"));
   const floors = [...models.values()].flatMap(({ id, thinkingFloor }) =>
     thinkingFloor === undefined ? [] : [[id, thinkingFloor]],

@@ -64,7 +64,7 @@ const CLIENTS: Readonly<Record<string, () => Promise<string>>> = {
 };
 
 describe("a Responses stream of a silent model", () => {
-  it("contains comments, and keepalive events that the SDK's types don't include", async () => {
+  it("contains comments and keepalive events, which the SDK's types don't include", async () => {
     const headers = { authorization: `Bearer ${at.key}`, "content-type": "application/json" };
     const body = JSON.stringify({ model, input: SAID, stream: true });
     const answer = await fetch(`${at.baseUrl}/responses`, { method: "POST", headers, body });

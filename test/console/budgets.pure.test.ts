@@ -29,7 +29,7 @@ const lists = fc.uniqueArray(entry, {
 const stored = (list: unknown) => budgetsView(budgetsFromFields(budgetsSchema(9).parse(list)));
 
 describe("a list of budgets in the console", () => {
-  it("keeps all other budgets unchanged when one is saved or removed", () => {
+  it("leaves all other budgets unchanged when a budget is saved or removed", () => {
     fc.assert(
       fc.property(lists, fc.nat(), (list, at) => {
         const budgets = stored(list);
@@ -109,7 +109,7 @@ describe("the list of keys", () => {
     );
   });
 
-  it("shows a limit of 0 as used up, and nothing for a key without a budget", () => {
+  it("shows a limit of 0 as used up, and an empty cell for a key without a budget", () => {
     expect(mostUsedOf(key({ budget_dollars: 0, budgets }))?.label).toBe("$0.00 of $0.00");
     expect(mostUsedOf(key({}))).toBeNull();
   });

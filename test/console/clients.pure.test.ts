@@ -115,7 +115,7 @@ describe("the instructions of the Connect page", () => {
     }
   });
 
-  it("install the programs that they start, write their files, and explain how to undo it", () => {
+  it("install the programs that they start, write configuration files, and explain how to undo both", () => {
     for (const { name, parts } of clients) {
       const blocks = parts.filter(({ kind }) => kind === "code").map(({ text }) => text);
       for (const block of blocks) expect(block, name).toMatch(/^(?:npm|pip) install \S|^curl /m);
@@ -127,7 +127,7 @@ describe("the instructions of the Connect page", () => {
     }
   });
 
-  it("use a model of the client's own author if it is sold, otherwise the alias", () => {
+  it("use a model of the client's own author if such a model is sold, otherwise the alias", () => {
     const sold = ["openai/gpt-6-sol", "anthropic/claude-opus-5.5", "anthropic/claude-haiku-5.5"];
     const claude = withFittingModels("Claude Code", codeOf("Claude Code"), sold);
     expect(claude).toContain("ANTHROPIC_MODEL=claude-opus-5-5 ");

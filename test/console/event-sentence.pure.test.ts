@@ -120,7 +120,7 @@ it("the sentence for an organization's change describes the change without calli
   );
 });
 
-it("an event's sentence names a member without a known name by ID", () => {
+it("an event's sentence names a member by ID if the member's name is unknown", () => {
   const id = "0199a6f0-1111-4222-8333-444455556666";
   expect(said("key.revoked", "key_1", {}, { kind: "member", id })).toBe(
     "member 0199a6f0 revoked Server.",
@@ -199,7 +199,7 @@ it("an end user whose ID looks like a member's isn't called a member", () => {
   expect(said("member.removed", id, {}, KEY)).toBe("Ann removed member 0b5f2f5c.");
 });
 
-it("an event of every type has a sentence, even with empty data", () => {
+it("every event type has a sentence, even for an event with empty data", () => {
   for (const [type] of EVENT_TYPES) {
     for (const data of [{}, { left_out: ["data"] }]) {
       const sentence = said(type, "subject", data, KEY);

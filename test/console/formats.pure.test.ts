@@ -19,7 +19,7 @@ it("a form of the console sends no unchanged field", () => {
   expect(changedOf(KEY, { ...KEY, allowed_models: ["sandbox/echo"] })).toEqual({});
 });
 
-it("a form of the console sends a removed limit as null, and nothing else", () => {
+it("a form of the console sends only null for a removed limit", () => {
   expect(changedOf<object>(KEY, { ...KEY, tpm_limit: null })).toEqual({ tpm_limit: null });
 });
 

@@ -52,7 +52,7 @@ it("the console has a button for every change of the operators' API", () => {
   expect(changing.length).toBeGreaterThan(20);
 });
 
-it("the console uses every call of the operators' API, or lists a reason not to", () => {
+it("the console uses every call of the operators' API, or lists the reason for an unused call", () => {
   const all = OPERATOR_ROUTES.map(
     ({ method, path: at }) => `${method} ${at.replaceAll(/:(\w+)/g, "{$1}")}`,
   );

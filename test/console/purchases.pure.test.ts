@@ -19,7 +19,7 @@ const purchase = (day: string, dollars: number, more: Partial<Purchase> = {}): P
   ...more,
 });
 
-it("listed purchases have the sum of what was paid and refunded, and the period", () => {
+it("a list of purchases shows its period and the sums of paid and refunded amounts", () => {
   const listed = [
     purchase("2026-11-28", 25, { returned_micro: 4e6 }),
     purchase("2026-11-03", 250, { state: "declined", credited_micro: null }),
@@ -35,7 +35,7 @@ it("listed purchases have the sum of what was paid and refunded, and the period"
 const credit = (day: string, micros: number) =>
   ({ created_at: `${day}T10:00:00Z`, amount_micro: micros }) as Credits["credits"][number];
 
-it("listed transactions have the sums of added and removed credits", () => {
+it("a list of transactions shows the sums of added and removed credits", () => {
   expect(creditSumText([credit("2026-11-28", -5e5), credit("2026-11-28", 1e6)])).toBe(
     "28 Nov (UTC): $1.00 added, $0.50 removed.",
   );

@@ -11,7 +11,7 @@ it.each(pagePaths())("a page contains no broken link or anchor: %s", (page) => {
   expect(brokenLinks(page)).toEqual([]);
 });
 
-it("docs/README.md links to every page below docs, directly or not", () => {
+it("docs/README.md links to every page below docs, directly or through other pages", () => {
   const reached = new Set(["docs/README.md"]);
   for (const page of reached) {
     for (const [, file = ""] of readPage(page).matchAll(/\]\(([^()\s:#]+\.md)(?:#[^)]*)?\)/g)) {
@@ -21,7 +21,7 @@ it("docs/README.md links to every page below docs, directly or not", () => {
   expect(pagePaths().filter((page) => page.startsWith("docs/") && !reached.has(page))).toEqual([]);
 });
 
-it("every shell block runs in a test or has a reason not to, and every code block is closed", () => {
+it("every shell block runs in a test or states why it doesn't run, and every code block is closed", () => {
   for (const page of pagePaths()) {
     const markdown = readPage(page);
     expect(() => examplesOf(markdown), page).not.toThrow();
@@ -34,7 +34,7 @@ it("the README and the map of the code stay below their maximum length", () => {
   expect(readPage("src/README.md").split("\n").length - 1).toBeLessThanOrEqual(MAP_LINES_MAX);
 });
 
-it("no file refers to a missing document", () => {
+it("every document that a file refers to exists", () => {
   const folders = ["src", "scripts", "docs", "test"];
   const files = folders.flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
@@ -52,7 +52,7 @@ it("no file refers to a missing document", () => {
   expect(named).toEqual([]);
 });
 
-it("comments, the map and decisions refer to no missing source file", () => {
+it("every source file that comments, the map or decisions refer to exists", () => {
   const folders = ["src", "scripts", "docs/internals", "test", "migrations"];
   const files = folders
     .flatMap((folder) =>
@@ -83,7 +83,7 @@ const ELSEWHERE = /^\.\w|^0002_what\.sql$|(?:^|\/)ai-api\.ts$/;
 /** Returns a test file's path from `test/` without suffixes, as the table shows it. */
 const stemOf = (file: string): string => file.replace(/(?:\.(?:pure|long))?\.test\.ts$/, "");
 
-it("test/README.md lists every test folder, and no missing tests", () => {
+it("test/README.md lists every test folder, and only existing tests", () => {
   const all = readdirSync(path.join(ROOT, "test"), { recursive: true, encoding: "utf8" }).filter(
     (name) => !name.includes("node_modules"),
   );

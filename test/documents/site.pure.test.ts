@@ -184,7 +184,7 @@ it("every moved page of the docs site redirects", () => {
   expect(new Set(lines.map((line) => line.split(" ")[0])).size).toBe(lines.length);
 });
 
-it("the API reference shows each body's required fields, and folds the others", () => {
+it("the API reference shows each body's required fields, and hides the optional fields until they are opened", () => {
   const chat = api.find(({ name }) => name === "api/chat")?.markdown ?? "";
   const { html } = renderMarkdown(chat, () => null);
   const [, required, other] = [
@@ -194,7 +194,7 @@ it("the API reference shows each body's required fields, and folds the others", 
   expect(other?.slice(1)).toEqual([undefined, expect.stringContaining("<code>temperature</code>")]);
 });
 
-it("each page of the API reference starts with the list of its operations, which belong to one task", () => {
+it("each page of the API reference covers one task, and starts with a list of its operations", () => {
   const own = api.filter(({ name }) => /^api\/(?!operators)/.test(name));
   expect(own.map(({ name }) => name)).toEqual(expect.arrayContaining(TASKS));
   for (const { name, markdown } of own) {
@@ -204,7 +204,7 @@ it("each page of the API reference starts with the list of its operations, which
   }
 });
 
-it("code on the docs site is colored without scripts or styles, and each placeholder is one element", () => {
+it("code on the docs site is colored without scripts or inline styles, and each placeholder is one element", () => {
   for (const { name, markdown } of pages) {
     const { html } = renderMarkdown(markdown, () => null);
     expect(html, name).not.toMatch(/ style=|<script/);
