@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 
 describe("GET /admin/v1/catalog", () => {
-  it("lists every model with all its routes, and for each route the price or the reason it isn't sold", async () => {
+  it("lists every model with all its routes, and for each route the price, or the reason that the route isn't sold", async () => {
     const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
     const known = new Map(models.map((model) => [model.id, model]));
     for (const { id, routes } of CATALOG) {

@@ -115,7 +115,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy(reference)).toEqual(only("credit", account));
   });
 
-  it("finds a settled, a failed and a held request by the ID of the response or its completion", async () => {
+  it("finds settled, failed and held requests by the ID of the request or of its completion", async () => {
     const account = await openAccount();
     const response = await chat(account.key);
     const { id } = await response.json<{ id: string }>();
@@ -177,7 +177,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy("re_unknown")).toEqual([]);
   });
 
-  it("queries only wallets of organizations used since the request, at most 200 per call", async () => {
+  it("queries at most 200 wallets per call, only of organizations that were used since the request", async () => {
     const account = await openAccount();
     const id = await requestOf(account.key);
     const old = mintId("req_", Date.now() - 86_400_000);
@@ -202,7 +202,7 @@ describe("GET /admin/v1/find", () => {
       .run();
   });
 
-  it("calls no wallet to find a name or an ID of the database, nor to find another region's key", async () => {
+  it("calls no wallet to find a name, an ID in the database or another region's key", async () => {
     expect(await find(`nobody ${unique()}`)).toMatchObject({
       data: [],
       region: "eu",

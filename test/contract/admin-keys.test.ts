@@ -62,7 +62,7 @@ describe("GET /admin/v1/orgs/{id}/keys", () => {
     expect(await read(third.keyId)).toEqual(answer.keys.find((key) => key["id"] === third.keyId));
   });
 
-  it("returns neither the secrets of keys nor their hashes", async () => {
+  it("returns neither secrets nor hashes of keys", async () => {
     const { results } = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .all<{ hash: string }>();
@@ -145,7 +145,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
 });
 
 describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
-  it("returns the revoked key, rejects all its later requests, and can be repeated with the same result", async () => {
+  it("returns the revoked key, even when repeated, and makes all later requests with the key fail", async () => {
     const before = await read();
     expect((await chat(account.key)).status).toBe(200);
     const response = await admin("DELETE", keyPath());

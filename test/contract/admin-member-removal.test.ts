@@ -134,7 +134,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(told).toHaveLength(2);
   });
 
-  it("notifies the other region of the member's global keys, and again on each retry", async () => {
+  it("notifies the other region that the member's global keys are revoked, and repeats this on each retry", async () => {
     const gone = await addMember(owner.orgId, "member");
     const body = { name: "everywhere", scope: "global" };
     const made = await admin("POST", `${members()}/${gone.memberId}/keys`, body);

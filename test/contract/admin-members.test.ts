@@ -124,7 +124,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     }
   });
 
-  it("accepts the member's own address in other upper and lower case, but returns 409 for another member's address", async () => {
+  it("accepts the member's own address in a different case, but returns 409 for another member's address", async () => {
     const made = await (await add("a@example.com")).json<Member>();
     expect((await patch(made.id, { email: "A@example.com" })).status).toBe(200);
     const response = await patch(made.id, { email: "Owner@Example.com", role: "admin" });

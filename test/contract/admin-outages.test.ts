@@ -122,7 +122,7 @@ describe("GET /admin/v1/health", () => {
     expect(await problems(region({ WALLET }))).toEqual([]);
   });
 
-  it("reports a model if its only route is rejected, in this isolate or in another one", async () => {
+  it("reports a model whose only route is rejected, in this isolate or in another isolate", async () => {
     const { key } = await openAccount();
     mockUpstream(() => upstreamError(401, { message: "bad key" }));
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();

@@ -40,7 +40,7 @@ const errorOf = async (
 };
 
 describe("POST /admin/v1/prices", () => {
-  it("returns 201 with the stored rows, and adds nothing when called again", async () => {
+  it("returns 201 with the stored rows, and adds no row when called again", async () => {
     const row = { ...ROW, from: someTime() };
     const first = await (await post([row])).json<{ prices: object[] }>();
     expect(first.prices).toEqual([
@@ -158,7 +158,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
     }
   });
 
-  it("applies to the organization's next charge, receipt and model list", async () => {
+  it("takes effect in the organization's next charge, receipt and model list", async () => {
     await begun("half", "sandbox/echo", { price: { input: 500_000, output: 1_000_000 } });
     await begun("half", "*", { percent: 50 });
     const { orgId, key } = await openAccount();

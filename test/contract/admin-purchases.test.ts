@@ -137,7 +137,7 @@ describe("GET /admin/v1/purchases", () => {
     await vi.waitFor(async () => expect(await row()).toEqual(current), LONG);
   });
 
-  it("never replaces a purchase by an older record", async () => {
+  it("never replaces a purchase by an outdated record", async () => {
     const account = await openAccount();
     const id = await buy(account);
     await env.DB.prepare(

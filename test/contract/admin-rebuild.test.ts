@@ -107,7 +107,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect(await balanceOf(account.key)).toBe(104_100);
   });
 
-  it("rebuilds once for concurrent calls, which get the same response, and returns 409 to later ones", async () => {
+  it("rebuilds the wallet once for concurrent calls, which get the same response, and returns 409 to later calls", async () => {
     valueOf(await wallet.poke());
     await lose();
     const answers = await Promise.all(Array.from({ length: 10 }, () => rebuild()));

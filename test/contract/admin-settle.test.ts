@@ -70,7 +70,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     expect(await balanceOf(account.key)).toBe(970);
   });
 
-  it("returns the first response if it is repeated with another cost, and charges nothing more", async () => {
+  it("returns the first response to a repeated call with another cost, and charges nothing more", async () => {
     const id = await held(50);
     const first = await settled(lineOf(id, 30));
     expect(await settled(lineOf(id, 45))).toEqual(first);
@@ -120,7 +120,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     });
   });
 
-  it("stores the key and end user of the hold instead of the posted ones, and no unknown field", async () => {
+  it("stores the key and end user of the hold instead of those in the request, and no unknown field", async () => {
     const id = await held(50);
     const stranger = { keyId: "key_0VbbtnxZGhU4ZPPzjn5l243b", externalId: "someone", secret: "x" };
     await settled(lineOf(id, 30, stranger));

@@ -20,7 +20,7 @@ const look = (org: string, by = cookie): Promise<Response> =>
 const still = (text: string): string => text.replaceAll(/"last_used_at":[^,}]+/g, "");
 
 describe("POST /console/api/as", () => {
-  it("lets an operator see every list as the organization's owner sees it", async () => {
+  it("shows an operator every list that the organization's owner sees", async () => {
     const seen = await (await look(account.orgId)).json<object>();
     expect(seen).toMatchObject({
       kind: "operator",
@@ -44,7 +44,7 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("gives a read-only session: changes and paid requests return 403 read_only", async () => {
+  it("starts a read-only session, in which changes and paid requests return 403 read_only", async () => {
     await look(account.orgId);
     const changes = KEY_ROUTES.filter(({ method }) => method !== "GET").map(({ method, path }) => [
       method,

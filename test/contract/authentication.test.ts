@@ -94,14 +94,14 @@ describe("authentication with an invalid key", () => {
     expect(error).toMatchObject({ type: "invalid_api_key", param: null, code: null });
   });
 
-  it("rejects a request with two authorization headers", async () => {
+  it("rejects a request with two Authorization headers", async () => {
     const headers = new Headers();
     for (let i = 0; i < 2; i++) headers.append("authorization", `Bearer ${key}`);
     const response = await withHeader(headers.get("authorization") ?? "");
     expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
   });
 
-  it("happens before any check of the body, on every path and method", async () => {
+  it("fails with 401 before the body is checked, on every path and method", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/balance"]) {
       for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {

@@ -300,7 +300,7 @@ describe("a merchant's secret", () => {
   });
 
   it.each(OPERATOR_ROUTES.map(({ method, path }) => [method, path] as const))(
-    "isn't accepted for operators: %s %s",
+    "gives no access to operators' endpoints: %s %s",
     async (method, path) => {
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID());
       expect((await send(named, { method, key: (await makeMerchant()).secret })).status).toBe(401);

@@ -105,7 +105,7 @@ describe("an organization's budgets", () => {
     expect(counted).toMatchObject({ objects: 2, statements: 1 });
   });
 
-  it("keep their ID and usage when another budget is added, and a new budget starts with usage 0", async () => {
+  it("keep their ID and usage when a budget is added, and the new budget starts with usage 0", async () => {
     expect((await chat(account.key)).status).toBe(200);
     const [before] = usageOf(await bodyOf(await settings([{ limit_dollars: 2, window: "day" }])));
     expect(before?.usage).toBeGreaterThan(0);

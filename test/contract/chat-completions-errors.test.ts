@@ -23,7 +23,7 @@ describe("POST /v1/chat/completions with an invalid body", () => {
 });
 
 describe("a low balance at POST /v1/chat/completions", () => {
-  it("suffices for two concurrent requests without an output cap, because the first holds only half of it", async () => {
+  it("suffices for two concurrent requests without an output cap, because the first request holds only half of the balance", async () => {
     const { key: busy, orgId } = await openAccount({ credits: 1000 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true });
     expect(open.status).toBe(200);
@@ -90,7 +90,7 @@ describe("an unknown model at POST /v1/chat/completions", () => {
 });
 
 describe("limits at POST /v1/chat/completions", () => {
-  it("return 429 for the key's requests per minute, with the same retry time in header and body", async () => {
+  it("return 429 if the key's requests per minute are used up, with the same retry time in header and body", async () => {
     const limited = await openAccount({ rpmLimit: 1 });
     expect((await chat(limited.key)).status).toBe(200);
     const response = await chat(limited.key);

@@ -24,7 +24,7 @@ async function sent(fields: Record<string, unknown>): Promise<Record<string, unk
 }
 
 describe("a request to the provider", () => {
-  it("contains the provider's model name, the messages, and always an explicit cap", async () => {
+  it("contains the provider's model name, the messages, and always an explicit output cap", async () => {
     const body = await sent({});
     expect(body).toEqual({ model: "up-chat", messages: HELLO, max_tokens: 4096 });
   });
@@ -144,7 +144,7 @@ describe("a request to the provider", () => {
 });
 
 describe("an error of the provider", () => {
-  it("keeps the text about a too long context, which clients search for", async () => {
+  it("keeps the provider's text about a context that is too long, because clients search for the text", async () => {
     const message = "prompt is too long: 209752 tokens > 200000 maximum";
     const { bindings } = mockUpstream(() => upstreamError(400, { message }));
     const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 400);

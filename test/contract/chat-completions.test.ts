@@ -43,7 +43,7 @@ describe("POST /v1/chat/completions", () => {
     },
   );
 
-  it("returns the usage's price in x-cost-micro, which equals the change in balance", async () => {
+  it("returns the cost in x-cost-micro, which equals the change in balance", async () => {
     const before = await balanceOf(key);
     const response = await chat(key, saying(LONG));
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -207,7 +207,7 @@ describe("POST /v1/chat/completions", () => {
     expect(choices[0]?.finish_reason).toBe("length");
   });
 
-  it("accepts an end user that it has never seen", async () => {
+  it("accepts a new end user", async () => {
     for (const user of ["é".repeat(128), "a/b c?d", crypto.randomUUID()]) {
       expect((await complete({ user })).model).toBe("sandbox/echo");
     }

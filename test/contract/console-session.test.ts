@@ -157,7 +157,7 @@ describe("POST /console/api/login", () => {
     expect((await callFromPage("/login", undefined, { body: "{}", headers })).status).toBe(415);
   });
 
-  it("returns 429 to an address after 20 failures, even for a valid key, but not to other addresses", async () => {
+  it("returns 429 to a network address after 20 failed logins, even for a valid key, but not to other addresses", async () => {
     const headers = { "cf-connecting-ip": crypto.randomUUID() };
     for (let n = 0; n < 20; n++) expect((await tryLogin("no", headers)).status).toBe(401);
     const refused = await tryLogin(account.key, headers);
@@ -186,7 +186,7 @@ describe("a console session", () => {
     expect((await errorOf(response, 401)).type).toBe("no_console_session");
   });
 
-  it("ends at the logout, and at the next login in the same browser", async () => {
+  it("ends at logout and at the next login in the same browser", async () => {
     const cookie = await login(account.key);
     const out = await callFromPage("/logout", cookie, { method: "POST" });
     expect([out.status, out.headers.get("set-cookie")]).toEqual([
@@ -223,7 +223,7 @@ describe("a console session", () => {
     expect((await callFromPage("/admin/v1/health", cookie, { bindings })).status).toBe(401);
   });
 
-  it("rejects unknown, forged and duplicate cookies, without an object call for a forged one", async () => {
+  it("rejects unknown, forged and duplicate cookies, and calls no object for a forged cookie", async () => {
     const cookie = await login(account.key);
     const flipped = cookie.slice(0, -1) + (cookie.endsWith("0") ? "1" : "0");
     const counted = countedBindings();

@@ -124,7 +124,7 @@ it.each([
   ["text/event-stream", 'data: {"id":1}\n\n'],
   ["text/event-stream; charset=utf-8", 'data: {"error":{"message":"no"}}\n\n'],
 ])(
-  "the check against the OpenAPI document breaks a stream of %s at an undocumented event",
+  "the check against the OpenAPI document stops a stream of %s at an undocumented event",
   async (type, text) => {
     const request = new Request("https://eu.test/v1/chat/completions", { method: "POST" });
     const headers = { ...headersOf(CHAT), "content-type": type };

@@ -55,7 +55,7 @@ it("POST /v1/embeddings sends lists of token IDs to the provider as their texts,
   expect([status, input]).toEqual([200, TEXTS]);
 });
 
-it("the sandbox returns the same vectors for token IDs as for their texts, one per list", async () => {
+it("the sandbox returns one vector per list of token IDs, equal to the vector of the list's text", async () => {
   const { data, usage } = await embedded(TEXTS);
   expect(data).toHaveLength(TEXTS.length);
   const ids = TEXTS.map((text) => encoding.encode(text));
@@ -99,7 +99,7 @@ it("POST /v1/embeddings returns 400 for tokens that decode to more than 8 MiB", 
   expect(await errorOf(response, 400)).toMatchObject({ param: "input" });
 });
 
-it("POST /v1/embeddings returns 503 if the token table can't be read, and caches it once read", async () => {
+it("POST /v1/embeddings returns 503 while the token table can't be read, and caches the table once read", async () => {
   const real = (env as { ASSETS?: Fetcher }).ASSETS;
   const broken = {
     fetch: vi.fn<() => Promise<Response>>(() => Promise.resolve(new Response("", { status: 500 }))),

@@ -50,7 +50,7 @@ describe("the event log", () => {
     expect(await told("key.created")).toMatchObject([{ actor: OPERATOR, subject: account.keyId }]);
   });
 
-  it("records a created or changed key, but no value that stayed the same", async () => {
+  it("records a created or changed key, but no unchanged values", async () => {
     const actor = { kind: "key", id: account.keyId };
     const body = { name: "one", budget_dollars: 5 };
     const made = await send("/v1/keys", { key: account.key, body });
@@ -216,7 +216,7 @@ describe("the transfer of events from the database to the wallet", () => {
     expect([await count(), await waiting()]).toEqual([1, 0]);
   });
 
-  it("reaches an unused wallet by the hourly sweep", async () => {
+  it("reaches an unused wallet during the hourly sweep", async () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
@@ -247,7 +247,7 @@ describe("the transfer of events from the database to the wallet", () => {
   });
 });
 
-it("the wallet stores 65 oversized and 3,000 malformed events, each shortened", async () => {
+it("the wallet stores 65 oversized and 3,000 malformed events in a shortened form", async () => {
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const long = "\u0001".repeat(3000);
   const tooLong = [

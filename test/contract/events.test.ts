@@ -59,7 +59,7 @@ describe("GET /v1/events", () => {
     });
   });
 
-  it("returns changed settings with their old values, and nothing for unchanged settings", async () => {
+  it("returns changed settings with their old values, and omits unchanged settings", async () => {
     const path = `/v1/orgs/${account.orgId}/settings`;
     await changed("PATCH", path, { default_alert_threshold: 0.5 });
     await changed("PATCH", path, { default_alert_threshold: 0.5 });
@@ -72,7 +72,7 @@ describe("GET /v1/events", () => {
     ]);
   });
 
-  it("returns changed limits of an end user with their old values, and nothing for unchanged ones", async () => {
+  it("returns changed limits of an end user with their old values, and omits unchanged limits", async () => {
     const limits = { daily_quota_dollars: 2, alert_threshold: 0.5 };
     await changed("POST", "/v1/users", { external_id: "ann", ...limits });
     await changed("PATCH", "/v1/users/ann", limits);

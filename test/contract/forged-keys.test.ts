@@ -20,7 +20,7 @@ const MAKERS: readonly (() => string)[] = [
   () => randomBase62(55),
 ];
 
-it(`the gateway rejects ${FORGED} forged keys with 401, without an object call or query`, async () => {
+it(`the gateway rejects ${FORGED} forged keys with 401, without calling an object or querying the database`, async () => {
   const silence = vi.spyOn(console, "log").mockImplementation(() => undefined);
   const before = await listDurableObjectIds(env.KEY_REGISTER);
   const counted = countedBindings();

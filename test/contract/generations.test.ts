@@ -133,7 +133,7 @@ describe("GET /v1/generations/{id}", () => {
     });
   });
 
-  it("returns the status held for an open request and voided for a failed one", async () => {
+  it("returns the status held for an open request, and voided for a failed request", async () => {
     const open = await chat(account.key, { model: "sandbox/stall", stream: true });
     const reader = open.body?.getReader();
     await reader?.read();

@@ -132,7 +132,7 @@ describe("a response to an authenticated request", () => {
     },
   );
 
-  it("reports one remaining request less after each request, whatever its outcome", async () => {
+  it("reports one remaining request less after each request, whatever the outcome", async () => {
     const { key } = await openAccount({ rpmLimit: 5 });
     const left: (string | null)[] = [];
     const paths = ["/v1/models", "/v1/none", "/v1/models/none", CHAT, "/v1/balance"];
@@ -157,15 +157,20 @@ describe("a response to an authenticated request", () => {
 describe("cross-origin access", () => {
   const ORIGIN = { origin: "https://app.test" };
 
-  it.each(NAMES)("works from any origin under /v1 only, without credentials: %s", async (name) => {
-    const { headers } = await ask(name, ORIGIN);
-    const isOurs = KINDS[name]?.path.startsWith("/v1") === true;
-    expect(headers.get("access-control-allow-origin")).toBe(isOurs ? "*" : null);
-    expect(headers.has("access-control-allow-credentials")).toBe(false);
-    const exposed = headers.get("access-control-expose-headers")?.split(", ") ?? [];
-    const needed = "x-request-id retry-after retry-after-ms x-should-retry x-cost-micro".split(" ");
-    expect(needed.every((header) => exposed.includes(header))).toBe(isOurs);
-  });
+  it.each(NAMES)(
+    "works from any origin, without credentials, but only for paths under /v1: %s",
+    async (name) => {
+      const { headers } = await ask(name, ORIGIN);
+      const isOurs = KINDS[name]?.path.startsWith("/v1") === true;
+      expect(headers.get("access-control-allow-origin")).toBe(isOurs ? "*" : null);
+      expect(headers.has("access-control-allow-credentials")).toBe(false);
+      const exposed = headers.get("access-control-expose-headers")?.split(", ") ?? [];
+      const needed = "x-request-id retry-after retry-after-ms x-should-retry x-cost-micro".split(
+        " ",
+      );
+      expect(needed.every((header) => exposed.includes(header))).toBe(isOurs);
+    },
+  );
 
   it.each([
     [CHAT, "x-ratelimit-remaining-tokens"],
@@ -188,7 +193,7 @@ describe("cross-origin access", () => {
     expect(ours.filter((name) => !exposed.includes(name))).toEqual([]);
   });
 
-  it("gets every requested header in a preflight without a key", async () => {
+  it("allows every requested header in a preflight request without a key", async () => {
     const asked =
       "authorization, content-type, x-stainless-lang, x-stainless-retry-count, x-stainless-helper-method";
     for (const path of [CHAT, "/v1/models/sandbox/echo", "/v1/keys", "/v1/none"]) {
@@ -208,7 +213,7 @@ describe("cross-origin access", () => {
     }
   });
 
-  it("fails in a preflight for operators' paths", async () => {
+  it("fails in a preflight request for operators' paths", async () => {
     const response = await send("/admin/v1/orgs", { method: "OPTIONS", headers: ORIGIN });
     expect(response.status).toBe(401);
     expect(response.headers.has("access-control-allow-methods")).toBe(false);

@@ -99,7 +99,7 @@ describe("a hold paid from the balance", () => {
     });
   });
 
-  it("ends when its merchant releases it, and can't be charged above its amount", async () => {
+  it("ends when its merchant releases the hold, and can't be charged above its amount", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
     const more = await act(hold, "capture", secret, { amount_dollars: 0.400001 });

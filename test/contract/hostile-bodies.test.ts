@@ -59,7 +59,7 @@ describe("a POST request with a hostile body", () => {
     expect((await post(GOOD.replace("{", '{"x":1,'))).status).toBe(200);
   });
 
-  it("uses up one request of the rate limit and no credits", async () => {
+  it("counts as one request against the rate limit, and costs no credits", async () => {
     const before = await balanceOf(key);
     const first = await post("{");
     const second = await post("{");

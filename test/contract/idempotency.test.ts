@@ -142,7 +142,7 @@ describe("an Idempotency-Key", () => {
     expect((await chat(key, {}, options)).status).toBe(200);
   });
 
-  it("doesn't affect requests with another API key, another Idempotency-Key or none", async () => {
+  it("doesn't affect requests with another API key, another Idempotency-Key or no Idempotency-Key", async () => {
     const other = await openAccount();
     const second = await addKey(account.orgId, account.memberId);
     const options = fresh();
@@ -192,7 +192,7 @@ describe("the value of an Idempotency-Key", () => {
     expect((await chat(account.key, {}, { headers })).status).toBe(409);
   });
 
-  it("doesn't matter if the API key is invalid", async () => {
+  it("isn't checked if the API key is invalid", async () => {
     const refused = await chat("svc_sk_eu_live_x", {}, { headers: { "Idempotency-Key": "" } });
     expect(refused.status).toBe(401);
   });

@@ -103,7 +103,7 @@ describe("POST /v1/images/edits at Google", () => {
     });
   });
 
-  it("doesn't replace text of the prompt by an image", async () => {
+  it("sends a prompt that resembles an internal placeholder unchanged", async () => {
     const prompt = `download:${"a".repeat(24)}`;
     const answer = drawn(counted(10, 1120, 1120));
     const { calls } = await charged({ fields: { model, prompt }, answer });
@@ -204,7 +204,7 @@ describe("POST /v1/images/edits at xAI", () => {
     });
   });
 
-  it("sends several images as images", async () => {
+  it("sends several images in the field images", async () => {
     const { calls } = await charged({ fields: { model }, files: TWO, answer: made(1) });
     expect(calls[0]?.body).toMatchObject({ images: [sourceOf(1024, 1024), sourceOf(512, 512)] });
     expect(calls[0]?.body).not.toHaveProperty("image");

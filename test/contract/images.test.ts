@@ -102,7 +102,7 @@ describe("POST /v1/images/generations", () => {
     expect(last).toMatchObject({ type: "image_generation.completed", usage: { cost_micro: cost } });
   });
 
-  it("writes a receipt with the number of held and charged images", async () => {
+  it("writes a receipt with the numbers of held and charged images", async () => {
     const { receipt } = await charged(() => draw());
     expect(receipt.lines).toMatchObject([
       { what: "input" },
@@ -352,7 +352,7 @@ describe("POST /v1/images/generations with an operator's model", () => {
     expect(calls[0]).toMatchObject({ body: { generationConfig: { maxOutputTokens: 16_384 } } });
   });
 
-  it("sends OpenAI's fields to a server with OpenAI's API that has a model of Google", async () => {
+  it("sends OpenAI's fields to a server with OpenAI's API, even for a model of Google", async () => {
     const { calls, bindings } = answering(openAi(2));
     const wanted = { model: "test/own-generic", n: 2, quality: "high" };
     const { cost } = await made(wanted, own(bindings));

@@ -56,13 +56,16 @@ describe("a session's forwarded requests", () => {
   it.each([
     ["POST", "/v1/holds", { amount_dollars: 0.01, pays: "quota", description: "a search" }],
     ["GET", "/v1/balance", null],
-  ] as const)("count in its requests per minute: %s %s", async (method, path, sent) => {
-    const { token } = await createSession(account.key, { rpm_limit: 3 });
-    const limited: boolean[] = [];
-    for (let n = 0; n < 4; n++) {
-      limited.push((await forward(token, method, path, sent)) === 429);
-    }
-    expect(limited).toEqual([false, false, false, true]);
-    expect((await send("/v1/balance", { key: token })).status).toBe(429);
-  });
+  ] as const)(
+    "count against the session's requests per minute: %s %s",
+    async (method, path, sent) => {
+      const { token } = await createSession(account.key, { rpm_limit: 3 });
+      const limited: boolean[] = [];
+      for (let n = 0; n < 4; n++) {
+        limited.push((await forward(token, method, path, sent)) === 429);
+      }
+      expect(limited).toEqual([false, false, false, true]);
+      expect((await send("/v1/balance", { key: token })).status).toBe(429);
+    },
+  );
 });

@@ -64,7 +64,7 @@ describe("POST /internal/v1/outcomes", () => {
     expect(generation).toMatchObject({ region: "us", costMicro: 42 });
   });
 
-  it("charges duplicates once, within one message and across messages, in any order", async () => {
+  it("charges duplicate items once, within one message and across messages, in any order", async () => {
     const ids = [await held(), await held(), await held()];
     const items = ids.map((id, i) => settle(id, 10 + i));
     const double = { items: [...items, ...items.toReversed()] };
@@ -156,7 +156,7 @@ describe("POST /internal/v1/outcomes", () => {
     expect(unsure.body.results).toEqual(failed("the book is down"));
   });
 
-  it("calls at most six wallets concurrently, and continues after one fails", async () => {
+  it("calls at most six wallets concurrently, and continues after a wallet fails", async () => {
     let [asked, most] = [0, 0];
     const stub = (orgId: string) => ({
       void: async () => {

@@ -53,7 +53,7 @@ describe("/internal/v1", () => {
     },
   );
 
-  it("reads no body, object or table for an unsigned request", async () => {
+  it("reads no body and calls neither an object nor the database for an unsigned request", async () => {
     const counted = countedBindings();
     let pulled = 0;
     const body = new ReadableStream({ pull: () => void (pulled += 1) }, { highWaterMark: 0 });
@@ -116,7 +116,7 @@ describe("a key hash in a message from another region", () => {
   const CALL = { method: "GET", path: "/v1/balance", query: "", headers: {}, body: null };
 
   it.each(["", "ab", "A".repeat(64), "0".repeat(63), "0".repeat(65), "x".repeat(200), 7])(
-    "returns an error without an object call if it is invalid: %j",
+    "returns an error, without calling an object, if it is invalid: %j",
     async (hash) => {
       const counted = countedBindings();
       const answers = await Promise.all([
@@ -139,7 +139,7 @@ describe("a key hash in a message from another region", () => {
     });
   });
 
-  it("gets no hold if the key is revoked after its lookup", async () => {
+  it("leads to no hold if the key is revoked after its lookup", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));
@@ -150,7 +150,7 @@ describe("a key hash in a message from another region", () => {
     expect(valueOf(await wallet.balance())).toMatchObject({ openHolds: 0 });
   });
 
-  it("needs only a wallet call if the key was used recently, and one lookup after its revocation", async () => {
+  it("needs only a wallet call if the key was used recently, and one lookup after the key's revocation", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     const counted = countedBindings();

@@ -82,7 +82,7 @@ describe("PATCH /v1/keys/{id}", () => {
     expect([response.status, await response.json()]).toEqual([200, read]);
   });
 
-  it("lets members and billing members only tighten their own keys", async () => {
+  it("lets members and billing members only tighten the limits of their own keys", async () => {
     const member = await addMember(account, "member");
     const own = await createKey(member.key, { ...TERMS, budget_dollars: 2, rpm_limit: 10 });
     for (const tighter of [
@@ -172,7 +172,7 @@ describe("GET /v1/key", () => {
 });
 
 describe("a key with limits", () => {
-  it("gets 401 everywhere after it expires, and works again if a later expiry is set", async () => {
+  it("returns 401 everywhere after it expires, and works again if a later expiry is set", async () => {
     const made = await createKey(account.key, {
       expires_at: new Date(Date.now() + DAY_MS).toISOString(),
     });

@@ -52,7 +52,7 @@ describe("POST /v1/keys", () => {
     }
   });
 
-  it("creates a key for 60 requests per minute and this region by default or for null", async () => {
+  it("creates a key for this region with 60 requests per minute if these fields are omitted or null", async () => {
     for (const fields of [{}, { rpm_limit: null, scope: null }]) {
       const made = await (await postKey(account.key, { name: "x", ...fields })).json();
       expect(made).toMatchObject({ rpm_limit: 60, scope: "regional" });

@@ -26,7 +26,7 @@ async function listedAsRevoked(): Promise<boolean | undefined> {
 }
 
 describe("DELETE /v1/keys/{id}", () => {
-  it("returns the revoked key, the same on a repeated call and in the list", async () => {
+  it("returns the revoked key, as a repeated call and the list of keys do", async () => {
     const { key, ...record } = victim;
     const wanted = { ...record, revoked: true };
     for (let round = 0; round < 3; round++) {

@@ -86,7 +86,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     ]);
   });
 
-  it("creates another key for another API key, another Idempotency-Key or none", async () => {
+  it("creates another key for another API key, another Idempotency-Key or no Idempotency-Key", async () => {
     const other = await made(await create());
     await made(await create({}, { key: other.key }));
     await made(await create({}, { headers: { [HEADER]: "order-8" } }));
@@ -95,7 +95,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     expect(await keyIds()).toHaveLength(5);
   });
 
-  it("creates another key after 24 hours, not a second earlier, and replaces the stored Idempotency-Key", async () => {
+  it("creates another key after 24 hours, but not a second earlier, and replaces the stored Idempotency-Key", async () => {
     const asked = Date.now();
     await made(await create());
     const answered = Date.now();
@@ -146,7 +146,7 @@ describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
     expect(await keyIds()).toEqual([id]);
   });
 
-  it("returns 409 to all but one of 50 concurrent requests", async () => {
+  it("returns 409 to 49 of 50 concurrent requests", async () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => create()));
     const winners = answers.filter((answer) => answer.status === 201);
     expect(winners).toHaveLength(1);
@@ -212,7 +212,7 @@ describe("a rejected POST /v1/keys with an Idempotency-Key", () => {
   });
 });
 
-it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, but no younger ones", async () => {
+it("the hourly sweep deletes Idempotency-Keys after 24 hours, and not earlier", async () => {
   const now = Date.now();
   const insert = env.DB.prepare("INSERT INTO idempotency_keys VALUES (?, ?, 'b', 'm', ?)");
   await env.DB.batch([

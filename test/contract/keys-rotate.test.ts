@@ -122,7 +122,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(rows.results.length).toBeLessThanOrEqual(3);
   });
 
-  it("shortens earlier overlaps to a later shorter one, but never extends them", async () => {
+  it("shortens an earlier overlap to a later, shorter overlap, but never extends an overlap", async () => {
     const { key: first, id } = await createKey(account.key);
     const second = await rotated(account.key, id, { overlap: 60 });
     const third = await rotated(account.key, id, { overlap: 7200 });
@@ -131,7 +131,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(seen).toEqual([401, 200, 200]);
   });
 
-  it("counts both secrets of an overlap against one rate limit and one budget", async () => {
+  it("counts requests with both secrets against one rate limit and one budget during the overlap", async () => {
     const { key: first, id } = await createKey(account.key, { rpm_limit: 3, budget_dollars: 1 });
     const { key } = await rotated(account.key, id, { overlap: 60 });
     const seen = [];
@@ -186,7 +186,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     await rotated(account.key, id);
   });
 
-  it("gives concurrent rotations different secrets, all active within the overlap", async () => {
+  it("creates a different secret for each concurrent rotation, all active within the overlap", async () => {
     const { id } = await createKey(account.key);
     const made = await Promise.all([1, 2, 3].map(() => rotated(account.key, id, { overlap: 60 })));
     expect(new Set(made.map(({ key }) => key)).size).toBe(3);

@@ -114,7 +114,7 @@ describe("GET /v1/keys", () => {
     expect(listed.map((one) => one.revoked)).toEqual([false, true, false, false]);
   });
 
-  it("returns 999 active and 100 of 600 revoked keys, and the rest in pages, in order", async () => {
+  it("returns 999 active and 100 of 600 revoked keys first, and the remaining keys in pages, in order", async () => {
     await fillKeys(account, 900, { createdAt: 5 });
     await fillKeys(account, 600, { createdAt: 5, revokedAt: 6 });
     await fillKeys(account, 98, { createdAt: 4 });
@@ -194,7 +194,7 @@ describe("GET /v1/keys", () => {
     expect(await keysOf(member.key)).toHaveLength(1);
   });
 
-  it("returns last_used_at with a delay of at most a minute, never an earlier time, with one write per minute", async () => {
+  it("returns last_used_at at most a minute late, never moves it back, and writes it once per minute", async () => {
     const row = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .first<{ hash: string }>();

@@ -174,7 +174,7 @@ describe("POST /v1/messages with an error", () => {
     },
   );
 
-  it("returns no body for HEAD / without a key, which clients use as a connection check", async () => {
+  it("returns no body for HEAD / without a key, because clients use this request as a connection check", async () => {
     const response = await send("/", { method: "HEAD" });
     expect(response.status).toBeLessThan(500);
     expect(await response.text()).toBe("");

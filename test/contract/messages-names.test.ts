@@ -140,7 +140,7 @@ describe("a tool name of 65 to 128 characters", () => {
     },
   );
 
-  it("works at count_tokens, while 129 characters return 400 with the param", async () => {
+  it("works at count_tokens, where a name of 129 characters returns 400 with the param", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
     const said = [{ role: "user", content: "Hello there" }];
     for (const model of ["mock/claude", "sandbox/echo"]) {

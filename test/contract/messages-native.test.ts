@@ -314,7 +314,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(refusal).toMatchObject({ status: 400, type: "invalid_request_error", message: words });
   });
 
-  it("charges and holds a one-hour cache write at twice the input price, also in a stream", async () => {
+  it("holds and charges twice the input price for a one-hour cache write, also in a stream", async () => {
     const split = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
     const usage = { ...USAGE, cache_creation: split };
     const { bindings } = mockAnthropic(({ body }) =>
@@ -347,7 +347,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(dear).toBeGreaterThan(Number(cheap));
   });
 
-  it("counts tokens with Anthropic's API, or by an estimate if that fails", async () => {
+  it("counts tokens with Anthropic's API, or by an estimate if the API fails", async () => {
     const { calls, bindings } = mockAnthropic(() => Response.json({ input_tokens: 1234 }));
     const body = {
       model: "mock/claude",

@@ -89,7 +89,7 @@ describe("POST /v1/messages", () => {
     });
   });
 
-  it("accepts x-api-key, with or without the same Bearer key, but not two different keys", async () => {
+  it("accepts x-api-key, also together with the same Bearer key, but not two different keys", async () => {
     const { key: other } = await openAccount();
     for (const response of [
       await asked({ "x-api-key": key }),
@@ -140,7 +140,7 @@ describe("POST /v1/messages", () => {
     expect(tokens(await messages(key))).toEqual([null, null, null]);
   });
 
-  it("counts usage for the end user in x-end-user, but not for metadata.user_id", async () => {
+  it("attributes usage to the end user in x-end-user, but not to metadata.user_id", async () => {
     const id = `e-${crypto.randomUUID()}`;
     const metadata = { user_id: `t-${crypto.randomUUID()}` };
     await messageOf(await messages(key, { metadata }));
@@ -195,7 +195,7 @@ describe("POST /v1/messages", () => {
     ]);
   });
 
-  it("drops and reports fields that other protocols lack, even nested ones", async () => {
+  it("drops and reports fields that other protocols lack, even nested fields", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const cache_control = { type: "ephemeral" };
     const fields = {
@@ -252,7 +252,7 @@ describe("a conversation that began at another endpoint", () => {
 });
 
 describe("POST /v1/messages/count_tokens", () => {
-  it("counts without an output cap, free of charge, slightly above the billed tokens and never 0", async () => {
+  it("counts tokens without an output cap and free of charge, slightly above the billed tokens and never 0", async () => {
     const before = await balanceOf(key);
     const { input_tokens: few } = await (await count({})).json<{ input_tokens: number }>();
     const prose = "The quick brown fox jumps over the lazy dog. ".repeat(40);

@@ -89,7 +89,7 @@ describe("GET /v1/models/{id}/endpoints", () => {
     expect(encoded.data.endpoints).toHaveLength(1);
   });
 
-  it("returns 404 for an unknown model and 403 for one that the key's policy excludes", async () => {
+  it("returns 404 for an unknown model, and 403 for a model that the key's policy excludes", async () => {
     const [{ key, orgId, memberId } = { key: "", orgId: "", memberId: "" }] = accounts;
     const unknown = await send("/v1/models/no/such/endpoints", { key });
     expect((await errorOf(unknown, 404)).code).toBe("model_not_found");

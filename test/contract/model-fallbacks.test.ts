@@ -134,7 +134,7 @@ function count(seen: Seen, left: readonly Remaining[], budget: number | null): v
 }
 
 describe("a request with several models", () => {
-  it("calls the next model if the first one fails, and names the model that responded", async () => {
+  it("calls the next model if the first model fails, and returns the name of the model that responded", async () => {
     const { calls, bindings } = world({ alpha: 500, beta: 503 });
     const fields = { ...SAY, models: ["m/two:floor", "m/three"] };
     const response = await chat(account.key, fields, { bindings });
@@ -268,7 +268,7 @@ describe("a request with several models", () => {
     expect(calls).toHaveLength(1);
   });
 
-  it("drops fallback models that the key's budget doesn't cover, and never calls them", async () => {
+  it("never calls fallback models that the key's budget doesn't cover", async () => {
     const { calls, bindings } = world({ alpha: 500, beta: 500 });
     const key = await keyWithBudget(150);
     const fields = { ...SAY, models: ["m/two", "m/one"] };
@@ -280,7 +280,7 @@ describe("a request with several models", () => {
     expect((await errorOf(first, 402)).code).toBe("key_budget_exceeded");
   });
 
-  it("calls only allowed providers, holds enough for each of them, and stays within max_price", async () => {
+  it("calls only allowed providers, holds enough for each provider, and stays within max_price", async () => {
     const some = fc.subarray([...PROVIDER_IDS]);
     // All models have different prices, so two of them reveal a hold for only the first one.
     const asked = fc.record({

@@ -138,7 +138,7 @@ describe("GET /v1/models", () => {
     expect(await inputsOf("mock/blind")).toEqual(["text"]);
   });
 
-  it("finds a model by its name without the author if the name is unique, otherwise returns 404", async () => {
+  it("accepts a model name without its author if the name is unique, and otherwise returns 404", async () => {
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const named = async (id: string) =>
       (await send(`/v1/models/${id}`, { key, bindings })).json<{ id?: string }>();

@@ -99,7 +99,7 @@ describe.each([
     expect([name, output.map(({ type }) => type)]).toEqual([name, ["message"]]);
   });
 
-  it("returns a function call, and a text after the function's output is sent", async () => {
+  it("returns a function call, and then text once the client has sent the function's output", async () => {
     const tools = [WEATHER];
     const called = await ask({ input: [ASKED], tools, stream });
     expect(callsIn(called)).toMatchObject([{ name: "get_weather" }]);

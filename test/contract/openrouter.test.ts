@@ -88,7 +88,7 @@ describe("GET /v1/key", () => {
     expect(data["rate_limit"]).toMatchObject({ requests: 1000 });
   });
 
-  it("returns the charges of a key without a budget in all periods", async () => {
+  it("returns the charges of all periods for a key without a budget", async () => {
     const { key } = await openAccount();
     const [cost] = await costOf(await chat(key));
     const [other] = await costOf(await embed(key));

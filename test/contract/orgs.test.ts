@@ -30,7 +30,7 @@ const brokenBook = (): Env =>
   });
 
 describe("GET /v1/orgs/{id}", () => {
-  it("returns exactly the same fields of the organization to every role", async () => {
+  it("returns the same fields of the organization to every role", async () => {
     const record = await read();
     expect(record).toEqual({
       id: owner.orgId,
@@ -66,7 +66,7 @@ describe("PATCH /v1/orgs/{id}", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "two", slug: other });
   });
 
-  it("accepts the organization's own slug again, and releases its former slug", async () => {
+  it("accepts the organization's current slug, and releases its former slug", async () => {
     const other = await openAccount({ credits: 0 });
     const slug = freshSlug();
     for (let i = 0; i < 2; i++) expect((await patch({ slug })).status).toBe(200);
@@ -106,7 +106,7 @@ describe("PATCH /v1/orgs/{id} with a taken slug", () => {
     expect(await read()).toEqual(before);
   });
 
-  it("gives a slug to one of six concurrent organizations, and returns 409 to the others", async () => {
+  it("assigns a slug to one of six organizations that request it concurrently, and returns 409 to the other five", async () => {
     const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
     const slug = freshSlug();
     const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));

@@ -66,7 +66,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers the reported tokens of fewer images than n, at most the hold", async () => {
+  it("covers the reported tokens, at most the hold, if fewer than n images arrive", async () => {
     const body = {
       model: "openai/gpt-image-2.5-flare",
       prompt: "a fox",
@@ -85,7 +85,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers the reported tokens of Google's image, or the hold if there are none", async () => {
+  it("covers the reported tokens of Google's image, or the hold if Google reports no tokens", async () => {
     const body = { model: "google/gemini-3.1-flash-lite-image", prompt: "a fox" };
     const inlineData = { mimeType: "image/png", data: "iVBORw0KGgo=" };
     const candidates = [{ content: { parts: [{ inlineData }] }, finishReason: "STOP" }];
@@ -154,7 +154,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
 describe.each(SHORT_HEADER_FILES)(
   "the hold for a $name file whose header is too short",
   ({ file, frameSeconds }) => {
-    it("covers all frames, so that the provider's seconds are charged", async () => {
+    it("covers all frames, so that the seconds that the provider reports can be charged", async () => {
       const price = 75; // micro-credits per second
       await expectBills(
         fc.asyncProperty(

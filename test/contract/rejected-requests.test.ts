@@ -58,7 +58,7 @@ describe("the stored record of a rejected request", () => {
     [{ model: "nope/none" }, 404, "model_not_found", "nope/none"],
     [{ model: "tell me of canaries" }, 404, "model_not_found", null],
   ])(
-    "can be found by the error's request ID: a body with %j",
+    "can be found by the error's request ID, for a body with %j",
     async (body, status, code, model) => {
       const response = await chat(account.key, body);
       expect(response.status).toBe(status);
@@ -78,7 +78,7 @@ describe("the stored record of a rejected request", () => {
     },
   );
 
-  it("exists for a 402, and for a model that the key is not allowed to use", async () => {
+  it("exists after a 402 and after a request for a model that the key is not allowed to use", async () => {
     const poor = await openAccount({ credits: 0 });
     const refused = await chat(poor.key);
     const { message } = await errorOf(refused, 402);
@@ -166,7 +166,7 @@ describe("the provider calls of a failed request", () => {
 });
 
 describe("the provider calls of a charged request that failed", () => {
-  it("contain the charged call once, as failed", async () => {
+  it("contain the charged call once, with the status failed", async () => {
     const message = { role: "assistant", content: "hi" };
     const choices = [{ index: 0, message, finish_reason: "error" }];
     const one = await asked(() => Response.json({ choices, usage: USAGE }));

@@ -50,7 +50,7 @@ describe("POST /v1/rerank", () => {
     ]);
   });
 
-  it("charges each started hundred of documents as one unit, and writes a receipt with the units", async () => {
+  it("charges one unit per started hundred documents, and writes a receipt with the units", async () => {
     const documents = Array.from({ length: 201 }, (_, i) => `document ${i}`);
     const { receipt } = await charged(() => rank({ body: { documents } }));
     expect(receipt).toMatchObject({
@@ -121,7 +121,7 @@ describe("POST /v1/rerank at providers", () => {
 });
 
 describe("a rejected POST /v1/rerank", () => {
-  it("returns 503 if a model's price has an unsupported unit or none", async () => {
+  it("returns 503 if a model's price has an unsupported unit or no unit", async () => {
     const route = [{ provider: "mock", upstream_id: "m" }];
     const model = { id: "x/y", kind: "rerank", context: 10, routes: route };
     for (const price of [{ image: 5 }, {}]) {

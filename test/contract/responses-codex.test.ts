@@ -62,7 +62,7 @@ describe("a stream of POST /v1/responses to Codex", () => {
     expect((await failed(answer)).error?.code).toBe("context_length_exceeded");
   });
 
-  it("contains the same error events for the user agent of Codex's terminal", async () => {
+  it("contains the same error events if the user agent is Codex's terminal", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const headers = { "user-agent": "codex-tui/0.169.0 (Linux)", accept: "text/event-stream" };
     const { error } = await failed(await ask(poor, {}, { headers }));
@@ -121,7 +121,7 @@ function namesOf(tools: readonly Tool[]): string[] {
 }
 
 describe("a request to /v1/responses without an output cap", () => {
-  it("may use the model's maximum output, while a chat completion gets the default cap", async () => {
+  it("may use the model's maximum output, unlike a chat completion, which gets the default cap", async () => {
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const vars = { ...bindings, DEFAULT_MAX_OUTPUT: "300" } as Env;
     await ask(key, { model: "mock/own" }, { bindings: vars });

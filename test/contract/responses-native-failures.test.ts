@@ -140,7 +140,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("returns 400 with the cost for a failure before any output, but a stream that ends the turn to Codex", async () => {
+  it("returns 400 with the cost for a failure before any output, but sends Codex a stream that ends the turn", async () => {
     const codex = { originator: "codex_exec", accept: "text/event-stream" };
     for (const [headers, status] of [
       [{}, 400],
@@ -195,7 +195,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(usage.cost_micro);
   });
 
-  it("rejects a request for log probabilities that could exceed the size limit, before calling OpenAI", async () => {
+  it("rejects, before calling OpenAI, a request whose log probabilities could exceed the size limit", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const wish = { include, top_logprobs: 20, max_output_tokens: 4000, stream: true };
@@ -229,7 +229,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("returns insufficient_quota if the balance cut the response", async () => {
+  it("returns insufficient_quota if the balance limited the response", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
     const said = scenario([textItem(["Hel"], "incomplete")], end);
@@ -302,7 +302,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(refused.param).toBe("truncation");
   });
 
-  it("rejects a request whose repeated fields would exceed the size limit, before calling OpenAI", async () => {
+  it("rejects, before calling OpenAI, a request whose repeated fields would exceed the size limit", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const ones: unknown = Array.from({ length: 60_000 }, () => 1);
     const deep = Array.from({ length: 50 }).reduce((inner) => [inner], ones);

@@ -113,7 +113,7 @@ describe("POST /v1/responses", () => {
     expect(done[0]?.status).toBe("incomplete");
   });
 
-  it("returns the status failed with insufficient credits if the balance cut the response", async () => {
+  it("returns the status failed with insufficient credits if the balance limited the response", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const answer = await ask({ input: "word ".repeat(100) }, { with: poor });
     if (answer.status === 402) throw new Error("the balance pays for nothing: take another");
@@ -230,7 +230,7 @@ function calling(
 }
 
 describe("tools of POST /v1/responses", () => {
-  it("can be called in parallel, and their results continue the conversation here and at chat completions", async () => {
+  it("can be called in parallel, and their results continue the conversation at /v1/responses and chat completions", async () => {
     const patch = { name: "files__patch", arguments: JSON.stringify({ input: 'a "b"\n😀' }) };
     const replies = [
       calling([{ name: "weather", arguments: '{"city":"Bonn"}' }, patch]),

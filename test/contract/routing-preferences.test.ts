@@ -160,7 +160,7 @@ describe("a request's provider preferences", () => {
     expect(response.headers.get("x-dropped")).toBe("provider.preferred_max_latency");
   });
 
-  it("skip routes that would drop a field if require_parameters is set", async () => {
+  it("skip, if require_parameters is set, routes that would drop a field", async () => {
     const { calls, bindings } = world();
     const named = JSON.parse(PROVIDERS) as { id: string; profile: string }[];
     const able = named.map((one) =>
@@ -177,7 +177,7 @@ describe("a request's provider preferences", () => {
     ]);
   });
 
-  it("call no provider if each would drop a field and require_parameters is set", async () => {
+  it("call no provider if require_parameters is set and every route would drop a field", async () => {
     const { calls, bindings } = world();
     const provider = { require_parameters: true };
     const fields = { ...SAY, provider, top_k: 4, prompt_cache_retention: "24h" };

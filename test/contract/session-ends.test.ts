@@ -36,7 +36,7 @@ async function rotated(
 }
 
 describe("a rotation with end_sessions", () => {
-  it("ends every earlier session of the key, used or not, even when repeated, but no later session", async () => {
+  it("ends all earlier sessions of the key, used or not, but no later sessions, even when repeated", async () => {
     const made = await createKey(account.key);
     const { token: used } = await createSession(made.key);
     const { token: unused } = await createSession(made.key);
@@ -64,7 +64,7 @@ describe("a rotation with end_sessions", () => {
     expect(await statusOf((await createSession(made.key)).token)).toBe(200);
   });
 
-  it("can be requested by an operator; without end_sessions, sessions stay active", async () => {
+  it("can be requested by an operator, and keeps sessions active without end_sessions", async () => {
     const made = await createKey(account.key);
     const { token } = await createSession(made.key);
     await rotated(made, { end_sessions: false });
@@ -148,7 +148,7 @@ it("ended sessions don't count toward the maximum of sessions in use", async () 
 });
 
 describe("the event session.budget_reached", () => {
-  it("occurs once, for the request that uses up the budget or gets a 402 because of it", async () => {
+  it("occurs once, for the request that uses up the budget or is rejected with 402", async () => {
     const { token, id } = await createSession(account.key, { budget_dollars: 0.0002 });
     let status = 200;
     for (let n = 0; n < 100 && status === 200; n++) {

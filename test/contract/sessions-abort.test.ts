@@ -78,7 +78,7 @@ async function spendRest(
   }
 }
 
-it("a session keeps its open holds and exact budget if its wallet is aborted", async () => {
+it("a session keeps its open holds and its exact remaining budget if its wallet is aborted", async () => {
   const gate = Promise.withResolvers<null>();
   const { calls, bindings } = mockUpstream(
     async () => (await gate.promise) ?? upstreamCompletion(),

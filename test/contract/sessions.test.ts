@@ -57,7 +57,7 @@ describe("a session", () => {
     expect(own).toMatchObject({ id, key_id: account.keyId, end_user: "ann", limits: {} });
   });
 
-  it("counts usage for its own end user, and has its own models and rate limit", async () => {
+  it("attributes usage to its own end user, and has its own allowed models and rate limit", async () => {
     const { token } = await createSession(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
@@ -111,7 +111,7 @@ describe("a session", () => {
     expect((await log.json<{ events: object[] }>()).events).toMatchObject([{ subject: ended.id }]);
   });
 
-  it("can be ended before its first use, but only by a key that owns it", async () => {
+  it("can be ended before its first use, but only by the key that owns the session", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const stranger = await createKey(account.key, { budget_dollars: 1 });
     const { id, token } = await createSession(limited.key);
@@ -141,7 +141,7 @@ describe("a session", () => {
     expect((await chat((await createSession(account.key)).token)).status).toBe(200);
   });
 
-  it("needs no row when created, one row for its first use, and none for later requests", async () => {
+  it("needs no row when it is created, one row for its first use, and no row for later requests", async () => {
     const minted = [await createSession(account.key), await createSession(account.key)];
     expect(await rowsOf("sessions")).toBe(0);
     await chat(minted[0]?.token ?? "");
@@ -160,7 +160,7 @@ describe("a session", () => {
 });
 
 describe("GET /v1/sessions", () => {
-  it("lists active sessions that were used in pages with their spend, and to a limited key only its own", async () => {
+  it("returns pages of active, used sessions with their spend, and to a limited key only the key's own sessions", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const own = await createSession(limited.key, { budget_dollars: 0.5 });
     await createSession(account.key); // these sessions were never used
@@ -231,7 +231,7 @@ const allowed = (response: Response): string | null =>
   response.headers.get("access-control-allow-origin");
 
 describe("a session with allowed origins", () => {
-  it("gets 403 for a missing or different Origin, as a readable error for any page", async () => {
+  it("gets 403 for a missing or different Origin, with an error that any page can read", async () => {
     const { token } = await createSession(account.key, { origins: [PAGE] });
     const right = await chat(token, {}, from(PAGE));
     expect([right.status, allowed(right)]).toEqual([200, PAGE]);
@@ -250,7 +250,7 @@ describe("a session with allowed origins", () => {
   });
 });
 
-it("a forged, long expired or wrong-origin session is rejected without an object call or query", async () => {
+it("a session that is forged, long expired or from a wrong origin is rejected without calling an object or the database", async () => {
   const good = await createSession(account.key, { expires_in: 60 });
   const bound = await createSession(account.key, { origins: [PAGE] });
   const { token } = good;

@@ -121,7 +121,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     },
   );
 
-  it("accepts only the voices in ELEVENLABS_VOICES, if the operator sets it", async () => {
+  it("accepts only the voices in ELEVENLABS_VOICES if the operator sets this variable", async () => {
     const { calls } = elevenLabsAnswering();
     const only = { ELEVENLABS_VOICES: ` ${OWN_VOICE}, other ` };
     const own = await speak({ ...body, voice: OWN_VOICE }, only);
@@ -284,7 +284,7 @@ describe("POST /v1/audio/speech at Google", () => {
     await expect.poll(async () => before - (await balanceOf(key))).toBe(geminiCost(4, 5));
   });
 
-  it("returns 502 for audio with another sample rate, and charges nothing", async () => {
+  it("returns 502 for audio with an unexpected sample rate, and charges nothing", async () => {
     geminiAnswering({ type: "audio/l16; rate=48000; channels=1" });
     const before = await balanceOf(key);
     expect((await speak(body)).status).toBe(502);

@@ -48,7 +48,7 @@ describe("the object for stored responses", () => {
     await vi.waitFor(() => expect(kept()).toBe(2));
   });
 
-  it("doesn't wait for an old ID, whose response can't arrive anymore", async () => {
+  it("doesn't wait for the response of an old ID, because it can't arrive anymore", async () => {
     const own = await openStoringAccount();
     const id = mintId("resp_", Date.now() - HOUR_MS);
     const asked = { previous: id, outputs: [], inputs: [] };

@@ -39,7 +39,7 @@ describe("an organization that stores responses", () => {
     expect(await (await read(second.id, own.key)).json()).toEqual(second);
   });
 
-  it("can list a response's input items page by page, each with an ID for later references", async () => {
+  it("can list a response's input items page by page, each with an ID that later requests can reference", async () => {
     const own = await openStoringAccount();
     const first = await responseOf(await createResponse(own.key));
     const second = await responseOf(await createResponse(own.key, continuing(first.id)));
@@ -247,7 +247,7 @@ describe("access to stored responses", () => {
 });
 
 describe("the setting keep_responses_hours", () => {
-  it("can be changed by owners and admins; others may read it and send it back unchanged", async () => {
+  it("can be changed by owners and admins, while other roles may read it and send it back unchanged", async () => {
     const own = await openStoringAccount(12);
     const [senior, clerk] = await Promise.all([
       addMember(own.orgId, "admin"),
@@ -264,7 +264,7 @@ describe("the setting keep_responses_hours", () => {
     expect(events[0]?.data).toEqual({ changes: { keepResponsesHours: { from: 12, to: 13 } } });
   });
 
-  it("deletes all responses and pending writes at 0, and restores nothing when raised again", async () => {
+  it("deletes all responses and pending writes when set to 0, and restores nothing when raised again", async () => {
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     const slow = slowBindings();
@@ -280,7 +280,7 @@ describe("the setting keep_responses_hours", () => {
     expect((await storedRows(own))["parts"]).toEqual([]);
   });
 
-  it("deletes older responses when lowered; raising it affects only later responses", async () => {
+  it("deletes older responses when lowered, and affects only later responses when raised", async () => {
     const own = await openStoringAccount(2);
     const { id } = await responseOf(await createResponse(own.key));
     await setStorageHours(own, 720);

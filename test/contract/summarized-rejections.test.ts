@@ -66,7 +66,7 @@ it("the request log summarizes twenty 429 responses of a paid path in two lines,
   expect(ofRequests()[1]).toMatchObject({ last_org_id: orgId });
 });
 
-it("the request log contains one line for an invalid signature, and two for twenty of them within a second", async () => {
+it("the request log contains one line for an invalid signature, and two lines for twenty invalid signatures within a second", async () => {
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const headers = { signature: "sig=:AAAA:", "signature-input": "sig=()" };
   const refused = await storm(() => send("/internal/v1/lookup", { headers, body: {}, bindings }));
@@ -78,7 +78,7 @@ it("the request log contains one line for an invalid signature, and two for twen
   ]);
 });
 
-it("the request log contains one line per other request, and one per request of any kind with LOG_REQUESTS=all", async () => {
+it("the request log contains one line per other request, and with LOG_REQUESTS=all one line per request of any kind", async () => {
   const { key } = await openAccount();
   const bad = { key, body: { model: 7 }, bindings: bindingsWith({ LOG_REQUESTS: "failures" }) };
   await storm(() => send("/v1/chat/completions", bad));

@@ -79,7 +79,7 @@ describe("tags of a request", () => {
     },
   );
 
-  it("can be given as a list in providerOptions, and the same tag can be given twice", async () => {
+  it("can be given as a list in providerOptions, even with a duplicate tag", async () => {
     const account = await openAccount();
     const response = await chat(
       account.key,
@@ -89,7 +89,7 @@ describe("tags of a request", () => {
     expect((await receipt(account, response)).tags).toEqual({ team: "a", beta: "true" });
   });
 
-  it("include those of a session, which replace the request's own, at most 8 in total", async () => {
+  it("include the session's tags, which replace the request's values of the same keys, at most 8 in total", async () => {
     const account = await openAccount();
     const tags = { customer: "cus_1", plan: "pro" };
     const { token } = await createSession(account.key, { tags });

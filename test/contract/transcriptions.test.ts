@@ -278,7 +278,7 @@ describe("a rejected POST /v1/audio/transcriptions", () => {
     expect(error["message"]).toMatch(/^The length of this file can't be determined\. Send WAV, /);
   });
 
-  it("returns 415 for a form at an endpoint that doesn't accept forms", async () => {
+  it("returns 415 for a form that is sent to an endpoint without support for forms", async () => {
     const headers = { "content-type": "multipart/form-data; boundary=b" };
     const response = await send("/v1/rerank", { key, method: "POST", headers, body: "--b--" });
     expect(await errorOf(response, 415)).toMatchObject({ type: "invalid_request_error" });

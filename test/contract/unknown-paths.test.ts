@@ -51,7 +51,7 @@ describe("an unknown path", () => {
     }
   });
 
-  it("returns 404 below the operators' paths too, with the operator's token", async () => {
+  it("returns 404 for an unknown operators' path with the operator's token", async () => {
     for (const path of ["", "/", "/nothing", "/orgs/x/nothing"]) {
       const error = await errorOf(await admin("GET", path), 404);
       expect(error.type).toBe("invalid_request_error");

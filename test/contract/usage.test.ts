@@ -162,7 +162,7 @@ describe("GET /v1/usage", () => {
     await reader?.cancel();
   });
 
-  it("works while the organization is suspended, and for the 366 days of a leap year", async () => {
+  it("works while the organization is suspended, and for all 366 days of a leap year", async () => {
     const own = await openAccount();
     await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
       .bind(own.orgId)

@@ -184,7 +184,7 @@ describe("GET /v1/users", () => {
     expect(JSON.stringify(plan)).toContain("SEARCH end_users USING INTEGER PRIMARY KEY (rowid>?)");
   });
 
-  it("returns the largest and smallest page, and an empty page past the end", async () => {
+  it("returns the largest and the smallest allowed page, and an empty page past the end", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 101; i++) await putUser(key, { external_id: `u${i}` });
     expect((await list(key)).users).toHaveLength(50);

@@ -98,7 +98,7 @@ describe("webhook deliveries", () => {
     expect(JSON.stringify(await (await callWebhooks("GET", "")).json())).not.toContain("whsec_");
   });
 
-  it("carry the signatures of both secrets during a rotation, and only the new secret's afterwards", async () => {
+  it("contain the signatures of both secrets during a rotation, and only the new secret's signature afterwards", async () => {
     receivers["r.turnpike.dev"] = () => new Response("ok");
     const hook = await createWebhook("r.turnpike.dev");
     const rotated = await callWebhooks("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
@@ -162,7 +162,7 @@ describe("webhook deliveries", () => {
     hang.resolve(new Response("late"));
   });
 
-  it("all reach a receiver that was unavailable for most of two days, even if the object is evicted", async () => {
+  it("reach a receiver after it was unavailable for most of two days, even if the object is evicted", async () => {
     let isAway = true;
     receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 200 });
     const hook = await createWebhook("b.turnpike.dev", { types: ["balance.credited"] });
@@ -233,7 +233,7 @@ describe("webhook deliveries", () => {
     }
   });
 
-  it("start again after a replay of events since a time, but not to a deleted webhook", async () => {
+  it("start again after a replay of events, but not for a deleted webhook", async () => {
     receivers["p.turnpike.dev"] = () => new Response("ok");
     const hook = await createWebhook("p.turnpike.dev", { types: ["balance.credited"] });
     const since = new Date(Date.now() - HOUR).toISOString();
