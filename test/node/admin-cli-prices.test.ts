@@ -78,7 +78,7 @@ describe("the command turnpike prices", () => {
     expect(await listed()).toBe(list);
   });
 
-  it("exits with 1 in propose, and with 2 in post without --yes, if a price more than doubles", async () => {
+  it("exits, if a price more than doubles, with 1 for propose and with 2 for post without --yes", async () => {
     const list = await listed();
     const proposed = await runsWith(`prices propose --from ${later}`, HEAD, ...RAISED);
     expect(proposed).toMatchObject({

@@ -111,7 +111,7 @@ describe("the command turnpike settle", () => {
     expect(await account.standing()).toMatchObject({ credits_micro: 999_958, open_holds: 0 });
   });
 
-  it("posts the other lines when one is rejected, and exits with 1", async () => {
+  it("posts all other lines when a line is rejected, and exits with 1", async () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
     const id = mintId("req_", Date.now());

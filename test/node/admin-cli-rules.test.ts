@@ -189,7 +189,7 @@ describe("the shell completion of the operator's CLI", () => {
     expect([...completed(...words)].toSorted()).toEqual([...expected].toSorted());
   });
 
-  it("comes from a command that supports both shells", async () => {
+  it("supports bash and zsh", async () => {
     const printed = await callAdmin(["completion", "bash"]);
     expect(printed).toMatchObject({ code: 0, err: "" });
     expect(printed.out).toBe(completionScript(program(), false));

@@ -280,7 +280,7 @@ it("turnpike health lists routes in cooldown with reason and end, and exits with
 describe("the command turnpike health --probe", () => {
   const peers = [{ region: "us", url: "http://peer.test", answers: true }];
 
-  it("pays for one short request in this region and one in the other, with the same key", async () => {
+  it("pays for one short request in each region, with the same key", async () => {
     const TURNPIKE_PROBE_KEY = "svc_sk_eu_live_good";
     const ran = await healthOf({ ...WELL, peers }, ["--probe"], { TURNPIKE_PROBE_KEY });
     expect(ran.code, ran.err).toBe(0);

@@ -125,7 +125,7 @@ describe("the catalog check", () => {
     expect(found).toEqual([first, "price", `input $${inDollars * 2}, here $${inDollars}`]);
   });
 
-  it("reads all pages of a model list", async () => {
+  it("reads every page of a model list", async () => {
     const list = PROVIDER_LISTS.find((one) => one.provider === "google");
     if (list === undefined) throw new Error("no list of Google");
     const asked: string[] = [];

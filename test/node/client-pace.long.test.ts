@@ -79,7 +79,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));
 
-it("a client that disconnects at any byte of a stream in small pieces pays the same as one that reads all of it", async () => {
+it("a client that disconnects at any byte of a stream in small pieces pays the same as a client that reads the whole stream", async () => {
   // With one token, the stream is almost over when any output arrives.
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 1, stream: true };
   const cuts = { atOnce: 24, every: 1 };
@@ -105,7 +105,7 @@ describe("a client that stops reading", () => {
     expect((await world.spent(orgId)).micro).toBe(EXACT);
   });
 
-  it("counts as disconnected after its time limit, and pays exactly the reported usage", async () => {
+  it("counts as disconnected after a time limit, and pays exactly the reported usage", async () => {
     const { key, orgId } = await hurried.organization(FLOOD_CREDITS);
     const client = await hurried.open(key, "stalling", { stream: true, max_tokens: FLOOD_TOKENS });
     await client.readUntil((received) => received.length > 1000);

@@ -80,7 +80,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     expectOneAdmitted(counts);
   });
 
-  it("return one 503 and use up the limit if the home region identifies the key but doesn't authorize it", async () => {
+  it("return one 503 and use up the limit if the home region identifies the key but doesn't authorize the request", async () => {
     const account = await openRemoteAccount(regions, 1);
     await regions.toEu.set((operation) => (operation === "authorize" ? "5xx" : "pass"));
     expect(await callers(account)).toEqual({ 503: 1, 429: CALLERS - 1 });

@@ -32,7 +32,7 @@ const nameOf = (place: string): string => place.slice(place.lastIndexOf("node_mo
 const installed = Object.entries(packages).filter(([place]) => place !== "");
 
 describe("the dependencies of the repository", () => {
-  it("add only three packages to the Worker; all others are for development", () => {
+  it("add only three packages to the Worker, and otherwise serve development", () => {
     const served = installed.filter(([, one]) => one.dev !== true).map(([place]) => nameOf(place));
     expect(served.toSorted()).toEqual(["hono", "oauth4webapi", "zod"]);
     expect(Object.keys(manifest.dependencies).toSorted()).toEqual(served.toSorted());

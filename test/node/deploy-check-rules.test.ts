@@ -153,7 +153,7 @@ describe("deploy:check of payments", () => {
     expect(lines(warnings(report))).toEqual(expected);
   });
 
-  it("reports a key without its endpoint's secret, and a key in the file, which it doesn't print", async () => {
+  it("reports a key without its endpoint's secret, and a key in the file, without printing the key", async () => {
     const names = [...EU_SECRETS, "STRIPE_SECRET_KEY"];
     const half = await checked(files.write(euVars('STRIPE_TAX = "off"')), { names });
     expect(lines(errors(half))).toEqual([

@@ -179,7 +179,7 @@ describe("deploy:check's list of applied migrations", () => {
     },
   );
 
-  it("leads to a note for a migration of a newer release, which this release supports", async () => {
+  it("leads to a note for a migration of a newer release that this release supports", async () => {
     const { ready, found } = await saidOfMigrations(applied([...own, "9999_newer.sql"]));
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "note" }]);

@@ -143,7 +143,7 @@ it("deploy:check and builds reject an outdated wrangler.json until it is rebuilt
   expect(await stale()).toEqual([]);
 });
 
-it("deploy:config merges values into a configuration, keeps all others, and changes nothing if repeated", () => {
+it("deploy:config merges values into a configuration, keeps all other values, and changes nothing when run again", () => {
   const leaf = fc.oneof(fc.string(), fc.integer(), fc.array(fc.string()));
   const binding = fc.record({ binding: fc.constantFrom("A", "B", "C"), id: fc.string() });
   const bindings = fc.uniqueArray(binding, { selector: (one) => one.binding });

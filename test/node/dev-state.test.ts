@@ -35,7 +35,7 @@ it("npm start exits if another npm start uses the same state, and changes nothin
   expect(existsSync(path.join(directory, "secrets.json"))).toBe(false);
 });
 
-it("npm start replaces a lock whose process ended, or whose process ID belongs to another program", async () => {
+it("npm start replaces a lock if its process has ended, or if the process ID now belongs to another program", async () => {
   const child = spawn(process.execPath, ["-e", ""]);
   await once(child, "exit");
   for (const owner of [
@@ -49,7 +49,7 @@ it("npm start replaces a lock whose process ended, or whose process ID belongs t
   }
 });
 
-it("npm start rejects a state folder whose npm start ended while its workerd processes still run", async () => {
+it("npm start rejects a state folder while workerd processes of an earlier, ended npm start still run", async () => {
   const leader = spawn(
     process.execPath,
     [

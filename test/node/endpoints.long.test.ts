@@ -158,7 +158,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
   );
 
   it.each(cases)(
-    "runs a request once per Idempotency-Key, and rejects a repeat in its own error format: $place, streamed $stream",
+    "runs a request once per Idempotency-Key, and rejects a retry in its own error format: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const headers = { "idempotency-key": randomUUID() };

@@ -151,7 +151,7 @@ describe("a global key in the other region", () => {
     expect((await inUs(account, "/balance")).status).toBe(429);
   });
 
-  it("gets only one admission for 200 concurrent first requests if its limit is 1", async () => {
+  it("gets only one admission for 200 concurrent first requests if the key's limit is 1", async () => {
     const account = await open(1);
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => inUs(account, "/models").then((answer) => answer.status)),

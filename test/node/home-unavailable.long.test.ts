@@ -143,7 +143,7 @@ it("a request returns 401 and releases its hold if the key is revoked between a 
   await regions.toUs.set("pass");
 });
 
-it("a hold is released if the home region creates it before or after the other region gives up", async () => {
+it("a hold is released whether the home region creates it before or after the other region gives up", async () => {
   const [early, late] = await Promise.all([victimOf("delay", true), victimOf("lose-reply", true)]);
   const choose = faultFor([early, late]);
   const voids: string[] = [];

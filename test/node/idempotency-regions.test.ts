@@ -67,7 +67,7 @@ describe("an Idempotency-Key of a global key", () => {
     },
   );
 
-  it("runs one of 30 concurrent completions, half of which are sent to another region", async () => {
+  it("runs only one of 30 concurrent completions, half of which are sent to another region", async () => {
     const before = await charged(account);
     const asked = Array.from({ length: 30 }, (_, i) =>
       send(i % 2 === 0 ? regions.eu : regions.us, "at-once", CHAT),

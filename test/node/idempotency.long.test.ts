@@ -44,7 +44,7 @@ function open(body: object): Promise<RawConnection> {
 
 describe("an Idempotency-Key", () => {
   it.each([false, true])(
-    "runs one of 50 concurrent requests, and returns 409 to the other 49 (streamed: %s)",
+    "runs only one of 50 concurrent requests, and returns 409 to the other 49 requests (streamed: %s)",
     async (stream) => {
       const before = world.mock.requests.length;
       const body = { ...BODY, stream };

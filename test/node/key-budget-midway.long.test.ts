@@ -130,7 +130,7 @@ describe.each(PLACES)(
       expect(await owner.differences()).toEqual([]);
     }
 
-    it("get exactly 20 admissions even if a secret of the key is rotated meanwhile", async () => {
+    it("get exactly 20 admissions even if the key is rotated during the requests", async () => {
       const made = await world();
       const { owner, one, open } = made;
       let fresh = "";
@@ -146,7 +146,7 @@ describe.each(PLACES)(
       await isExact(made, seen, [fresh, one.key]);
     });
 
-    it("get exactly 20 admissions even if the key's object and the wallet are aborted meanwhile", async () => {
+    it("get exactly 20 admissions even if the key's object and the wallet are aborted during the requests", async () => {
       const made = await world();
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {

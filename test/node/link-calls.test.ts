@@ -61,7 +61,7 @@ describe("the connection between regions", () => {
     expect(seen).toEqual({});
   });
 
-  it("transfers one call before the response to a global key, and one afterwards to report the cost", async () => {
+  it("transfers, for a global key, one call before the response, and one call afterwards to report the cost", async () => {
     const { key } = await openRemoteAccount(regions);
     expect(await callsToEu(regions, () => statusOf(regions.us, key))).toEqual({
       lookup: 1,
@@ -81,7 +81,7 @@ describe("the connection between regions", () => {
     }
   });
 
-  it("isn't used for a key that is over its limit in the called region", async () => {
+  it("isn't used for a key that has reached its limit in the called region", async () => {
     const { key } = await openRemoteAccount(regions, 1);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await callsToEu(regions, async () => {

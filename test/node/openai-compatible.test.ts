@@ -106,7 +106,7 @@ it("the OpenAI adapter throws if the connection is cut mid-stream", async () => 
   await expect(events("mock-cut")).rejects.toThrow(/terminated|reset/i);
 });
 
-it("a failed first route stays hidden if the second route works: reset, stall, error or no output", async () => {
+it("a failure of the first route stays hidden if the second route works: reset, stall, error or no output", async () => {
   const bad = ["reset", "stall", "silent", "error-first", "empty-stream", "html", "500"];
   const all = await Promise.all(
     bad.map((name) => serve([`mock-${name}`, "gpt-4o"], hurriedAtFirst())),
@@ -128,7 +128,7 @@ function hurriedAtFirst(): Partial<FailoverOptions> {
   };
 }
 
-it("a provider request that is given up is closed", async () => {
+it("the connection of an abandoned provider request is closed", async () => {
   let closed = false;
   mock.script((_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" }).write(": waiting\n\n");
@@ -140,7 +140,7 @@ it("a provider request that is given up is closed", async () => {
   await expect.poll(() => closed).toBe(true);
 });
 
-it("failover stops the current attempt when the request ends, and starts no further one", async () => {
+it("failover stops the current attempt when the request ends, and starts no further attempt", async () => {
   const run = new AbortController();
   const before = mock.requests.length;
   mock.script(() => run.abort());

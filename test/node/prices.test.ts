@@ -17,7 +17,7 @@ const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 const SEEN = { from: "2026-07-02", price: FREE, seenOn: "2026-07-02" };
 
 describe("a stale price in npm run prices", () => {
-  it("depends on the day of the price that is in force", () => {
+  it("counts from the day on which the price in force was checked", () => {
     const later = { from: "2026-09-01", price: FREE, seenOn: "2026-08-30" };
     const prices = [SEEN, later] as const;
     expect(isStale({ prices }, Date.UTC(2026, 7, 31), 50)).toBe(true);
@@ -75,7 +75,7 @@ describe("the price list of npm run prices", () => {
 });
 
 describe("npm run prices", () => {
-  it("exits with 0, whatever is stale, with text and JSON", async () => {
+  it("exits with 0 even with stale prices, for text and JSON", async () => {
     const words = await run("--older-than", "0");
     expect(words.code).toBe(0);
     expect(words.said).toContain("STALE");
@@ -84,7 +84,7 @@ describe("npm run prices", () => {
     expect(JSON.parse(json.said)).toHaveLength(pricedRoutes(0, 0).length);
   });
 
-  it("exits with 1 with --strict for a stale price", async () => {
+  it("exits with 1 for a stale price with --strict", async () => {
     expect((await run("--older-than", "0", "--strict")).code).toBe(1);
   });
 

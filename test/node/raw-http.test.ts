@@ -40,13 +40,13 @@ async function charged(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe("a request body with two lengths", () => {
-  it("ends at its last chunk if it has both a Content-Length and chunks", async () => {
+  it("ends at its last chunk if the request has both a Content-Length and chunks", async () => {
     const both = `${LENGTH}Transfer-Encoding: chunked\r\n${auth}`;
     const { statuses } = await sent(post(both, CHUNKED) + LAST);
     expect(statuses).toEqual([200]);
   });
 
-  it("hides no second request after its last chunk", async () => {
+  it("can't hide a second request after its last chunk", async () => {
     const hidden = post(`${auth}${LENGTH}`, CHAT);
     const both = `Content-Length: 5\r\nTransfer-Encoding: chunked\r\n${auth}`;
     const cost = await charged(async () => {

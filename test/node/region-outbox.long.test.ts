@@ -97,7 +97,7 @@ async function depthOfUs(): Promise<Depth> {
 }
 const EMPTY = { waiting: 0, dead: 0, parked: 0 };
 
-it("an outbox delivers each message once, although 30 % are lost, 20 % doubled and others reordered", async () => {
+it("an outbox delivers each message once, although 30 % of the messages are lost, 20 % are duplicated and others are reordered", async () => {
   const { toEu } = regions;
   const accounts = await Promise.all(
     Array.from({ length: 5 }, () => Account.open(() => regions.eu, { credits: CREDITS })),

@@ -58,11 +58,11 @@ describe("the release number", () => {
   const headings = [...changelog.matchAll(/^## (.+)$/gm)].map(([, heading = ""]) => heading);
   const released = headings.filter((heading) => heading !== "Unreleased");
 
-  it("equals the number in package.json and in responses", () => {
+  it("equals the version in package.json and in responses", () => {
     expect(version).toBe(RELEASE);
   });
 
-  it("exceeds the changelog's newest number while there are unreleased changes, otherwise equals it", () => {
+  it("exceeds the newest number in the changelog while there are unreleased changes, and otherwise equals it", () => {
     const known = headings[0] === "Unreleased" ? released : released.slice(1);
     const falling = [RELEASE, ...known];
     expect(falling.slice(1).filter((number, i) => !isAbove(falling[i] ?? "", number))).toEqual([]);

@@ -69,7 +69,7 @@ const isRevoked = async (id: string): Promise<boolean | undefined> => {
 };
 describe("a revoked key in its home region", () => {
   it.each([true, false])(
-    "completes and charges a request in progress, then gets 401 (stream: %s)",
+    "completes a request in progress, which is charged, and gets 401 for later requests (stream: %s)",
     async (isStream) => {
       const { id, key } = await makeKey();
       released = new Promise((resolve) => (release = resolve));
@@ -125,7 +125,7 @@ describe("a revoked key in its home region", () => {
 });
 
 describe("a DELETE of a key", () => {
-  it(`remains effective if the region is killed right afterwards: ${KILLS} of ${KILLS}`, async () => {
+  it(`remains effective if the region is killed right after the response: ${KILLS} of ${KILLS}`, async () => {
     for (let kill = 0; kill < KILLS; kill++) {
       const { id, key } = await makeKey();
       expect((await chat(key)).status).toBe(200);

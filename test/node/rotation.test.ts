@@ -26,7 +26,7 @@ const chats = (region: TestRegion, keys: readonly GlobalKey[]): Promise<number[]
   Promise.all(keys.map((one) => chat(region, one)));
 
 describe("a replaced secret of a global key", () => {
-  it("gets 401 at home, and 503 in the other region until the connection is restored, then 401", async () => {
+  it("gets 401 in its home region, and in the other region 503 until the connection is restored, then 401", async () => {
     const keys = await keysInUse(world.regions, world.owner, 3);
     await cut();
     const fresh = await Promise.all(

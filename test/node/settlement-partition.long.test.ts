@@ -91,7 +91,7 @@ describe("a connection between regions that is cut during a request", () => {
 
 describe("a connection between regions that loses every reply", () => {
   it.each(["reset-after", "lose-reply"] as const)(
-    "makes a request return 503, and releases the one hold of both attempts: %s",
+    "makes a request return 503, and releases the hold that both attempts share: %s",
     async (fault) => {
       await regions.toEu.set(fault);
       const refused = await inUs(ECHO);

@@ -79,7 +79,7 @@ async function balance(name: Name, key: string): Promise<number> {
 }
 
 describe.each(NAMES)("a key whose home region is %s, among three regions", (home) => {
-  it("works in every region if global, pays from its balance at home, and is rejected everywhere once revoked", async () => {
+  it("works in every region if it is global, pays from the balance in its home region, and fails everywhere once revoked", async () => {
     const { key, orgId } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       keyScope: "global",
       credits: 1_000_000,
@@ -110,7 +110,7 @@ describe.each(NAMES)("a key whose home region is %s, among three regions", (home
     }
   });
 
-  it("works only in its home region if regional, and gets 403 in the others", async () => {
+  it("works only in its home region if it is regional, and gets 403 in all other regions", async () => {
     const { key } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       credits: 1_000_000,
     });

@@ -62,7 +62,7 @@ async function served(model: string, times: number, stream = false): Promise<str
 }
 
 describe("a route whose provider fails", () => {
-  it("gets no request during its cooldown, then one probe request, and all requests after a success", async () => {
+  it("gets no request during its cooldown, then one probe request, and all requests after the probe succeeds", async () => {
     behavior.set(id("opens"), { status: 500 });
     expect(await served("opens", 5)).toEqual(Array.from({ length: 5 }, () => "up:good 2"));
     expect(asked("opens")).toBe(5);
@@ -91,7 +91,7 @@ describe("a route whose provider fails", () => {
     expect(await served("provoked", 7, true)).toEqual(begun);
   });
 
-  it("gets one of many concurrent requests as a probe", async () => {
+  it("gets only one of many concurrent requests, as a probe", async () => {
     behavior.set(id("probe"), { status: 503 });
     await served("probe", 3);
     behavior.set(id("probe"), "waits");

@@ -62,7 +62,7 @@ async function sent(work: () => Promise<SentRequest>) {
 
 describe("two routes of one model with different prices", () => {
   it.each([false, true])(
-    "charge the price of the route that responds, once, stream %s",
+    "charge once, at the price of the route that responds, stream %s",
     async (stream) => {
       const { key, orgId } = await world.organization();
       const model = stream ? "cheap-down-stream" : "cheap-down";
@@ -107,7 +107,7 @@ describe("two routes of one model with different prices", () => {
     expect((await world.spent(second.orgId)).micro).toBe(EXACT.cheap);
   });
 
-  it("charge a disconnecting client for input and elapsed time on the route that works", async () => {
+  it("charge a client that disconnects for the input and the elapsed time on the route that works", async () => {
     const { key, orgId } = await world.organization();
     const before = world.mock.requests.length;
     const client = await world.open(key, "leaves");
