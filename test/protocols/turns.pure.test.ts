@@ -122,7 +122,7 @@ const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
     });
 
 describe.each(Object.entries(WIRES))("the protocol %s", (_, wire) => {
-  it("parses its own output as the same assistant message", async () => {
+  it("parses an assistant message that it wrote as the original message", async () => {
     await fc.assert(
       fc.asyncProperty(turns(wire), async (said) => {
         const message = toCompletion([said], null).body.choices[0]?.message ?? {};

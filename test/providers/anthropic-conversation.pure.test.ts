@@ -199,7 +199,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     answered,
   ];
 
-  it("return before their tool calls if the next response thinks, unless another provider created them", () => {
+  it("precede their tool calls if the next response thinks, unless another provider created the blocks", () => {
     const expected = [user("Hi"), assistant(thinking, redacted, use("t1")), expect.anything()];
     for (const model of [HAIKU, "claude-sonnet-5", "claude-opus-5-5"]) {
       const said = sent(loop([...foreign, ...own]), { reasoning_effort: "high" }, model);
@@ -207,7 +207,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     }
   });
 
-  it("disappear without an error after a client has changed their conversation", () => {
+  it("disappear without an error after a client has changed the conversation", () => {
     const bound = sent(loop(own), {}, "claude-opus-5-5");
     expect(bound["thinking"]).toEqual({
       type: "adaptive",
@@ -223,7 +223,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     }
   });
 
-  it("disable thinking between tool calls only if they are missing", () => {
+  it("disable thinking between tool calls only if the blocks are missing", () => {
     const effort = { reasoning_effort: "high" };
     expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
     expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });

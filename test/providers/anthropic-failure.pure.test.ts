@@ -53,7 +53,7 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
       }
     });
 
-    it("results in a failure without our key, Anthropic's host or our account", async () => {
+    it("results in a failure that doesn't contain our key, Anthropic's host or our account", async () => {
       const text = JSON.stringify(await failure(reply));
       // A rejection keeps its cleaned text. Other failures keep none.
       const words = text.includes('"refused"') ? [] : [CANARY.text];
@@ -64,7 +64,7 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
   },
 );
 
-it("the Anthropic adapter emits no end for a stream that was cut, and marks its usage as partial", async () => {
+it("the Anthropic adapter emits no end event for a truncated stream, and marks the stream's usage as partial", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.cut);
   expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text"]);
   expect(events[0]).toMatchObject({ partial: true, usage: { input: 8, cacheRead: 4 } });
@@ -116,7 +116,7 @@ it("the Anthropic adapter keeps a route enabled if an error only quotes 'credit 
   });
 });
 
-it("the Anthropic adapter returns the explanation of a rejection without our key, Anthropic's host or our account", async () => {
+it("the Anthropic adapter returns the text of a rejection without our key, Anthropic's host or our account", async () => {
   const details = `{"type":"refusal","category":"cyber","explanation":${JSON.stringify(CANARY_TEXT)}}`;
   const { answer } = await answerTo(PROVIDER, {}, messageReply("", "refusal", 3, details));
   const events = await eventsOf(
@@ -159,7 +159,7 @@ it.each([
   expect(retryAfterMs).toBe(wait);
 });
 
-it("the Anthropic adapter prefers retry-after to the limits' resets", async () => {
+it("the Anthropic adapter uses retry-after rather than the limits' reset times", async () => {
   const headers = {
     "retry-after": "2",
     date: DATE,

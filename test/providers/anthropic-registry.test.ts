@@ -17,7 +17,7 @@ function configOf(vars: Record<string, string>) {
   return parsed.config;
 }
 
-it("the Anthropic provider needs only its key, and has US-only inference only in the US", () => {
+it("the Anthropic provider needs only its key, and uses US-only inference only in the US", () => {
   expect(activeProviders(configOf({}))).toEqual([]);
   expect(activeProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
     { id: "anthropic", regions: ["global"] },
@@ -27,7 +27,7 @@ it("the Anthropic provider needs only its key, and has US-only inference only in
   ]);
 });
 
-it("the Anthropic provider reports an invalid base URL, and isn't used", () => {
+it("the Anthropic provider with an invalid base URL reports an error, and isn't used", () => {
   const config = configOf({ ANTHROPIC_API_KEY: "k", ANTHROPIC_BASE_URL: "no address" });
   expect(providerProblems(config).map((one) => one.variable)).toEqual(["ANTHROPIC_BASE_URL"]);
   expect(activeProviders(config)).toEqual([]);

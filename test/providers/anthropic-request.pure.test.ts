@@ -201,7 +201,7 @@ describe("the Anthropic request to different models", () => {
     expect(JSON.stringify(told["messages"])).toMatch(/Hi.*<system>.*get_time.*<\/system>/);
   });
 
-  it("contains inference_geo for the US if the model supports it, otherwise no inference_geo", () => {
+  it("contains inference_geo for the US only if the model supports the field", () => {
     expect(geo("claude-sonnet-5", "us")).toContain('"inference_geo":"us"');
     expect(geo(HAIKU, "us")).not.toContain("inference_geo");
     expect(geo("claude-sonnet-5", null)).not.toContain("inference_geo");

@@ -86,7 +86,7 @@ it.each([
   expect(fields(model, effort)).toEqual(expected);
 });
 
-it("the Claude rules disable thinking where it would cause a 400, and lower the effort accordingly", () => {
+it("the Claude rules disable thinking if it would cause a 400, and lower the effort accordingly", () => {
   expect(fields("claude-haiku-4-5", "high", false)).toEqual({ thinks: false });
   expect(fields("claude-opus-4-8", undefined, false)).toEqual({ thinks: false });
   expect(fields("claude-sonnet-5", "max", false)).toEqual({

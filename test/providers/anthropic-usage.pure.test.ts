@@ -43,7 +43,7 @@ it("usage before the stop reason of an Anthropic stream is partial", async () =>
   expect(found.map(({ partial }) => partial)).toEqual([true, false]);
 });
 
-it("usage reported by Anthropic is converted to five counts without overlap, or none", () => {
+it("usage reported by Anthropic is converted to five counts without overlap, or to no usage", () => {
   const odd = fc.oneof(fc.nat(2e9), fc.integer(), fc.double(), fc.string(), fc.constant(null));
   const raw = fc.record(
     {

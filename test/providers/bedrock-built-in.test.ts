@@ -56,7 +56,7 @@ it("the Bedrock provider calls the region's own AWS region: Frankfurt or Virgini
   expect(await askedWith(elsewhere)).toEqual(["https://proxy.example.com", auth]);
 });
 
-it("the Bedrock provider prefers an API key to an access key, which signs for the called region", async () => {
+it("the Bedrock provider uses an API key if it is set, and otherwise an access key that signs for the called region", async () => {
   const region = { AWS_REGION: "eu-north-1" };
   const [, signed] = await askedWith({ ...KEY, ...region });
   expect(signed).toMatch(/Credential=AKIDEXAMPLE\/\d{8}\/eu-north-1\/bedrock\/aws4_request/);

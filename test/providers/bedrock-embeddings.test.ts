@@ -74,13 +74,10 @@ it.each([
   ["odd", titan([1], 1.5)],
   ["missing", titan([1], null)],
   ["not a number", reply({ embedding: [1] }, "many")],
-])(
-  "the Bedrock adapter leaves the usage to an estimate if the count is %s",
-  async (_, answered) => {
-    const { answer } = await embed(TITAN, { input: "a" }, [answered]);
-    expect(answer).toMatchObject({ kind: "json", usage: null });
-  },
-);
+])("the Bedrock adapter estimates the usage if the count is %s", async (_, answered) => {
+  const { answer } = await embed(TITAN, { input: "a" }, [answered]);
+  expect(answer).toMatchObject({ kind: "json", usage: null });
+});
 
 it.each([{ embedding: [] }, { embedding: ["1"] }, { embeddings: { float: [[1], [2]] } }, {}])(
   "the Bedrock adapter treats a response without the requested vectors as a failure: %j",

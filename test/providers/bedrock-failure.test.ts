@@ -42,7 +42,7 @@ it.each([
   "You don't have access to the model with the specified model ID.",
   "This model version has reached the end of its life.",
 ])(
-  "the Bedrock adapter treats an unavailable model as our fault, not the request's: %s",
+  "the Bedrock adapter attributes an unavailable model to the route instead of the request: %s",
   async (message) => {
     const reply = errorReply(400, "ValidationException", message);
     expect(await failureOf(reply)).toEqual({ kind: "disabled", reason: "model" });
@@ -71,7 +71,7 @@ it("the Bedrock adapter attributes a 403 to the provider only if it has an excep
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });
 
-it("the Bedrock adapter prefers the exception's name, also with a namespace or in the body, to the status", async () => {
+it("the Bedrock adapter uses the exception's name, even with a namespace or in the body, rather than the status", async () => {
   const message = JSON.stringify({ message: "Slow down." });
   const headers = { "x-amzn-errortype": "com.amazon.coral.service#ThrottlingException" };
   expect(await failureOf({ status: 400, headers, body: message })).toMatchObject({

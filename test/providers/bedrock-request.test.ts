@@ -47,7 +47,7 @@ it("the Bedrock adapter sends only known fields of a request, and always the cap
   });
 });
 
-it("the Bedrock adapter puts the model, encoded once, and the operation in the URL, and the key in a header", async () => {
+it("the Bedrock adapter puts the encoded model and the operation in the URL, and the key in a header", async () => {
   const { asked } = await answerTo(BEDROCK, { upstreamId: HAIKU }, BEDROCK_CHAT.text.json);
   const host = "https://bedrock-runtime.eu-central-1.amazonaws.com";
   const model = "eu.anthropic.claude-haiku-4-5-20251001-v1%3A0";
@@ -108,7 +108,7 @@ it("the Bedrock adapter omits blank texts, and trims white space at the end of a
   ]);
 });
 
-it("the Bedrock adapter converts tool calls and results to blocks, with long IDs shortened in both", async () => {
+it("the Bedrock adapter converts tool calls and results to blocks, and shortens long IDs in both", async () => {
   const given = [
     user("Weather?"),
     called("call/1:x", "tooluse_ok"),
@@ -147,7 +147,7 @@ it.each([{}, { tools: TOOLS, tool_choice: "none" }])(
   },
 );
 
-it("the Bedrock adapter sends inline images unchanged, and downloads others", async () => {
+it("the Bedrock adapter sends inline images unchanged, and downloads other images", async () => {
   const data = user([image("data:image/jpg;base64,AAAA")]);
   expect(await messages([data])).toEqual([
     { role: "user", content: [{ image: { format: "jpeg", source: { bytes: "AAAA" } } }] },

@@ -105,7 +105,7 @@ it("the Bedrock adapter delays the finish reason until the usage arrives, in eit
   expect(await kinds([...TEXT, METADATA, STOP])).toEqual([...SAID, "chunk", "usage", "end"]);
 });
 
-it("the Bedrock adapter ends a complete stream without usage, and emits no end for an incomplete one", async () => {
+it("the Bedrock adapter ends a complete stream without usage, and emits no end event for an incomplete stream", async () => {
   expect(await kinds([...TEXT, STOP])).toEqual([...SAID, "chunk", "end"]);
   expect(await kinds([...TEXT, STOP, METADATA.subarray(0, 20)])).toEqual([...SAID, "chunk", "end"]);
   expect(await kinds(TEXT)).toEqual(SAID);
@@ -114,7 +114,7 @@ it("the Bedrock adapter ends a complete stream without usage, and emits no end f
   expect(cut.map(({ kind }) => kind)).toEqual(SAID);
 });
 
-it("the Bedrock adapter rejects an oversized event after its earlier output, and allows a retry after a corrupt one", async () => {
+it("the Bedrock adapter rejects an oversized event after earlier output, and allows a retry after a corrupt event", async () => {
   const huge = zeroFrame(16 * 1024 * 1024 + 1, 0);
   const tooLarge = {
     kind: "refused",

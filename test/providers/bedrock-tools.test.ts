@@ -68,7 +68,7 @@ it.each([
   },
 );
 
-it("the Bedrock adapter offers only the named tool if a model can't be forced to use a certain one", async () => {
+it("the Bedrock adapter offers only the named tool if a model can't be forced to use a certain tool", async () => {
   const { tools } = await config({ tool_choice: NAMED }, MISTRAL);
   expect(tools.map(({ toolSpec }) => toolSpec["name"])).toEqual(["get_time"]);
 });
@@ -83,7 +83,7 @@ it("the Bedrock adapter adds an instruction at the end for a model that can't be
   ]);
 });
 
-it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_choice, without Converse's", async () => {
+it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_choice instead of Converse's", async () => {
   const body = { tools: TOOLS, tool_choice: NAMED, parallel_tool_calls: false };
   const asked = await sent(body, CLAUDE);
   expect(asked["toolConfig"]).not.toHaveProperty("toolChoice");
@@ -110,7 +110,7 @@ it("the Bedrock adapter sends a schema to Claude 4.5 and 4.6, which may still th
   });
 });
 
-it("the Bedrock adapter omits the thinking budget if earlier tool calls have lost their thinking, whatever the last instruction", async () => {
+it("the Bedrock adapter omits the thinking budget, whatever the last instruction, if earlier tool calls have lost their thinking", async () => {
   const call = { id: "a", type: "function", function: { name: "get_time", arguments: "{}" } };
   const loop = (more: object) => [
     { role: "user", content: "Hi" },
@@ -127,7 +127,7 @@ it("the Bedrock adapter omits the thinking budget if earlier tool calls have los
   });
 });
 
-it("the Bedrock adapter forces a named tool despite response_format", async () => {
+it("the Bedrock adapter forces a named tool even if response_format is set", async () => {
   const { tools, toolChoice } = await config({ tool_choice: NAMED, response_format: FORMAT });
   expect(tools).toHaveLength(2);
   expect(toolChoice).toEqual({ tool: { name: "get_time" } });
@@ -166,7 +166,7 @@ it.each([
   expect(await additional({ reasoning_effort: effort }, model)).toEqual(expected);
 });
 
-it("the Bedrock adapter sends temperature or top_p to Claude up to 4.6, neither to later ones, and GPT no stop", async () => {
+it("the Bedrock adapter sends temperature or top_p to Claude up to 4.6, neither to later versions, and no stop to GPT", async () => {
   const asked = { temperature: 0.5, top_p: 0.5, reasoning_effort: "low" };
   expect(await inference(asked, HAIKU)).toEqual({ maxTokens: 256, temperature: 0.5 });
   expect(await inference(asked, CLAUDE)).toEqual({ maxTokens: 256 });
@@ -174,7 +174,7 @@ it("the Bedrock adapter sends temperature or top_p to Claude up to 4.6, neither 
   expect(await inference({ ...asked, stop: "x" }, GPT)).toEqual({ maxTokens: 256 });
 });
 
-it("the Bedrock adapter returns Claude's thinking unchanged if Claude thinks, and sends it to no other model", async () => {
+it("the Bedrock adapter returns Claude's thinking unchanged to Claude, and sends it to no other model", async () => {
   const detail = { type: "anthropic.thinking", thinking: "Hm.", signature: "sig" };
   const other = { type: "google.thought", signature: "x" };
   const messages = [

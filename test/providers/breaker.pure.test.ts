@@ -142,7 +142,7 @@ describe("a route's circuit breaker", () => {
     );
   });
 
-  it("closes after one success, whatever came before", () => {
+  it("closes after one success, whatever happened before", () => {
     fc.assert(
       fc.property(steps("served", "fault", "busy", "nothing"), (all) => {
         const { breaker, nowMs } = new Play(all);

@@ -19,7 +19,7 @@ function bodyOf(raw: JsonObject): JsonObject | undefined {
 const reason = (finish_reason: unknown) =>
   (bodyOf(completion({ content: "" }, { finish_reason }))?.["choices"] as object[])?.[0];
 
-it("a provider's finish reasons map to OpenAI's, and a failure reason means no response", () => {
+it("a provider's finish reasons map to OpenAI's, and a reason that means failure results in no response", () => {
   expect(reason("eos")).toMatchObject({ finish_reason: "stop" });
   expect(reason(undefined)).toMatchObject({ finish_reason: "stop" });
   expect(reason("length")).toMatchObject({ finish_reason: "length" });
@@ -36,7 +36,7 @@ it("a provider's refusal text stays in the message, and any other value becomes 
   expect(refusalOf(7)).toMatchObject({ message: { refusal: null } });
 });
 
-it("a provider's malformed usage is ignored, and malformed details are limited", () => {
+it("a provider's malformed usage is ignored, and malformed details are limited to the totals", () => {
   for (const bad of [-1, 0.5, Number.NaN, "7", null, undefined, 1e300, {}, Infinity]) {
     expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 })).toBeNull();
     expect(readUsage({ prompt_tokens: 1, completion_tokens: bad })).toBeNull();

@@ -32,7 +32,7 @@ const callTo = (id: string, args: string) => ({
   function: { name: "f", arguments: args },
 });
 
-it("the Cohere adapter keeps tool call IDs of another provider, and sends text before a call as its plan", () => {
+it("the Cohere adapter keeps tool call IDs of another provider, and sends text before a call as the call's plan", () => {
   const messages = [
     { role: "developer", content: "Be brief." },
     { role: "user", content: "Hi" },

@@ -70,7 +70,7 @@ type Message = {
   readonly tool_calls?: readonly { readonly id: string; readonly function: object }[];
 };
 
-it("the Cohere adapter reads tool calls in an array like those in an object, and null arguments as none", async () => {
+it("the Cohere adapter reads tool calls in an array like tool calls in an object, and null arguments as no arguments", async () => {
   const start =
     '{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"get_time","arguments":"null"}}]}}}';
   const events = await eventsOf(provider, {}, streamReply(START, start, endEvent("TOOL_CALL")));
@@ -141,7 +141,7 @@ for (const [status, reply] of Object.entries(COHERE_FAILURES.errors)) {
   });
 }
 
-it("the Cohere adapter maps a denied prompt to a content filter's rejection in both forms", async () => {
+it("the Cohere adapter maps a denied prompt to a content filter's rejection, in JSON and streams", async () => {
   const { json, stream } = COHERE_CHAT.refusal;
   const wanted = { failure: { kind: "refused", code: "content_filter" } };
   expect((await answerTo(COHERE, {}, json)).answer).toMatchObject(wanted);

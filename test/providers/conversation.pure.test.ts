@@ -20,7 +20,7 @@ const call = (id: string, given: string, more: JsonObject = {}) => ({
 
 const said = (text: string) => ({ kind: "text", text });
 
-it("the shared conversation reader separates leading instructions, and keeps later ones in place", () => {
+it("the shared conversation reader separates leading instructions, and keeps later instructions in place", () => {
   const read = conversation(
     { role: "system", content: "one" },
     {

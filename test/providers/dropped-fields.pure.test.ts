@@ -145,7 +145,7 @@ it.each([
   }
 });
 
-it("temperature or top_p is reported as dropped if the gateway sends only the other one", async () => {
+it("temperature or top_p is reported as dropped if the gateway sends only one of the two", async () => {
   const both = { temperature: 0.3, top_p: 0.9 };
   for (const [build, model] of [
     [(call: ChatCall) => toMessagesApiRequest(call, null), "claude-sonnet-4-5"],

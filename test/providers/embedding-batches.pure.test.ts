@@ -45,7 +45,7 @@ async function sliced(
   return { ...seen, kind: answer.kind };
 }
 
-it("a batch of embeddings sends single texts six requests at a time, several texts four", async () => {
+it("a batch of embeddings sends six requests at a time with one text each, or four requests with several texts", async () => {
   expect(await sliced(40, 1)).toEqual({ sent: 40, most: 6, kind: "json" });
   expect(await sliced(40, 2)).toEqual({ sent: 20, most: 4, kind: "json" });
   expect(await sliced(3, 1)).toEqual({ sent: 3, most: 3, kind: "json" });
@@ -75,7 +75,7 @@ it.each([
   },
 );
 
-it("a batch of embeddings does not retry a single request, or after the call has ended", async () => {
+it("a batch of embeddings does not retry its only request, and retries nothing after the call has ended", async () => {
   expect(await sliced(1, 1, [AGAIN])).toMatchObject({ sent: 1, kind: "failure" });
   const ended = { ...callFor(2), signal: AbortSignal.abort() };
   expect(await sliced(2, 1, [AGAIN, AGAIN], ended)).toMatchObject({ sent: 2, kind: "failure" });

@@ -21,7 +21,7 @@ it("failover reports the routes in cooldown, except a route that it calls despit
   expect(await besides.run()).toMatchObject({ value: { index: 0, skipped: [1] } });
 });
 
-it("failover reports the routes in cooldown even if the request then fails", async () => {
+it("failover reports the routes in cooldown even if the request fails", async () => {
   const two = routes([RETRY], [BAD_KEY]);
   const skipped: (readonly number[])[] = [];
   const onSkipped = (indexes: readonly number[]) => void skipped.push(indexes);
@@ -37,7 +37,7 @@ it("failover returns upstream_error without an attempt if every route is disable
   expect(asked.calls).toEqual(["a"]);
 });
 
-it("failover skips a route until its retry-after, unless it is the only one", async () => {
+it("failover skips a route until its retry-after, unless it is the only route", async () => {
   const two = routes([BUSY, GOOD], [GOOD]);
   await two.run();
   two.asked.nowMs += 6_999;
@@ -95,7 +95,7 @@ it("failover makes no further attempt if the client disconnects or the request e
   expect([left.asked.calls, ended.asked.calls]).toEqual([["a"], ["a"]]);
 });
 
-it("failover skips routes in cooldown, and if all are in cooldown, calls the one whose cooldown ends first", async () => {
+it("failover skips routes in cooldown, or calls the route whose cooldown ends first if all routes are in cooldown", async () => {
   const { asked, health, run } = routes([GOOD], [RESET, GOOD], [GOOD]);
   const open = (id: string, atMs: number) => {
     for (let at = 0; at < 5; at++) health.recordFailure(`${id}:${id}-model`, "free", FAULT, atMs);
@@ -118,7 +118,7 @@ it("failover reports overload even if another route has a wrong API key", async 
   });
 });
 
-it("failover passes on the exception of a bug during a probe, and admits the next probe", async () => {
+it("failover throws the exception of a bug during a probe, and admits the next probe", async () => {
   const bug = Promise.reject(new Error("a bug"));
   bug.catch(() => undefined);
   const { asked, health, run } = routes([bug, GOOD], [GOOD]);
@@ -170,7 +170,7 @@ async function wait(...ms: (number | undefined)[]): Promise<number | null> {
     : result.failure.retryAfterSeconds;
 }
 
-it("failover returns upstream_overloaded with the shortest wait, 1 to 59 seconds, if all are overloaded", async () => {
+it("failover returns upstream_overloaded with the shortest wait, 1 to 59 seconds, if all routes are overloaded", async () => {
   expect(await wait(7000, 3001)).toBe(4);
   expect(await wait(0)).toBe(1);
   expect(await wait(3_600_000)).toBe(59);

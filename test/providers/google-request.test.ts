@@ -65,7 +65,7 @@ it("the Google adapter puts model and method in the URL, and the key in a header
   expect(asked[0]?.init.redirect).toBe("manual");
 });
 
-it("the Google adapter separates leading instructions, keeps later ones in place, and alternates roles", async () => {
+it("the Google adapter separates leading instructions, keeps later instructions in place, and alternates roles", async () => {
   const messages = [
     { role: "system", content: "One." },
     { role: "developer", content: [{ type: "text", text: "Two." }] },
@@ -124,7 +124,7 @@ describe("tool calls and their results in a Google request", () => {
     ]);
   });
 
-  it("have no IDs before Gemini 3, and signatures only if the response had them", async () => {
+  it("have no IDs before Gemini 3, and have signatures only if the response had signatures", async () => {
     const text = JSON.stringify(await contents(messages, "gemini-2.5-flash"));
     expect(text).not.toContain('"id"');
     expect(text.indexOf("first")).toBeLessThan(text.indexOf("second"));
@@ -165,7 +165,7 @@ describe("tool calls and their results in a Google request", () => {
     },
   );
 
-  it("have no reasoning details of other providers", async () => {
+  it("contain no reasoning details of other providers", async () => {
     const reasoning_details = [{ type: "thinking", signature: "x" }];
     const said = { role: "assistant", content: "Hm", reasoning_details };
     expect(await contents([user("Hi"), said])).toHaveProperty("1.parts", [{ text: "Hm" }]);

@@ -121,7 +121,7 @@ describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])(
   },
 );
 
-it("the Google adapter reports usage as partial until the end, then that of the last chunk", async () => {
+it("the Google adapter reports usage as partial until the end, and then the usage of the last chunk", async () => {
   const list = await events(
     streamReply([
       candidateResponse([{ text: "a" }], { trafficType: "ON_DEMAND" }),
@@ -294,7 +294,7 @@ it("the Google adapter treats text that is neither JSON nor an error as a failur
   });
 });
 
-it("the Google adapter keeps only lines without a field name, up to 64 Ki", () => {
+it("the Google adapter keeps at most 64 Ki characters of lines without a field name", () => {
   const decoder = new SseDecoder();
   decoder.push(bytes(": comment\nid: 1\nretry: 2\nevent: a\ndata: b\ndata\n\n"));
   expect(decoder.foreign).toBe("");

@@ -39,14 +39,14 @@ it.each([
   expect(EFFORTS.map((effort) => budget(model, effort))).toEqual(budgets);
 });
 
-it("a thinking budget leaves a quarter of the cap for output, down to the model's minimum budget", () => {
+it("a thinking budget leaves a quarter of the cap for output, unless the model's minimum budget is higher", () => {
   expect(budget("gemini-2.5-flash", "high", 4096)).toBe(3072);
   expect(budget("gemini-2.5-flash-lite", "high", 100)).toBe(512);
   expect(budget("gemini-2.5-pro", "low", 10)).toBe(128);
   expect(budget("gemini-2.5-pro", "low", null)).toBe(1024);
 });
 
-it("Gemini's thoughts are requested if an effort is set, and no thinking config is sent otherwise", () => {
+it("Gemini's thoughts are requested only if an effort is set, and otherwise no thinking config is sent", () => {
   expect(geminiThinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty(
     "includeThoughts",
     true,

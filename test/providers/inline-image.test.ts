@@ -176,7 +176,7 @@ it("an image of 10 MB is accepted, and nothing beyond it is read", async () => {
   expect(tooLarge.seen).toEqual({ read: 11 * MEGABYTE, cancelled: true });
 });
 
-it("all downloads of a request together are limited to 20 MB, and to four at a time", async () => {
+it("the downloads of a request are limited to 20 MB in total, and to four at a time", async () => {
   let [open, most] = [0, 0];
   const fetching = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
     most = Math.max(most, ++open);
@@ -200,7 +200,7 @@ const hanging = (_url: unknown, init?: RequestInit) =>
     init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
   });
 
-it("a slow image is rejected, but the download throws if the call ends", async () => {
+it("an image that downloads too slowly is rejected, but the download throws if the call ends", async () => {
   // Seconds become milliseconds. Faked timers would be every request's: one that another file left behind
   // would run here, on behalf of another object.
   const { setTimeout: later } = globalThis;

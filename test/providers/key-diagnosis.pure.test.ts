@@ -64,7 +64,7 @@ it("the diagnosis of a rejected key reports a wrong region if the response names
   expect(asked).toEqual(["https://eu.api.openai.com/v1/models"]);
 });
 
-it("the diagnosis of a rejected key reports a wrong account if no host accepts it, but the called one returns no 401", async () => {
+it("the diagnosis of a rejected key reports a wrong account if no host accepts the key, but the called host returns no 401", async () => {
   expect((await wrong({}, [], { status: 403 })).found).toMatchObject({ wrong: "account" });
 });
 
@@ -76,7 +76,7 @@ it("the diagnosis of a rejected key reports nothing if the called host accepts t
   expect((await wrong({}, ["api.openai.com"])).found).toBeNull();
 });
 
-it("the diagnosis of a rejected key sends it to no other host if the operator set a base URL", async () => {
+it("the diagnosis of a rejected key sends the key to no other host if the operator set a base URL", async () => {
   const { found, asked } = await wrong({ OPENAI_BASE_URL: "https://proxy.test/v1" }, []);
   expect(asked).toEqual(["https://proxy.test/v1/models"]);
   expect(found).toMatchObject({ wrong: "key" });

@@ -84,7 +84,7 @@ it("each built-in provider is called in its promised region, and is available on
   ]);
 });
 
-it("OpenAI's regional hosts are called only if configured, otherwise its global host", async () => {
+it("OpenAI's regional hosts are called only if they are configured, and otherwise its global host is called", async () => {
   const own = { OPENAI_API_KEY: "k" };
   const residency = { ...own, OPENAI_RESIDENCY: "on" };
   for (const region of ["eu", "us"]) {
@@ -109,7 +109,7 @@ it("a MongoDB Atlas key is never sent to Voyage's own host", async () => {
   ]);
 });
 
-it("a valid base URL replaces the address of one provider", async () => {
+it("a valid base URL replaces the address of only that provider", async () => {
   const vars = { XAI_API_KEY: "x", XAI_US_BASE_URL: "https://proxy.test/x/" };
   expect(await addresses("us", vars)).toEqual([
     "xai global https://api.x.ai/v1/chat/completions",

@@ -119,7 +119,7 @@ it.each(HOST_REPLIES)(
 );
 
 it.each(HOST_REPLIES)(
-  "the OpenAI-compatible adapter orders chunks like OpenAI, with the response's own time: $dialect.profile",
+  "the OpenAI-compatible adapter orders chunks like OpenAI, with the time of the response: $dialect.profile",
   async (wire) => {
     const events = await eventsOf(providerOf(wire), {}, wire.chat.tools.stream);
     const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));

@@ -60,7 +60,7 @@ it("a stream always requests usage, except at Mistral, which always sends it", (
   }
 });
 
-it("a request to OpenAI omits agents' extra fields in messages and tools, and keeps OpenAI's", () => {
+it("a request to OpenAI omits agents' extra fields in messages and tools, and keeps OpenAI's fields", () => {
   const extra = { cache_control: { type: "ephemeral" } };
   const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
   const image = { type: "image_url", image_url: { url: "data:," } };

@@ -58,7 +58,7 @@ function written(value: unknown): number {
   return text.replaceAll(/[\u0080-\uffff]/g, String.raw`\u0000`).length;
 }
 
-it("a Responses request is accepted only if its response fits in memory, and rejected only if it is long", () => {
+it("a Responses request is accepted only if its response fits in memory, and rejected only if its fields are long", () => {
   const value = fc.letrec((tie) => ({
     any: fc.oneof(
       { maxDepth: 12 },

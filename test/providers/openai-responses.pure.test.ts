@@ -105,7 +105,7 @@ describe("the request for a chat at OpenAI's /responses", () => {
     ]);
   });
 
-  it("contains flat tools, not strict by default, and the tool choice", async () => {
+  it("contains the tools as a flat list, not strict by default, and the tool choice", async () => {
     const grammar = { definition: "start: x", syntax: "lark" };
     const tools = [
       { type: "function", function: { name: "f", description: "F", strict: true } },
@@ -163,20 +163,23 @@ describe("the request for a chat at OpenAI's /responses", () => {
     });
   });
 
-  it.each([[["x"]], ["x"]])("omits and reports stop %j, unless blank", async (stop) => {
-    const named: string[] = [];
-    const onDropped = (fields: readonly string[]): void => void named.push(...fields);
-    for (const given of [stop, [stop].flat().map(() => " ")]) {
-      const { answer, asked } = await answerTo(
-        OPENAI,
-        call61({ stop: given }, { onDropped }),
-        RESPONSES_CHAT.text.json,
-      );
-      expect(answer.kind).toBe("json");
-      expect(asked[0]?.json).not.toHaveProperty("stop");
-    }
-    expect(named).toEqual(["stop"]);
-  });
+  it.each([[["x"]], ["x"]])(
+    "omits and reports stop %j, unless the stop sequence is blank",
+    async (stop) => {
+      const named: string[] = [];
+      const onDropped = (fields: readonly string[]): void => void named.push(...fields);
+      for (const given of [stop, [stop].flat().map(() => " ")]) {
+        const { answer, asked } = await answerTo(
+          OPENAI,
+          call61({ stop: given }, { onDropped }),
+          RESPONSES_CHAT.text.json,
+        );
+        expect(answer.kind).toBe("json");
+        expect(asked[0]?.json).not.toHaveProperty("stop");
+      }
+      expect(named).toEqual(["stop"]);
+    },
+  );
 
   it.each([
     ["functions", { functions: [{ name: "f" }] }],
@@ -281,7 +284,7 @@ describe("the response for a chat at OpenAI's /responses", () => {
     ["server_error", "retry"],
     ["invalid_prompt", "refused"],
     ["context_length_exceeded", "refused"],
-  ])("becomes, for the error %s, %s without our secrets", async (code, kind) => {
+  ])("becomes, for the error %s, the failure %s without our secrets", async (code, kind) => {
     const error = { code, message: `It failed for ${CANARY.key}` };
     const whole = jsonReply(responseObject([], { status: "failed", error, usage: null }));
     const { answer } = await answerTo(OPENAI, call61(), whole);

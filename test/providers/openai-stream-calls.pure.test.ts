@@ -22,7 +22,7 @@ const begun = (index: number, name: string) => ({
 });
 
 it.each([{}, { index: null }, { id: "" }])(
-  "tool calls that arrive complete, one by one, without index and ID, are kept separate: %j",
+  "complete tool calls that arrive one by one without index and ID are kept separate: %j",
   (more) => {
     const calls = [whole("f"), whole("g")].map((call) => part({ ...call, ...more }));
     const rest = part({ function: { arguments: " " } });

@@ -140,7 +140,7 @@ it("the chat stream reader returns reasoning as reasoning_content, whatever the 
   expect(choices.at(-1)?.finish_reason).toBe("stop");
 });
 
-it("the chat stream reader emits usage as its own event from any chunk, but not if malformed", () => {
+it("the chat stream reader emits usage from any chunk as a separate event, unless the usage is malformed", () => {
   expect(used([chunkOf({ content: "x" }, "stop", { usage: USAGE })])).toHaveLength(1);
   expect(used([usageChunk(), usageChunk({ ...USAGE, completion_tokens: 9 })]).at(-1)?.output).toBe(
     9,

@@ -83,7 +83,7 @@ it("the provider vLLM streams with its key, and usage is requested", async () =>
   expect(sentBody(asked[0]?.init)).toMatchObject({ stream_options: { include_usage: true } });
 });
 
-it("the provider OpenAI is available with its key, and an entry of PROVIDERS with its named secret", () => {
+it("the provider OpenAI is available with its key, and an entry of PROVIDERS with the secret that it names", () => {
   const live = (vars: Record<string, string>) =>
     activeProviders(configOf(vars)).map((provider) => provider.id);
   expect(live({})).toEqual([]);

@@ -46,7 +46,7 @@ describe("a route's health", () => {
     expect(health.requestPermit("up:m", MINUTE)).toBe("free");
   });
 
-  it("pauses an overloaded route for its retry-after, up to a minute, without counting a failure", () => {
+  it("pauses an overloaded route until its retry-after, at most for a minute, without counting a failure", () => {
     const health = new RouteHealth();
     fail(health, busy(7000), 20);
     expect(health.requestPermit("up:m", 6999)).toEqual({ why: "overloaded", untilMs: 7000 });
@@ -91,7 +91,7 @@ describe("a route's health", () => {
     expect(health.requestPermit("up:m", MINUTE)).toBe("free");
   });
 
-  it("admits another probe after a probe that ends with a rejection, a wait or a wrong key", () => {
+  it("admits another probe after a probe with a rejection, a wait or a wrong key", () => {
     for (const failure of [REFUSED, BLAMELESS, BAD_KEY, busy(500)]) {
       const health = new RouteHealth();
       fail(health, FAULT, 5);

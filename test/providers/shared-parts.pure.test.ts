@@ -27,7 +27,7 @@ it.each([
   );
 });
 
-it("a valid tool call ID is kept, even if another ID would be converted to it", () => {
+it("a valid tool call ID is kept, even if the conversion of another ID would result in this ID", () => {
   const mapped = new ToolCallIds(NINE_CHARACTER_ID).idFor("call_long");
   const ids = new ToolCallIds(NINE_CHARACTER_ID);
   expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
@@ -115,7 +115,7 @@ it("parts of an embeddings batch are merged completely, in order, with summed us
   );
 });
 
-it("an embeddings batch fails if a part fails, has no usage if a part has none, and rejects token IDs", async () => {
+it("an embeddings batch fails if a part fails, has no usage if a part has no usage, and rejects token IDs", async () => {
   const call = callOf({ kind: "embeddings", body: { input: ["a", "b"] } });
   const ok: ProviderResult = { kind: "json", ...embeddingList([[1]], null) };
   expect(await embedInBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });

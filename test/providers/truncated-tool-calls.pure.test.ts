@@ -39,7 +39,7 @@ describe("a streamed tool call without argument deltas", () => {
     expect([chat("tool_calls"), claude({}, "tool_use")].map(argumentsIn)).toEqual(["{}", "{}"]);
   });
 
-  it("loses its arguments if the token limit cut it", () => {
+  it("loses its arguments if the token limit truncated the call", () => {
     const cut = [chat("length"), chat("MAX_TOKENS"), claude({}, "max_tokens")];
     expect(cut.map(argumentsIn)).toEqual(["", "", ""]);
   });
@@ -48,7 +48,7 @@ describe("a streamed tool call without argument deltas", () => {
     expect(JSON.parse(argumentsIn(claude({ a: "x" }, "tool_use")))).toEqual({ a: "x" });
   });
 
-  it("ends with the finish reason length even if the provider uses another name for it", () => {
+  it("ends with the finish reason length even if the provider uses another name for this reason", () => {
     for (const finish of ["length", "max_tokens", "MAX_TOKENS"]) {
       expect(JSON.stringify(chat(finish))).toContain('"finish_reason":"length"');
     }

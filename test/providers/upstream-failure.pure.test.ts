@@ -82,7 +82,7 @@ it("a provider's text is returned only for a rejected request, and never contain
   expect(refused.message).toBe("bad key [removed]");
 });
 
-it("the error of a rejected request keeps its valid param and code, and loses other fields", () => {
+it("the error of a rejected request keeps a valid param and code, and loses other fields", () => {
   expect(failure(400, { message: "no", param: "messages[0].role", code: "invalid_value" })).toEqual(
     {
       kind: "refused",

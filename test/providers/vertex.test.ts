@@ -21,7 +21,7 @@ function steps(asked: readonly SentRequest[]): string[] {
   );
 }
 
-it("the Vertex provider exchanges a signed assertion for a token, and sends the prompt with it in its region", async () => {
+it("the Vertex provider exchanges a signed assertion for a token, and sends the prompt with the token in the right region", async () => {
   const asked = mockNetwork([TOKEN, ANSWER]);
   expect(kindOf(await ask(await vertexProvider(() => NOW_MS)))).toBe("json");
   const [exchange, prompt] = asked;
@@ -72,7 +72,7 @@ it("the Vertex provider derives its address from the region or from the configur
   ]);
 });
 
-it("the Vertex provider uses a token until five minutes before the token's expiry", async () => {
+it("the Vertex provider reuses a token until five minutes before the token's expiry", async () => {
   let nowMs = NOW_MS;
   const provider = await vertexProvider(() => nowMs);
   const asked = mockNetwork([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
@@ -196,7 +196,7 @@ it("the Vertex provider returns no data about the account in a rejection", async
   expect(answer).toMatchObject({ failure: { message: expect.stringContaining("said") } });
 });
 
-it("the Vertex provider and the Gemini API are available with their own secrets, in their hosts' regions", async () => {
+it("the Vertex provider and the Gemini API each need their own secret, and are available in the regions of their hosts", async () => {
   const all = { GEMINI_API_KEY: "k", GOOGLE_VERTEX_CREDENTIALS: await credentials() };
   for (const id of ["google", "vertex"] as const) {
     expect(builtIn(id).isSet(configOf({}))).toBe(false);
@@ -241,7 +241,7 @@ it("the Vertex provider reports missing fields of the credentials, without value
 const problemsOf = (region: string, host: string) =>
   builtIn("vertex").problems(configOf({ REGION: region, VERTEX_BASE_URL: `https://${host}/v1` }));
 
-it("the Vertex provider rejects the base URL of another Google host, because it stores prompts in other regions", () => {
+it("the Vertex provider rejects the base URL of another Google host, because the host may store prompts in other regions", () => {
   const eu = "aiplatform.eu.rep.googleapis.com";
   for (const host of ["aiplatform.googleapis.com", "us-central1-aiplatform.googleapis.com"]) {
     expect(problemsOf("eu", host)).toMatchObject([{ variable: "VERTEX_BASE_URL" }]);

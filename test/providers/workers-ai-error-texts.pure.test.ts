@@ -3,7 +3,7 @@ import { workersAiFailure } from "../../src/models/protocols/workers-ai/failure.
 
 const said = (status: number, text: string) => workersAiFailure(status, new Headers(), text);
 
-it("the Workers AI adapter recognizes an exhausted allocation, but not a client's text that quotes one", () => {
+it("the Workers AI adapter recognizes an exhausted allocation, but not a client's text that quotes such an error", () => {
   const words = "you have used up your daily free allocation of 10,000 neurons, please upgrade";
   expect(said(429, words).kind).toBe("disabled");
   expect(said(400, `AiError: ${words}`).kind).toBe("disabled");

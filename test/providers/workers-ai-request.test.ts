@@ -50,7 +50,7 @@ it("the Workers AI adapter converts another provider's conversation: system role
   expect(JSON.stringify(inputsOf({ messages }))).not.toContain("secret");
 });
 
-it("the Workers AI adapter maps call IDs for Mistral to nine letters, the same for call and result", () => {
+it("the Workers AI adapter maps call IDs for Mistral to nine letters, with equal IDs for a call and its result", () => {
   const call = {
     id: "call_of_another",
     type: "function",
@@ -83,7 +83,7 @@ it("the Workers AI adapter sends images as data URLs, and rejects other URLs wit
   });
 });
 
-it("the Workers AI adapter sends only the JSON schema to older models, and OpenAI's format to newer ones", () => {
+it("the Workers AI adapter sends only the JSON schema to older models, and OpenAI's format to newer models", () => {
   const schema = { type: "object", properties: { city: { type: "string" } } };
   const response_format = { type: "json_schema", json_schema: { name: "n", strict: true, schema } };
   expect(inputsOf({ response_format })).toMatchObject({
@@ -100,7 +100,7 @@ it("the Workers AI adapter sends only the JSON schema to older models, and OpenA
 
 const tool = (name: string) => ({ type: "function", function: { name, parameters: {} } });
 
-it("the Workers AI adapter sends tools and choice in OpenAI's format, and no tools for none", () => {
+it("the Workers AI adapter sends tools and tool choice in OpenAI's format, and no tools for tool_choice none", () => {
   const tools = [tool("f"), tool("g")];
   const named = { type: "function", function: { name: "f" } };
   expect(inputsOf({ tools, tool_choice: named })).toMatchObject({ tools, tool_choice: named });
@@ -117,7 +117,7 @@ it("the Workers AI adapter sends tools and choice in OpenAI's format, and no too
   });
 });
 
-it("the Workers AI adapter maps an effort to the model's nearest effort, and disables reasoning only on request", () => {
+it("the Workers AI adapter maps an effort to the nearest effort of the model, and disables reasoning only on request", () => {
   const rows: [string, string, unknown][] = [
     ["@cf/openai/gpt-oss-120b", "none", "low"],
     ["@cf/openai/gpt-oss-120b", "minimal", "low"],

@@ -218,7 +218,7 @@ it("the Workers AI adapter returns the last event's usage as final, and adds up 
 const nativeText = (words: string, output: number) =>
   `{"response":"${words}","usage":{"prompt_tokens":12,"completion_tokens":${output}}}`;
 
-it("the Workers AI adapter treats totals on chunks as partial until the end", async () => {
+it("the Workers AI adapter treats totals in chunks as partial until the end", async () => {
   expect(await reports(nativeText("Hel", 1), nativeText("lo", 2), "[DONE]")).toEqual([
     { kind: "usage", partial: true, ...usage(12, 1) },
     { kind: "usage", partial: true, ...usage(12, 2) },
@@ -232,7 +232,7 @@ it("the Workers AI adapter never treats usage before later text as final", async
   expect(seen).toEqual([{ kind: "usage", partial: true, ...usage(12, 1) }]);
 });
 
-it("the Workers AI adapter ignores zeros without a prompt, and reports no prompt tokens before output", async () => {
+it("the Workers AI adapter ignores counts of zero without a prompt, and reports no prompt tokens before output", async () => {
   const zeros = '"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}';
   expect(await reports(`{"response":"Hi",${zeros}}`, `{"response":"",${zeros}}`, "[DONE]")).toEqual(
     [],
@@ -250,7 +250,7 @@ it("the Workers AI adapter ignores malformed and missing counts", async () => {
   }
 });
 
-it("the Workers AI adapter ends a stream at a finish reason without [DONE], and emits no end without either", async () => {
+it("the Workers AI adapter ends a stream at a finish reason even without [DONE], and emits no end event if both are missing", async () => {
   const finished = await eventsOf(
     provider,
     {},
@@ -270,7 +270,7 @@ it("the Workers AI adapter fails for a stream without events, but not for empty 
   expect(await kindsOf(usageEvent(0))).toEqual(["chunk", "chunk", "usage", "end"]);
 });
 
-it("the Workers AI adapter reads nothing after the end of a stream, and reports a model error as a failure", () => {
+it("the Workers AI adapter reads no data after the end of a stream, and reports a model error as a failure", () => {
   const reader = new WorkersAiStream(9);
   const ends = [reader.read('{"response":"Hi"}', "message"), reader.read("[DONE]", "message")];
   expect(ends.flat().at(-1)).toEqual({ kind: "end" });

@@ -213,7 +213,7 @@ describe("the maximum duration of an audio file with false lengths", () => {
     expect(seconds([...FTYP, ...boxes])).toBe(1_000_000);
   });
 
-  it("stays below the bound by bytes for ordinary speech", () => {
+  it("stays much shorter than the number of bytes allows, for ordinary speech", () => {
     const opus = page(
       0,
       repeat(50, [1]).map(() => repeat(80, [7])),

@@ -114,7 +114,7 @@ describe("audioSecondsMax", () => {
     expect(audioSecondsMax(file)).toBe(seconds);
   });
 
-  it("reads an MP3 file after its tags, and counts the tags as sound", () => {
+  it("reads an MP3 file after the file's tags, and counts the tags as sound", () => {
     expect(audioSecondsMax(tagged([0, 0, 2, 0]))).toBe(11);
   });
 

@@ -3,7 +3,7 @@ import { parseAuthorizeResponse } from "../../src/models/requests/authorize.ts";
 import type { HoldGrant } from "../../src/shared/contracts/wallet.ts";
 import { micros } from "../../src/shared/money.ts";
 
-it("a HoldGrant keeps every field in a message to another region", () => {
+it("every field of a HoldGrant reaches another region unchanged", () => {
   const grant: Required<HoldGrant> = {
     granted: micros(100),
     keepHours: 24,

@@ -74,14 +74,14 @@ it.each([
   },
 );
 
-it("a request in another region returns the home region's failure, with the hold's outcome as unknown", async () => {
+it("a request in another region returns the home region's failure, and reports the outcome of the hold as unknown", async () => {
   for (const kind of ["storage_unavailable", "overloaded"]) {
     answer = { ok: false, failure: { kind } };
     expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind } });
   }
 });
 
-it("a request in another region without a hold gets no grant, and returns an error for a revoked key", async () => {
+it("a request without a hold in another region gets no grant, and returns an error for a revoked key", async () => {
   answer = { ok: true, granted: 0 };
   expect(await ask(null)).toMatchObject({ result: { ok: true } });
   answer = { ok: false, failure: { kind: "invalid_api_key" } };

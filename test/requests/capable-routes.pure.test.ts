@@ -76,7 +76,7 @@ describe("the selected routes of a chat request", () => {
     expect(able(modelOf({ maxOutput: 63 }), TEXT)).toBe("400 max_tokens");
   });
 
-  it("exclude a model that can't call tools with a 400, whatever its routes support", () => {
+  it("exclude a model that can't call tools, with a 400, whatever its routes support", () => {
     const mute: Model = { ...modelOf(undefined, { choices: 1 }), abilities: ["vision"] };
     expect([able(mute, TOOLS), able(mute, TOOLS_BEFORE), able(mute, TEXT)]).toEqual([
       "400 tools",
@@ -134,7 +134,7 @@ describe("a chat request with thinking", () => {
       thinks,
     });
 
-  it("gets a minimum output above the model's minimum of thinking, but at most the requested cap", () => {
+  it("gets a minimum output above the model's minimum for thinking, but at most the requested cap", () => {
     expect(least(true, 4000)).toMatchObject({ whole: 4000, least: 1025 });
     expect(least(true, 300)).toMatchObject({ whole: 300, least: 300 });
     expect(least(true, null)).toMatchObject({ whole: 1025, least: 1025 });

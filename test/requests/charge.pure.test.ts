@@ -86,12 +86,12 @@ describe("the charge for a response", () => {
     expect(charged({ partial: USAGE }, "failed", true)).toMatchObject({ kind: "settle" });
   });
 
-  it("never exceeds the output cap if estimated", () => {
+  it("never exceeds the output cap if the usage is estimated", () => {
     const outcome = charged({ output: 10 * CAP * CHOICES }, "stopped", false);
     expect(outcome).toMatchObject({ usage: { output: CAP * CHOICES } });
   });
 
-  it("covers only the input at the called route if the client disconnects early", () => {
+  it("covers only the input, at the price of the called route, if the client disconnects early", () => {
     const { firstByteMs: _, ...asked } = SERVING;
     expect(chargeWithoutResponse(run, { ...asked, attempts: 2 })).toEqual({
       kind: "settle",

@@ -45,7 +45,7 @@ describe.each(BEGUN)(
       vi.restoreAllMocks();
     });
 
-    it("continues at providers of other formats, with each tool result next to its call", async () => {
+    it("continues at providers with other formats, and keeps each tool result next to its call", async () => {
       expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
       for (const [at, second] of PROVIDERS.entries()) {
         if ((at + DOORS.indexOf(door)) % DOORS.length !== 0) continue;

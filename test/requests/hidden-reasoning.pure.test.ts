@@ -179,7 +179,7 @@ describe.each(CASES)(
   (_, shown, protocol) => {
     const isExact = shown === "none" || shown === "whole";
     const summarizes = protocol.name !== "chat";
-    it("pays for at least half of the output until then, at any moment", () => {
+    it("pays for at least half of the output so far, at any moment", () => {
       fc.assert(
         fc.property(
           plannedRounds,
@@ -210,7 +210,7 @@ describe.each(CASES)(
       );
     });
 
-    it("causes the gateway to read on from the provider only while the provider may hide reasoning", () => {
+    it("makes the gateway keep the provider's stream open only while the provider may be hiding reasoning", () => {
       const plan = { shown, rounds: [{ thought: 1000, text: 10 }] };
       const meter = new StreamMeter(1, { mayThink: shown !== "none", summarizes, askedMs: 0 });
       const reader = protocol.reader();

@@ -67,7 +67,7 @@ it("a hold covers the whole output cap at every route, whatever the prompt's tok
   );
 });
 
-it("a hold below the maximum allows an output cap between minimum and maximum at the most expensive route", () => {
+it("a hold below the maximum allows an output cap between the minimum and the maximum at the most expensive route", () => {
   fc.assert(
     fc.property(
       model,

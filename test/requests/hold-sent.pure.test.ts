@@ -188,7 +188,7 @@ const COUNTED = ENDPOINT_BODIES.filter(
 describe.each(COUNTED)(
   "the prompt that is sent for a body of $door.name",
   ({ door, bodies, kind }) => {
-    it("never exceeds the upper bound (a token per byte) or the estimate (a token per four bytes) in any format", async () => {
+    it("contains, in any format, at most as many tokens as the upper bound (a token per byte) and the estimate (a token per four bytes)", async () => {
       const sent = new Map<string, number>();
       const network = taken();
       const wires = REQUEST_FORMATS.filter((wire) => wire.kind === kind);
@@ -228,7 +228,7 @@ describe("a PDF in the prompt", () => {
       { input: said({ type: "input_file", ...file }), max_output_tokens: 64 },
     ],
   ])(
-    "reaches every provider format with files at %s, and returns 400 for the others",
+    "reaches, at %s, every provider format with support for files, and otherwise leads to 400",
     async (_, door, fields) => {
       const asked = parsedBy(door, { model: "m", ...fields });
       if (asked === null) throw new Error("refused");

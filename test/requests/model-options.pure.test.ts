@@ -45,7 +45,7 @@ describe("repricing a request", () => {
     expect(request.pricing.list).toBe("own");
   });
 
-  it("excludes models without a route, and returns an error if no model remains", () => {
+  it("excludes models without a remaining route, and returns an error if no model remains", () => {
     const options = [optionOf("a", [2], 2.5), optionOf("b", [1, 2], 2.5), optionOf("c", [1], 2.5)];
     const [first] = options;
     const request: PaidRequest = { ...REQUEST, ...first, options };

@@ -41,7 +41,7 @@ async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
 }
 
 describe("a paid request beyond its organization's maximum of concurrent requests", () => {
-  it("gets a 503 before its key's object is called, its body is read or anything is held", async () => {
+  it("gets a 503 before the key's object is called, the body is read or an amount is held", async () => {
     const { world, first, goOn } = await fullWorld();
     const before = { ...world.calls };
     const shed = world.ask({ key: account.key });
@@ -144,7 +144,7 @@ describe("a paid request that waits for a slot", () => {
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("gets a 503 after OVERLOAD_WAIT_MS, and a later request finds a slot", async () => {
+  it("gets a 503 after OVERLOAD_WAIT_MS, and leaves the slot for a later request", async () => {
     const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "50" });
     const before = { ...world.calls };
     expect(await world.status({ key: account.key })).toBe(503);

@@ -143,7 +143,7 @@ describe("the charge of a JSON response in another region", () => {
     },
   );
 
-  it("never exceeds the hold, in the header and in the outbox", async () => {
+  it("never exceeds the hold, neither in the response header nor in the outbox", async () => {
     await answered(["ok"], { granted: 1_000_000 });
     await answered(["ok"], { granted: 5 });
     const [item] = kept.values();

@@ -72,7 +72,7 @@ it.each([
       messages: Array.from({ length: 10_001 }, () => ({ role: "user", content: "x" })),
     },
   ],
-])("isPlainChat leaves a body with %s to the schema", (_, value) => {
+])("isPlainChat leaves the decision about a body with %s to the schema", (_, value) => {
   expect(isPlainChat(value)).toBe(false);
 });
 

@@ -26,7 +26,7 @@ const native = (value: object, weights = new Map()) =>
   nativePromptSize({ messages: [value], tools: [] }, weights, MODEL).bound;
 
 describe("the counted size of a prompt", () => {
-  it("estimates at most the upper bound, which covers all forwarded bytes", () => {
+  it("stays, when estimated, below the upper bound, which covers all forwarded bytes", () => {
     const texts = fc.array(fc.string({ unit: "binary", maxLength: 600 }), { maxLength: 5 });
     fc.assert(
       fc.property(texts, (all) => {
@@ -75,7 +75,7 @@ describe("the counted size of a prompt", () => {
     }
   });
 
-  it("counts data that isn't an image as text, both inline and in native requests", () => {
+  it("counts data other than images as text, both inline and in native requests", () => {
     const base64 = btoa("word ".repeat(10_000));
     const url = `data:image/png;base64,${base64}`;
     const part = { type: "image_url", image_url: { url } };
@@ -116,7 +116,7 @@ describe("the counted size of a prompt", () => {
     expect(closed.length).toBe(29);
   });
 
-  it("includes every key and string of a forwarded body, and a tool that the provider defines", () => {
+  it("includes every key and string of a forwarded body, and tools that the provider defines", () => {
     const long = "k".repeat(999);
     expect(native({ [long]: 1 })).toBeGreaterThan(999);
     expect(native({ a: { b: [{ c: long }] } })).toBeGreaterThan(999);

@@ -124,7 +124,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       },
     );
 
-    it("returns an error status without a charge if its first event is an error", async () => {
+    it("returns an error status without a charge if the first event is an error", async () => {
       const seen = await ask(provider, errorFirst, true);
       expect([502, 503]).toContain(seen.status);
       expectNoCanary(seen);

@@ -98,7 +98,7 @@ it("a recently used key needs only one call, which admits the request and holds 
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
-it("a Worker accepts the response of a wallet that still runs the previous version", async () => {
+it("a Worker accepts the response of a wallet that still runs an earlier version", async () => {
   await isolate.ask(account.key);
   isolate.heard = (answer) => {
     if (!answer.ok) return answer;
@@ -118,7 +118,7 @@ it("a key that was revoked after its last use gets 401 after one call, without a
   expect(asked()).toEqual(["WALLET admitAndHold"]);
 });
 
-it("a key that a wallet rejected as revoked gets 401 in later requests, without a call or reading their bodies", async () => {
+it("a key that a wallet rejected as revoked gets 401 in later requests, without a call and before their bodies are read", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask(account.key);

@@ -22,7 +22,7 @@ const requests = fc.array(
 );
 
 describe("a region's measured speeds of routes", () => {
-  it("become public after 20 requests of 3 organizations, with at most 10 requests of each counted", () => {
+  it("become public after 20 requests of 3 organizations, counting at most 10 requests of each organization", () => {
     let shown = 0;
     const property = fc.property(requests, (asked) => {
       const measure = latencyOf(asked.map(({ org, ms }) => sampleOf(String(org), ms)));
@@ -53,7 +53,7 @@ describe("a region's measured speeds of routes", () => {
     expect(latencyOf(three, 30 * MINUTE)).toBeUndefined();
   });
 
-  it("include at most 500 routes and 200 requests of each", () => {
+  it("include at most 500 routes, and at most 200 requests of each route", () => {
     const speeds = new RegionSpeeds();
     for (let n = 0; n < 600; n++) speeds.add([{ ...sampleOf("o", n), route: `r${n}` }], 0);
     for (let n = 0; n < 300; n++) speeds.add([sampleOf(`org ${n}`, n)], 0);

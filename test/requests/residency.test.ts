@@ -135,7 +135,7 @@ it.each([
   },
 );
 
-it("a request asks Anthropic for US-only inference only if the model costs more for it", async () => {
+it("a request requires US-only inference from Anthropic only for models whose price includes the surcharge", async () => {
   const { catalogAt, providers } = deploymentOf(configOf("us"));
   for (const { id, routes } of catalogAt(0).models.values()) {
     const route = routes.find(({ provider }) => provider === "anthropic");

@@ -83,7 +83,7 @@ it("a bug after a stored or possibly stored charge releases nothing", async () =
   expect(new Set(await queuedBy("answer", true))).toEqual(new Set(["settle"]));
 });
 
-it("a stream with a bug ends with an error event with its cost, without [DONE]", async () => {
+it("a stream that fails because of a bug ends with an error event that contains its cost, without [DONE]", async () => {
   const queued: string[] = [];
   const open = { choices: [{ index: 0, delta: { content: "hi" }, finish_reason: null }] };
   const batches = [open, { ...open, toJSON: broken }].map((chunk) => [

@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("a request's timer ends at its deadline while the client is connected", () => {
+it("a request's timer ends at the deadline while the client is connected", () => {
   const timer = new RunTimer(new AbortController().signal, new Timers(), LIMITS);
   vi.advanceTimersByTime(999);
   expect([timer.signal.aborted, timer.reason]).toEqual([false, null]);
@@ -45,7 +45,7 @@ it("a request's timer starts the drain time immediately if the client has alread
   expect(timer.reason).toBe("deadline");
 });
 
-it("a request's timer notifies listeners of the disconnect, including later ones", () => {
+it("a request's timer notifies listeners of the disconnect, including listeners added later", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   const told: string[] = [];

@@ -132,7 +132,7 @@ describe("a running request", () => {
   });
 
   // oxlint-disable-next-line vitest/expect-expect -- endInTime expects
-  it("ends within 15 s of a pause, although home responds only after more than 2 s", async () => {
+  it("ends within 15 s of a pause, although the home region responds only after more than 2 s", async () => {
     await endInTime({ latencyMaxMs: 3400, gapMinMs: 2000 });
   });
 
@@ -143,7 +143,7 @@ describe("a running request", () => {
     expect(world.questions).toEqual([]);
   });
 
-  it("continues if the isolate's query for pauses gets no response, and the query is repeated", async () => {
+  it("continues if the isolate's query for pauses gets no response, and the isolate repeats the query", async () => {
     const world = new World(0, (question) => (question < 3 ? 100_000 : 0));
     world.start("one", 120_000);
     await vi.advanceTimersByTimeAsync(11_500);

@@ -60,7 +60,7 @@ describe("a hold whose confirmation is lost", () => {
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("can't be created by a delayed first attempt after a rejection", async () => {
+  it("can't be created by a first attempt that arrives after a rejection", async () => {
     world.faults["hold"] = ["down", "ok"];
     // The warm-up used the first faults.
     await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 });
@@ -108,7 +108,7 @@ describe.each([false, true])("a charge that the wallet does not accept (stream %
     },
   );
 
-  it("goes to an overloaded wallet once, then to the outbox", async () => {
+  it("goes to an overloaded wallet once, and then to the outbox", async () => {
     world.faults["settle"] = ["overloaded"];
     expect((await world.ask("sandbox/echo", stream)).status).toBe(200);
     expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
@@ -151,7 +151,7 @@ describe("a charge with an unknown outcome at wallet and outbox", () => {
     },
   );
 
-  it("becomes a 503 without output or charge for JSON if wallet and outbox are overloaded", async () => {
+  it("makes a JSON request return 503 without a charge if wallet and outbox are overloaded", async () => {
     world.faults["settle"] = ["overloaded"];
     world.faults["enqueue"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
@@ -170,7 +170,7 @@ describe.each([false, true])("a charge while wallet and outbox are down (stream 
     world.faults["enqueue"] = ["down"];
   });
 
-  it("doesn't affect the response, is retried for 28 s, and is then logged for later", async () => {
+  it("leaves the response unchanged, is retried for 28 s, and is then logged", async () => {
     const startedMs = Number(world.env.CLOCK_OFFSET_MS);
     const answer = await world.ask("sandbox/echo", stream);
     expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);

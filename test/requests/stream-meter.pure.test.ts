@@ -54,7 +54,7 @@ describe("the meter of a stream's output", () => {
     }
   });
 
-  it("never counts too much, and reaches a limit at most 8 KiB of text late", () => {
+  it("never counts too much, and detects a reached limit at most 8 KiB of text late", () => {
     const meter = new StreamMeter(1);
     let words = 0;
     while (!meter.exceeds(1000)) {

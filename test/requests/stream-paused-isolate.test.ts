@@ -57,7 +57,7 @@ it.each([2, 10, 29])(
   },
 );
 
-it("a client of a stream that reads nothing counts as disconnected only after its time", async () => {
+it("a client of a stream that reads nothing counts as disconnected only after the time limit", async () => {
   const { client, watch, seen } = watching();
   const written = client.write("data: 1\n\n");
   vi.advanceTimersByTime(NUMBERS.READER_STUCK_MS);
@@ -69,7 +69,7 @@ it("a client of a stream that reads nothing counts as disconnected only after it
   watch.close();
 });
 
-it("a client of a stream loses no time if the clock steps back", () => {
+it("a client of a stream keeps its full time limit if the clock steps back", () => {
   const { client, watch, seen } = watching();
   void client.write("data: 1\n\n");
   vi.advanceTimersByTime(20 * TICK_MS);

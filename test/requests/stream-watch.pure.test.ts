@@ -56,7 +56,7 @@ it("a stream ends if the provider is silent for the idle time, but not if it is 
   watch.close();
 });
 
-it("a stream ends if the provider only reasons for longer than the limit for reasoning, whatever else it sends", () => {
+it("a stream ends if the provider sends no output for longer than the limit for reasoning, even if other events arrive", () => {
   const { watch, seen } = watching();
   watch.recordEvent({ kind: "thinking" });
   vi.advanceTimersByTime(3900);
@@ -68,7 +68,7 @@ it("a stream ends if the provider only reasons for longer than the limit for rea
   watch.close();
 });
 
-it("a stream that has finished reasoning has the usual idle time", () => {
+it("a stream has the usual idle time once reasoning has finished", () => {
   const { watch, seen } = watching();
   watch.recordEvent({ kind: "thinking" });
   watch.recordEvent({ kind: "text", index: 0, json: '"a"' });
@@ -88,7 +88,7 @@ it("a stream doesn't end because of the provider's silence if the client reads n
   watch.close();
 });
 
-it("a stream sends a comment whenever the client got nothing for a while, whatever the provider sent", () => {
+it("a stream sends a comment whenever the client has received nothing for a while, whatever the provider sent", () => {
   const { watch, seen } = watching();
   for (let i = 0; i < 12; i++) {
     vi.advanceTimersByTime(50);
@@ -132,7 +132,7 @@ it("a stream's idle time doesn't include a pause of the isolate", () => {
   watch.close();
 });
 
-it("a stream waits for its first event for the whole attempt, and for later events for the idle time", () => {
+it("a stream waits for its first event until the attempt's timeout, and for later events until the idle timeout", () => {
   const { watch, seen } = watching({}, 1700);
   vi.advanceTimersByTime(1700);
   expect(seen.cancelled).toBe(0);
@@ -146,7 +146,7 @@ it("a stream waits for its first event for the whole attempt, and for later even
   silent.watch.close();
 });
 
-it("a stream accepts events after the last choice despite a pause of the isolate", () => {
+it("a stream accepts events after the last choice even if the isolate was paused", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 90_000 });
   standStill();
   watch.stopAfter(1000);

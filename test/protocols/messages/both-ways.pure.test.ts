@@ -46,7 +46,7 @@ function replyOf(stream: boolean) {
 }
 const ID = `msg_${"a".repeat(24)}`;
 
-it("a message that our endpoint writes is parsed as the same output", () => {
+it("a message that our endpoint writes is parsed as the original output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -63,7 +63,7 @@ it("a message that our endpoint writes is parsed as the same output", () => {
   );
 });
 
-it("a message's stream that our endpoint writes is parsed as the same pieces", () => {
+it("a message's stream that our endpoint writes is parsed as the original pieces", () => {
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

@@ -70,7 +70,7 @@ describe("the conversion of a Messages request", () => {
     ]);
   });
 
-  test("puts each tool result in its own message, and their images before the user's text", () => {
+  test("puts each tool result in a separate message, and the results' images before the user's text", () => {
     const { body } = converted(
       user(
         text("Go on."),
@@ -100,7 +100,7 @@ describe("the conversion of a Messages request", () => {
     ]);
   });
 
-  test("sends an assistant's thinking back to its provider, with a call's extra content", () => {
+  test("sends an assistant's thinking and a call's extra content back to their provider", () => {
     const openai = { type: "reasoning.encrypted", data: "x" };
     const extra = { google: { thought_signature: "s" } };
     const { body } = converted({
@@ -196,7 +196,7 @@ describe("the conversion of a Messages request", () => {
     expect(body["parallel_tool_calls"]).toBe(parallel);
   });
 
-  test("drops and reports a tool that the provider bills, and rejects it if forced", () => {
+  test("drops and reports a tool that the provider bills, and rejects a request that forces such a tool", () => {
     const search = { type: "web_search_20260318", name: "web_search" };
     const { body, dropped } = converted({ tools: [search, tool] });
     expect(dropped).toEqual(["tools[0]:web_search_20260318"]);
@@ -207,7 +207,7 @@ describe("the conversion of a Messages request", () => {
     expect(refused({ tools: [{ type: "bash_20250124", name: "bash" }] })).toBe("tools[0].type");
   });
 
-  test("shortens tool names to valid, unique and stable ones, and restores them", () => {
+  test("shortens tool names to valid, unique and stable names, and restores the original names", () => {
     const letter = fc.constantFrom("a", "b", "_", ".", "é");
     const long = fc.tuple(
       fc.string({ unit: letter, maxLength: 3 }),
@@ -312,7 +312,7 @@ describe("the conversion of a Messages request", () => {
     expect(body["stop"]).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("rejects sampling parameters, a user's citations and an assistant's documents in the newer version", () => {
+  test("rejects, in the newer version of the API, sampling parameters, a user's citations and an assistant's documents", () => {
     expect(newer({})).toBeNull();
     expect(newer({ temperature: null, top_p: null, top_k: null })).toBeNull();
     expect(newer({ temperature: 1 })).toBe("temperature: Extra inputs are not permitted");

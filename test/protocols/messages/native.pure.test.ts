@@ -75,7 +75,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     ]);
   });
 
-  test("keeps Claude's thinking byte for byte, but omits ours, unsigned thinking and empty texts", () => {
+  test("keeps Claude's thinking byte for byte, but omits thinking without Claude's signature, and empty texts", () => {
     const signed = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
     const { body } = native({
       messages: [
@@ -191,7 +191,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(native({ messages }, betas.join(",")).body).toEqual({ messages });
   });
 
-  test("contains valid IDs for another provider's tool calls, the same for a call and its result", () => {
+  test("contains valid IDs for another provider's tool calls, with equal IDs for a call and its result", () => {
     const { body } = native({
       messages: [
         ...base.messages,
@@ -336,7 +336,7 @@ describe("a one-hour cache_control", () => {
     expect(requestsHourCache(native(more).body)).toBe(true);
   });
 
-  test("counts separately from a five-minute one", () => {
+  test("counts separately from a five-minute cache_control", () => {
     expect(
       requestsHourCache(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body),
     ).toBe(false);

@@ -172,7 +172,7 @@ describe("the blocks of a Messages stream", () => {
     ]);
   });
 
-  test("close even if the output stops within a tool call's arguments", () => {
+  test("end properly even if the output stops within a tool call's arguments", () => {
     const writer = new MessagesBlockWriter(new Map());
     let out = writer.chunk(
       chunkOf({

@@ -75,7 +75,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("becomes a further message for a second text, or for a tool call after an output", () => {
+  it("becomes another message for a second text, or for a tool call after an output", () => {
     expect(
       messages([
         { role: "assistant", content: "One" },
@@ -130,7 +130,7 @@ describe("the input of a Responses request", () => {
     expect(messages([call("a"), output("a", text)])).toContainEqual(tool("a", text));
   });
 
-  it("contains images as URLs, with OpenAI's own detail mapped to a common one", () => {
+  it("contains images as URLs, with OpenAI's own level of detail mapped to a common level", () => {
     const content = [{ type: "input_image", image_url: IMAGE, detail: "original" }];
     expect(messages([{ role: "user", content }])).toEqual([
       {
@@ -140,7 +140,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("becomes text for a text file, and stays a file otherwise", () => {
+  it("becomes text for a text file, and remains a file for any other file", () => {
     expect(messages([encoded("text/markdown")])).toEqual([
       { role: "user", content: 'File "a.txt":\n# Hi' },
     ]);

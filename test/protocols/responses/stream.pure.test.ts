@@ -77,7 +77,7 @@ describe("the output of a Responses stream that was cut", () => {
     expect(whole.usage).toMatchObject({ total_tokens: 14, cost_micro: 42 });
   });
 
-  it("contains a partial tool call as in progress, and a complete one as completed", () => {
+  it("contains a partial tool call as in_progress, and a complete tool call as completed", () => {
     const { response: whole, done } = streamed(
       [call(0, "plain", '{"a":1}'), call(1, "plain", '{"b')],
       cut,
@@ -192,7 +192,7 @@ describe("a failure within a Responses stream", () => {
   });
 });
 
-it("a Responses stream without output is kept alive by comments, and sometimes by an event", () => {
+it("a Responses stream without output is kept alive by comments and occasional events", () => {
   const { writer, text } = begun(["a"]);
   let silent = "";
   for (let quarter = 0; quarter < 20; quarter++) silent += writer.ping;

@@ -19,7 +19,7 @@ describe("the tools of a Responses request", () => {
     ],
   };
 
-  it("become functions: strict if requested, custom tools with one text", () => {
+  it("become functions, which are strict on request and have one text for custom tools", () => {
     const grammar = { type: "grammar", syntax: "lark", definition: "start: A" };
     const tools = [fn("f"), { type: "custom", name: "c", description: "D", format: grammar }];
     expect(core({ tools })["tools"]).toEqual([
@@ -69,7 +69,7 @@ describe("the tools of a Responses request", () => {
     ]);
   });
 
-  it("may come from input items too, where a repeated tool replaces the earlier one", () => {
+  it("may come from input items too, where a repeated tool replaces the earlier tool", () => {
     const again = { type: "additional_tools", role: "developer", tools: [files, fn("g")] };
     const body = core({ tools: [files], input: [again, { role: "user", content: "Hi" }] });
     expect(body["tools"]).toHaveLength(3);
@@ -104,7 +104,7 @@ describe("the tools of a Responses request", () => {
     expect(Object.keys(body).toSorted()).toEqual(["messages", "model"]);
   });
 
-  it("have valid names that differ if the originals do, however long", () => {
+  it("have valid names that differ if the original names differ, however long they are", () => {
     const names = fc.tuple(
       fc.string({ minLength: 1, maxLength: 80 }),
       fc.stringMatching(/^[\w-]{1,64}$/),
@@ -148,12 +148,12 @@ describe("the gateway's encrypted_content", () => {
     );
   });
 
-  it("reads as null if it is another text", () => {
+  it("returns null if the text is something else", () => {
     fc.assert(fc.property(fc.string(), (text) => parseThoughts(text) === null));
     expect(parseThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
   });
 
-  it("adds reasoning and extra content to their message", () => {
+  it("adds reasoning and extra content to the message that they belong to", () => {
     const details = [{ type: "x.signed", signature: "s" }];
     const extras = { a: { google: { thought_signature: "t" } } };
     const item = {

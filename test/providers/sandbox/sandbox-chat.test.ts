@@ -65,7 +65,7 @@ describe("the sandbox model echo", () => {
     expect(await say("")).toMatch(/^Hello!/);
   });
 
-  it("stops at the cap with finish_reason length, or with stop if the text has exactly the cap's length", async () => {
+  it("stops at the cap with finish_reason length, or with stop if the text is exactly as long as the cap", async () => {
     const total = countTokens(TEXT);
     const cut = await complete({ messages: [user(TEXT)] }, { cap: 4 });
     expect(cut.choices[0].message.content).toBe("The quick  brown fox");
@@ -86,7 +86,7 @@ describe("the sandbox model echo", () => {
     expect(cut.choices[0].finish_reason).toBe("length");
   });
 
-  it("returns n choices, numbered from 0, each within the cap, and counts all", async () => {
+  it("returns n choices, numbered from 0, each within the cap, and counts the tokens of all choices", async () => {
     const completion = await complete({ messages: [user(TEXT)], n: 3 }, { cap: 2 });
     expect(completion.choices.map((choice) => choice.index)).toEqual([0, 1, 2]);
     expect(completion.usage?.completion_tokens).toBe(6);

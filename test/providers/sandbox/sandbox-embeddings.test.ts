@@ -43,7 +43,7 @@ describe("the sandbox model embed", () => {
     expect(await callSandbox(body, options)).toMatchObject({ kind: "json", usage });
   });
 
-  it("returns unit vectors of the requested dimension, the same each time", async () => {
+  it("returns reproducible unit vectors of the requested dimension", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string(), fc.integer({ min: 1, max: 1024 }), async (text, dimensions) => {
         const [vector] = await vectors(text, { dimensions });

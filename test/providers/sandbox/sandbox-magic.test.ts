@@ -43,7 +43,7 @@ describe("the sandbox model slow-first-byte", () => {
     expect(choice.message.content).toBe("one two three four five");
   });
 
-  it("stops waiting when aborted: a JSON request can be retried, and a stream breaks", async () => {
+  it("stops waiting when aborted, so that a JSON request can be retried and a stream breaks off", async () => {
     const slow = sandboxProvider({ delays: { firstByteMs: 3_600_000 } });
     const controller = new AbortController();
     const { signal } = controller;
@@ -84,7 +84,7 @@ it("the sandbox model slow-stream returns the same text as echo", async () => {
 });
 
 describe("the sandbox model stall", () => {
-  it("sends two words, then nothing until the signal aborts", async () => {
+  it("sends two words, and then nothing until the signal aborts", async () => {
     const controller = new AbortController();
     const stream = await open(body, { upstreamId: "stall", signal: controller.signal });
     expect(spoken((await batches(stream, 3)).flat())).toBe("one two");

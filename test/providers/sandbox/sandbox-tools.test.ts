@@ -33,7 +33,7 @@ const allow = (mode: string): JsonObject => ({
 });
 
 describe("the sandbox's choice of tools", () => {
-  it('calls the tools named in the text for "auto"', async () => {
+  it("calls, for tool_choice auto, the tools named in the text", async () => {
     expect(await chosen("Please use get_time")).toEqual(["get_time"]);
     expect(await chosen("GET_WEATHER and get_time, please")).toEqual(["get_weather", "get_time"]);
     expect(await chosen("What's the weather in Paris?")).toEqual([]);
@@ -84,7 +84,7 @@ describe("the sandbox's choice of tools", () => {
     expect(names(await complete({ messages: [user("hello")] }, agent))).toEqual([]);
   });
 
-  it('calls the matching tool for "required", or the first tool if none matches', async () => {
+  it("calls, for tool_choice required, the matching tool, or the first tool if no tool matches", async () => {
     expect(await chosen("hello", { tool_choice: "required" })).toEqual(["get_weather"]);
     expect(await chosen("get_time", { tool_choice: "required" })).toEqual(["get_time"]);
   });
@@ -99,7 +99,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("weather", { tool_choice: allow("auto") })).toEqual([]);
   });
 
-  it('calls no tool for "none"', async () => {
+  it("calls no tool for tool_choice none", async () => {
     expect(await chosen("weather", { tool_choice: "none" })).toEqual([]);
   });
 
@@ -243,7 +243,7 @@ describe("a sandbox response to a tool result", () => {
     }
   });
 
-  it("contains the tool call again if the user asks for it again", async () => {
+  it("contains the tool call again if the user requests it again", async () => {
     const result = { role: "tool", tool_call_id: "call_x", content: "21" };
     const messages = [user("get_weather"), { role: "assistant", content: null }, result];
     const text = (await complete({ messages, tools })).choices[0].message.content;

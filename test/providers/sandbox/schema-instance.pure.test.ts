@@ -79,7 +79,7 @@ it("the sandbox returns a valid and reproducible instance of the schema for each
   );
 });
 
-it("the sandbox ends instances of recursive schemas: lists, trees and an endless first branch", () => {
+it("the sandbox returns finite instances of recursive schemas: lists, trees and an endless first branch", () => {
   const node = {
     type: "object",
     properties: {
