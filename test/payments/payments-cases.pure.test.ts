@@ -186,7 +186,7 @@ function pageOf(
   return { data, has_more: from + data.length < listed.length };
 }
 
-it("a saved card is disabled after three declines in a day, not counting our own failures", () => {
+it("a saved card is disabled after three declines in a day, in which failures of the gateway don't count", () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
   const made = newPurchase({ ...asks, method: "card", actor: SYSTEM_ACTOR }, nowMs - 1000);

@@ -49,7 +49,7 @@ async function faultsOf(
 const PARTS = Array.from({ length: effortFor(1, 10) }, (_, part) => part + 1);
 
 it.each(PARTS)(
-  "a payment is credited once, and a refund or dispute is owed once, whatever fails: part %i",
+  "a payment is credited once, and a refund or dispute is deducted once, whatever fails: part %i",
   async () => {
     await fc.assert(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {

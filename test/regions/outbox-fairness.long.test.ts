@@ -39,7 +39,7 @@ async function deliveryMs(orgId: string): Promise<number> {
 }
 
 it(
-  "an outbox delivers to other wallets while one with a hundred outcomes hangs",
+  "an outbox delivers to other wallets while a wallet with a hundred outcomes hangs",
   { timeout: 120_000 },
   async () => {
     const [hanging, healthy] = [org(), org()];
@@ -71,7 +71,7 @@ it("an outbox calls a failing wallet once per round, and delivers all outcomes i
   expect(wallets.charged.size).toBe(30);
 });
 
-it("an outbox delivers other outcomes of an organization whose wallet rejects one", async () => {
+it("an outbox delivers other outcomes of an organization whose wallet rejects an outcome", async () => {
   const orgId = org();
   const bad = settleOf(orgId, 1);
   wallets.refusals.set(bad.holdId, { kind: "internal" });
@@ -93,7 +93,7 @@ it("an outbox delivers one organization's outcomes immediately while another's w
   expect([...wallets.charged.values()]).toEqual([2]);
 });
 
-it("a message from another region waits for a hanging wallet in only one slot, and its other outcomes are applied", async () => {
+it("a message from another region waits for a hanging wallet in only one slot, and the message's other outcomes are applied", async () => {
   const [hanging, healthy] = [org(), org()];
   const items = [
     ...Array.from({ length: 20 }, () => voidOf(hanging)),
@@ -118,7 +118,7 @@ it("a message from another region waits for a hanging wallet in only one slot, a
   expect(new Set(kinds.slice(20))).toEqual(new Set(["delivered"]));
 });
 
-it("an outbox delivers its messages even if its alarm runs without a name", async () => {
+it("an outbox delivers its messages even if the alarm runs without the object's name", async () => {
   wallets.down = true;
   const item = settleOf(org(), 3);
   await outbox.enqueue([item]);

@@ -48,7 +48,7 @@ it("a message between regions keeps the cap of a charge and the absorbed provide
   expect(outcomeFromJson(broken, "us")).toMatchObject({ kind: "void", generation: null });
 });
 
-it("a charge from another region is accepted without the fields that a newer release added", () => {
+it("a charge from another region is accepted even if it lacks fields that a newer release added", () => {
   const skipped = [{ route: "near:chat", why: "a reason of the next release" }];
   const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(item({ skipped, kind: "chat" }))));
   expect(outcomeFromJson(wire, "us")).toMatchObject({ kind: "settle", cost: 7 });

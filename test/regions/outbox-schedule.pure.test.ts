@@ -28,7 +28,7 @@ it("the backoff of an outbox doubles from 1 s to 30 s, minus at most half at ran
   );
 });
 
-it("a key is always assigned to the same one of its organization's four outboxes, and all 16 are used", () => {
+it("a key always uses the same of its organization's four outboxes, and all 16 outboxes are used", () => {
   const used = new Set<string>();
   for (let i = 0; i < 300; i++) {
     const orgId = crypto.randomUUID();

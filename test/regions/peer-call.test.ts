@@ -144,7 +144,7 @@ describe("a signed call to another region", () => {
     expect(sent).toHaveLength(2);
   });
 
-  it("gives one attempt all of a short time budget, and retries immediate failures", async () => {
+  it("uses all of a short time budget for one attempt, and retries immediate failures", async () => {
     peerAnswers(silent);
     expect(await call({ budgetMs: 40 })).toBeNull();
     expect(sent).toHaveLength(1);
@@ -177,13 +177,13 @@ describe("a signed call to another region", () => {
     expect(sent).toHaveLength(attempts);
   });
 
-  it.each([0, -5])("isn't sent with a time budget of %i ms", async (budgetMs) => {
+  it.each([0, -5])("isn't sent if the time budget is %i ms", async (budgetMs) => {
     peerAnswers(ok);
     expect(await call({ budgetMs })).toBeNull();
     expect(sent).toHaveLength(0);
   });
 
-  it("ends with its caller, in progress or earlier, without a retry", async () => {
+  it("ends without a retry when its caller ends, before or during the call", async () => {
     const leaving = new AbortController();
     peerAnswers((request) => {
       queueMicrotask(() => leaving.abort());
@@ -199,7 +199,7 @@ describe("a signed call to another region", () => {
     ]);
   });
 
-  it("closes an abandoned attempt", async () => {
+  it("closes the connection of an abandoned attempt", async () => {
     peerAnswers(silent, silent);
     expect(await call({ budgetMs: 640 })).toBeNull();
     expect(sent.map(({ request }) => request.signal.aborted)).toEqual([true, true]);

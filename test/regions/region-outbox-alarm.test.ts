@@ -43,7 +43,7 @@ async function oneWaiting(): Promise<string> {
   return item.holdId;
 }
 
-it("an outbox sets its alarm again each time its tables can't be read, ten times in a row", async () => {
+it("an outbox sets its alarm again each time that the tables can't be read, ten times in a row", async () => {
   const id = await oneWaiting();
   let reads = 0;
   await runInDurableObject(outbox, (_outbox, { storage }) => {
@@ -80,22 +80,25 @@ it.each([
   ["long past: set again", -61_000, true],
   ["about to run: unchanged", -1000, false],
   ["in the future: unchanged", 20_000, false],
-])("an outbox finds, when it starts, an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
-  await oneWaiting();
-  await runInDurableObject(outbox, async (_outbox, state) => {
-    const { storage } = state;
-    const set = vi.fn<DurableObjectStorage["setAlarm"]>(storage.setAlarm.bind(storage));
-    storage.getAlarm = () => Promise.resolve(Date.now() + offsetMs);
-    storage.setAlarm = set;
-    const started = new RegionOutbox(state, env);
-    await state.blockConcurrencyWhile(() => Promise.resolve());
-    expect(set.mock.calls).toHaveLength(isSetAgain ? 1 : 0);
-    expect(started.depth().waiting).toBe(1);
-  });
-});
+])(
+  "an outbox has the right alarm after it starts with an alarm that is %s",
+  async (_name, offsetMs, isSetAgain) => {
+    await oneWaiting();
+    await runInDurableObject(outbox, async (_outbox, state) => {
+      const { storage } = state;
+      const set = vi.fn<DurableObjectStorage["setAlarm"]>(storage.setAlarm.bind(storage));
+      storage.getAlarm = () => Promise.resolve(Date.now() + offsetMs);
+      storage.setAlarm = set;
+      const started = new RegionOutbox(state, env);
+      await state.blockConcurrencyWhile(() => Promise.resolve());
+      expect(set.mock.calls).toHaveLength(isSetAgain ? 1 : 0);
+      expect(started.depth().waiting).toBe(1);
+    });
+  },
+);
 
 it.each([true, false])(
-  "an outbox retries at the next alarm after a clock that was an hour ahead (evicted: %s)",
+  "an outbox retries at the next alarm after its clock was an hour ahead (evicted: %s)",
   async (isEvicted) => {
     shiftClock(HOUR_MS);
     const id = await oneWaiting();
@@ -107,7 +110,7 @@ it.each([true, false])(
   },
 );
 
-it("an outbox corrects, when it starts, an alarm that a wrong clock set an hour off", async () => {
+it("an outbox corrects, when it starts, an alarm that a wrong clock set an hour too late", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) =>
     storage.setAlarm(Date.now() + HOUR_MS),

@@ -68,7 +68,7 @@ describe("outcomes for another region's wallets", () => {
     expect(await armed(outbox)).toBeNull();
   });
 
-  it("share a slightly delayed alarm and one request if they are enqueued one by one", async () => {
+  it("share a slightly delayed alarm and one request if they are added one by one", async () => {
     const items = Array.from({ length: 5 }, (_, i) => settleOf(org(), i));
     const begunMs = Date.now();
     await runInDurableObject(outbox, async (instance: RegionOutbox, { storage }) => {
@@ -84,7 +84,7 @@ describe("outcomes for another region's wallets", () => {
     expect(peer.requests.map((request) => request.items.length)).toEqual([5]);
   });
 
-  it("share requests of at most a hundred, each outcome once", async () => {
+  it("share requests with at most a hundred outcomes, and each outcome is sent once", async () => {
     const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
     await outbox.enqueue(items);
     await eventually(() => depthIs(outbox, EMPTY));
@@ -147,7 +147,7 @@ describe("outcomes for another region's wallets", () => {
     expect(peer.effects.size).toBe(2);
   });
 
-  it("never share a request with the same hold, whose results would be indistinguishable", async () => {
+  it("never share a request if they belong to the same hold, because their results would be indistinguishable", async () => {
     const settle = settleOf(org(), 5);
     await outbox.enqueue([settle, { ...voidOf(settle.orgId), holdId: settle.holdId }]);
     await eventually(() => depthIs(outbox, EMPTY));
@@ -155,7 +155,7 @@ describe("outcomes for another region's wallets", () => {
     expect(peer.heard()).toEqual([settle.holdId, settle.holdId]);
   });
 
-  it("wait, with an alert, for a later sweep after a week without a response, and are never dropped", async () => {
+  it("wait for a later sweep after a week without a response, with an alert, and are never dropped", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue([settleOf(org(), 5)]);
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -180,7 +180,7 @@ describe("outcomes for another region's wallets", () => {
     expect(peer.effects.size).toBe(1);
   });
 
-  it("cause only one request per sweep after a week of failures, and are all sent once one is delivered", async () => {
+  it("cause only one request per sweep after a week of failures, until an outcome is delivered and all others follow", async () => {
     await parkedAfterAWeek(250);
     peer.requests.length = 0;
     await outbox.poke();
@@ -230,7 +230,7 @@ describe("a region that recovers from an outage", () => {
     },
   );
 
-  it("doesn't immediately receive an outcome again that its wallet failed", async () => {
+  it("doesn't immediately receive an outcome again for which its wallet failed", async () => {
     const bad = settleOf(org(), 1);
     peer.failing.add(bad.holdId);
     await outbox.enqueue([bad]);
@@ -244,7 +244,7 @@ describe("a region that recovers from an outage", () => {
     expect(told()).toBe(before);
   });
 
-  it("receives one request per hundred messages while it fails", async () => {
+  it("receives one request per hundred messages while its requests fail", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue(Array.from({ length: 100 }, (_, i) => settleOf(org(), i)));
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -258,7 +258,7 @@ describe("a region that recovers from an outage", () => {
   });
 });
 
-it("an outbox dead-letters an invalid message, and delivers the others", async () => {
+it("an outbox dead-letters an invalid message, and delivers all other messages", async () => {
   const good = settleOf(org(), 2);
   const bad = settleOf(org(), 2);
   await outbox.enqueue([{ ...bad, cost: Number.NaN as typeof bad.cost }, good]);

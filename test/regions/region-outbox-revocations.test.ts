@@ -50,7 +50,7 @@ it("an outbox for revocations sends them to their own endpoint", async () => {
   });
 });
 
-it("an outbox sends new revocations immediately, whatever the backoff of earlier ones", async () => {
+it("an outbox sends new revocations immediately, whatever the backoff of earlier revocations", async () => {
   const [old, fresh] = [revocation(), revocation()];
   peer.fault = ({ items }) => (items.length === 1 ? "request-lost" : "none");
   await outbox.enqueueRevocations([old]);

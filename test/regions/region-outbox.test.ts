@@ -124,7 +124,7 @@ it("an outbox keeps an outcome for a wallet whose storage is unavailable", async
   expect([...wallets.charged.values()]).toEqual([5]);
 });
 
-it("an outbox stops retrying a message after seven days with an alert, and delivers it in a later sweep", async () => {
+it("an outbox stops retrying a message after seven days, with an alert, and delivers the message in a later sweep", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 5);
@@ -141,7 +141,7 @@ it("an outbox stops retrying a message after seven days with an alert, and deliv
   expect([...wallets.charged.values()]).toEqual([5]);
 });
 
-it("an outbox delivers at most 100 messages per alarm, until all are delivered once", async () => {
+it("an outbox delivers at most 100 messages per alarm, and each message once", async () => {
   const outbox = outboxOf("own");
   const items = Array.from({ length: 250 }, (_, i) => settleOf(`org-${i % 7}`, i));
   const before: number[] = [];

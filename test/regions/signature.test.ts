@@ -53,7 +53,7 @@ function signedByThem(change: Partial<PeerMessage> = {}): Promise<SignedMessage>
 }
 
 describe("the signature of a message between regions", () => {
-  it("matches the signature base of RFC 9421: example B.2.5", async () => {
+  it("matches example B.2.5 of RFC 9421", async () => {
     const secret =
       "uzvJfB4u3N0Jy4T7NZ75MDVcr8zSTInedJtkgcu46YW4XByzNJjxBdtjUkdJPBtbmHhIDi6pcl8jsasjlTMtDQ==";
     const base = signatureBase(
@@ -71,7 +71,7 @@ describe("the signature of a message between regions", () => {
     expect(signature.toBase64()).toBe("pxcQw6G3AjtMBQjwo8XzkZf/bws5LelbaMk5rGIGtE8=");
   });
 
-  it("covers one line for each component and one for the parameters, byte for byte", async () => {
+  it("covers one line for each component and one line for the parameters, byte for byte", async () => {
     const { headers } = await signedByUs();
     expect(headers["signature-input"]).toMatch(
       /^turnpike=\("@method" "@authority" "@path" "@query" "content-digest" "x-request-id"\);created=1795262400;expires=1795262430;keyid="eu:[\w-]{12}";alg="hmac-sha256"$/,
@@ -200,7 +200,7 @@ describe("a secret of the connection between regions", () => {
     expect(await verdicts([])).toEqual(["unknown keyid", "unknown keyid"]);
   });
 
-  it("must match the key ID; no other secret is tried", async () => {
+  it("must match the key ID, because no other secret is tried", async () => {
     const byNext = await signedByThem({ secret: NEXT.secret });
     const nextId = /keyid="([^"]+)"/.exec(byNext.headers["signature-input"] ?? "")?.[1] ?? "";
     const accepted = [CURRENT, NEXT];
@@ -215,7 +215,7 @@ describe("a secret of the connection between regions", () => {
     );
   });
 
-  it("works in one direction only, because the sender is signed too", async () => {
+  it("works in one direction only, because the signature covers the sender", async () => {
     const reflected = { ...CURRENT, sender: "us" } as const;
     expect(await verdictOn(await signedByThem(), { accepted: [reflected] })).toBe("unknown keyid");
   });

@@ -61,7 +61,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     ["admitted with the hold", "admitAndHold"],
     ["admitted before the hold", "hold"],
   ] as const)(
-    "fails if the key was revoked in between, %s, and leaves the open hold unchanged",
+    "fails if the key was revoked after the first call, %s, and leaves the open hold unchanged",
     async (_, by) => {
       const key = await gatedKey({ balance: 100 });
       const request = holdOf(60);
@@ -93,7 +93,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     expect(await statusOf(key)).toMatchObject({ openHolds: 1, held: 60 });
   });
 
-  it("returns the earlier hold, but creates no new one, after the database is assigned to another wallet", async () => {
+  it("returns the earlier hold, but creates no new hold, after the database rows are assigned to another wallet", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -110,7 +110,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
   });
 
-  it("leaves the hold's charge unchanged, whether the retry is admitted or not", async () => {
+  it("leaves the charge of the hold unchanged, whether the retry is admitted or not", async () => {
     const key = await gatedKey({ rpmLimit: 2, balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);

@@ -41,7 +41,7 @@ describe("a request that a wallet admits with a hold", () => {
     expect(seen).toEqual({ begun: [2, 2], written: 2 });
   });
 
-  it("succeeds, out of 200 concurrent ones, exactly as often as balance and rate limit allow", async () => {
+  it("succeeds, out of 200 concurrent requests, exactly as often as balance and rate limit allow", async () => {
     const key = await gatedKey({ rpmLimit: 150, balance: 1000 });
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => key.stub.admitAndHold(key.hash, holdOf(10))),

@@ -206,7 +206,7 @@ function periods(charges: readonly Charge[], window: string): readonly (readonly
   return [...Map.groupBy(charges, ({ day }) => day.slice(0, characters)).values()];
 }
 
-it("a late charge of a day that has ended is absorbed, because its amount may have been granted again", async () => {
+it("a late charge for a day that has ended is absorbed, because the amount may have been granted again", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "day" }]);
@@ -231,7 +231,7 @@ async function heldBy(stub: Stub, amount: number) {
   return request;
 }
 
-it("a budget of requests counts a request without an outcome, but not a released one", async () => {
+it("a budget of requests counts a request without an outcome, but not a released request", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_requests: 2, window: "total" }]);

@@ -95,7 +95,7 @@ describe("a deleted end user who is created again", () => {
     [false, true],
     [true, true],
   ])(
-    "keeps open holds and their charges (evicted while deleted: %s, after it: %s)",
+    "keeps open holds and their charges (evicted while deleted: %s, afterwards: %s)",
     async (evictAway, evictAfter) => {
       const { stub } = await newQuotaWallet();
       const who = { externalId: "u" };
@@ -158,7 +158,7 @@ describe("a deleted end user who is created again", () => {
     expect([endUsers.map((user) => user.externalId), total]).toEqual([["b", "a"], 2]);
   });
 
-  it("starts the next day with the month's spend, and the next month without spend", async () => {
+  it("keeps the spend of the month on the next day, and has no spend in the next month", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 70, "u");
     valueOf(await stub.deleteEndUser("u"));
@@ -244,7 +244,7 @@ describe("the data of a deleted end user", () => {
     expect(Math.abs(left - (NEXT_MONTH - NOON))).toBeLessThan(HOUR_MS);
   });
 
-  it("doesn't count toward the 100,000 end users, and is deleted, oldest first, beyond 100,000 deleted ones", async () => {
+  it("doesn't count toward the 100,000 end users, and is deleted, oldest first, beyond 100,000 deleted end users", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "oldest");
     await pay(stub, 20, "u");
@@ -270,7 +270,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("doesn't return with a rebuilt wallet, because the database doesn't have it", async () => {
+  it("doesn't return with a rebuilt wallet, because the database doesn't contain the data", async () => {
     const { stub, orgId } = await newQuotaWallet();
     await pay(stub, 70, "u");
     await pay(stub, 10, "stays");

@@ -142,7 +142,7 @@ it.each([
   },
 );
 
-it("a wallet publishes at most every 90 seconds for a busy organization, and every 180 seconds for a quiet one", async () => {
+it("a wallet publishes at most every 90 seconds for a busy organization, and every 180 seconds for a quiet organization", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);

@@ -67,7 +67,7 @@ it("a wallet has no work in progress after it rejects a key, so that the platfor
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet calls the key's object once for concurrent first uses, and never again", async () => {
+it("a wallet calls the key's object only once, even for concurrent first uses", async () => {
   const key = await gatedKey({ rpmLimit: 100 });
   expect(await burst(key, 50)).toBe(50);
   expect(registers.count("identify")).toBe(1);
@@ -107,7 +107,7 @@ function uses({ hash }: GatedKey): number {
   return book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
-it("a wallet writes a key's last_used_at when it publishes, even after evictions, and never an earlier time", async () => {
+it("a wallet writes a key's last_used_at when it publishes, even after evictions, and never moves it back", async () => {
   const key = await gatedKey({ rpmLimit: 1000 });
   const { booked } = key;
   const lastUsed = async (): Promise<number | null> =>
@@ -226,7 +226,7 @@ it.each([
   ["gone", {}, "storage_unavailable"],
   ["overloaded", { overloaded: true }, "overloaded"],
 ])(
-  "a wallet returns 503, never 401, for a key's first use while the key's object is %s, and then recovers",
+  "a wallet returns 503 instead of 401 for a key's first use while the key's object is %s, and then recovers",
   async (_, fault, kind) => {
     const key = await gatedKey({ balance: 10 });
     registers.fault = fault;
@@ -239,7 +239,7 @@ it.each([
   },
 );
 
-it("a wallet returns 503 for a key's first use if the database is down, never 401, and recovers with it", async () => {
+it("a wallet returns 503 instead of 401 for a key's first use while the database is down, and then recovers", async () => {
   const key = await gatedKey();
   book.broken = true;
   expect(await admission(key)).toBe("storage_unavailable");

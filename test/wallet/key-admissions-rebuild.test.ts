@@ -85,7 +85,7 @@ it("a wallet admits no key that is revoked during a rebuild", async () => {
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a lost wallet isn't created by a revocation or an admission", async () => {
+it("a lost wallet isn't created again by a revocation or an admission", async () => {
   const key = await gatedKey();
   await deleteWalletStorage(key.stub);
   valueOf(await key.stub.revokeKey(key.hash, 1));

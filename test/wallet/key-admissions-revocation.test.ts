@@ -120,7 +120,7 @@ it("a wallet admits another key for the first time during a revocation", async (
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a wallet permanently rejects a key from its next publish on if only the database has the revocation", async () => {
+it("a wallet permanently rejects a key from the wallet's next publish on if only the database contains the revocation", async () => {
   const key = await gatedKey();
   const { booked } = key;
   expect(await admission(key)).toBe("admitted");
@@ -134,7 +134,7 @@ it("a wallet permanently rejects a key from its next publish on if only the data
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet applies a revocation from the database even if the key's limit is set meanwhile", async () => {
+it("a wallet applies a revocation from the database even if the key's limit is set at the same time", async () => {
   const key = await gatedKey();
   const { booked, hash, stub } = key;
   expect(await admission(key)).toBe("admitted");

@@ -97,7 +97,7 @@ it("an operator's change of a limit applies once its response is sent, whatever 
   expect(await burst(key, 5)).toBe(1);
 });
 
-it("a wallet applies every key that it reads again, however many it reads concurrently", async () => {
+it("a wallet applies the new data of every key that it reads again, however many keys it reads concurrently", async () => {
   const first = await gatedKey({ rpmLimit: 60 });
   const keys = [first, ...(await Promise.all(Array.from({ length: 7 }, () => siblingKey(first))))];
   const all = <T>(ask: (key: (typeof keys)[number]) => Promise<T>): Promise<T[]> =>

@@ -136,7 +136,7 @@ describe("a key's budget", () => {
     expect(await refusal(none, 0)).toMatchObject({ kind: "key_budget_exceeded", budgetMicro: 0 });
   });
 
-  it("includes spend from before it was set, published or not, and can be changed immediately", async () => {
+  it("includes spend from before the budget was set, published or not, and can be changed immediately", async () => {
     const key = await limited({});
     await spend(key, 30);
     valueOf(await key.stub.poke());
@@ -180,7 +180,7 @@ describe("a key's budget", () => {
     expect(valueOf(fits.held).granted).toBe(80);
   });
 
-  it("limits a charge that arrives after its hold expired", async () => {
+  it("limits a charge that arrives after the hold expired", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     const { request, held } = await ask(key, 60);
     valueOf(held);
@@ -199,7 +199,7 @@ describe("a key's budget", () => {
 const tokens = (count: number, most = count) => ({ tokens: { prompt: 1, least: count, most } });
 
 describe("a key's token limit", () => {
-  it("counts reserved, then actual tokens, in any 60 s", async () => {
+  it("counts reserved tokens, and afterwards actual tokens, in any 60 s", async () => {
     const key = await limited({ tpmLimit: 100 });
     const first = await ask(key, 1, tokens(60));
     expect(valueOf(first.held).tokens).toMatchObject({ granted: 60, limit: 100, remaining: 40 });
@@ -223,7 +223,7 @@ describe("a key's token limit", () => {
     expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
   });
 
-  it("admits exactly those of 200 concurrent requests that fit, and returns the tokens of a released hold", async () => {
+  it("admits as many of 200 concurrent requests as fit, and makes the tokens of a released hold available again", async () => {
     const key = await limited({ tpmLimit: 100 });
     const requests = Array.from({ length: 200 }, () => requestOf(key, 1, tokens(7)));
     const answers = await Promise.all(

@@ -167,7 +167,7 @@ it(`a million completions with three budgets cost at most $${WITH_BUDGETS_MAX_DO
   expect(price).toBeLessThanOrEqual(WITH_BUDGETS_MAX_DOLLARS);
 });
 
-it("the rows and price in docs/figures.md match the benchmark's plus the row that is deleted later", () => {
+it("the rows and price in docs/figures.md match the benchmark, plus the row that is deleted later", () => {
   const { deleted = NaN, book = NaN, objects = NaN } = lives.get("without an end user") ?? {};
   const inObjects = benched("rows written in objects per completion");
   const rowsWritten = inObjects + benched("rows written in D1 per completion") + ROWS_DELETED;

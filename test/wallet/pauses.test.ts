@@ -113,7 +113,7 @@ describe("a pause", () => {
     ]);
   });
 
-  it.each(SCOPES)("rejects a hold that a client places too: %s", async (scope) => {
+  it.each(SCOPES)("also rejects a hold that a client places: %s", async (scope) => {
     const key = await openKey();
     valueOf(await ask(key, true));
     await key.stub.setKeyTerms(key.hash, { ...key.booked.terms, mayHold: true });
@@ -129,7 +129,7 @@ describe("a pause", () => {
   });
 
   it.each(["organization", "member", "key", "session"] as const)(
-    "appears in an admission and in a key's status without a hold: %s",
+    "appears, without a hold, in an admission and in the status of a key: %s",
     async (scope) => {
       const key = await openKey();
       valueOf(await ask(key));
@@ -184,7 +184,7 @@ describe("a pause", () => {
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
-  it("may get a later end, but not an earlier one", async () => {
+  it("may be extended, but not shortened", async () => {
     const key = await openKey();
     const until = Date.now() + 600_000;
     const first = await pause(key, "key", { until });
@@ -211,7 +211,7 @@ describe("a pause", () => {
     expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: own.id });
   });
 
-  it("keeps its end user until it ends, and stores no name", async () => {
+  it("applies to its end user until the pause ends, and stores no name", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     expect(await pause(key, "end_user")).toMatchObject({ name: "ann" });
@@ -232,7 +232,7 @@ describe("a pause", () => {
     ["the member is removed", ["member"], ({ stub, booked }) => stub.forgetMember(booked.memberId)],
   ];
   it.each(ends)(
-    "ends with its owner, and can't be created for it again: %s",
+    "ends with its owner, for whom no pause can be created afterwards: %s",
     async (_, scopes, end) => {
       const key = await openKey();
       valueOf(await ask(key));
@@ -260,7 +260,7 @@ describe("a pause", () => {
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
-  it("may be created by operators and the organization even if members have 1,000", async () => {
+  it("may be created by operators and the organization even if members have created 1,000 pauses", async () => {
     const key = await openKey();
     for (let n = 0; n < 1000; n++) {
       await key.stub.putPause({ ...pauseOf(key, "key"), id: `key_${n}` });

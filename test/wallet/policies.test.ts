@@ -103,7 +103,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await ask(key, request))).toMatchObject({ routes: [0] });
   });
 
-  it("rejects a hold that names no routes, and accepts one that names them", async () => {
+  it("rejects a hold that names no routes, and accepts a hold that names its routes", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const request = requestOf(key);
     expect(valueOf(await ask(key, without(request)))).toEqual({ granted: 900 });
@@ -118,7 +118,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await key.stub.hold(peer, key.hash))).toMatchObject({ routes: [0, 1, 2] });
   });
 
-  it("limits the routes of a retry, which returns its earlier hold", async () => {
+  it("limits the routes of a retry, which returns the earlier hold", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await set(key, "organization", { ...ALL, allowed_providers: ["cheap", "dear"] });
     const request = requestOf(key);

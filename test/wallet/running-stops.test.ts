@@ -71,7 +71,7 @@ describe("a request that is in progress", () => {
     expect(await stops()).toEqual([{ id, failure: ENDED }]);
   });
 
-  it("stops when its session ends, but not when another session does", async () => {
+  it("stops when its session ends, but not when another session ends", async () => {
     const { key, id, session, stops } = await running();
     const owner = { keyId: null, memberId: null };
     const end = async (one: string) =>

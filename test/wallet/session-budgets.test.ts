@@ -55,7 +55,7 @@ describe("a session's budgets", () => {
     await expect.poll(subjects).toEqual([{ subject: kept }]);
   });
 
-  it("leave the memory after sessions are listed", async () => {
+  it("leave the wallet's memory after sessions are listed", async () => {
     const key = await gatedKey({ balance: 1000 });
     await useSession(key, "1", 1);
     valueOf(await key.stub.poke());

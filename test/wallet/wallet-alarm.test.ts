@@ -17,7 +17,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a wallet's alarm", () => {
-  it("starts at the first change, and again if the object restarts without an alarm", async () => {
+  it("gets set at the first change, and again if the object restarts without an alarm", async () => {
     const { stub, orgId } = await newWallet(100);
     const armed = () =>
       runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
@@ -64,7 +64,7 @@ describe("a wallet's alarm", () => {
     expect(rows - 40).toBeLessThanOrEqual(10);
   });
 
-  it("starts once for many concurrent changes, and once more after the publish", async () => {
+  it("runs once for many concurrent changes, and once more after the publish", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.poke());
     let clock = Date.now() + 61_000;
@@ -93,7 +93,7 @@ describe("a wallet's alarm", () => {
     });
   });
 
-  it("waits for a publish in progress before it publishes later changes", async () => {
+  it("publishes later changes only after a publish in progress", async () => {
     const { stub } = await newWallet(1000);
     setClock(Date.now() + 61_000);
     await runInDurableObject(stub, async (wallet: Wallet, state) => {

@@ -54,7 +54,7 @@ describe("an alert of a wallet", () => {
     }
   });
 
-  it("occurs once per fall of the balance, and again only after a rise of a tenth", async () => {
+  it("occurs once when the balance falls below the threshold, and again only after a rise of a tenth", async () => {
     const { stub } = await newWallet(200);
     valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(100) }));
     await pay(stub, 101);
@@ -104,7 +104,7 @@ describe("an alert of a wallet", () => {
 });
 
 describe("old alerts of a wallet", () => {
-  it("expire after 90 days, beyond the newest 10,000 in the wallet, and beyond the newest 1,000 in the database", async () => {
+  it("expire after 90 days, or once there are 10,000 newer alerts in the wallet or 1,000 in the database", async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 1);
     valueOf(await stub.poke());

@@ -36,7 +36,7 @@ it("a grouped call to a wallet undoes only the part that throws", async () => {
   expect(await differences(stub)).toEqual([]);
 });
 
-it("a grouped call to a wallet handles an unknown key separately, so that the other parts don't wait", async () => {
+it("a grouped call to a wallet handles an unknown key separately, so that all other parts don't wait", async () => {
   const { booked, hash, stub } = await gatedKey({ balance: 100 });
   const request = holdOf(20, { keyId: booked.keyId });
   const parts: WalletPart[] = [

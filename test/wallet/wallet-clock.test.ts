@@ -106,7 +106,7 @@ describe.each(BETWEEN)(
       }
     });
 
-    it("keeps spend and quotas in the later period, and counts every charge in that period", async () => {
+    it("keeps spend and quotas in the later period, to which every charge counts", async () => {
       setClock(NOON);
       const { stub } = await newWallet(1000);
       valueOf(
@@ -174,7 +174,7 @@ describe.each(BETWEEN)(
   },
 );
 
-it("a wallet deletes free requests on schedule, even if they were made after the clock was ten days ahead", async () => {
+it("a wallet deletes free requests on schedule, even if the clock had been ten days ahead before", async () => {
   setClock(NOON);
   const { stub } = await newWallet(1000);
   await pay(stub, 1);
@@ -191,7 +191,7 @@ it("a wallet deletes free requests on schedule, even if they were made after the
   expect(await rowsOf(stub, "SELECT state FROM requests")).toEqual([{ state: "settled" }]);
 });
 
-it("a wallet's time doesn't go back if the clock steps back by at most a minute", async () => {
+it("a wallet's time never goes back if the clock steps back by at most a minute", async () => {
   setClock(NOON);
   const { stub, orgId } = await newWallet(1000);
   valueOf(await stub.configure({ rpmLimit: 1 }));

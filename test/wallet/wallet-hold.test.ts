@@ -43,7 +43,7 @@ describe("a wallet's hold", () => {
     expect(valueOf(await stub.hold(holdOf(0))).granted).toBe(0);
   });
 
-  it("counts once if the call is repeated, and throws without a change if the amount differs", async () => {
+  it("counts once if the call is repeated, and throws without a change if the repeated amount differs", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(60);
     expect(valueOf(await stub.hold(request)).granted).toBe(60);
@@ -56,7 +56,7 @@ describe("a wallet's hold", () => {
     expect(valueOf(await stub.balance()).heldMicro).toBe(60);
   });
 
-  it("stays rejected for another region after a top-up, but may be created in the home region", async () => {
+  it("remains rejected for another region after a top-up, but may be created in the home region", async () => {
     const { stub } = await newWallet(5);
     const [peer, home] = [holdOf(10, { peer: true }), holdOf(10)];
     const first = failureOf(await stub.hold(peer));
@@ -136,7 +136,7 @@ describe("the outcome of a hold", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("keeps an absorbed cost in the margin until its day is deleted", async () => {
+  it("adds an absorbed cost to the margin until the day is deleted", async () => {
     const { stub } = await newWallet(100);
     const [one, twice] = [holdOf(20), holdOf(20)];
     const absorbed = {
@@ -167,7 +167,7 @@ describe("the outcome of a hold", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 100, openHolds: 0 });
   });
 
-  it("leaves an expired hold without a charge if it never arrives", async () => {
+  it("leads to no charge of an expired hold if the outcome never arrives", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [home, peer] = [holdOf(60), holdOf(40, { peer: true })];

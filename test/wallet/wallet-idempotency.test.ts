@@ -46,7 +46,7 @@ async function refusal(stub: Stub, request = named()): Promise<unknown> {
 }
 
 describe("an Idempotency-Key", () => {
-  it("returns 409 while its hold is open, a replay afterwards, and an error for another body", async () => {
+  it("returns 409 while its hold is open, a replay error afterwards, and an error for another body", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -80,7 +80,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("lasts for exactly 24 hours from admission, over midnight and an eviction", async () => {
+  it("lasts for exactly 24 hours from admission, across midnight and an eviction", async () => {
     const { stub } = await newWallet(1000);
     const now = vi.spyOn(Date, "now");
     now.mockReturnValue(LATE);

@@ -73,7 +73,7 @@ describe("an end user's quota", () => {
     ]);
   });
 
-  it("rejects requests by day or month, and reports the month if both are exceeded", async () => {
+  it("rejects requests over the daily or the monthly quota, and reports the month if both are exceeded", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "day", 10, 100));
     valueOf(await quota(stub, "month", 100, 10));
@@ -135,7 +135,7 @@ describe("an end user's quota", () => {
     ["29 February", Date.UTC(2032, 2, 1), false],
     ["28 February of a leap year", Date.UTC(2032, 1, 29), true],
   ])(
-    "includes a request over the end of %s on the day of its admission",
+    "counts a request that lasts beyond the end of %s on the day of its admission",
     async (_end, at, sameMonth) => {
       stopClockAt(at - 1);
       const { stub } = await newWallet(1000);
@@ -173,7 +173,7 @@ describe("an end user's quota", () => {
 });
 
 describe("an end user", () => {
-  it("keeps ID, creation time and omitted fields if put again", async () => {
+  it("keeps ID, creation time and omitted fields if a PUT is repeated", async () => {
     const { stub } = await newWallet();
     const made = valueOf(await quota(stub, "u", 10, 20)).endUser;
     const again = valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(11) }));
@@ -201,7 +201,7 @@ describe("an end user", () => {
     expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(isGood ? 1 : 0);
   });
 
-  it("stays at its position in the list while others are added", async () => {
+  it("stays at its position in the list while other end users are added", async () => {
     const { stub } = await newWallet();
     for (const name of ["c", "a", "b"]) {
       valueOf(await stub.putEndUser(name, {}));
@@ -210,7 +210,7 @@ describe("an end user", () => {
     expect([page.endUsers.map((user) => user.externalId), page.total]).toEqual([["a", "b"], 3]);
   });
 
-  it("can't be created beyond 100,000, while existing ones still work", async () => {
+  it("can't be created beyond 100,000, while existing end users still work", async () => {
     const { stub } = await newWallet(100);
     valueOf(await holdFor(stub, 1, "first"));
     await runInDurableObject(stub, (_wallet: Wallet, state) => {

@@ -132,7 +132,7 @@ async function withMany(): Promise<{ readonly stub: Stub; readonly orgId: string
   return { stub, orgId };
 }
 
-it(`a wallet publishes ${MANY} earlier credits when it opens, and a new wallet adopts them`, async () => {
+it(`a wallet publishes ${MANY} earlier credits when it opens, and a rebuilt wallet adopts the credits`, async () => {
   const { stub, orgId } = await withMany();
   valueOf(await stub.poke());
   expect(await countOf(orgId)).toBe(MANY);
@@ -187,7 +187,7 @@ it("a rebuilt wallet ignores a credit made during a publish until its amount is 
   expect(valueOf(await credit(stub, 1, "late")).creditsMicro).toBe(MANY + 1);
 });
 
-it("a wallet publishes credits only if there is a new one", async () => {
+it("a wallet publishes credits only if there is a new credit", async () => {
   const { stub } = await newWallet(BASE);
   const sent: string[] = [];
   await throughBook(stub, () => ({

@@ -107,7 +107,7 @@ describe("a rebuild of a lost wallet", () => {
   });
 });
 
-it("a wallet restored to an earlier time never publishes over its newer database rows", async () => {
+it("a wallet restored to an earlier time never overwrites its newer database rows", async () => {
   const { stub, orgId } = await newInBook();
   await credit(stub, 100);
   valueOf(await stub.poke());

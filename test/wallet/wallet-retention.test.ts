@@ -26,7 +26,7 @@ async function alarmAt(stub: Stub, ms: number): Promise<void> {
   await runAlarm(stub);
 }
 
-it("a rollup replaces old ledger rows by one row with the same sums and usage, and keeps credits", async () => {
+it("a rollup replaces old ledger rows by one row with equal sums and usage, and keeps credits", async () => {
   const start = Date.UTC(2031, 2, 10, 12);
   setClock(start);
   const { stub } = await newWallet(1000);
@@ -127,7 +127,7 @@ async function payMany(stub: Stub, count: number): Promise<string[]> {
   return requests.map(({ id }) => id);
 }
 
-it("a rollup keeps today's and yesterday's Idempotency-Keys, and deletes others in batches of 2,000", async () => {
+it("a rollup keeps today's and yesterday's Idempotency-Keys, and deletes older keys in batches of 2,000", async () => {
   const start = Date.UTC(2031, 11, 31, 23);
   setClock(start);
   const { stub } = await newWallet(1000);

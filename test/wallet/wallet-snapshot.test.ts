@@ -88,7 +88,7 @@ describe("the wallet's rows in the database", () => {
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   });
 
-  it("include thousands of end users, also after they were deleted and created again", async () => {
+  it("include thousands of end users, and include them again after they are deleted and created again", async () => {
     const { stub, orgId } = await newWallet(100);
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
       state.storage.sql.exec(
@@ -108,7 +108,7 @@ describe("the wallet's rows in the database", () => {
     expect((await database.rows())["end_users"]).toHaveLength(5000);
   });
 
-  it(`include ${MANY} changed end users, even after an outage in between`, async () => {
+  it(`include ${MANY} changed end users, even after an outage during the publish`, async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 10, "first");
     await runInDurableObject(stub, (_wallet: Wallet, state) => {

@@ -161,7 +161,7 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("replaces old rows by their sums in the same transaction when full, and continues", async () => {
+  it("replaces old rows by their sums in one transaction when full, and continues", async () => {
     const { stub } = await newWallet(900_000_000);
     await bytesPerRequest(stub, 1000);
     await runAlarm(stub);
@@ -180,7 +180,7 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("rejects new holds if nothing can be rolled up, but still settles open ones", async () => {
+  it("rejects new holds if no rows can be rolled up, but still settles open holds", async () => {
     const { stub } = await newWallet(900_000_000);
     const open = holdOf(9000);
     valueOf(await stub.hold(open));

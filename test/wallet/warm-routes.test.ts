@@ -64,7 +64,7 @@ describe("a wallet's record of a conversation's provider route", () => {
     });
   });
 
-  it("disappears for the least recently used conversation beyond 1,000", async () => {
+  it("disappears for the least recently used conversations beyond 1,000", async () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     await runInDurableObject(stub, async (wallet: Wallet) => {

@@ -77,7 +77,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     expect(await errorOf(none, 404)).toMatchObject({ message: "No such delivery." });
   });
 
-  it("hides the response if an older release rewrote the event", async () => {
+  it("hides the receiver's response if an older release rewrote the event", async () => {
     receivers[HOST] = () => new Response("ann@example.com", { status: 500 });
     const hook = await createWebhook(HOST, { types });
     await addCredits(account.orgId, 1);
@@ -145,7 +145,7 @@ type Named = Awaited<ReturnType<typeof deliveriesOf>>[number] & {
 };
 
 describe("POST /v1/webhooks/{id}/resend", () => {
-  it("resends one delivered message, and no other", async () => {
+  it("resends only the given delivered message", async () => {
     receivers["one.turnpike.dev"] = () => new Response("ok");
     const hook = await createWebhook("one.turnpike.dev", { types });
     for (const amount of [1, 2]) {
@@ -183,7 +183,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(await none.json()).toEqual({ queued: 0 });
   });
 
-  it("returns an error for an ID with a filter, for neither, for an unknown delivery, and for a disabled webhook", async () => {
+  it("returns an error for an ID together with a filter, for neither of the two, for an unknown delivery, and for a disabled webhook", async () => {
     const hook = await createWebhook("off.turnpike.dev", { types });
     const resend = (body: object) => callWebhooks("POST", `/${hook.id}/resend`, body);
     const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };
@@ -199,7 +199,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
 useReceivers();
 
 describe("an organization's webhook deliveries after a lost alarm", () => {
-  it("arrive with the next sweep, even if the organization is inactive", async () => {
+  it("arrive by the next sweep, even if the organization is inactive", async () => {
     let status = 503;
     let taken = 0;
     receivers["lost.turnpike.dev"] = () => {

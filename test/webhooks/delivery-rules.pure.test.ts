@@ -107,7 +107,7 @@ describe("a webhook receiver's retry-after", () => {
     },
   );
 
-  it("makes a pause longer, up to an hour, and never shorter", () => {
+  it("extends a pause up to an hour, and never shortens it", () => {
     const seconds = [1, 2, 3, 4, 5, 50].map((failures) => pauseMs(failures, null) / 1000);
     expect(seconds).toEqual([5, 30, 120, 300, 900, 900]);
     expect([pauseMs(1, 600_000), pauseMs(1, 1e12), pauseMs(9, 0)]).toEqual([

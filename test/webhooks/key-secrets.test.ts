@@ -53,7 +53,7 @@ it("webhook secrets are encrypted again after KEY_SECRETS is replaced, so that t
   }
 });
 
-it("credentials of usage receivers are encrypted again after KEY_SECRETS is replaced", async () => {
+it("the credentials of usage receivers are encrypted again after KEY_SECRETS is replaced", async () => {
   const settings = { credential: "rk_1", event_name: "ai" };
   const more = { types: ["usage.settled"], format: "stripe_meter_events", receiver: settings };
   const hook = await createWebhook("meters.turnpike.dev", more);

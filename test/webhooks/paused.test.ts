@@ -47,7 +47,7 @@ async function triedAt(hook: { readonly id: string }, atMs: number, count: numbe
 }
 
 describe("a webhook receiver that is down", () => {
-  it("gets one message at a time, and all waiting messages once it accepts one", async () => {
+  it("gets one message at a time, and all waiting messages once it accepts a message", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 503 : 200 });
     const hook = await createWebhook("down.turnpike.dev", { types });
@@ -93,7 +93,7 @@ describe("a webhook receiver that is down", () => {
   });
 });
 
-it("a webhook can get five tests per minute, and further ones return 429 with the wait", async () => {
+it("a webhook can get five tests per minute, and further tests return 429 with the wait", async () => {
   receivers["tested.turnpike.dev"] = () => new Response("ok");
   const hook = await createWebhook("tested.turnpike.dev", { types });
   for (let i = 0; i < 5; i++) {

@@ -39,7 +39,7 @@ it.each([
   ],
   ["2,500 in one millisecond", [[1000, 2500]]],
 ] as const)(
-  "a replay sends each page of events later than the previous page, until all are sent: %s",
+  "a replay sends pages of events one after another until all events are sent: %s",
   async (_, counts) => {
     const log = logOf(counts);
     const queued = new Set<string>();

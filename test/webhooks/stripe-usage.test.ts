@@ -227,7 +227,7 @@ describe("a Stripe meter that rejects one customer", () => {
 });
 
 describe("a Stripe meter of an organization whose requests mostly have no customer", () => {
-  it("gets a request without delay, even after more skipped pages than one read covers", async () => {
+  it("gets a request with a customer without delay, even after more skipped pages than one read covers", async () => {
     const meter = new Meter();
     const at = Date.now() + HOUR_MS;
     let ids: string[] = [];
@@ -249,7 +249,7 @@ describe("a Stripe meter of an organization whose requests mostly have no custom
 });
 
 describe("a Stripe meter after the wallet was rebuilt", () => {
-  it("gets no request from before the webhook's creation, even if it skipped all later requests", async () => {
+  it("gets no request from before the webhook's creation, even if all later requests were skipped", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);

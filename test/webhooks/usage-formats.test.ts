@@ -41,7 +41,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s", (format) => {
   const { open, settings, auth } = USAGE_RECEIVERS[format];
 
-  it("gets exactly the charges, despite drops, repeats, replays and stalls", async () => {
+  it("gets each charge exactly once despite dropped, repeated, replayed and stalled calls", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 12, maxLength: 30, size: "max" }),
@@ -83,7 +83,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     );
   });
 
-  it("gets its credential with each call, which is stored encrypted and never returned", async () => {
+  it("gets its credential, which is stored encrypted and never returned, with each call", async () => {
     receivers[HOST] = open().take;
     const hook = await createWebhook(HOST, { types, format, receiver: settings });
     const stub = stubOf(account.orgId);
@@ -113,7 +113,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     expect(callsTo(HOST).length).toBe(format === "stripe_meter_events" ? 130 : 2);
   });
 
-  it("requires the type usage.settled and its own settings, and accepts no others", async () => {
+  it("requires the event type usage.settled and the format's settings, and accepts no other types or settings", async () => {
     const post = (body: object) =>
       callWebhooks("POST", "", {
         url: `https://${HOST}`,
@@ -152,7 +152,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     });
   });
 
-  it("keeps its credential in a change, but never sends it to another server", async () => {
+  it("keeps its credential when its settings change, but never sends the credential to another server", async () => {
     const hook = await createWebhook(HOST, { types, format, receiver: settings });
     const moved = { url: "https://other.turnpike.dev/" };
     const refused = await callWebhooks("PATCH", `/${hook.id}`, moved);
@@ -253,7 +253,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     expect(billed).toEqual(paid.slice(-2).map((id) => [id, "cus_1"]));
   });
 
-  it("continues after a request that was rejected three times, and reports it as failed", async () => {
+  it("continues after a request that was rejected three times, and reports the request as failed", async () => {
     const receiver = open();
     let refused = "";
     receivers[HOST] = (sent) =>
@@ -347,7 +347,7 @@ describe("a webhook in the format otlp", () => {
     expect(new Set(names)).toEqual(new Set(["chat", "embeddings", ...media]));
   });
 
-  it("skips a span that the receiver rejects, and reports it as failed", async () => {
+  it("skips a span that the receiver rejects, and reports the span as failed", async () => {
     const receiver = open();
     let refused = "none";
     receivers[HOST] = (sent) =>

@@ -73,7 +73,7 @@ function amountOf<K extends "charge" | "credit">(kind: K) {
 }
 
 describe("a webhook receiver of usage.settled", () => {
-  it("gets exactly the ledger's rows after drops, repeats, reordering and stalls", async () => {
+  it("gets exactly the ledger's rows despite dropped, repeated, reordered and stalled calls", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 12, maxLength: 30, size: "max" }),
@@ -169,7 +169,7 @@ describe("a webhook receiver of usage.settled", () => {
     expect(delivery).toMatchObject({ state: "delivered", type: "usage.settled", attempts: 1 });
   });
 
-  it("gets rows from the webhook's creation on, and earlier rows after a replay", async () => {
+  it("gets rows from the webhook's creation on, and earlier rows only by a replay", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
     const start = Date.now();
