@@ -29,7 +29,7 @@ it("src follows the rules of layers, file suffixes and style", () => {
   expect(tidySources(sources)).toEqual([]);
 });
 
-it("every file of src is imported by its entry, directly or not", () => {
+it("every file of src is imported by the entry, directly or through other files", () => {
   expect(deadSources(sources)).toEqual([]);
 });
 

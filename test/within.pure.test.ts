@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { withTimeout } from "../src/shared/timers.ts";
 
-it("within returns the value or the error of a task, and throws if the task takes too long", async () => {
+it("the function within returns the value or the error of a task, and throws if the task takes too long", async () => {
   expect(await withTimeout(Promise.resolve(5), 1000)).toBe(5);
   await expect(withTimeout(Promise.reject(new Error("broken")), 1000)).rejects.toThrow("broken");
   const passed = withTimeout(new Promise(() => undefined), 1, (_ms, run) => {
@@ -11,7 +11,7 @@ it("within returns the value or the error of a task, and throws if the task take
   await expect(passed).rejects.toThrow("no answer within 1 ms");
 });
 
-it("within ignores a late result after the time limit", async () => {
+it("the function within ignores a result that arrives after the time limit", async () => {
   const work = Promise.withResolvers<number>();
   let takenBack = 0;
   const limits: (() => void)[] = [];

@@ -167,7 +167,7 @@ function exact(dollars: unknown, amount: unknown): CheckResult {
 
 describe("the JSON bytes of a request body", () => {
   it(
-    `parse as with a second parser, or fail in both parsers, in ${runsOf("json text")} inputs`,
+    `have the same value for a second parser, or fail in both parsers, for ${runsOf("json text")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       expect(await findFaults("json text", bodiesOf(ALL, readTwice))).toBe("");
@@ -177,7 +177,7 @@ describe("the JSON bytes of a request body", () => {
 
 describe("a paid request with a generated body", () => {
   it(
-    `returns 400 or reaches the provider unchanged at the same price for chat, in ${runsOf("chat bodies")} inputs`,
+    `returns 400 or reaches the provider unchanged at the same price for chat, for ${runsOf("chat bodies")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => parseAndBound(chatEndpoint, body, catalog));
@@ -186,7 +186,7 @@ describe("a paid request with a generated body", () => {
   );
 
   it(
-    `returns 400 or reaches the provider unchanged at the same price for embeddings, in ${runsOf("embeddings bodies")} inputs`,
+    `returns 400 or reaches the provider unchanged at the same price for embeddings, for ${runsOf("embeddings bodies")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => parseAndBound(embeddingsEndpoint, body, catalog));
@@ -197,7 +197,7 @@ describe("a paid request with a generated body", () => {
 
 describe("a generated body of another protocol", () => {
   it(
-    `returns 400 or costs the same as a chat for Messages, in ${runsOf("Messages bodies")} inputs`,
+    `returns 400 or costs the same as a chat for Messages, for ${runsOf("Messages bodies")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(messagesEndpoint);
@@ -206,7 +206,7 @@ describe("a generated body of another protocol", () => {
   );
 
   it(
-    `returns 400 or costs the same as a chat for Responses, in ${runsOf("Responses bodies")} inputs`,
+    `returns 400 or costs the same as a chat for Responses, for ${runsOf("Responses bodies")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(responsesEndpoint);
@@ -217,7 +217,7 @@ describe("a generated body of another protocol", () => {
 
 describe("a generated body for a management endpoint", () => {
   it(
-    `returns 400, or stays the same when written and read, in ${runsOf("other bodies")} inputs`,
+    `returns 400, or stays the same when written and read, for ${runsOf("other bodies")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const good = CASES.map(({ seed }) => seed);

@@ -101,7 +101,7 @@ async function isRefused({ key, edits, path }: Forged): Promise<CheckResult> {
 
 describe("a key with a changed character", () => {
   it(
-    `gets a 401 without an object call or a query, in ${runsOf("keys")} inputs`,
+    `gets a 401 without calling an object or querying the database, for ${runsOf("keys")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: forged, show: JSON.stringify, check: isRefused, least: 1 };

@@ -99,7 +99,7 @@ async function isExact({ mutation, idempotency }: Input): Promise<CheckResult> {
 
 describe("a paid request with any body", () => {
   it(
-    `leaves no open hold, and costs the reported amount or nothing, in ${runsOf("paid requests")} inputs`,
+    `leaves no open hold, and costs the reported amount or nothing, for ${runsOf("paid requests")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: shownInput, check: isExact };

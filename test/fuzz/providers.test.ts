@@ -95,7 +95,7 @@ function shownInput(one: Input): string {
 
 describe("a provider's adapter with a generated response", () => {
   it(
-    `returns the same result however the response is split, never throws, and reveals no secret, in ${runsOf("providers")} inputs`,
+    `returns the same result however the response is split, never throws, and reveals no secret, for ${runsOf("providers")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: shownInput, check: isSound };

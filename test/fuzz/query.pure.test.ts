@@ -36,7 +36,7 @@ function urlOf(query: string, number: string, name: string): string {
 
 describe("a generated query string", () => {
   it(
-    `returns 400, or a page or range within the limits, in ${runsOf("query strings")} inputs`,
+    `returns 400, or a page or range within the limits, for ${runsOf("query strings")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const names = fc.constantFrom("limit", "offset", "x");
@@ -68,7 +68,7 @@ function decoded(segment: string): string | undefined {
 
 describe("a generated path", () => {
   it(
-    `reaches a route after repeated slashes are merged, or returns 400 for an invalid escape, in ${runsOf("paths as routed")} inputs`,
+    `reaches a route after repeated slashes are merged, or returns 400 for an invalid escape, for ${runsOf("paths as routed")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: paths, show: (path: string) => path, check: isRoutedOnce };

@@ -156,7 +156,7 @@ function shownInput(input: Input): string {
 
 describe("a request with any method, path, query, headers and body", () => {
   it(
-    `gets a documented response, never a 500, in ${runsOf("requests to the application")} inputs`,
+    `gets a documented response, never a 500, for ${runsOf("requests to the application")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: request, show: shownInput, check: isAnswered };

@@ -150,7 +150,7 @@ async function isTaken({ sign, changes }: Changed): Promise<CheckResult> {
 
 describe("a changed or wrongly signed message between regions", () => {
   it(
-    `gets the same 404 as an unknown path, in ${runsOf("signatures")} inputs`,
+    `gets the same 404 as an unknown path, for ${runsOf("signatures")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: changedMessages, show: JSON.stringify, check: isTaken };
@@ -181,7 +181,7 @@ async function isAnswered([mutation, isKnown]: [Mutation, boolean]): Promise<Che
 
 describe("a correctly signed message between regions with any body", () => {
   it(
-    `gets a 200 or a documented error, in ${runsOf("messages of a peer")} inputs`,
+    `gets a 200 or a documented error, for ${runsOf("messages of a peer")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = fc.tuple(mutations(SEEDS.length), fc.boolean());

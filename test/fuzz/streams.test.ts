@@ -60,7 +60,7 @@ function readTwice([whole, where]: [string, number[]]): CheckResult {
 
 describe("a generated event stream", () => {
   it(
-    `contains the same events for a second parser, however it is split, in ${runsOf("event streams")} inputs`,
+    `contains the same events for a second parser, however the stream is split, for ${runsOf("event streams")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = fc.tuple(text, cuts);
@@ -184,7 +184,7 @@ function sameEvents(one: Input): CheckResult {
 
 describe("a provider's generated stream", () => {
   it(
-    `results in the same events or an error, however it is split or damaged, in ${runsOf("upstream streams")} inputs`,
+    `results in the same events or an error, however the stream is split or damaged, for ${runsOf("upstream streams")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: textOf, check: sameEvents };

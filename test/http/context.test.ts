@@ -49,14 +49,17 @@ describe("the request log", () => {
   it.each([
     ["/v1/throws", "TypeError", true],
     ["/v1/throws-text", "thrown string", false],
-  ])("contains an exception in %s once, without its content", async (path, name, hasFrames) => {
-    const response = await call(path);
-    const error = await errorOf(response);
-    expect(error).toMatchObject({ type: "api_error", code: null });
-    expect(JSON.stringify(error) + lines.join()).not.toContain(SECRET);
-    const exceptions = logged().filter(({ event }) => event === "exception");
-    const request_id = response.headers.get("x-request-id");
-    expect(exceptions).toMatchObject([{ event: "exception", name, request_id }]);
-    expect(JSON.stringify(exceptions[0]?.["stack"]).includes("sample-app")).toBe(hasFrames);
-  });
+  ])(
+    "contains an exception in %s once, without the exception's content",
+    async (path, name, hasFrames) => {
+      const response = await call(path);
+      const error = await errorOf(response);
+      expect(error).toMatchObject({ type: "api_error", code: null });
+      expect(JSON.stringify(error) + lines.join()).not.toContain(SECRET);
+      const exceptions = logged().filter(({ event }) => event === "exception");
+      const request_id = response.headers.get("x-request-id");
+      expect(exceptions).toMatchObject([{ event: "exception", name, request_id }]);
+      expect(JSON.stringify(exceptions[0]?.["stack"]).includes("sample-app")).toBe(hasFrames);
+    },
+  );
 });

@@ -63,7 +63,7 @@ describe("parseForm", () => {
     expect(file instanceof FormFile && file.bytes.buffer === body.buffer).toBe(true);
   });
 
-  it("returns the same fingerprint for the same fields, whatever the boundary", async () => {
+  it("returns the same fingerprint for the same fields, whatever the form's boundary", async () => {
     const [one, two] = await Promise.all(
       [0, 1].map(async () => {
         const form = new RequestForm(formOf("same"));

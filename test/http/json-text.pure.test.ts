@@ -138,7 +138,7 @@ describe("strict JSON parsing of an invalid body", () => {
     });
   });
 
-  it("names no param for a number that is too large in a field with an empty name", () => {
+  it("reports no param for a number that is too large in a field with an empty name", () => {
     expect(parseJsonText('{"":1e400}')).toMatchObject({ failure: { param: null } });
     expect(parseJsonText('{"":{"a":1e400}}')).toMatchObject({ failure: { param: ".a" } });
   });
@@ -166,14 +166,14 @@ describe("strict JSON parsing of an invalid body", () => {
     expect(refusalOf(text)).toBe("The request body is not valid JSON.");
   });
 
-  it("rejects more names than a schema can check without blocking an isolate", () => {
+  it("rejects a body with more names than a schema can check without blocking an isolate", () => {
     expect(refusalOf(named(JSON_OBJECT_NAMES_MAX))).toBe("accepted");
     expect(refusalOf(named(JSON_OBJECT_NAMES_MAX + 1))).toContain("more than 10000 names");
     expect(refusalOf(namedList(JSON_NAMES_MAX - 1))).toBe("accepted");
     expect(refusalOf(namedList(JSON_NAMES_MAX))).toContain("more than 100000 names");
   });
 
-  it("rejects more values than an isolate can hold", () => {
+  it("rejects a body with more values than an isolate's memory can hold", () => {
     expect(refusalOf(objects(JSON_VALUES_MAX))).toContain("values");
     expect(refusalOf(objects(1000))).toBe("accepted");
   });

@@ -124,7 +124,7 @@ describe("the error for an invalid body", () => {
     });
   });
 
-  it("names no parameter if the body as a whole is invalid", () => {
+  it("reports no parameter if the body as a whole is invalid", () => {
     expect(parseBody(body, [])).toMatchObject({
       failure: { message: "The request body must be an object, not an array.", param: null },
     });

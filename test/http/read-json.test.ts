@@ -81,7 +81,7 @@ describe("the content type of a request with a JSON body", () => {
     expect(await kindOf(post("{}", { "content-type": type }))).toBe("unsupported_media_type");
   });
 
-  it("results in a 415 if it is missing", async () => {
+  it("results in a 415 if the header is missing", async () => {
     const request = new Request("http://eu.test/", { method: "POST", body: utf8("{}") });
     expect(request.headers.has("content-type")).toBe(false);
     expect(await kindOf(request)).toBe("unsupported_media_type");
@@ -94,13 +94,13 @@ describe("the content type of a request with a JSON body", () => {
 });
 
 describe("the size of a request body", () => {
-  it("may reach the limit, and results in a 413 one byte above it", async () => {
+  it("may equal the limit, and results in a 413 one byte above the limit", async () => {
     expect(await kindOf(post(sized(1024)))).toBe("accepted");
     const result = await readJson(post(sized(1025)), limits);
     expect(result).toEqual({ ok: false, failure: { kind: "body_too_large", bytesMax: 1024 } });
   });
 
-  it("results in a 413 if declared above the limit, without reading the body", async () => {
+  it("results in a 413, without reading the body, if the declared size exceeds the limit", async () => {
     const { request, state } = arriving([utf8("{}")]);
     request.headers.set("content-length", "1025");
     expect(await kindOf(request)).toBe("body_too_large");
@@ -129,7 +129,7 @@ describe("the size of a request body", () => {
     expect(result.ok && result.value["a"]).toHaveLength(BODY_BYTES_MAX - 8);
   });
 
-  it("isn't exceeded by JSON of a million levels, which returns 400", async () => {
+  it("stays below the limit for JSON with a million nested levels, whose depth returns 400", async () => {
     const result = await readJson(post(`{"a":${"[".repeat(1_000_000)}`), {
       ...limits,
       bytesMax: BODY_BYTES_MAX,

@@ -10,7 +10,7 @@ const a: KeySecret = { id: "a", secret: "a-secret-of-more-than-thirty-two-charac
 const b: KeySecret = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-it("new keys have the documented prefix and are valid in their region and scope", async () => {
+it("new keys have the documented prefix, and are valid in their own region and scope", async () => {
   for (const home of ["eu", "us"] as const) {
     for (const scope of ["regional", "global"] as const) {
       const minted = await mintKey({ home, scope, secrets: [a, b] });

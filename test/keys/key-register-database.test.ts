@@ -40,7 +40,7 @@ it("a key's object admits a key that is inserted after it was rejected as unknow
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("a key's object queries the database once for concurrent first uses, and never again", async () => {
+it("a key's object queries the database only once, even for concurrent first uses", async () => {
   const { booked } = await makeKey({ rpmLimit: 100 });
   world.book.statements.length = 0;
   expect(await burst(booked.keyHash, 50)).toBe(50);
@@ -79,7 +79,7 @@ function uses(hash: string): number {
   return world.book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
-it("a key's object writes last_used_at at most once a minute, across evictions, and never an earlier time", async () => {
+it("a key's object writes last_used_at at most once a minute, even across evictions, and never moves it back", async () => {
   const { booked } = await makeKey({ rpmLimit: 1000 });
   const lastUsed = async (): Promise<number | null> =>
     (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? null;
@@ -149,7 +149,7 @@ it("a key's object rejects a key that disappeared from the database as unknown w
   );
 });
 
-it("a key's object returns 503 for the first use if the database is down, never 401, and recovers with it", async () => {
+it("a key's object returns 503 instead of 401 for the first use while the database is down, and then recovers", async () => {
   const { booked } = await makeKey();
   world.book.broken = true;
   const answers = await Promise.all([
@@ -161,7 +161,7 @@ it("a key's object returns 503 for the first use if the database is down, never 
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("a key's object serves a known key while the database is down, even if it should record the use", async () => {
+it("a key's object serves a known key while the database is down, even if the use should be recorded", async () => {
   const { booked } = await makeKey({ rpmLimit: 10 });
   await registerOf(booked.keyHash).admit();
   world.book.broken = true;
@@ -169,7 +169,7 @@ it("a key's object serves a known key while the database is down, even if it sho
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
-it("a key's object returns 503 when its storage fails, and admits nothing that it can't store", async () => {
+it("a key's object returns 503 when its storage fails, and admits no request that it can't store", async () => {
   const { booked } = await makeKey({ rpmLimit: 2 });
   await registerOf(booked.keyHash).admit();
   await runInDurableObject(registerOf(booked.keyHash), (_register: KeyRegister, state) => {

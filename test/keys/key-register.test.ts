@@ -199,7 +199,7 @@ it("a key's object rejects the key from the moment revoke returns, even after an
   expect(await registerOf(booked.keyHash).revoke(2000)).toBe(1000);
 });
 
-it("a key's object revokes a key that was never read, without a query", async () => {
+it("a key's object revokes a key that was never read, without querying the database", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   await registerOf(booked.keyHash).revoke(now(env));

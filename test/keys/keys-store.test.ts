@@ -64,7 +64,7 @@ it("an organization can have at most 1,000 active keys, even with concurrent cal
   expect((await insertKey(env.DB, (await draftKey(member)).booked, null)).ok).toBe(true);
 });
 
-it("the list of keys contains only the organization's own keys, newest first, including revoked ones", async () => {
+it("the list of keys contains only the organization's own keys, including revoked keys, newest first", async () => {
   const member = await makeMember();
   await makeKey();
   const ids: string[] = [];
@@ -80,7 +80,7 @@ it("the list of keys contains only the organization's own keys, newest first, in
   expect(listed.map((booked) => keyRecord(booked, "eu", 0).revoked)).toEqual([false, true, false]);
 });
 
-it("a repeated revocation keeps the first time, and a revocation never affects another organization's key", async () => {
+it("a repeated revocation keeps the time of the first, and a revocation never affects another organization's key", async () => {
   const { booked } = await makeKey();
   const revoke = (orgId: string, revokedAt: number): ReturnType<typeof revokeKey> =>
     revokeKey(env.DB, { keyId: booked.keyId, orgId, revokedAt });

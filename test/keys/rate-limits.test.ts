@@ -118,7 +118,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(await key.times()).toHaveLength(1000);
   });
 
-  it("become available after exactly the returned wait, which rejected requests don't extend", async () => {
+  it("become available after exactly the returned wait, which isn't extended by rejected requests", async () => {
     const key = await open(4);
     expect(await key.burst(4)).toBe(4);
     shiftClock(20_000);
@@ -199,7 +199,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(worstMinute(await key.times())).toBe(12);
   });
 
-  it("keep a changed limit after an eviction, for that key only", async () => {
+  it("stay within a changed limit after an eviction, without effect on other keys", async () => {
     const key = await open(60);
     const other = await key.sibling(4);
     expect([await key.burst(1), await other.burst(1)]).toEqual([1, 1]);
@@ -208,7 +208,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect([await key.burst(5), await other.burst(5)]).toEqual([1, 3]);
   });
 
-  it("stay rejected after a revocation even if the limit changes, whether the key was used or not", async () => {
+  it("stay unavailable after the key's revocation even if the limit changes, whether the key was used or not", async () => {
     const key = await open(60);
     const unused = await key.sibling(60);
     expect((await key.admit()).ok).toBe(true);
@@ -232,7 +232,7 @@ async function retryAfter(response: Response): Promise<number> {
   return error.retry_after;
 }
 
-it("a limited key is admitted after exactly retry_after, and not a second earlier", async () => {
+it("a rate-limited key is admitted after exactly retry_after, and not a second earlier", async () => {
   const { key } = await openOrganization({ rpmLimit: 2 });
   await sendToWorker("/v1/models", { key });
   shiftClock(10_000);

@@ -80,7 +80,7 @@ it("a rate limit admits one request after retryAfterMs, and none a millisecond e
   );
 });
 
-it("a rate limit returns in resetMs when a slot becomes free, and in retryAfterMs when the next request is admitted", () => {
+it("a rate limit returns the time until a slot becomes free as resetMs, and the time until the next admission as retryAfterMs", () => {
   const stored = new Stored();
   expect(stored.request(3, 0)).toMatchObject({ remaining: 2, resetMs: 60_000 });
   expect(stored.request(3, 10_000)).toMatchObject({ remaining: 1, resetMs: 50_000 });
@@ -110,7 +110,7 @@ it("a rate limit's full ring buffer is restored in order from any rotation, even
   );
 });
 
-it("a rate limit stays at the last admission while the clock lags, and drops future times after a correction", () => {
+it("a rate limit uses the time of the last admission while the clock lags, and drops future times after a correction", () => {
   const stored = new Stored();
   for (let i = 0; i < 3; i++) stored.request(3, 100_000);
   expect(stored.window.lagMs(70_000)).toBe(30_000);

@@ -80,7 +80,7 @@ describe("the revocation of a key", () => {
     expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
   });
 
-  it("repeats every step for a revoked key, and keeps the first time", async () => {
+  it("repeats every step for a revoked key, and keeps the time of the first revocation", async () => {
     const { booked } = await makeKey();
     await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 3 });
     const answer = await revokeKeyEverywhere(services(9), { ...booked, revokedAt: 3 });
@@ -139,7 +139,7 @@ describe("the revocation of a key", () => {
     expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(false);
   });
 
-  it("notifies other regions of a global key before the database, again on every call", async () => {
+  it("notifies other regions of a global key's revocation before the database, and repeats this on every call", async () => {
     const { booked } = await makeKey({ scope: "global" });
     for (const at of [5, 9]) {
       steps = [];

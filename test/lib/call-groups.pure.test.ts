@@ -171,7 +171,7 @@ describe("a group of calls", () => {
     await expect(Promise.all(asked)).resolves.toEqual([...first, 11, 12, 13].map((n) => n * 2));
   });
 
-  it("continues if one call never ends because its request was canceled", async () => {
+  it("continues even if a call never ends because its request was canceled", async () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
     const others = [2, 3].map((part) => outside.ask(part));
@@ -186,7 +186,7 @@ describe("a group of calls", () => {
     await expect(later).resolves.toBe(8);
   });
 
-  it("returns to every part its own result, sends each part once, and limits a call's size", async () => {
+  it("returns each part's own result, sends each part once, and limits the size of a call", async () => {
     const steps = fc.array(fc.constantFrom(...STEPS), { maxLength: 200 });
     await fc.assert(
       fc.asyncProperty(

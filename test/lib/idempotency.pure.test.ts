@@ -6,7 +6,7 @@ const encoder = new TextEncoder();
 const REQUEST = { keyId: "key_1", orgId: "o", path: "/v1/embeddings", bytes: encoder.encode("{}") };
 
 describe("an Idempotency-Key", () => {
-  it("may have 1 to 255 of the characters ! to ~, and no others", () => {
+  it("may have 1 to 255 characters from ! to ~, and no other characters", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
         const codes = Array.from({ length: text.length }, (_, i) => text.charCodeAt(i));
@@ -22,7 +22,7 @@ describe("an Idempotency-Key", () => {
     expect(readIdempotencyKey(undefined)).toEqual({ ok: true, value: null });
   });
 
-  it("returns an error if sent in two headers, which Headers joins", () => {
+  it("returns an error if it is sent in two headers, which Headers joins", () => {
     const headers = new Headers([
       ["idempotency-key", "a"],
       ["Idempotency-Key", "a"],
@@ -43,7 +43,7 @@ describe("the fingerprint of a request", () => {
     });
   });
 
-  it("differs by API key and by any part of the body", async () => {
+  it("differs for another API key and for any change of the body", async () => {
     const first = await idempotencyOf("a", REQUEST);
     const others = [{ orgId: "p" }, { path: "/v1/keys" }, { bytes: encoder.encode("{ }") }];
     for (const other of others) {

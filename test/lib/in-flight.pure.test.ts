@@ -67,7 +67,7 @@ describe("the limits on concurrent requests", () => {
     expect(room.take("g", 0, 0)).toBe("isolate");
   });
 
-  it("give two organizations that use as many slots as they can a third each", () => {
+  it("give two organizations a third of the slots each if both use as many slots as they can", () => {
     const room = roomOf(["a", "b"]);
     const counts = { a: 0, b: 0 };
     for (let round = 0; round < 20; round++) {
@@ -138,7 +138,7 @@ function manualTimers() {
 }
 
 describe("a paid request that waits for memory", () => {
-  it("gets memory in turn, with the organization with the fewest requests first", async () => {
+  it("gets memory in turn, starting with the organization with the fewest requests", async () => {
     const room = roomOf(["hot", "a", "b"]);
     const { after, due } = manualTimers();
     const hot = takeAll(room, "hot");
@@ -203,7 +203,7 @@ describe("a paid request that waits for memory", () => {
 });
 
 describe("the memory limit for concurrent request bodies", () => {
-  it("accepts a body of the maximum size only in an empty isolate, and only one of them", () => {
+  it("accepts a body of the maximum size only if the isolate has no other body", () => {
     const room = roomOf(["a", "b"], BODIES);
     expect(typeof room.take("a", 20 * MIB, 0)).toBe("object");
     expect(room.take("a", 20 * MIB, 0)).toBe("bytes");

@@ -46,7 +46,7 @@ it("the check of public addresses rejects every spelling of a private address or
   });
 });
 
-it("the check of public addresses accepts a name only on port 443, without a user, and with at most one final dot", () => {
+it("the check of public addresses accepts a name only with port 443, without a user, and with at most one final dot", () => {
   const names = fc.tuple(
     fc.stringMatching(/^[a-z][a-z\d]{0,20}$/),
     fc.constantFrom("dev", "co.uk"),

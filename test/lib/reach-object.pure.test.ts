@@ -46,7 +46,7 @@ function reached(...ends: readonly (Error | string | typeof never)[]) {
   return { calls, seen };
 }
 
-it("callObjectWithRetries retries a lost call after each pause, four calls in all, and returns the first response", async () => {
+it("callObjectWithRetries retries a lost call up to three times, and returns the first response", async () => {
   const lucky = reached(LOST, LOST, "third");
   const lost = reached(LOST);
   await vi.runAllTimersAsync();

@@ -78,7 +78,7 @@ const refused = async (asked: Promise<unknown>): Promise<string | undefined> =>
   asked.then(() => "accepted", codeOf);
 
 describe("the fake Stripe, called with Stripe's own client,", () => {
-  it("sells through a checkout: it charges the total with tax, saves the card and pays an invoice", async () => {
+  it("sells through a checkout: it charges the total with tax, saves the card and marks an invoice as paid", async () => {
     const client = withClient(19);
     const { session, intent, customer } = await boughtBy(client);
     const read = await client.stripe.checkout.sessions.retrieve(session, {
@@ -271,7 +271,7 @@ describe("a Stripe idempotency key", () => {
   });
 
   it.each(["no_answer", "reset", "500", "409"] as const)(
-    "causes only one effect, even if %s came before it or after",
+    "causes only one effect, even if %s came before or after the effect",
     async (kind) => {
       for (const when of ["before", "after"] as const) {
         const { stripe, fake } = withClient();

@@ -61,7 +61,7 @@ describe("the tables of a Durable Object", () => {
     });
   });
 
-  it("work for the previous release, and again for the newer release", async () => {
+  it("remain usable for the previous release, and afterwards again for the newer release", async () => {
     await inStorage((storage) => {
       createOrMigrateTables(storage, TWO);
       expect(migrateExistingTables(storage, ONE)).toBe(true);

@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 import * as fc from "fast-check";
 import { StopSource, Timers } from "../../src/shared/timers.ts";
 
-it("a stop signal notifies every listener once, and no removed one", () => {
+it("a stop signal notifies every listener once, except removed listeners", () => {
   const stop = new StopSource();
   const told: string[] = [];
   const gone = (): void => void told.push("gone");
@@ -58,7 +58,7 @@ const deadline = fc.record({
   cancelAfter: fc.option(fc.integer({ min: 1, max: 4000 }), { nil: null }),
 });
 
-it("a shared timer runs each deadline when due, none earlier, and no canceled one", () => {
+it("a shared timer ends each deadline on time, never earlier, and skips canceled deadlines", () => {
   const property = fc.property(fc.array(deadline, { maxLength: 8 }), (deadlines) => {
     inFakeTime(() => {
       const timers = new Timers();

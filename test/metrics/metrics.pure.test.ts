@@ -54,7 +54,7 @@ it("the metrics text contains cumulative buckets with +Inf as the count, and the
   );
 });
 
-it("the metrics tally adds two batches, and is empty after its counts are taken", () => {
+it("the metrics tally adds up batches, and is empty after its counts are taken", () => {
   const one = new Tally();
   one.count("tokens", { model: "m", type: "input" }, 5);
   const first = one.take();

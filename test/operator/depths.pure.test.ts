@@ -15,7 +15,7 @@ const QUIET = {
 };
 
 describe("the class Depths", () => {
-  it("adds up open holds, and keeps the oldest hold and the largest wallet, even over several invocations", () => {
+  it("adds up open holds, and reports the oldest hold and the largest wallet, even over several invocations", () => {
     const first = new SweepMetrics();
     first.addWallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
     first.countUnavailable();

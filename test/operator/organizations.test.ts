@@ -189,7 +189,7 @@ it("POST /orgs returns 503 and writes nothing if the wallet or the database fail
   expect((await admin("POST", "/orgs", body)).status).toBe(201);
 });
 
-it("a wallet has the database's values after two concurrent changes that reach it in the opposite order", async () => {
+it("a wallet has the same values as the database even if two concurrent changes reach the wallet in the opposite order", async () => {
   const { organization } = await make();
   const path = `/admin/v1/orgs/${organization.id}`;
   const wallet = env.WALLET.getByName(organization.id);
@@ -231,7 +231,7 @@ it("a key's change or revocation notifies no object while the database is down",
   expect([used.status, used.headers.get("x-ratelimit-limit-requests")]).toEqual([200, "60"]);
 });
 
-it("an object is updated repeatedly until the database has nothing new", async () => {
+it("an object is updated again until it has the newest values in the database", async () => {
   const book = [1, 2, 3, 3, 3];
   const told: number[] = [];
   const followed = await syncWithDatabase(0, {

@@ -106,7 +106,7 @@ describe("a sweep over more organizations than one invocation can call", () => {
     vi.restoreAllMocks();
   });
 
-  it("runs in only one invocation at a time", async () => {
+  it("runs only one invocation at a time", async () => {
     let second: Promise<unknown> | undefined;
     const poked: string[] = [];
     const wallet = (orgId: string) => ({

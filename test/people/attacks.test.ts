@@ -22,7 +22,7 @@ const balance = async (browser: Browser): Promise<number> => {
 const TEN_MINUTES = { CLOCK_OFFSET_MS: "660000" };
 
 describe("a login to the console", () => {
-  it("completes only in the browser that started it, and not with a used or changed callback", async () => {
+  it("completes only in the browser that started the login, and not with a used or changed callback", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     const mine = new Browser();
@@ -102,7 +102,7 @@ describe("a login to the console", () => {
 });
 
 describe("an email address without a verified identity", () => {
-  it("doesn't identify a person, so that two people with the same address stay separate", async () => {
+  it("never identifies a person, so that two people with the same address stay separate", async () => {
     const { account, view } = await signUp(issuer);
     const thief = newAccount({ email: account.email });
     issuer.accounts.push(thief);

@@ -135,7 +135,7 @@ describe("a closed organization", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("accepts no login until it is restored, and then no login of former members", async () => {
+  it("accepts no login until it is restored, and afterwards no login of former members", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -235,7 +235,7 @@ describe("a closed organization", () => {
     expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
   });
 
-  it("returns without members who deleted their accounts, and revokes their keys", async () => {
+  it("excludes, once restored, members who deleted their accounts, and revokes their keys", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -269,7 +269,7 @@ describe("a closed organization", () => {
     expect(await statuses()).toEqual([401, 401, 401]);
   });
 
-  it("closes in the next sweep in a wallet that missed the call", async () => {
+  it("closes in the next sweep if its wallet missed the call", async () => {
     const { orgId, key } = await openAccount();
     const by = { actor: SYSTEM_ACTOR, memberId: null, now: Date.now() };
     expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();
@@ -278,7 +278,7 @@ describe("a closed organization", () => {
     expect(await statusesOf(key)).toEqual(ALL(401));
   });
 
-  it("keeps an earlier suspension, and both changes appear as events", async () => {
+  it("keeps an earlier suspension, and the closing and the restoring appear as events", async () => {
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { status: "suspended" });
     await close(orgId);

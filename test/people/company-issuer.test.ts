@@ -131,7 +131,7 @@ describe("a company's own identity provider", () => {
     expect((await browser.people("POST", "/company/issuer", body(own.url))).status).toBe(503);
   });
 
-  it("admits no one as a draft, and the company's people once an owner has connected it", async () => {
+  it("admits no one while it is a draft, and the company's people once an owner has connected the identity provider", async () => {
     const ann = await team();
     const own = startCompany();
     await ann.browser.people("POST", "/company/issuer", body(own.url));
@@ -161,7 +161,7 @@ describe("a company's own identity provider", () => {
 });
 
 describe("a hostile company identity provider", () => {
-  it("gives access only to its own organization, and to no other personal data or session", async () => {
+  it("gives access only to its own organization, and to no personal data or session of others", async () => {
     const ann = await company();
     // Ann acts in this organization now.
     await ann.browser.people("POST", "/organizations", { name: "Another" });
@@ -217,7 +217,7 @@ describe("a hostile company identity provider", () => {
     expect([name, email]).toEqual([ann.account.name, ann.account.email]);
   });
 
-  it("gives no access to a removed member, or after it was replaced or removed", async () => {
+  it("gives no access to a removed member, and no access at all after it is replaced or removed", async () => {
     const ann = await company();
     const ben = newAccount();
     const join = { purpose: "join", company: ann.domain };
@@ -266,7 +266,7 @@ describe("the setting that requires the company login", () => {
     expect(await inside.browser.session()).toBeNull();
   });
 
-  it("applies to the restoring of a closed organization, which then only an operator can do", async () => {
+  it("makes restoring a closed organization possible only for operators", async () => {
     const ann = await company();
     const asked = { purpose: "log_in", company: ann.domain };
     const inside = await comes(ann.own, ann.inside, asked);

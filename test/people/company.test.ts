@@ -204,7 +204,7 @@ describe("a person who logs in through a company's identity provider", () => {
     expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN);
   });
 
-  it("can't join by an address, a subdomain, or another, unverified or unapproved domain", async () => {
+  it("can't join by an email address, a subdomain, or a domain that is different, unverified or unapproved", async () => {
     const domain = fresh();
     await company(domain);
     const unproven = fresh();

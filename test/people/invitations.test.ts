@@ -78,7 +78,7 @@ describe("an invitation", () => {
     );
   });
 
-  it("fails for another address if it gives a login to a member with only keys", async () => {
+  it("fails for a different address if the invitation gives a login to a member with only keys", async () => {
     const { orgId, memberId } = await openAccount({ credits: 0 });
     const read = await admin("GET", `/orgs/${orgId}/members`);
     const { members } = await read.json<{ members: { email: string; role: string }[] }>();
@@ -102,7 +102,7 @@ describe("an invitation", () => {
     expect(await answer.json()).toMatchObject({ error: { param: "email" } });
   });
 
-  it("ends if the inviter loses the role, and is impossible for personal or closed organizations", async () => {
+  it("ends if the inviter loses the role, and can't be created for personal or closed organizations", async () => {
     const { browser, view } = await signUp(issuer);
     expect(await codeOf(await browser.people("POST", "/invitations", { role: "member" }))).toEqual([
       409,

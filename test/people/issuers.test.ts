@@ -179,7 +179,7 @@ describe("GitHub as identity provider", () => {
     expect(await logIn(new Browser(bindings), { purpose: "log_in" })).toMatch(/why=unknown(?:&|$)/);
   });
 
-  it("fails the login if the response names another issuer, but not if it names none", async () => {
+  it("makes the login fail if the response names another issuer, but not if the response names no issuer", async () => {
     const github = new GitHub(issuer);
     for (const iss of ["https://github.com", "https://evil.test", null]) {
       github.account = { ...github.account, id: nth++ };

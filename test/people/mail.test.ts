@@ -55,7 +55,7 @@ describe("an email to a person", () => {
     expect(sent[1]).toMatchObject({ to: ben.account.email });
   });
 
-  it("may be disabled or fail without effect: the link is shown instead, and no address is logged", async () => {
+  it("may be disabled or fail, so that the console shows the link instead, without logging the address", async () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {
@@ -72,7 +72,7 @@ describe("an email to a person", () => {
     expect(log.join("\n")).not.toContain("@example.test");
   });
 
-  it("reports a login from a new browser, but not the first login or one from a known browser", async () => {
+  it("reports a login from a new browser, but not the first login or a login from a known browser", async () => {
     const { sent, bindings } = mailbox();
     const ann = await signUp(issuer, newAccount(), bindings);
     await ann.browser.logIn(ann.account); // the same browser

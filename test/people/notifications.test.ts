@@ -84,7 +84,7 @@ describe("an email about an event", () => {
     expect(sent[0]?.text).toContain("budget of $0.0025");
   });
 
-  it("isn't sent to people who opted out or are unconfirmed, nor for other events", async () => {
+  it("isn't sent to people who opted out or are unconfirmed, and isn't sent for other events", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [event("key.created", "key_1", {})])).toEqual([]);
@@ -109,7 +109,7 @@ describe("an email about an event", () => {
 });
 
 describe("a person's choice of notification emails", () => {
-  it("contains every type that the role allows at first, and applies to one organization", async () => {
+  it("initially contains every type that the role allows, and applies to one organization", async () => {
     const ann = await signUp(issuer);
     const ben = await inviteAndJoin(issuer, ann.browser, "billing");
     const all = [

@@ -69,7 +69,7 @@ describe("the last owner of an organization", () => {
     );
   });
 
-  it("closes the organization when leaving as its only member, unless someone joins concurrently", async () => {
+  it("closes the organization by leaving as the only member, unless a person joins concurrently", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const made = await ann.browser.people("POST", "/invitations", { role: "member" });
@@ -223,7 +223,7 @@ describe("the callback of a console login", () => {
     expect(await browser.session()).toBeNull();
   });
 
-  it("doesn't renew a session that ended in the meantime", async () => {
+  it("doesn't renew a session that has ended during the login", async () => {
     const { browser, account } = await signUp(issuer);
     const back = await browser.click(await browser.start({ purpose: "step_up" }), account);
     const other = Object.assign(browserLater(browser, 0), { cookies: new Map(browser.cookies) });

@@ -38,7 +38,7 @@ describe("a sign-up", () => {
     expect(keys.map(({ name }) => name)).toEqual(["first"]);
   });
 
-  it("fails the fourth time per identity and day, without effect on others", async () => {
+  it("fails the fourth time per identity and day, without effect on other identities", async () => {
     const bindings = { SIGN_UPS_AN_HOUR: "100000" };
     const account = newAccount();
     issuer.accounts.push(account);

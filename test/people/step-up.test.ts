@@ -89,7 +89,7 @@ describe("a lasting change in the console", () => {
     expect(requiresFreshLogin("PATCH", "/v1/orgs/x/settings", null)).toBe(true);
   });
 
-  it("turns automatic top-up off without a fresh login, but not on", async () => {
+  it("allows disabling automatic top-up without a fresh login, but not enabling it", async () => {
     const { browser, view } = await signUp(issuer);
     const later = browserLater(browser);
     const patch = (body: object) =>
@@ -109,7 +109,7 @@ describe("a lasting change in the console", () => {
     expect(await listed.json()).toMatchObject({ keys: [] });
   });
 
-  it("requires the key or token again if the session began with a pasted one", async () => {
+  it("requires the key or token again if the session began with a pasted key or token", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     for (const [text, path, body] of [
       [key, "/v1/keys", { name: "one" }],
@@ -126,7 +126,7 @@ describe("a lasting change in the console", () => {
 });
 
 describe("a stolen session", () => {
-  it("isn't renewed by its person's next login, which ends it instead", async () => {
+  it("ends at its person's next login instead of being renewed", async () => {
     const { browser, account } = await signUp(issuer);
     const stolen = Object.assign(browserLater(browser), { cookies: new Map(browser.cookies) });
     const own = browserLater(browser);

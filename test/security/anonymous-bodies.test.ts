@@ -28,7 +28,7 @@ it.each([
   ["/console/api/as", {}],
   ["/payments/stripe", { "stripe-signature": `t=${nowS()},v1=${TAG}` }],
 ])(
-  "the endpoint %s rejects slow bodies beyond its own memory limit, and leaves the memory for other requests free",
+  "the endpoint %s rejects slow bodies beyond its own memory limit, which leaves memory for other requests",
   async (path, own) => {
     const bindings = bindingsWith({}); // for a separate isolate
     const { orgId, key } = await openAccount();

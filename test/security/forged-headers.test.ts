@@ -120,7 +120,7 @@ const PATHS = ["/v1/models", "/v1/keys", "/v1/balance", "/v1/none"];
 
 describe("the x-api-key header", () => {
   it.each(PATHS)(
-    "leads to the same 401 for another service's value as for no key, without an object call: %s",
+    "leads to the same 401 for another service's key as for no key, without calling an object: %s",
     async (path) => {
       for (const forgery of [
         forgedKey(other.key),
@@ -147,7 +147,7 @@ describe("the x-api-key header", () => {
     },
   );
 
-  it("leads to the same 401 for two different keys of this gateway, without an object call", async () => {
+  it("leads to 401 next to a Bearer token with a different key of this gateway, without calling an object", async () => {
     for (const path of PATHS) {
       const one = { key: account.key, headers: { "x-api-key": "svc_" } };
       const plain = await told(await send(path, one));
@@ -177,7 +177,7 @@ describe("the x-api-key header", () => {
   });
 
   it.each(["/v1/balance", "/v1/users", "/v1/none", "/v1/orgs/OTHER"])(
-    "changes nothing if it is empty or another service's, next to our Bearer token: %s",
+    "changes no response if it is empty or another service's, next to our Bearer token: %s",
     async (path) => {
       const target = path.replace("OTHER", other.orgId);
       const plain = await told(await send(target, { key: account.key }));
@@ -202,7 +202,7 @@ describe("the x-api-key header", () => {
     expect([mine, theirs < (before[1] ?? 0)]).toEqual([before[0], true]);
   });
 
-  it("gives no access to an operators' endpoint, and blocks none", async () => {
+  it("gives no access to operators' endpoints, and doesn't block access to them", async () => {
     const token = "a".repeat(32);
     for (const secret of [token, account.key]) {
       const headers = { "x-api-key": secret };
@@ -247,7 +247,7 @@ describe("a key or an operator's token in another place", () => {
     }
   });
 
-  it("gives no access to operators' endpoints as a key, or to customers' endpoints as an operator's token", async () => {
+  it("gives keys no access to operators' endpoints, and operators' tokens no access to customers' endpoints", async () => {
     expect((await send("/admin/v1/orgs", { key: account.key })).status).toBe(401);
     expect((await send("/v1/keys", { key: "a".repeat(32) })).status).toBe(401);
     expect((await admin("GET", "/orgs")).status).toBe(200);

@@ -38,7 +38,7 @@ describe("a content-type of 100,000 characters", () => {
     expect((await send("/v1/users", { key, body, headers })).status).toBe(415);
   });
 
-  it("may have up to 100 characters if it means JSON", async () => {
+  it("may have up to 100 characters if it denotes JSON", async () => {
     const statuses = [99, 100].map(async (length) => {
       const type = "application/json;charset=utf-8".padEnd(length) + ";";
       return (await send(CHAT, { key, body, headers: { "content-type": type } })).status;
@@ -79,13 +79,13 @@ describe("the URL of an image in a prompt", () => {
     ["labels", `https://${"a.".repeat(LONG)}local/`],
     ["digits", `https://${"1.".repeat(LONG)}x/`],
     ["a data URL's parameters", `data:image/png${";a".repeat(LONG)};base64,x`],
-  ])("returns an error without a request for a host or start of %s", async (_, url) => {
+  ])("returns an error, without a request, for a host or beginning of %s", async (_, url) => {
     const fetched = vi.spyOn(globalThis, "fetch");
     expect(await ask(url)).toMatchObject(refused);
     expect(fetched).not.toHaveBeenCalled();
   });
 
-  it("may have the longest valid host, and no longer one", async () => {
+  it("may have the longest valid host name, but no longer host name", async () => {
     const labels = `${"a".repeat(61)}.`.repeat(4);
     const longest = `${labels}ex`.padEnd(253, "e");
     const fetched = vi
@@ -97,7 +97,7 @@ describe("the URL of an image in a prompt", () => {
   });
 });
 
-it("a provider's message of 100,000 characters is cleaned like its first 4,000", () => {
+it("a provider's message of 100,000 characters is cleaned like its first 4,000 characters", () => {
   for (const unit of ["a", ".", "a.", "-a-", "0:", "::a", "/a", "a@", "_", "***", "sk-", "a:1 "]) {
     const cleaned = cleanMessage(unit.repeat(LONG / unit.length));
     expect(cleaned).toBe(cleanMessage(unit.repeat(4000).slice(0, 4000)));

@@ -37,16 +37,25 @@ const GUESSED = [
 ];
 
 describe("a deployment with a real provider", () => {
-  it.each(GUESSED)("returns 503 if any secret is %s, without revealing it", async (secret) => {
-    const places = ["ADMIN_TOKEN", "PEER_OUT_US", "PEER_IN_US", "PEER_OUT_US_NEXT", "KEY_SECRETS"];
-    for (const place of places) {
-      log = [];
-      const value = place === "KEY_SECRETS" ? `a:${random()},b:${secret}` : secret;
-      await errorOf(await health({ ...strong(), [place]: value }), 503);
-      expect(log.join("\n")).toContain(`"variable":"${place}"`);
-      expect(log.join("\n")).not.toContain(secret);
-    }
-  });
+  it.each(GUESSED)(
+    "returns 503 if any secret is %s, without revealing the secret",
+    async (secret) => {
+      const places = [
+        "ADMIN_TOKEN",
+        "PEER_OUT_US",
+        "PEER_IN_US",
+        "PEER_OUT_US_NEXT",
+        "KEY_SECRETS",
+      ];
+      for (const place of places) {
+        log = [];
+        const value = place === "KEY_SECRETS" ? `a:${random()},b:${secret}` : secret;
+        await errorOf(await health({ ...strong(), [place]: value }), 503);
+        expect(log.join("\n")).toContain(`"variable":"${place}"`);
+        expect(log.join("\n")).not.toContain(secret);
+      }
+    },
+  );
 
   it("works with random secrets in every alphabet", async () => {
     expect((await health(strong())).status).toBe(200);

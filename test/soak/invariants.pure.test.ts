@@ -260,7 +260,7 @@ const unjudged = (drowned: number, leftOut: number) => {
   return verdictsOf(run).filter(({ notJudged }) => notJudged !== undefined);
 };
 
-it("the soak test skips time checks on a machine that lost a fifth of its time or rejected forged keys late", () => {
+it("the soak test skips checks of time on a machine that is too slow", () => {
   expect(unjudged(8, 20)).toEqual([]);
   for (const verdicts of [unjudged(9, 0), unjudged(0, 21)]) {
     expect(verdicts.map(({ promise }) => promise)).toEqual([
