@@ -157,7 +157,6 @@ export function sentencesOf(paragraph: string): string[] {
     .filter((text) => wordsOf(proseOf(text)).length >= 3);
 }
 
-/** Returns the words of a text. */
 export function wordsOf(text: string): readonly string[] {
   return text.match(/[A-Za-z0-9][\w'’/.-]*/g) ?? [];
 }

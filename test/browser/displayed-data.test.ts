@@ -66,7 +66,6 @@ const post = (at: string, body: object, key?: string) => call("POST", at, body, 
 const ownersKeys: string[] = [];
 let logins = 0;
 
-/** Opens a page and returns it with the responses that it received. */
 async function opened(secret: string, at: string): Promise<[WatchedPage, Responses]> {
   const key = ownersKeys[logins++ % ownersKeys.length] ?? secret;
   const page = await logIn(browser, secret === owner.key ? key : secret);

@@ -22,8 +22,7 @@ async function organization(): Promise<Made> {
   return { ...made, name: ((await response.json()) as { name: string }).name };
 }
 
-/** Returns the organization that the page shows. */
-const shown = (page: WatchedPage) => page.locator(".top .organization").textContent();
+const organizationOf = (page: WatchedPage) => page.locator(".top .organization").textContent();
 const follow = (page: WatchedPage, key: string) =>
   page.evaluate((hash) => (location.hash = hash), `#key=${key}`);
 
@@ -39,17 +38,17 @@ it.each([
     await dialog.getByText(another.name).waitFor();
     expect(page.url()).not.toContain("key=");
     expect(await dialog.textContent()).toContain(own.name);
-    expect(await shown(page)).toBe(own.name);
+    expect(await organizationOf(page)).toBe(own.name);
     await dialog.getByRole("button", { name: "Cancel" }).click();
     await page.reload();
     await navigation(page).waitFor();
-    expect(await shown(page)).toBe(own.name);
+    expect(await organizationOf(page)).toBe(own.name);
     expect(await page.getByRole("dialog").count()).toBe(0);
 
     await bring(page, another.key);
     await page.getByRole("dialog").getByText(another.name).waitFor();
     await page.getByRole("button", { name: "Log in with it" }).click();
-    await expect.poll(() => shown(page)).toBe(another.name);
+    await expect.poll(() => organizationOf(page)).toBe(another.name);
     expect(page.url()).not.toContain("key=");
     expect(page.faults).toEqual([]);
   },
@@ -64,7 +63,7 @@ it("a login link's key disappears from the address immediately, and starts a ses
   await page.getByRole("button", { name: "Log in with it" }).click();
   await navigation(page).waitFor();
   expect(page.url()).not.toContain("key=");
-  expect(await shown(page)).toBe(own.name);
+  expect(await organizationOf(page)).toBe(own.name);
 });
 
 it("a login link with an invalid key shows an error, and the key disappears from the address", async () => {

@@ -217,7 +217,6 @@ async function enterWith(page: WatchedPage, key: string): Promise<void> {
   }, JSON.stringify({ key }));
 }
 
-/** Creates a key of a member. */
 async function keyOf(role: Role, memberId: string): Promise<string> {
   const { orgId } = owner;
   return createKey(admin(), { orgId, memberId, name: role, scope: "regional", rpmLimit: 1000 });

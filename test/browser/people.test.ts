@@ -14,7 +14,6 @@ function roleOf(page: Page): Promise<unknown> {
   });
 }
 
-/** Returns the organization of the page's session. */
 function organizationOf(page: Page): Promise<string> {
   return page.evaluate(async () => {
     const answer = await fetch("/console/api/session");

@@ -264,7 +264,6 @@ export function callOf(
   return { path: path + query, sending: { method, body, headers } };
 }
 
-/** Sends the call of a row. */
 export function sendCall(row: Row, key: string | undefined, id: string): Promise<Response> {
   const { path, sending } = callOf(row, id);
   return send(path, { ...sending, key });

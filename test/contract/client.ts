@@ -66,7 +66,6 @@ export async function addMember(orgId: string, role: Role): Promise<Account> {
   return { orgId, memberId, ...(await addKey(orgId, memberId)) };
 }
 
-/** Creates another key of a member. */
 export async function addKey(
   orgId: string,
   memberId: string,

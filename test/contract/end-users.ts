@@ -5,7 +5,6 @@ import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
 
-/** An end user as the API returns it. */
 export type EndUser = {
   readonly id: string;
   readonly external_id: string;

@@ -48,7 +48,6 @@ async function paused(): Promise<string> {
   return (await answer.json<{ id: string }>()).id;
 }
 
-/** An action that emits an event of each type. */
 const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   "balance.credited": () => addCredits(account.orgId, 5),
   "balance.charged": async () => {

@@ -35,7 +35,6 @@ function lookup(change: Partial<PeerMessage> & { readonly path?: string } = {}) 
   return signAsPeer({ body: lookupOf(account.hash), ...change });
 }
 
-/** Delivers a message and returns the result. */
 async function delivered(message: SignedMessage, bindings?: Env): Promise<unknown> {
   return peerVerdict(await deliverMessage(message, bindings), account);
 }

@@ -54,14 +54,12 @@ async function textOf(sent: () => Promise<Response>) {
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-/** Returns a response's status and cost. */
 export async function statusAndCost(sent: () => Promise<Response>): Promise<[number, number]> {
   const before = await balanceOf(key);
   const { status } = await textOf(sent);
   return [status, before - (await balanceOf(key))];
 }
 
-/** The tests' bindings with providers, and the calls that the providers receive. */
 type Providers = { readonly calls: readonly UpstreamCall[]; readonly bindings: Env };
 
 /** Replaces all providers by this response, and sets their secrets or other variables. */

@@ -5,7 +5,6 @@ import { admin } from "./client.ts";
 
 export type MadeKey = { readonly id: string; readonly key: string };
 
-/** Adds a member to an organization. Returns its ID. */
 export async function addMember(orgId: string, role: Role): Promise<string> {
   const email = `${crypto.randomUUID()}@example.com`;
   const response = await admin("POST", `/orgs/${orgId}/members`, { email, role });
@@ -21,7 +20,6 @@ export async function addKey(orgId: string, memberId: string): Promise<MadeKey> 
   return response.json<MadeKey>();
 }
 
-/** Creates a member with this role. Returns its key. */
 export async function keyWithRole(orgId: string, role: Role): Promise<string> {
   return (await addKey(orgId, await addMember(orgId, role))).key;
 }

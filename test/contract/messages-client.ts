@@ -24,7 +24,6 @@ export function messages(
   return send("/v1/messages", { key, body, ...options });
 }
 
-/** Returns the message of a 200. */
 export async function messageOf(response: Response): Promise<Json> {
   const text = await response.text();
   expect([response.status, text]).toEqual([200, expect.any(String)]);

@@ -21,7 +21,6 @@ export async function openKnown(options: AccountOptions = {}): Promise<KnownAcco
   return { ...account, hash: verified.hash };
 }
 
-/** Returns the body of a lookup. */
 export function lookupOf(hash: string, fields: object = {}): string {
   return JSON.stringify({ v: 1, key_hash: hash, ...fields });
 }

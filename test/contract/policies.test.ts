@@ -297,7 +297,6 @@ describe("the policies of operator, organization, member, key and session", () =
   });
 });
 
-/** Creates another key of the owner. */
 async function ownerKey({ orgId, memberId }: Account): Promise<{ keyId: string; key: string }> {
   const body = { name: "of a test", rpm_limit: 1000 };
   const made = await admin("POST", `/orgs/${orgId}/members/${memberId}/keys`, body);

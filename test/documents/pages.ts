@@ -9,7 +9,6 @@ const FENCE = /^```(.*)$/;
 const BETWEEN = /^(?:<details>|<summary>.*<\/summary>)?\s*$/;
 const NO_RUN = /^sh no-run: \S/;
 
-/** A fenced block of a page. */
 type Block = {
   /** The text after the opening fence: a language, and options. */
   readonly info: string;

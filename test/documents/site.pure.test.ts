@@ -26,7 +26,6 @@ const TASKS = [
   "end-users organization people",
 ].flatMap((names) => names.split(" ").map((name) => `api/${name}`));
 
-/** Returns the page of an operation. */
 function pageOf(operation: string): string {
   return api.find(({ markdown }) => markdown.includes(`\n## \`${operation}\`\n`))?.name ?? "";
 }

@@ -9,7 +9,6 @@ import { seeded } from "../../scripts/seeded.ts";
 
 const HOST = "127.0.0.1";
 
-/** Faults of a request or its reply. */
 const REQUEST_FAULTS = [
   /** No fault. */
   "pass",

@@ -55,7 +55,6 @@ export function mutatedText(seeds: readonly unknown[], { seed, edits }: Mutation
 
 const encoder = new TextEncoder();
 
-/** Returns the bytes of the mutated seed. */
 export function mutatedBytes(seeds: readonly unknown[], mutation: Mutation): Uint8Array {
   return withBytes(mutatedText(seeds, mutation), mutation);
 }

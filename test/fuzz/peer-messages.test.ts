@@ -140,7 +140,6 @@ const DEAREST = {
   max_tokens: Number.MAX_SAFE_INTEGER,
 };
 
-/** Returns the variable's name and text. */
 function variableOf(mutation: Mutation): [name: string, text: string] {
   const [name = "", seed] = Object.entries(at(VARIABLES, mutation.seed))[0] ?? [];
   return [name, mutatedText([seed], mutation)];

@@ -55,7 +55,6 @@ async function boughtBy({ stripe, fake, expires_at }: Client) {
   return { customer: customer.id, session: session.id, intent };
 }
 
-/** Creates an open invoice on the customer's saved card. */
 async function openInvoice({ stripe }: Client, customer: string, card: string): Promise<string> {
   const { id } = await stripe.invoices.create({
     customer,

@@ -22,7 +22,6 @@ export const PEOPLE_VARS = {
   SIGN_UPS_A_DAY_AN_ADDRESS: "100000",
 };
 
-/** Returns a new account. */
 export function newAccount(changes: Partial<Account> = {}): Account {
   const id = crypto.randomUUID();
   const short = id.slice(0, 8);

@@ -44,7 +44,6 @@ export function callOf(call: Call = {}): unknown {
   };
 }
 
-/** Returns a valid chat body. */
 export function chatOf(body: JsonObject): ChatBody {
   return body as ChatBody;
 }

@@ -26,7 +26,6 @@ export function builtIn(id: "google" | "vertex") {
   return found;
 }
 
-/** The Gemini API with a secret key. */
 export const GEMINI: Provider = builtIn("google").build(configOf({ GEMINI_API_KEY: CANARY.key }));
 export const MODEL = "gemini-3.5-flash";
 

@@ -40,7 +40,6 @@ export function armed(outbox: Outbox): Promise<number | null> {
   return runInDurableObject(outbox, (_outbox: RegionOutbox, state) => state.storage.getAlarm());
 }
 
-/** Returns every message of an outbox with its state. */
 export function stored(outbox: Outbox): Promise<{ id: string; kind: string; state: string }[]> {
   return runInDurableObject(outbox, (_outbox: RegionOutbox, state) =>
     state.storage.sql

@@ -29,7 +29,6 @@ export class Peer {
   /** IDs that it rejects permanently, and IDs whose wallet fails. */
   readonly refused = new Set<string>();
   readonly failing = new Set<string>();
-  /** The fault of the next request. */
   fault: (request: PeerRequest) => Fault = () => "none";
   /** Replaces the peer's response. */
   answer: ((request: PeerRequest) => Response) | null = null;

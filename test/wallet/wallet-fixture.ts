@@ -16,7 +16,6 @@ export function setClock(ms: number | null): void {
   else bindings.CLOCK_OFFSET_MS = String(ms - Date.now());
 }
 
-/** Creates the wallet of a new organization with a balance. */
 export async function newWallet(balance = 0): Promise<{ stub: Stub; orgId: string }> {
   const orgId = crypto.randomUUID();
   const stub = stubOf(orgId);

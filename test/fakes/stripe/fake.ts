@@ -22,7 +22,6 @@ type FakeOptions = {
   readonly now: () => number;
   /** The URL prefix of hosted pages. */
   readonly pages?: string;
-  /** The automatic tax in percent. */
   readonly taxPercent?: number;
   /** Waits for slow responses. */
   readonly sleep?: (ms: number) => Promise<void>;

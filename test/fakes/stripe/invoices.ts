@@ -337,7 +337,6 @@ export function collectOpen(world: StripeState): void {
   }
 }
 
-/** Returns the invoice of a paid checkout. */
 export function paidInvoice(
   world: StripeState,
   session: Session,

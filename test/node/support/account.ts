@@ -36,7 +36,6 @@ type WalletStub = Pick<
   "poke" | "patchSettings" | "putEndUser" | "readEndUser" | "listEndUsers" | "usage" | "reconcile"
 >;
 
-/** An organization under test. */
 export class Account {
   readonly orgId: string;
   readonly memberId: string;

@@ -31,7 +31,6 @@ export function openChat(region: TestRegion, key: string, body: object): Promise
   });
 }
 
-/** Sends requests concurrently. */
 export function sendMany(
   ask: () => Promise<RawConnection>,
   count: number = REQUESTS,

@@ -38,7 +38,6 @@ export async function resolved(region: TestRegion, orgId: string): Promise<Stand
   }
 }
 
-/** Returns every row of the organization's ledger. */
 export async function ledger(region: TestRegion, orgId: string): Promise<LedgerRow[]> {
   const rows: LedgerRow[] = [];
   let after: number | null = 0;

@@ -7,7 +7,6 @@ import { ADMIN_TOKEN } from "./release-region.ts";
 export type SampleData = {
   readonly orgId: string;
   readonly memberId: string;
-  /** The owner's key, a global key with limits, a rotated key and a revoked key. */
   readonly keys: Readonly<Record<"owner" | "limited" | "rotated" | "revoked", string>>;
   readonly session: string;
   readonly webhook: { readonly id: string; readonly secret: string };
@@ -278,7 +277,6 @@ export async function readAfterEvents(url: string, world: SampleData): Promise<R
   }
 }
 
-/** Changes the webhook's URL. */
 export async function changeWebhookUrl(
   url: string,
   { webhook, keys }: SampleData,
