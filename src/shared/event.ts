@@ -3,8 +3,8 @@ import { sha256 } from "./hash.ts";
 import { parseStoredJson } from "./stored-json.ts";
 
 /**
- * Event types. If the data of a new type has a name or address, add that field to `ERASED` in
- * event-log.do.ts.
+ * Event types. If the data of a new type has a name or address, add that field to
+ * `ERASED_PATHS` in event-log.do.ts. `eraseExternalId` replaces an end user's name in `end_user`.
  */
 export const EVENT_TYPES = [
   "balance.credited",

@@ -241,7 +241,7 @@ export function markEventsDelivered(sql: SqlStorage, seq: number): void {
   sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
 }
 
-const NAME_PATHS = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
+const CHANGED_NAME_PATHS = ["$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
 /**
  * Replaces an end user's external ID with its ID in all events. Marks these events for webhooks.
@@ -255,12 +255,16 @@ export function eraseExternalId(
     id,
     externalId,
   );
-  for (const path of NAME_PATHS) {
+  sql.exec(
+    `UPDATE events SET data = json_replace(data, '$.end_user', ?), renamed = 1
+    WHERE data ->> '$.end_user' = ?`,
+    id,
+    externalId,
+  );
+  for (const path of CHANGED_NAME_PATHS) {
     sql.exec(
       `UPDATE events SET data = json_replace(data, ?1, ?2), renamed = 1
-      WHERE type IN ('key.created', 'key.changed', 'session.created', 'budget.reached', 'budget.alert',
-          'pause.created', 'pause.ended')
-        AND data ->> ?1 = ?3`,
+      WHERE type = 'key.changed' AND data ->> ?1 = ?3`,
       path,
       id,
       externalId,

@@ -264,6 +264,10 @@ const BUDGET_TABLES_SQL =
 /** 1 if the organization is closed, which rejects all its keys. */
 const ADD_CLOSED_COLUMN_SQL = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
 
+/** Without this index, the deletion of an end user would read all events of budgets and pauses. */
+const ADD_INDEX_OF_NAMES_SQL = `CREATE INDEX events_of_names ON events (data ->> '$.end_user')
+  WHERE data ->> '$.end_user' IS NOT NULL`;
+
 export const WALLET_TABLES: Tables = {
   name: "wallet",
   steps: [
@@ -280,6 +284,7 @@ export const WALLET_TABLES: Tables = {
     { sql: WARM_ROUTES_TABLE_SQL, readableBy: 1 },
     { sql: RULES_TABLE_SQL, readableBy: 1 },
     { sql: ADD_CLOSED_COLUMN_SQL, readableBy: 1 },
+    { sql: ADD_INDEX_OF_NAMES_SQL, readableBy: 1 },
   ],
 };
 
