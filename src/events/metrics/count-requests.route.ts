@@ -16,14 +16,11 @@ export function metricRecorderOf(config: Config): MetricRecorder {
 const createRecorder = ({ numbers }: Config): MetricRecorder =>
   new MetricRecorder(numbers.METRICS_DELAY_MS);
 
-/**
- * Middleware that counts each response. A 401 starts no flush, so that forged keys cause no object
- * call.
- */
+/** Counts each response. A 401 starts no flush, so forged keys cause no object calls. */
 export async function countRequests(c: AppContext, next: Next): Promise<void> {
   await next();
   const config = optionalVariable(c, "config");
-  if (config === undefined) return; // misconfigured: no request is served
+  if (config === undefined) return; // misconfigured: the Worker serves no requests
   const { tally } = metricRecorderOf(config);
   const { status } = c.res;
   const series = routeSeries(routePath(c));

@@ -5,8 +5,7 @@ import type { MetricValues } from "../../shared/contracts/metrics.ts";
 type Bucket = { readonly le: string; readonly labels: string; readonly count: number };
 
 /**
- * Returns the series in Prometheus' text format, version 0.0.4. Omits unknown series, which another
- * release stored.
+ * Returns the series in Prometheus' text format 0.0.4, without unknown series of other releases.
  */
 export function prometheusText(series: MetricValues): string {
   const names = Object.keys(series).toSorted();

@@ -15,7 +15,7 @@ const SERIES_MAX = 10_000;
 
 const NO_COUNTS = { counters: {}, gauges: null, views: {}, jobs: {} };
 
-/** The counters of a region. If a batch is lost, only a few counts are missing. */
+/** The counters of a region. A lost batch loses only a few counts. */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counts: RegionCounts | null = null;
   readonly #speeds = new RegionSpeeds();
@@ -55,8 +55,8 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   }
 
   /**
-   * Returns the counts. Stores the time of the first call, from which the age of a job that never
-   * ran is measured.
+   * Returns the counts. Stores the time of the first call: the age of a job that never ran starts
+   * then.
    */
   async read(): Promise<RegionCounts> {
     const counted = this.#read();

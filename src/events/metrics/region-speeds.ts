@@ -7,15 +7,12 @@ import { withTimeout } from "../../shared/timers.ts";
 const WINDOW_MS = 1_800_000;
 const ROUTES_MAX = 500;
 const SAMPLES_MAX = 200;
-/**
- * Maximum samples per route and organization, so that no organization determines a route's
- * percentiles.
- */
+/** Maximum samples per route and organization, so that no organization dominates. */
 const ORG_SAMPLES_MAX = 10;
 
 type TimedSample = RouteSample & { readonly atMs: number };
 
-/** The speeds of a region's routes in the last 30 minutes. Only in memory, so a restart clears them. */
+/** Speeds of a region's routes in the last 30 minutes. */
 export class RegionSpeeds {
   readonly #routes = new Map<string, readonly TimedSample[]>();
 
@@ -63,7 +60,6 @@ function measureSpeed(
 
 const REQUESTS_MIN = 3;
 
-/** Returns the nearest-rank percentiles of sorted values. */
 function percentilesOf(sorted: readonly number[]): Percentiles {
   const at = (share: number): number =>
     round(sorted[Math.ceil(sorted.length * share) - 1] ?? Number.NaN);

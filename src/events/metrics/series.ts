@@ -16,7 +16,7 @@ const secondsHistogram = (name: string, help: string): Metric => {
   return { name, help, type: "histogram", buckets: BUCKETS_SECONDS };
 };
 
-/** All metrics of this region. Names end in the unit. */
+/** Metrics of this region. Names end in the unit. */
 export const METRICS = {
   requests: counter("turnpike_requests_total", "Responses by route and status."),
   headers: secondsHistogram(
@@ -128,7 +128,7 @@ export function isolateGauges({ views }: RegionCounts, nowMs: number): MetricVal
   return sum;
 }
 
-/** Returns ages in seconds. The age of a job that never ran starts at `sinceMs`. Clocks differ, so none is negative. */
+/** Returns ages in seconds, at least 0. The age of a job that never ran starts at `sinceMs`. */
 export function ageGauges({ sinceMs, gauges, jobs }: RegionCounts, nowMs: number): MetricValues {
   const age = (ran: { readonly atMs: number } | null = null): number =>
     Math.max(0, nowMs - (ran?.atMs ?? sinceMs)) / 1000;

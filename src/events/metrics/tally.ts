@@ -6,12 +6,12 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { withTimeout } from "../../shared/timers.ts";
 
-/** Safeguard limit on the number of series. Labels have limited sets of values. */
+/** Safety limit on the number of series. */
 const SERIES_MAX = 5000;
 
 export type HistogramSeries = {
   readonly bounds: readonly number[];
-  /** One more than `bounds`, because the last bucket has no bound. */
+  /** One more than `bounds`: the last bucket has no bound. */
   readonly buckets: readonly string[];
   readonly sum: string;
 };
@@ -33,7 +33,7 @@ export function histogramSeries(metric: MetricName, labels: MetricLabels): Histo
   };
 }
 
-/** The counts of one isolate. Histogram buckets aren't cumulative here. */
+/** The counts of one isolate. Histogram buckets aren't cumulative. */
 export class Tally {
   #series = new Map<string, number>();
 
@@ -86,7 +86,7 @@ export class MetricRecorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
   view: () => Omit<IsolateMetrics, "isolate"> = () => ({ series: {} });
-  /** Called with the region's speeds after a flush that contained speed samples. */
+  /** Receives the region's speeds after a flush with speed samples. */
   onSpeeds: (speeds: readonly RouteSpeed[]) => void = () => undefined;
   readonly #delayMs: number;
   #flushStartedMs = -Infinity;
@@ -115,7 +115,7 @@ export class MetricRecorder {
       const speeds = await withTimeout(add(series, view), ADD_TIMEOUT_MS);
       if (speeds !== undefined) this.onSpeeds(speeds);
     } catch (error) {
-      // Not retried, because the call may have arrived and counts must never double.
+      // Never retried: the call may have arrived, and counts must not double.
       const lostSeries = Object.keys(series).length;
       logWarning("metrics_not_taken", { series: lostSeries, reason: errorMessageOf(error) });
     }

@@ -5,7 +5,7 @@ export type NotificationText = { readonly subject: string; readonly text: string
 
 type Data = EventRecord["data"];
 
-/** The types of events that people can get by email. */
+/** Types of events that people can get by email. */
 export const NOTIFIED_TYPES = [
   "balance.low",
   "key.budget_reached",
@@ -52,7 +52,7 @@ export function slackBody(event: EventRecord): string {
   return JSON.stringify({ text: escapeSlack(text) });
 }
 
-/** Escapes a text, so that Slack finds no mentions or links in it. */
+/** Escapes a text so that Slack finds no mentions or links. */
 function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

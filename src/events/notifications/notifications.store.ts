@@ -13,10 +13,7 @@ export type Recipient = {
 
 const FINANCE_ROLES: readonly Role[] = ["owner", "admin", "billing"];
 const MANAGERS: readonly Role[] = ["owner", "admin"];
-/**
- * The roles that can receive each type of event. Roles below admin get only the events of their own
- * keys.
- */
+/** Roles that can receive each type of event. Roles below admin get only their own keys' events. */
 const ROLES_BY_TYPE: Readonly<Record<NotifiedType, readonly Role[]>> = {
   "balance.low": FINANCE_ROLES,
   "key.budget_reached": [...MANAGERS, "billing", "member"],

@@ -10,7 +10,7 @@ import { listRecipients, findMemberOfKey } from "./notifications.store.ts";
 import type { Recipient } from "./notifications.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
-/** Number of event IDs to remember, so that a repeated batch sends no second email. */
+/** Number of event IDs to remember. A repeated batch sends no second email. */
 const SENT_IDS_MAX = 200;
 
 export class Notifications {
@@ -24,8 +24,8 @@ export class Notifications {
   }
 
   /**
-   * Sends one email per recipient and event. Failed emails aren't retried. Throws if D1 fails
-   * before any email, so that the wallet sends the events again.
+   * Sends one email per recipient and event, without retries. If D1 fails before any email, throws,
+   * and the wallet sends the events again.
    */
   async send(mailing: Mailing, orgId: string, events: readonly EventRecord[]): Promise<void> {
     const notifications = events.flatMap((event) => {
@@ -59,10 +59,7 @@ export class Notifications {
   }
 }
 
-/**
- * Reports whether a recipient gets an event. Owners and admins also get events of other members'
- * keys.
- */
+/** Owners and admins also get events of other members' keys. */
 function wantsEvent(
   recipient: Recipient,
   { type }: EventRecord,

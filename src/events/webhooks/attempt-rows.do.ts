@@ -18,13 +18,13 @@ const STORED_ATTEMPTS_MAX = 10;
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 
-/** An attempt and the headers it sent, or null if nothing was sent. */
+/** An attempt and the headers it sent. Null headers: nothing was sent. */
 export type AttemptRecord = {
   readonly attempt: DeliveryAttempt;
   readonly headers: Readonly<Record<string, string>> | null;
 };
 
-/** Numbers of accepted and failed attempts, by hour since 1970. */
+/** Numbers of accepted and failed attempts by hour since 1970. */
 type AttemptsByHour = Readonly<Record<string, readonly [accepted: number, missed: number]>>;
 
 export function recordAttempt(
@@ -93,8 +93,8 @@ type StoredAttempts = Pick<DeliveryDetail, "lastAt" | "answer"> & {
 };
 
 /**
- * Erases the response and the signature if the event was renamed during the attempt, because they
- * can contain the old name.
+ * If the event was renamed during the attempt, erases the response and signature, which can contain
+ * the old name.
  */
 function eraseOldNames(
   sql: SqlStorage,
@@ -112,10 +112,7 @@ function eraseOldNames(
   return { isRenamed, newest, before: row === undefined ? [] : attemptsOf(row) };
 }
 
-/**
- * Returns past attempts. If the last response was erased, erases the others too, because the event
- * was renamed.
- */
+/** Returns past attempts. A rename that erased the last response also erases the others. */
 function attemptsOf(row: StoredAttempts): readonly PastAttempt[] {
   const { newestAttempts: stored } = row;
   const attempts = stored === null ? [] : parseStoredJson<PastAttempt[]>(stored);

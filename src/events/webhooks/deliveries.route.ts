@@ -85,10 +85,10 @@ function readSelection({
 }
 
 const EVENTS_PER_REPLAY_MAX = 1000;
-/** Maximum events in one millisecond. An organization with 1,000 active keys can't exceed it. */
+/** Maximum events in one millisecond. 1,000 active keys can't exceed it. */
 const EVENTS_PER_MILLISECOND_MAX = 10_000;
 
-/** The start of a replay: a time for events, or a time or ledger row for the usage stream. */
+/** The start of a replay. Events start at a time, the usage stream at a time or ledger row. */
 export const replaySchema = z.object({
   since: z.optional(timeParameter),
   usage_since: z.optional(timeParameter),
@@ -149,7 +149,7 @@ export async function startReplay(
 
 /**
  * Queues a page of events and returns the start of the next page. Never splits the events of one
- * millisecond, even if the page then exceeds its size.
+ * millisecond.
  */
 export async function replay(steps: {
   readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
@@ -168,7 +168,7 @@ export async function replay(steps: {
     count = events.value.filter(isInSameMillisecond).length;
   }
   let queuedCount = 0;
-  // There is at least one call, because only the queue knows whether the webhook exists.
+  // Makes at least one call, because only the queue knows whether the webhook exists.
   for (let from = 0; from === 0 || from < count; from += EVENTS_PER_REPLAY_MAX) {
     const queueResult = await steps.queue(
       events.value.slice(from, Math.min(from + EVENTS_PER_REPLAY_MAX, count)),

@@ -18,10 +18,7 @@ export const DELIVERIES_DELETED_AT_ONCE = 100;
 
 export const DELIVERY_ID_PREFIX = "dlv_";
 
-/**
- * The `next_at` of pending batches (the year 2200), so that release 1.1.0 doesn't send them. The
- * stream and the pause determine when a batch is sent.
- */
+/** The `next_at` of pending batches (the year 2200), so that release 1.1.0 never sends them. */
 export const PENDING_BATCH_AT = 7_258_118_400_000;
 const FIRST_DUE_SQL = `${firstDueSql("<= ?2", "next_at")}
   UNION ALL ${firstDueSql(`= ${PENDING_BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
@@ -36,27 +33,27 @@ export type Receiver = {
   readonly webhook: Webhook;
   readonly failingSince: number | null;
   readonly pausedUntil: number | null;
-  /** The reason for disabling the webhook. Set until D1 has stored it. */
+  /** The reason for disabling the webhook, until D1 has stored it. */
   readonly ending: string | null;
-  /** Position in the usage stream. Null if the webhook doesn't get `usage.settled`. */
+  /** Null if the webhook doesn't get `usage.settled`. */
   readonly stream: StreamState | null;
 };
 
 /** A position in the usage stream. Times are Unix ms. */
 export type StreamState = {
   readonly from: StreamStart;
-  /** Time of the next read of the ledger. `idleMs` grows while there are no new rows. */
+  /** Time of the next ledger read. `idleMs` grows without new rows. */
   readonly nextAt: number;
   readonly idleMs: number;
-  /** Number of rows of a rejected batch that remain to be sent one by one. */
+  /** Rows of a rejected batch that remain to be sent one by one. */
   readonly singles?: number;
   readonly sentMs?: number;
   readonly seenMs?: number;
   readonly rejections?: number;
   readonly rejectedRows?: number;
   /**
-   * The last row that the receiver may have after a failed step (`seq`, with its time `rowMs`), and
-   * the time of the first attempt (`sinceMs`).
+   * The last row that a failed step may have delivered (`seq`, at `rowMs`), and the time of the
+   * first attempt (`sinceMs`).
    */
   readonly unsure?:
     | { readonly seq: number; readonly rowMs: number; readonly sinceMs: number }
@@ -100,8 +97,8 @@ export function queueEvents(
 }
 
 /**
- * Queues events again and returns their number. Returns null while another replay is pending. All
- * calls of one replay have the same `replayId`.
+ * Queues events again and returns their number, or null while another replay is pending. All calls
+ * of a replay have the same `replayId`.
  */
 export function requeueEvents(
   storage: DurableObjectStorage,
@@ -185,10 +182,7 @@ function queueEvent(
   );
 }
 
-/**
- * If the queue is too long, fails the oldest deliveries of the largest group of event types (`key`,
- * `end_user` and others).
- */
+/** If the queue is too long, fails the oldest deliveries of its largest group of event types. */
 function boundQueue(sql: SqlStorage, webhookId: string): void {
   const groups = sql
     .exec<{ noun: string; n: number }>(
@@ -217,8 +211,8 @@ const EVENT_GROUP_SQL = "substr(type, 1, instr(type, '.') - 1)";
 const ERASED_RESPONSES_SQL = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
 /**
- * Replaces the text of renamed events. Deletes their responses, which can contain old names, and
- * their signatures, which sign the old text.
+ * Replaces the text of renamed events. Deletes their responses and signatures, which can reveal old
+ * names.
  */
 export function renameEvents(
   storage: DurableObjectStorage,
@@ -241,8 +235,7 @@ export function renameEvents(
 }
 
 /**
- * Returns the delivery that has been due for the longest time. Returns null if none is due or the
- * webhook is paused.
+ * Returns the delivery that has been due longest, or null if none is due or the webhook is paused.
  */
 export function selectDueDelivery(
   sql: SqlStorage,
@@ -319,7 +312,7 @@ export function selectDeliveries(
   return { deliveries, nextAfter: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
-/** Columns of a {@link DeliveryRecord}. A batch of usage has no time for its next attempt. */
+/** A usage batch has no time for its next attempt. */
 export const DELIVERY_COLUMNS = `id, event_id AS eventId, type, state, attempts, created_at AS createdAt,
   iif(next_at = ${PENDING_BATCH_AT}, coalesce(last_at, created_at), next_at) AS nextAt, last_at AS lastAt, status,
   error, answer, duration_ms AS durationMs`;

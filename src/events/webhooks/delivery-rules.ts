@@ -13,13 +13,13 @@ const RETRIES_MS: readonly number[] = [
   10 * 3_600_000,
   10 * 3_600_000,
 ];
-/** Pauses in ms by the number of failures. After a pause, one message tests the receiver. */
+/** Pauses in ms by the number of failures. Afterwards, one message tests the receiver. */
 const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 5 * 60_000] as const;
 const PAUSE_MAX_MS = 15 * 60_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;
 /** Ms of continuous failures after which a webhook is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;
-/** The error of a delivery that isn't repeated, because the receiver could count its rows twice. */
+/** The error of a delivery that isn't repeated because the receiver could count its rows twice. */
 export const REPEAT_UNSAFE = "repeat_unsafe";
 export const RESPONSE_BYTES_MAX = 1024;
 
@@ -28,13 +28,13 @@ export function retryTime(attempts: number, nowMs: number): number | null {
   return delayMs === undefined ? null : nowMs + delayMs;
 }
 
-/** Returns the webhook's pause in ms. A longer `retry-after` replaces it, up to an hour. */
+/** Returns the pause in ms. A longer `retry-after` extends the pause, up to an hour. */
 export function pauseMs(failures: number, retryAfterMs: number | null): number {
   const scheduledMs = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
   return Math.max(scheduledMs, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
 }
 
-/** Parses a `retry-after` header (RFC 9110, 10.2.3). Returns ms, or null. */
+/** Parses a `retry-after` header (RFC 9110, 10.2.3) to ms. */
 function parseRetryAfter(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d+$/.test(header)) return Number(header) * 1000;

@@ -27,8 +27,8 @@ export function selectWebhookStates(sql: SqlStorage): Receiver[] {
 }
 
 /**
- * Copies the webhooks from D1. Deletes the deliveries of removed webhooks, fails those of disabled
- * webhooks, and ends the pauses of changed webhooks.
+ * Copies the webhooks from D1. Deletes deliveries of removed webhooks, fails those of disabled
+ * ones, and ends pauses of changed ones.
  */
 export function syncWebhookStates(
   storage: DurableObjectStorage,
@@ -71,8 +71,8 @@ export function syncWebhookStates(
 }
 
 /**
- * Returns the stream's position after a change of the webhook. A new stream starts at the time of
- * the change. Enabling a webhook allows rows to be sent twice.
+ * Returns the stream's position after a change of the webhook. A new stream starts at the change.
+ * After enabling, rows can be sent twice.
  */
 function streamAfterChange(before: Receiver | undefined, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
@@ -128,8 +128,8 @@ export function countTestMessage(
 const MINUTE_MS = 60_000;
 
 /**
- * `webhook` is a copy of the D1 row as JSON, `failures` counts since the last success, `finished`
- * since the last deletion, and `replayed` is 1 if a replay queued the delivery last.
+ * `failures` counts since the last success, `finished` since the last deletion. `replayed` is 1 if
+ * a replay last queued the delivery.
  */
 const FIRST_SCHEMA = `CREATE TABLE receivers (
     id TEXT PRIMARY KEY NOT NULL, webhook TEXT NOT NULL, failing_since INTEGER,

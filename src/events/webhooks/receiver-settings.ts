@@ -80,8 +80,8 @@ export async function encryptReceiverSettings(
 }
 
 /**
- * Returns the settings after a change. A change without a credential keeps the stored one, but
- * fails if the URL leads to another server, which must not get it.
+ * Returns the settings after a change. A change without a credential keeps the stored one. Fails if
+ * the URL then leads to another server.
  */
 export function receiverSettingsAfter(
   before: WebhookShape,
@@ -155,7 +155,7 @@ const URL_LENGTH_MAX = 2048;
 const UNPRINTABLE = /[\s\u0000-\u001f\u007f-\u009f]/;
 
 /**
- * Returns the URL, or the reason why it is invalid. It must be public and have no fragment. The
+ * Returns the URL, or the reason why it is invalid. The URL must be public, without a fragment. The
  * sandbox also allows HTTP on 127.0.0.1.
  */
 export function parseWebhookUrl(text: string, sandbox: boolean): URL | string {

@@ -21,7 +21,7 @@ export type Call = {
   readonly last?: StreamedRow | undefined;
   readonly isRepeated?: ((attempt: DeliveryAttempt) => boolean) | null;
 };
-/** The decrypted secrets that sign a message, or the header with the receiver's credential. */
+/** Decrypted secrets that sign a message, or the header with the receiver's credential. */
 export type MessageKeys = {
   readonly secrets: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
@@ -78,7 +78,7 @@ export async function openKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
-/** The attempt to record if a webhook's secret can't be decrypted. */
+/** The recorded attempt if a webhook's secret can't be decrypted. */
 export const UNREADABLE_ATTEMPT: AttemptRecord = {
   attempt: {
     status: null,
@@ -90,7 +90,7 @@ export const UNREADABLE_ATTEMPT: AttemptRecord = {
   headers: null,
 };
 
-/** The record of a delivery that isn't sent, because the receiver could count its rows twice. */
+/** The record of an unsent delivery whose rows the receiver could count twice. */
 export const TOO_LATE: AttemptRecord = {
   attempt: { ...UNREADABLE_ATTEMPT.attempt, error: REPEAT_UNSAFE },
   headers: null,
@@ -99,9 +99,9 @@ export const TOO_LATE: AttemptRecord = {
 /** `unsure` is the last row that a failed step may have delivered. */
 export type SentAttempt = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
-/** Receives the number of calls accepted so far, and the last row of the batch being sent. */
+/** Receives the number of accepted calls, and the last row of the batch being sent. */
 type OnStep = (acceptedCount: number, sending?: StreamedRow) => void;
-/** A message to a webhook's receiver: one or more HTTP calls for the same event. */
+/** A message to a webhook's receiver: the HTTP calls for one event. */
 export type ReceiverMessage = {
   readonly eventId: string;
   readonly calls: readonly [Call, ...Call[]];
@@ -116,7 +116,7 @@ type Sender = {
 
 /**
  * Sends the first call alone, then the others in steps, until one fails. Returns the first failed
- * or last attempt. Calls `onStep` before each step and after a failed one.
+ * or last attempt. Calls `onStep` before each step and after a failure.
  */
 export async function postCalls(
   calls: readonly [Call, ...Call[]],

@@ -27,16 +27,15 @@ const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
 const SKIPPED_PAGES_MAX = 20;
 
-/** Statuses that mean that the rows are invalid, not the request. */
+/** Statuses for invalid rows, not an invalid request. */
 const REJECTION_STATUSES: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
-/** Number of rejections after which a row is skipped. */
 const REJECTIONS_MAX = 3;
-/** Maximum consecutive rejected rows. After more, the stream waits for a change. */
+/** Maximum consecutive rejected rows. The stream then waits for a change of the webhook. */
 const REJECTED_ROWS_MAX = 20;
 
 /**
  * A batch to send, with the stream's positions before (`from`) and after it (`next`). `sentMs` is
- * the time of its last row. `unsure` excludes the calls in progress.
+ * its last row's time. `unsure` excludes calls in progress.
  */
 export type UsageBatch = {
   readonly due: DueDelivery;
@@ -47,7 +46,7 @@ export type UsageBatch = {
   readonly from: StreamStart;
   readonly next: StreamCursor;
   readonly unsure: StreamState["unsure"];
-  /** Set for a later row that only tests the receiver's settings. The stream's position stays. */
+  /** Set for a later row that only tests the receiver's settings. */
   readonly isProbe?: true;
 };
 
@@ -62,8 +61,8 @@ export function isStreamDue({ stream, pausedUntil }: Receiver, nowMs: number): b
 }
 
 /**
- * Returns the next batch, or null if there are no new rows. Each attempt reads the ledger again, so
- * this object stores no rows. `before` is the delivery of the batch that failed last.
+ * Returns the next batch, or null without new rows. Each attempt reads the ledger again. `before`
+ * is the delivery of the batch that failed last.
  */
 export async function nextBatch(
   { storage, read, nowMs }: BatchSource,
@@ -113,8 +112,8 @@ export async function nextBatch(
 }
 
 /**
- * Returns a batch that tests a later row, or null. While the stream waits at a rejected row, every
- * second attempt is such a test.
+ * Returns a batch that tests a later row, or null. Only every second attempt at a rejected row is a
+ * test.
  */
 async function readProbeBatch(
   { storage, read, nowMs }: BatchSource,
@@ -223,9 +222,9 @@ function clearPause(sql: SqlStorage, webhookId: string): void {
 }
 
 /**
- * Stores the stream's position after the first `taken` calls of a batch, which were accepted. If
- * the receiver would count repeats, also stores that it may have the rows up to `sending`. Returns
- * the rest of the batch.
+ * Stores the stream's position after the first `taken` calls of a batch, which the receiver
+ * accepted. If the receiver counts repeats, also stores that it may have the rows up to `sending`.
+ * Returns the rest of the batch.
  */
 export function recordSentCalls(
   storage: DurableObjectStorage,
@@ -281,8 +280,8 @@ export function isRepeatTooLate({ webhook, stream }: Receiver, nowMs: number): b
 
 /**
  * Records an attempt. After a success, moves to the next batch, unless a replay moved the position.
- * Sends the rows of a rejected batch one by one. Skips a rejected row of traces immediately, and
- * other rows after `REJECTIONS_MAX` rejections.
+ * Sends a rejected batch row by row. Skips a rejected trace immediately, other rows after
+ * `REJECTIONS_MAX` rejections.
  */
 export function recordBatch(
   storage: DurableObjectStorage,
@@ -356,7 +355,7 @@ function readRejection({ webhookId, batch, sending, receiver }: Parameters<typeo
   return { isRejected, isSkipped, isTrace, rejections, rejectedRows };
 }
 
-/** Returns the last of the rows that the receiver may already have when a replay starts. */
+/** Returns the last row that the receiver may already have when a replay starts. */
 export function unsureAfterReplay(
   { from, sentMs = -1, unsure }: StreamState,
   first: StreamFirst | undefined,

@@ -30,8 +30,7 @@ type UsageFormat = {
   /** Age in ms from which the receiver counts a repeated request again. */
   readonly repeatMs?: number;
   /**
-   * Set for trace formats. These also send requests without a customer, and skip requests that the
-   * receiver rejects.
+   * Set for trace formats, which include requests without a customer and skip rejected requests.
    */
   readonly isTrace?: true;
 };
@@ -119,8 +118,8 @@ export function meteredRowsOf(
 }
 
 /**
- * Returns the customer of a request. For a session, reads only the session's fixed tags, because
- * whoever uses the session can set the other tags.
+ * Returns the customer of a request. For a session, reads only fixed tags, because its user can set
+ * the others.
  */
 function customerOf(
   { externalId, tags = {}, sessionTags }: GenerationRecord,
@@ -180,7 +179,7 @@ function usageProperties(
   };
 }
 
-/** OpenTelemetry's names of providers, where they differ from Turnpike's. */
+/** OpenTelemetry's provider names that differ from ours. */
 const OTEL_PROVIDERS: Readonly<Record<string, string>> = {
   bedrock: "aws.bedrock",
   google: "gcp.gemini",
@@ -266,7 +265,7 @@ function attributesOf(
   ];
 }
 
-/** An attribute's value. A plain number is sent as an integer, a list of one number as a double. */
+/** An attribute's value. A number is sent as an integer, a list of one number as a double. */
 type AttributeValue = string | number | boolean | readonly [number];
 
 function attribute(key: string, value: AttributeValue): object {
@@ -276,7 +275,7 @@ function attribute(key: string, value: AttributeValue): object {
   return { key, value: { doubleValue: value[0] } };
 }
 
-/** A ledger page as a webhook message. `summary` is the stored version, without amounts. */
+/** A ledger page as a webhook message. `summary` is stored and has no amounts. */
 type UsageMessage = {
   readonly id: string;
   readonly body: string;

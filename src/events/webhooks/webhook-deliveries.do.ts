@@ -64,8 +64,8 @@ const WATCHDOG_MS = 60_000;
 const TESTS_PER_MINUTE_MAX = 5;
 
 /**
- * Delivers events to webhooks at least once. Each webhook has a queue with one message in progress,
- * so a failing webhook doesn't delay others. After a pause, one message tests a failing webhook.
+ * Delivers events to webhooks at least once. Each webhook has its own queue, so a failing webhook
+ * doesn't delay others.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
   readonly #delivering = new Set<string>();
@@ -317,7 +317,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return postCalls(calls, { keys, eventId, clock }, onStep);
   }
 
-  /** Decrypts a webhook's secrets. If that fails, reads them again, because D1 may have new ones. */
+  /** After a failure, reads the secrets again, because D1 may have new ones. */
   async #readKeys(webhook: Webhook): Promise<MessageKeys | null> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return null;

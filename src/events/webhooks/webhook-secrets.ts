@@ -2,7 +2,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { reencryptText, encryptText, decryptText } from "../../shared/encryption.ts";
 
-/** An encrypted secret. `until` is when it expires (Unix ms), or null for the current secret. */
+/** An encrypted secret. `until` is its expiry (Unix ms), or null for the current secret. */
 export type EncryptedSecret = { readonly sealed: string; readonly until: number | null };
 
 const SECRET_PREFIX = "whsec_";
@@ -23,10 +23,7 @@ export function encryptWebhookSecret(
   return encryptText(secret, { purpose: ENCRYPTION_PURPOSE, owner: webhookId }, by);
 }
 
-/**
- * Decrypts a secret. Returns null if it belongs to another webhook or its KEY_SECRETS entry was
- * removed.
- */
+/** Returns null if the secret belongs to another webhook or its KEY_SECRETS entry was removed. */
 export function decryptWebhookSecret(
   sealed: string,
   webhookId: string,
@@ -35,7 +32,7 @@ export function decryptWebhookSecret(
   return decryptText(sealed, { purpose: ENCRYPTION_PURPOSE, owner: webhookId }, keySecrets);
 }
 
-/** Returns the valid secrets, newest first. Returns none if the newest can't be decrypted. */
+/** Returns the valid secrets, newest first, or none if the newest can't be decrypted. */
 export async function decryptValidSecrets(
   { id, secrets }: { readonly id: string; readonly secrets: readonly EncryptedSecret[] },
   keySecrets: readonly KeySecret[],

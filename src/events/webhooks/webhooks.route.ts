@@ -74,7 +74,7 @@ export async function listWebhooksRoute(c: AppContext) {
   });
 }
 
-/** Handles POST /v1/webhooks. Returns 201 with the webhook and, only here, its secret. */
+/** Handles POST /v1/webhooks. Only this response contains the webhook's secret. */
 export async function createWebhookRoute(c: AppContext) {
   const fields = await readFields(c, newWebhookSchema, [...READ_ONLY_FIELDS, "enabled"]);
   if (!fields.ok) return fields;
@@ -105,8 +105,7 @@ export async function createWebhookRoute(c: AppContext) {
     await queryWebhooks(c, () => insertWebhook(c.env.DB, webhook, by)),
   );
   if (!inserted.ok) return inserted;
-  // A failure is ignored, because only this response has the secret. The next event also updates
-  // the object.
+  // Ignores a failure, because only this response has the secret.
   await callDeliveries(c, (deliveries) => deliveries.refresh(webhook.orgId));
   return created({ ...webhookView(inserted.value, by.nowMs), secret: newSecret.value.secret });
 }
@@ -162,7 +161,7 @@ export async function rotateWebhookRoute(c: AppContext) {
   return success({ ...webhookView(changed.value, now(c.env)), secret: newSecret.value.secret });
 }
 
-/** Handles DELETE /v1/webhooks/{id}. Afterwards, only a message in progress can still be sent. */
+/** Handles DELETE /v1/webhooks/{id}. Only a message in progress can still be sent. */
 export async function deleteWebhookRoute(c: AppContext) {
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;

@@ -24,9 +24,9 @@ export type Webhook = {
   readonly url: string;
   readonly types: readonly WebhookType[] | null;
   readonly secrets: readonly EncryptedSecret[];
-  /** Absent in copies that an earlier release stored. */
+  /** Absent in copies from an earlier release. */
   readonly format: WebhookFormat | null;
-  /** Set for usage formats. Absent, which means null, in copies that an earlier release stored. */
+  /** Set for usage formats. Absent (meaning null) in copies from an earlier release. */
   readonly receiver?: ReceiverSettings | null;
   readonly disabledReason: string | null;
   readonly createdAt: number;
@@ -74,10 +74,7 @@ export type WebhookChangeActor = {
   readonly nowMs: number;
 };
 
-/**
- * Inserts a webhook. Fails with `conflict` at the limit, or `invalid_api_key` if the key was
- * revoked.
- */
+/** Fails with `conflict` at the limit, or `invalid_api_key` if the key was revoked. */
 export async function insertWebhook(
   db: D1Database,
   webhook: Webhook,
@@ -173,7 +170,7 @@ function receiverText({ receiver = null }: Pick<Webhook, "receiver">): string | 
   return receiver === null ? null : JSON.stringify(receiver);
 }
 
-/** Returns a URL's host. The path and query can contain secrets. */
+/** The path and query of a webhook's URL can contain secrets. */
 function hostOf(url: string): string {
   return new URL(url).host;
 }
@@ -197,8 +194,8 @@ export async function deleteWebhook(
 const REENCRYPTED_MAX = 500;
 
 /**
- * Re-encrypts secrets with the first of KEY_SECRETS. The next call handles webhooks that change
- * meanwhile. A webhook whose secret can't be decrypted sends nothing until the secret is rotated.
+ * Re-encrypts secrets with the first of KEY_SECRETS. Skips webhooks that change meanwhile. A
+ * webhook whose secret can't be decrypted sends nothing until its rotation.
  */
 export async function reencryptWebhookSecrets(
   db: D1Database,
@@ -250,7 +247,7 @@ async function reencryptRow(
   };
 }
 
-/** Disables a webhook and records an event, unless the webhook was changed in between. */
+/** Disables a webhook and records an event, unless the webhook has changed. */
 export async function disableWebhook(
   db: D1Database,
   webhook: Pick<Webhook, "id" | "orgId" | "changedAt">,
