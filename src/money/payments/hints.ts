@@ -84,8 +84,8 @@ async function processRefundHint(
 }
 
 /**
- * Finds the purchase of a Stripe object by the object's ID. If the response that created the object
- * was lost, finds the purchase by metadata.
+ * Finds the purchase of a Stripe object by ID or, if the response with the ID was lost, by
+ * metadata.
  */
 async function findByObject(
   deps: PaymentDeps,
@@ -104,7 +104,7 @@ async function findByObject(
   return storeLostId(deps, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
 }
 
-/** Finds a purchase by metadata. The customer must match too, because metadata isn't trusted. */
+/** Finds a purchase by metadata. Also checks the customer, because metadata isn't trusted. */
 function findByMetadata(
   deps: PaymentDeps,
   object: Pick<Intent, "metadata" | "customer">,
@@ -113,10 +113,7 @@ function findByMetadata(
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
 }
 
-/**
- * Stores the ID of an invoice or session if the response that created it was lost. A checkout needs
- * only the ID of its session.
- */
+/** Stores an invoice's or session's ID that was lost with a response. */
 function storeLostId(
   deps: PaymentDeps,
   purchase: Purchase,

@@ -12,8 +12,8 @@ import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 const CENT_MICROS = 10_000n;
 
 /**
- * Returns the credits for a payment: the requested amount or, if lower, the total without tax. If
- * only part of the total was received, returns the same part of the credits, rounded down.
+ * Returns the credits for a payment: the requested amount or, if lower, the total without tax. A
+ * partial payment gets a proportional part, rounded down.
  */
 export function creditsOfPayment(askedMicro: Micros, captured: CapturedAmounts): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
@@ -25,10 +25,7 @@ export function creditsOfPayment(askedMicro: Micros, captured: CapturedAmounts):
   return micros(Number((full * BigInt(receivedCents)) / BigInt(totalCents)));
 }
 
-/**
- * Returns the tax in a payment. If only part of the total was received, returns that part of the
- * tax, rounded down.
- */
+/** Returns the tax in a payment. A partial payment contains a proportional part, rounded down. */
 export function taxOf({ receivedCents, totalCents, taxCents }: CapturedAmounts): Micros {
   if (totalCents <= 0) return micros(0);
   const received = BigInt(Math.min(receivedCents, totalCents));
@@ -83,8 +80,7 @@ export function refundedCents(
 function withdrawnCents({ amount, status, balance_transactions: moved }: Dispute): number {
   if (INQUIRY_STATUSES.has(status)) return 0;
   if (status !== "won") return amount;
-  // Uses only the ratio of balance transactions. They are in the account's currency, but the
-  // dispute is in the payment's currency.
+  // Uses only the ratio, because balance transactions and disputes can have different currencies.
   const disputedAmount = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
   const lostAmount = -moved.reduce((sum, one) => sum + one.amount, 0);
   if (disputedAmount <= 0 || lostAmount <= 0) return 0;
@@ -114,7 +110,7 @@ const HARD_ADVICE_CODES = new Set(["do_not_try_again", "confirm_card_data"]);
 /** The reason for a declined charge. `isHard`: the card must not be charged again. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
-/** Errors by decline code of Stripe or the bank. All other codes mean `card_declined`. */
+/** Errors by decline code of Stripe or the bank. Others mean `card_declined`. */
 const ERRORS: Readonly<Record<string, PurchaseError>> = {
   insufficient_funds: "insufficient_funds",
   expired_card: "expired_card",
@@ -127,7 +123,7 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
 export function declineReasonOf(refusal: StripeRefusal): Decline {
   const why = refusal.decline_code ?? refusal.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
-  // Without the bank's code, Stripe blocked the charge before it reached the bank.
+  // Without the bank's code, Stripe itself blocked the charge.
   const isBlocked = why === "card_declined";
   const isHard =
     isBlocked || HARD_DECLINE_CODES.has(why) || HARD_ADVICE_CODES.has(refusal.advice_code ?? "");
@@ -158,10 +154,7 @@ export function retryDelayMs(tries: number): number {
 }
 
 const CHECKOUTS_AN_HOUR = 5;
-/**
- * Maximum declined purchases in 24 hours, across all methods. Then only automatic purchases are
- * allowed.
- */
+/** Maximum declined purchases in 24 hours. At the maximum, only automatic purchases are allowed. */
 const DECLINES_A_DAY = 3;
 
 function countsTowardLimits({ state, method }: Purchase): boolean {

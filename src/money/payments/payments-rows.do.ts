@@ -7,9 +7,7 @@ import { parseStoredJson } from "../../shared/stored-json.ts";
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
 import type { PurchaseTotals } from "./payments.store.ts";
 
-/**
- * `record` contains the complete row as JSON. The other columns are for lookups. Times are Unix ms.
- */
+/** `record` is the complete row as JSON. The other columns are for lookups. */
 const INITIAL_SCHEMA =
   "CREATE TABLE head (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
@@ -37,7 +35,7 @@ const INITIAL_SCHEMA =
   "event_id TEXT PRIMARY KEY NOT NULL," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE heard (" + // processed hints, which must not be processed again
+  "CREATE TABLE heard (" + // hints that must not be processed again
   "event_id TEXT PRIMARY KEY NOT NULL," +
   "at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
@@ -49,7 +47,7 @@ const INITIAL_SCHEMA =
   "created_at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
 
-/** The purchases in D1, each with the fingerprint of its published fields. */
+/** The purchases in D1, with fingerprints of their published fields. */
 const PUBLISHED_SCHEMA =
   "CREATE TABLE published (id TEXT PRIMARY KEY NOT NULL, mark TEXT NOT NULL) STRICT, WITHOUT ROWID;";
 
@@ -177,10 +175,7 @@ export function insertIdempotency(
 
 const BATCH = 50;
 
-/**
- * SQL for a fingerprint of a purchase and its payment. The fingerprint changes with each published
- * field.
- */
+/** SQL for a fingerprint that changes with each published field of a purchase and its payment. */
 const FINGERPRINT_SQL = `json_extract(purchases.record, '$.updatedAt', '$.state', '$.tries')
   || coalesce(json_extract(payments.record, '$.isCredited', '$.backMicro'), '')`;
 
@@ -193,7 +188,7 @@ type PurchaseCopy = {
 
 /**
  * Writes new and changed purchases to D1. With `mustCompareTotals`, rewrites all purchases if D1
- * lacks changes, as after a restore or a late write.
+ * lacks changes, as after a restore.
  */
 export async function publishPurchases(
   sql: SqlStorage,

@@ -45,9 +45,7 @@ import { parseBody, createStripe } from "./stripe.ts";
 
 const RESPONSE_WAIT_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/**
- * Interval between checks of unfinished work, in ms. An eviction of the object can interrupt work.
- */
+/** Ms between checks of unfinished work, which an eviction can interrupt. */
 const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
@@ -242,7 +240,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  /** Returns the purchase after the work, or after a short wait. The work continues. */
+  /** Returns the purchase after the work or a short wait. The work continues. */
   async #recordAfter(work: Promise<void>, id: string): Promise<Result<PurchaseRecord>> {
     this.#finishInBackground(work);
     await withTimeout(work, RESPONSE_WAIT_MS).catch(() => undefined);
@@ -344,7 +342,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const next = this.#getRunner().nextAt();
     if (next === null) return;
     const at = now({}) + Math.max(WATCH_MS, next - now(this.env));
-    // An overdue alarm was lost, so it is set again.
+    // Sets an overdue alarm again, because it was lost.
     const isArmed = this.#alarmAt !== null && this.#alarmAt > now({}) - WATCH_MS;
     if (isArmed && this.#alarmAt !== null && this.#alarmAt <= at) return;
     this.#alarmAt = at;

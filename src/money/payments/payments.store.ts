@@ -165,7 +165,7 @@ type PublishedQuery = {
   readonly orgId: string | null;
   /** A state, or `refunded`. */
   readonly state: string | null;
-  /** Selects purchases with IDs below this one and from `fromId` on. */
+  /** Selects purchases with IDs from `fromId` on and below this one. */
   readonly beforeId: string;
   readonly fromId: string;
   readonly limit: number;

@@ -10,7 +10,7 @@ import type { StripeAnswer } from "./stripe.ts";
 
 type PurchaseChange = Partial<Purchase>;
 
-/** Wait after a customer's deadline, in ms, because Stripe's clock may be slow. */
+/** Ms to wait after a customer's deadline, because Stripe's clock may be slow. */
 const GRACE_MS = 60_000;
 
 export function storePurchase(
@@ -46,7 +46,7 @@ export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: Strip
   });
 }
 
-/** Repeats a purchase's current step with a new idempotency key. The step must not move money. */
+/** Repeats a step with a new idempotency key. The step must not move money. */
 export function restartStep(deps: PaymentDeps, purchase: Purchase): Purchase {
   const tries = purchase.tries + 1;
   const nextAt = deps.now() + retryDelayMs(tries);

@@ -75,7 +75,7 @@ export function newPurchase(
   };
 }
 
-/** Failed attempts after which a hint is reported (about an hour). Then it is reported daily. */
+/** Failed attempts before a hint is first reported (about an hour). */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
@@ -85,8 +85,8 @@ function logStuckHint({ orgId, eventId, kind, object, tries }: WaitingHint): voi
 }
 
 /**
- * Runs purchases step by step. Each step is stored before it runs, because the object can be
- * evicted. Steps of one purchase never overlap.
+ * Runs purchases step by step. Stores each step before running it. Steps of one purchase never
+ * overlap.
  */
 export class PurchaseRunner {
   readonly #deps: PaymentDeps;
@@ -109,7 +109,7 @@ export class PurchaseRunner {
     const purchase = rows.purchase(id);
     if (purchase === null || isEnded(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
-    // A card that was declined permanently stays blocked after the cancellation.
+    // A permanently declined card stays blocked after the cancellation.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const hasNotStarted = purchase.step === "customer" && purchase.sent === null;
     if (hasNotStarted) endPurchase(this.#deps, purchase, ending);
@@ -220,7 +220,7 @@ export class PurchaseRunner {
   }
 }
 
-/** Runs work of the same name in order, one at a time, even if earlier work failed. */
+/** Runs work of the same name one at a time, in order, even after a failure. */
 class QueuesByName {
   readonly #last = new Map<string, Promise<unknown>>();
 

@@ -36,7 +36,7 @@ export type Purchase = Omit<PurchaseRecord, "creditedMicro" | "returnedMicro" | 
   readonly returnUrl: string;
   readonly step: PurchaseStep | null;
   readonly sent: SentCall | null;
-  /** A counter in the step's idempotency key. Each restart of the step increments it. */
+  /** A counter in the step's idempotency key, which each restart increments. */
   readonly anew: number;
   readonly paymentMethod: string | null;
   readonly ending: PurchaseEnding | null;
@@ -48,8 +48,8 @@ export type Purchase = Omit<PurchaseRecord, "creditedMicro" | "returnedMicro" | 
 };
 
 /**
- * The end of a purchase, which applies once its Stripe object is closed. A payment in the meantime
- * cancels it.
+ * The end of a purchase, effective once its Stripe object is closed. An earlier payment cancels the
+ * end.
  */
 export type PurchaseEnding = {
   readonly state: "declined" | "expired";
@@ -67,7 +67,7 @@ export function declined(error: PurchaseError, isHard = false): PurchaseEnding {
   return { state: "declined", error, isHard };
 }
 
-/** A captured payment, which is never deleted. */
+/** A captured payment. Never deleted. */
 export type Payment = CapturedAmounts & {
   readonly id: string;
   readonly purchaseId: string;
@@ -90,17 +90,11 @@ export type PaymentsHead = {
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
   readonly reading: number;
-  /**
-   * Creation time of the wallet that received all payments (Unix ms). A rebuilt wallet has a new
-   * creation time.
-   */
+  /** Creation time (Unix ms) of the wallet that received all payments. A rebuild changes it. */
   readonly walletMadeAt: number | null;
 };
 
-/**
- * The payment tables. Calls are synchronous, and consecutive writes without an `await` commit
- * together.
- */
+/** Consecutive writes without an `await` commit together. */
 export type PaymentRows = {
   head(): PaymentsHead;
   setHead(head: PaymentsHead): void;
@@ -147,7 +141,7 @@ export type PayingWallet = Pick<
 
 type PaymentStore = {
   addCustomer(customerId: string, orgId: string): Promise<void>;
-  /** Records a card. Returns the number of organizations that use the card, including this one. */
+  /** Records a card. Returns the number of organizations with this card. */
   addCard(fingerprint: string, orgId: string): Promise<number>;
 };
 

@@ -129,7 +129,7 @@ function handleUnpaidInvoice(
     case "uncollectible":
       return endPurchase(deps, purchase, ending ?? ABANDONED);
     case "paid":
-      // The invoice was paid outside Stripe or from a Stripe balance, so nothing is credited.
+      // A payment outside Stripe or from a Stripe balance credits nothing.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
       return endPurchase(deps, purchase, ending ?? declined("misconfigured"));
     case "draft":
@@ -151,7 +151,7 @@ function handleOpenInvoice(
   const isProcessing = intents.some(({ status }) => status === "processing");
   if (isProcessing) return storePurchase(deps, purchase, { nextAt: deps.now() + RECHECK_MS });
   const hasWaited = purchase.state === "needs_customer" || purchase.url !== null;
-  // Until the customer has confirmed a charge, Stripe reports it as declined.
+  // Until the customer confirms a charge, Stripe reports it as declined.
   const canWait = hasWaited ? ending === null : ending?.state !== "expired";
   if (canWait && (hasWaited || intents.some(needsConfirmation))) {
     const url = invoice.hosted_invoice_url ?? null;
@@ -214,10 +214,7 @@ function declineMissingObject(
   return declineAsMisconfigured(deps, purchase, refusal);
 }
 
-/**
- * Closes a Stripe object. If Stripe rejects the call, reads the object again, because it may have
- * been paid.
- */
+/** If Stripe rejects the call, reads the object again, because it may have been paid. */
 async function closeStripeObject(
   deps: PaymentDeps,
   purchase: Purchase,
@@ -241,7 +238,7 @@ function isObject(
 
 const hasStatus = (status: string) => (body: unknown) => isObject(body) && body.status === status;
 
-/** Ends the Checkout Session at Stripe, so that nobody can pay it any more. */
+/** Ends the Checkout Session at Stripe, so that nobody can pay it. */
 export const expireCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, sessionId } = purchase;
   const key = `${id}:expire:${purchase.tries}`;

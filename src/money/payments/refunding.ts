@@ -15,9 +15,7 @@ const REFUSAL_MESSAGES: Readonly<Record<string, string>> = {
   insufficient_funds: "The balance at Stripe is too low for this refund.",
 };
 
-/**
- * Refunds a payment once per `name`. The wallet changes only after the refund was read from Stripe.
- */
+/** Refunds a payment once per `name`. The wallet changes only after a later read from Stripe. */
 export async function refundPayment(
   { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,
@@ -57,10 +55,7 @@ export async function resolvePaymentId(
   return parseBody(await stripe.ask(readRefund(id)), refundSchema)?.payment_intent ?? null;
 }
 
-/**
- * Reports whether a refund with this name exists, because Stripe stores idempotency keys only for a
- * day.
- */
+/** Reports whether a refund with this name exists. Stripe keeps idempotency keys for only a day. */
 async function checkEarlierRefund(
   stripe: PaymentDeps["stripe"],
   paymentId: string,

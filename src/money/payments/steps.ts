@@ -30,13 +30,13 @@ import type { Invoice } from "./stripe-objects.ts";
 import { parseBody } from "./stripe.ts";
 import type { RefusedAnswer, Params, StripeAnswer } from "./stripe.ts";
 
-/** A step of a purchase, with at most one Stripe call that changes something. */
+/** A step of a purchase. Changes at most one thing at Stripe. */
 export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
 const FAULTS_MAX = 3;
 /**
- * Maximum time to retry a call, in ms. It is shorter for a checkout, because Stripe rejects a
- * checkout that expires within half an hour.
+ * Maximum ms to retry a call. Shorter for a checkout: Stripe rejects checkouts that expire within
+ * half an hour.
  */
 const CALL_RETRY_MS = 23 * 3_600_000;
 const CHECKOUT_RETRY_MS = 25 * 60_000;
@@ -120,7 +120,7 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
   const head = rows.head();
   if (made === null) {
     if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
-    // If Stripe created a customer anyway, it is never used or charged.
+    // If Stripe created a customer anyway, nothing uses it.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(deps, retryLater(deps, now, answer), { sent: null });
   }
@@ -131,7 +131,7 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
   return storePurchase(deps, now, { sent: null, tries: 0 });
 }
 
-/** Starts a purchase. A saved card is charged for one purchase at a time. */
+/** A saved card is charged for one purchase at a time. */
 function startPurchase(deps: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = deps;
   if (purchase.ending !== null) return endPurchase(deps, purchase, purchase.ending);
@@ -170,7 +170,7 @@ export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   return findLostSession(deps, now);
 };
 
-/** Searches Stripe for a checkout if the response that created it was lost. */
+/** Searches Stripe for a checkout whose creation response was lost. */
 export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const found = await findStripeObject(deps, purchase, "checkout/sessions");
   const now = deps.rows.purchase(purchase.id) ?? purchase;
@@ -279,7 +279,7 @@ async function continueWithInvoice(
   return invoice === null ? retryLater(deps, after, answer) : goOn(after, invoice);
 }
 
-/** Handles a Stripe error about a deleted customer or card, or about our invalid request. */
+/** Handles a Stripe error about a deleted customer or card, or our invalid request. */
 function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAnswer): Purchase {
   if (refusal.error.code !== "resource_missing") {
     return declineAsMisconfigured(deps, purchase, refusal);

@@ -9,9 +9,7 @@ import { getCall, readPaymentIntent } from "./stripe-calls.ts";
 import { parseBody, readObject } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
-/**
- * Handled event types, each with its kind of hint. A Stripe call can't list events of more types.
- */
+/** Handled event types with their kinds of hint. A Stripe call can't list more. */
 const EVENT_KINDS: Readonly<Record<string, StripeHint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
@@ -94,8 +92,7 @@ type EventIds = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
 /**
- * Returns the IDs of the event's object and customer. Reads the payment from Stripe if the event
- * lacks the customer.
+ * Returns the IDs of the event's object and customer. Asks Stripe if the event lacks the customer.
  */
 async function idsOfEvent(
   to: DispatchServices,
@@ -141,15 +138,15 @@ async function idsOfCharge(
   return isComplete ? { object, customer } : "none";
 }
 
-/** Seconds before the cursor that a sweep reads again, because events can become visible late. */
+/** Seconds before the cursor that a sweep reads again, because events can appear late. */
 const OVERLAP_S = 3600;
-/** Maximum age of swept events, in seconds. Stripe stores events for 30 days. */
+/** Maximum age of swept events in seconds. Stripe stores events for 30 days. */
 const EVENT_AGE_MAX_S = 29 * 86_400;
 const PAGES_MAX = 50;
 
 /**
  * Sends events since the last sweep to their organizations. The cursor stays before an event that
- * must be retried. Returns the number of listed events, or null if Stripe didn't respond.
+ * must be retried. Returns the number of events, or null if Stripe didn't respond.
  */
 export async function sweepEvents(to: DispatchServices, nowMs: number): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);

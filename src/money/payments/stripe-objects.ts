@@ -23,7 +23,7 @@ const charge = z.object({
   payment_method_details: z.nullish(z.object({ card: z.nullish(card) })),
   outcome: z.nullish(z.object({ type: z.nullish(z.string()) })),
 });
-/** Parses a charge, or returns null if Stripe returned only its ID. */
+/** Null if Stripe returned only the charge's ID. */
 const chargeOrId = z.pipe(
   z.union([charge, id]),
   z.transform((value) => (typeof value === "string" ? null : value)),
@@ -127,7 +127,7 @@ export const eventSchema = z.object({
   }),
 });
 export type StripeEvent = z.infer<typeof eventSchema>;
-/** Events are parsed later, one by one, so that an invalid event blocks no other. */
+/** Parsed later, one by one, so that an invalid event blocks no other. */
 export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(nonNegativeInt) }));
 export const chargeSchema = z.object({
   id,

@@ -49,8 +49,8 @@ const refusal = z.object({
 const refusalBody = z.object({ error: refusal });
 
 /**
- * The result of a call. `unsure`: Stripe may have executed the call. `isStored`: Stripe returns the
- * same error for each retry, so read the object instead.
+ * The result of a call. `unsure`: Stripe may have executed the call. `isStored`: retries get the
+ * same error, so read the object instead.
  */
 export type StripeAnswer =
   | { readonly kind: "done"; readonly body: unknown; readonly requestId: string | null }
@@ -114,10 +114,7 @@ export function parseBody<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): 
   return parsed.success ? parsed.data : null;
 }
 
-/**
- * Reads a Stripe object. Returns `none` if Stripe has no such object, or `unsure` if it didn't
- * respond.
- */
+/** Returns `none` if Stripe has no such object, or `unsure` if Stripe didn't respond. */
 export async function readObject<T extends object>(
   stripe: Stripe,
   call: StripeCall,
@@ -162,10 +159,7 @@ const SIGNATURES_MAX = 8;
 
 type SignatureHeader = { readonly time: string; readonly tags: readonly string[] };
 
-/**
- * Parses Stripe's signature header. Returns null if it is invalid or its time is over five minutes
- * off.
- */
+/** Returns null if Stripe's signature header is invalid or its time is over five minutes off. */
 export function parseSignatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
   const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
   const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);
