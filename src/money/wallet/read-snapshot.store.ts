@@ -11,7 +11,7 @@ export type WalletSnapshot = {
   readonly head: SnapshotHead;
   readonly settings: Settings | null;
   readonly debts: PublishedDebts | null;
-  /** Settings of the operator, which are only in D1. */
+  /** The operator's settings, which are only in D1. */
   readonly configuration: Configuration | null;
 };
 

@@ -12,13 +12,13 @@ export type SnapshotHead = {
 
 export type SnapshotRow = Readonly<Record<string, string | number | null>>;
 
-/** Data to publish to D1. All amounts are totals, not changes. `revision` only increases. */
+/** Data to publish to D1. Amounts are totals, not changes. `revision` only increases. */
 export type Publication = {
   readonly orgId: string;
   readonly epoch: string;
   readonly revision: number;
   /**
-   * The lowest revision that D1 must have, because only later changes are sent. 0 if everything is
+   * The lowest revision that D1 must have, because only later changes are sent. 0: everything is
    * sent.
    */
   readonly base: number;
@@ -27,7 +27,7 @@ export type Publication = {
   readonly pages: Iterable<SnapshotPage>;
   /** Lowest alert ID to keep in D1, or null to keep all. */
   readonly alertsFrom: string | null;
-  /** Whether the pages include all end users and budgets. All others are then deleted from D1. */
+  /** Whether the pages include all end users and budgets. D1 then deletes all others. */
   readonly everything: boolean;
   readonly isUse: boolean;
   readonly uses: readonly (readonly KeyUse[])[];
@@ -40,7 +40,7 @@ export type PublishResult = {
   readonly eventsWait: boolean;
 };
 
-/** A part of the rows to publish, because strings in D1 and SQLite can't exceed 2 MB. */
+/** A part of the rows to publish. Strings in D1 and SQLite can't exceed 2 MB. */
 export type SnapshotPage = {
   readonly table: keyof typeof TABLES | keyof typeof REMOVAL_TABLES;
   readonly rows: readonly SnapshotRow[];
@@ -276,10 +276,7 @@ export function headStatement(db: D1Database, orgId: string): D1PreparedStatemen
     .bind(orgId);
 }
 
-/**
- * Returns the statement that sets the balance. It changes nothing if D1 is newer, older than
- * `base`, or has another epoch.
- */
+/** Changes nothing if D1 is newer, older than `base`, or has another epoch. */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
   return db
@@ -342,8 +339,8 @@ function insertSql(table: keyof typeof TABLES): string {
 }
 
 /**
- * Reports whether D1's snapshot belongs to this wallet: it has the same epoch and isn't newer.
- * During a conflict, compares with the revision before the conflict.
+ * Reports whether D1's snapshot belongs to this wallet: same epoch, not newer. During a conflict,
+ * compares with the revision before the conflict.
  */
 export function ownsSnapshot(
   row: { readonly epoch: string; readonly revision: number; readonly conflict: string | null },

@@ -48,7 +48,7 @@ const LOST_RETRY_MS = 60_000;
 /** Stores and changes all money of an organization. `WalletCalls` documents the calls. */
 export class Wallet extends WalletTransactions implements WalletCalls {
   readonly #webhookFeed = new WebhookFeed(this.decisions, () => this.env);
-  /** The current read of events from D1, which concurrent callers share. */
+  /** The current read of events from D1, shared by concurrent callers. */
   #currentRead: Promise<void> = Promise.resolve();
   #nextRead: Promise<void> | null = null;
   #rebuilding: ReturnType<WalletCalls["rebuild"]> | null = null;
@@ -213,8 +213,8 @@ export class Wallet extends WalletTransactions implements WalletCalls {
   }
 
   /**
-   * Runs due work. Sets the next alarm last, because an alarm that is set earlier would run
-   * immediately. `mustPublish` publishes without waiting and checks for a conflict again.
+   * Runs due work. Sets the next alarm last, because an earlier one would run immediately.
+   * `mustPublish` publishes without waiting and checks for a conflict again.
    */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.decisions;

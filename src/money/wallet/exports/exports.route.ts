@@ -68,10 +68,7 @@ function csvResponse(name: string, body: ReadableStream<Uint8Array>): Response {
   });
 }
 
-/**
- * Streams the file. If a read fails, the stream fails too, so that clients don't mistake a partial
- * file for a complete one.
- */
+/** If a read fails, the stream fails too, so that a partial file doesn't look complete. */
 function csvStream(
   first: string,
   pages: AsyncGenerator<Result<string>>,

@@ -235,7 +235,7 @@ export function creditRows(
     const description = "Refund or dispute of a payment";
     return [focusRow(at, { ...money, ...columns, ChargeDescription: description })];
   }
-  // Credits from the operator are never billed, so they reduce the effective cost.
+  // The operator's credits are never billed, so they reduce the effective cost.
   const effective = kind === "rebuild" ? ZERO : decimalText(-BigInt(amountMicro), 6);
   const [category, description] = CREDIT_DESCRIPTIONS[kind];
   const columns = { ChargeCategory: category, ChargeDescription: description };
@@ -272,10 +272,7 @@ function costColumns(billed: string, effective: string): FocusRow {
   };
 }
 
-/**
- * Returns the columns of a credit purchase. The purchase is billed on its day, but is a cost only
- * when the credits are used.
- */
+/** Returns the columns of a credit purchase. The cost arises only when the credits are used. */
 function paymentColumns(amount: string): FocusRow {
   return {
     ...costColumns(amount, ZERO),
@@ -318,10 +315,7 @@ function csvField(value: string | undefined): string {
   return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
 }
 
-/**
- * Picodollars per micro-credit. Tokens times the price per million tokens is a whole number of
- * picodollars.
- */
+/** Picodollars per micro-credit. Tokens times a price per million tokens are whole picodollars. */
 const PICOS_PER_MICRO = 1_000_000n;
 
 /** Returns `amount` / 10^`scale` without trailing zeros. */

@@ -45,7 +45,7 @@ import type { GroupedPartResult } from "../../../shared/call-groups.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
 import { callPart } from "../grouped-wallet.ts";
 
-/** What decides on a key's requests: the wallet's money and the admitted keys. */
+/** The wallet's money and its admitted keys, which decide on requests. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
 export function createGate(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
@@ -134,7 +134,7 @@ export async function placeRequestHold(
   return decideForKey(gate, keyHash, (tx) => {
     const live = keys.findActiveKey(tx, called);
     if (!live.ok) return live;
-    // The session's rate limit isn't checked yet for a request from a peer region.
+    // The session's rate limit isn't checked yet for a peer region's request.
     const terms = { ...holdTermsOf(live.value, shown), isSessionChecked: !request.peer };
     return hold(tx, request, terms).answer;
   });
@@ -231,7 +231,7 @@ function stopReasonOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): 
   return findPause(tx, terms, { ...open, isRunning: true });
 }
 
-/** Applies a change, unless the organization is suspended or the caller's secret isn't valid. */
+/** Applies a change, unless the organization is suspended or the caller's secret is invalid. */
 export function applyCallerChange<T>(
   { decisions, keys }: Gate,
   called: RequestCredential | undefined,

@@ -16,7 +16,7 @@ import { nextRevision } from "./memory.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum alerts per kind and end user in 24 hours. Each limit change can cause an alert. */
+/** Maximum alerts per kind and end user in 24 hours. Each limit change can cause one. */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
 const PUBLISHED_ALERTS_MAX = 1_000;
@@ -97,8 +97,8 @@ function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: ThresholdAle
 }
 
 /**
- * Returns the ledger row up to which low-balance alerts don't suppress new ones. This is `seq` if
- * the balance has recovered.
+ * Returns the ledger row up to which low-balance alerts don't suppress new ones: `seq` once the
+ * balance has recovered.
  */
 export function findRearmedSeq(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;
@@ -156,8 +156,9 @@ export type ReachedSpendLimit = {
 };
 
 /**
- * Returns the used-up limit that rejected a request. Returns null if only open holds caused the
- * rejection, and for unused sessions and unknown end users, whose names clients can invent.
+ * Returns the used-up limit that rejected a request, or null if only open holds caused the
+ * rejection. Also returns null for unused sessions and unknown end users, whose names clients can
+ * invent.
  */
 export function findReachedSpendLimit(
   tx: Tx,

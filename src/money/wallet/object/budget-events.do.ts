@@ -48,7 +48,6 @@ const hasUsedUp = ({ meter, before, after }: MeterChange): boolean =>
 
 const alertThresholdOf = ({ meter }: MeterChange): number => meter.budget.alertAt ?? Infinity;
 
-/** Reports whether a charge crossed the threshold. */
 function crosses({ meter, before, after }: MeterChange, threshold: number): boolean {
   const { amount } = meter.budget;
   return reachesThreshold(after, amount, threshold) && !reachesThreshold(before, amount, threshold);
@@ -68,10 +67,7 @@ export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at:
   }
 }
 
-/**
- * A rejection pauses the owner only if at most this part of the budget is left. Otherwise one huge
- * request could pause it.
- */
+/** If more than this part of the budget is left, a rejection doesn't pause the owner. */
 const PAUSE_LEFT_MAX = 0.1;
 
 /**
@@ -83,7 +79,7 @@ export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]
   const meter = meters.find(
     ({ budget, scope }) => scope === failure.scope && budget.id === failure.budgetId,
   );
-  // Unused sessions aren't stored, so clients could cause any number of these events.
+  // Unused sessions aren't stored, so clients could cause any number of events.
   if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
   emitBudgetReached(tx, { meter, left: failure.left, at: tx });
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
@@ -133,8 +129,8 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
 }
 
 /**
- * Returns the number of window lengths since 1970. The event ID contains this number, so each
- * window length has at most one event.
+ * Returns the number of window lengths since 1970. The event ID contains it, so each window length
+ * has at most one event.
  */
 function windowNumber(window: string, at: BudgetTime): number {
   const minutes = rollingMinutes(window);

@@ -12,14 +12,14 @@ import {
 import { selectFieldLimits, storeFieldLimits } from "../tables/field-limits.do.ts";
 
 export type BudgetMemory = {
-  /** Scopes with budgets. Requests skip other scopes, except end user, key and session. */
+  /** Scopes with budgets. Requests skip others, except end user, key and session. */
   readonly scopes: Set<BudgetScope>;
   readonly meters: Map<string, readonly Meter[]>;
   /** Budgets changed since the newest checkpoint, by owner and ID. */
   readonly unsaved: Map<string, Meter>;
 };
 
-/** The part of a transaction that these functions use. It exists before the wallet is loaded. */
+/** The part of a transaction that exists before the wallet is loaded. */
 type BudgetTx = {
   readonly sql: SqlStorage;
   readonly memory: { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
@@ -83,7 +83,7 @@ export function peekMeters(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   return [...selectFieldLimits(tx.sql, owner), ...entries].map((row) => meterWithHolds(tx, row));
 }
 
-/** Reloads an owner's quotas or `budget_dollars` after its row was stored. */
+/** Reloads an owner's quotas or `budget_dollars` after a change of its row. */
 export function reloadFieldLimits(tx: BudgetTx, owner: BudgetOwner): void {
   const limits = selectFieldLimits(tx.sql, owner);
   replaceFieldMeters(
@@ -93,7 +93,7 @@ export function reloadFieldLimits(tx: BudgetTx, owner: BudgetOwner): void {
   );
 }
 
-/** Reloads the amounts of an owner's quotas or `budget_dollars`. Keeps the counts. */
+/** Reloads the amounts of an owner's quotas or `budget_dollars`, but keeps the counts. */
 export function reloadFieldAmounts(tx: BudgetTx, owner: BudgetOwner): void {
   const limits = selectFieldLimits(tx.sql, owner);
   const before = fieldMetersOfOwner(tx, owner);
@@ -109,7 +109,7 @@ function replaceFieldMeters(tx: BudgetTx, owner: BudgetOwner, fields: readonly M
   tx.memory.budgets.meters.set(ownerKey(owner), [...fields, ...entries]);
 }
 
-/** Returns the meters of limits that have a field of their own, such as a daily quota. */
+/** Returns the meters of limits that have their own field, such as a daily quota. */
 export function fieldMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   return metersOfOwner(tx, owner).filter(isFieldLimit);
 }
@@ -130,7 +130,7 @@ export function moveMeters(tx: BudgetTx, from: BudgetOwner, to: BudgetOwner): vo
   meters.delete(ownerKey(from));
 }
 
-/** Drops an owner's meters from memory. The next use reads them from the table. */
+/** Drops an owner's meters from memory. */
 export function evictMeters({ budgets }: BudgetTx["memory"], owner: BudgetOwner): void {
   for (const { budget } of budgets.meters.get(ownerKey(owner)) ?? []) {
     budgets.unsaved.delete(`${ownerKey(owner)}\n${budget.id}`);
@@ -154,7 +154,7 @@ export function meterWithHolds({ sql, memory }: BudgetTx, limit: CountedLimit): 
   return meter;
 }
 
-/** Adds a hold to the meters that count it, or removes it. */
+/** Adds a hold to the meters that count it, or removes the hold. */
 export function adjustHeldOfOwners(tx: BudgetTx, hold: OpenHold, sign: 1 | -1): void {
   for (const owner of ownersOf(tx, hold)) {
     const meters = tx.memory.budgets.meters.get(ownerKey(owner)) ?? [];
@@ -175,7 +175,7 @@ export function applyMeterChanges(
   for (const { meter, updated: counted } of counts) replaceMeter(budgets, meter, counted);
 }
 
-/** Replaces a budget in memory. The next checkpoint stores it. */
+/** Replaces a budget in memory, until the next checkpoint stores it. */
 export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, after: Meter): void {
   const name = ownerKey(before);
   const list = meters.get(name) ?? [];

@@ -38,8 +38,7 @@ import type { Session } from "../../../shared/session.ts";
 
 /**
  * Replaces an owner's budgets. A budget with the same unit, window and models keeps its count. A
- * new calendar budget for all models starts with the usage of its period, any other new budget at
- * zero.
+ * new calendar budget for all models starts with its period's usage, any other at zero.
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = tx;
@@ -109,7 +108,7 @@ function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budg
   return stored + usageInMemory(tx.memory.usage, { ...of, days }, unit);
 }
 
-/** Returns the query for an owner's daily totals. Sessions have none. */
+/** Returns the query for an owner's daily totals, which sessions lack. */
 function usageLookupOf(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,
@@ -146,7 +145,7 @@ function usageInMemory(totals: UsageTotals, of: UsageLookup, unit: BudgetUnit): 
   return sum;
 }
 
-/** Moves future entries of rolling windows to the present after the clock moved back. */
+/** After the clock moved back, moves future entries of rolling windows to the present. */
 export function moveFutureBucketsToNow(tx: Tx): void {
   for (const owner of ownersWithRollingBudgets(tx)) {
     for (const meter of metersOfOwner(tx, owner)) {

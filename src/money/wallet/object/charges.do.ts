@@ -64,7 +64,7 @@ export function foldCharges(tx: Tx): boolean {
   return lastId !== null;
 }
 
-/** Returns whether a day is over whose charges aren't summed yet. */
+/** Reports whether a past day's charges aren't summed yet. */
 export function isFoldDue(tx: Tx): boolean {
   return newestClosedDay(futureIdFloor(tx)) > readFoldProgress(tx.sql).closedDay;
 }
@@ -82,7 +82,7 @@ type Batch = {
   readonly limit?: number;
 };
 
-/** Omits late charges, because posting adds them to the sums directly. */
+/** Omits late charges, which posting adds to the sums directly. */
 function selectCharges(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],
@@ -123,7 +123,6 @@ function chargeFromRow(row: StoredCharge): ChargedRequest {
   return { seq, at, keyId, generation: parseGeneration(row), cost, charged };
 }
 
-/** Adds a request's charge to the sums of its day. */
 export function addCharge(
   charges: ChargesByDay,
   tagKeys: readonly TagKeys[],
@@ -168,14 +167,14 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
   return bounded;
 }
 
-/** Returns the charges that aren't part of the stored sums yet. */
+/** Returns the charges that the stored sums don't include yet. */
 export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargesByDay {
   const { foldedId } = readFoldProgress(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
   return selectCharges(sql, memory.tagKeys, { ...batch, fromId }).charges;
 }
 
-/** Returns a page of a day's charges. An open day includes requests that aren't in the sums yet. */
+/** Returns a page of a day's charges, including requests that aren't in the sums yet. */
 export function readCharges(tx: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
   const { sql } = tx;
   const { closedDay, foldedId } = readFoldProgress(sql);

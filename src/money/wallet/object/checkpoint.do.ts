@@ -9,7 +9,7 @@ import { clearUnsavedMeters, storeMeters } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { boundedTotals } from "./tag-usage.do.ts";
 
-/** Stores the totals of the ledger. At its next start, the wallet reads only later ledger rows. */
+/** Stores the ledger's totals, so that the wallet's next start reads only later rows. */
 export function takeCheckpoint(tx: Tx): void {
   const { memory, sql } = tx;
   const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
@@ -33,7 +33,7 @@ export function takeCheckpoint(tx: Tx): void {
   clearUnsavedMeters(memory);
 }
 
-/** Returns an ID that is lower than all IDs of future charges. */
+/** Returns an ID below the IDs of all future charges. */
 export function futureIdFloor(tx: Tx): string {
   let floorId = lowestIdAt(HOLD_ID_PREFIX, tx.clockMs - ID_AGE_MAX_MS);
   for (const id of tx.memory.ledger.holds.keys()) if (id < floorId) floorId = id;
@@ -62,7 +62,7 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
 
 const CHECKPOINT_ROWS_MIN = 1000;
 
-/** Keeps checkpoints at least CHECKPOINT_ROWS_MIN apart. Ledger reads start at the nearest checkpoint. */
+/** Keeps checkpoints at least CHECKPOINT_ROWS_MIN apart. Ledger reads start at the nearest one. */
 function thinCheckpoints(sql: SqlStorage): void {
   const [newest, before] = sql
     .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")

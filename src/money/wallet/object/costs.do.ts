@@ -30,7 +30,7 @@ type CostRow = {
 
 /**
  * Returns costs from the newest `ROWS_MAX` billed requests: settled ones, and voided ones whose
- * cost we absorb. Other failed calls that providers bill count separately.
+ * cost we absorb. Other billed failed calls count separately.
  */
 export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
@@ -76,7 +76,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
-/** Adds the failed calls besides the call in the row. They aren't charged. */
+/** Adds the uncharged failed calls besides the call in the row. */
 function addOtherFailedCalls(
   groups: Map<string, CostGroup>,
   failed: readonly FailedAttempt[],
@@ -92,7 +92,7 @@ function addOtherFailedCalls(
   }
 }
 
-/** Returns when the wallet was last rebuilt (Unix ms), or 0. A rebuild loses earlier receipts. */
+/** Returns when the wallet was last rebuilt (Unix ms), or 0. */
 function lastRebuildMs(sql: SqlStorage): number {
   const { at } = sql
     .exec<{

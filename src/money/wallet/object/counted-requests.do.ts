@@ -31,7 +31,7 @@ const COLUMNS = `${TAGS_SQL} AS tags, admitted_at AS admittedAt, period_day AS p
   ${MODEL_SQL} AS model, ${MODELS_SQL} AS models, ${QUOTA_CHARGE_SQL} AS quotaCharged,
   ${tokenColumns(({ inRow }) => inRow)}`;
 
-/** A request that a ledger row counts. `posted` is null for a hold that expired without a charge. */
+/** A request that a ledger row counts. `posted` is null if the hold expired uncharged. */
 type CountedUsage = CountedRequest & { readonly posted: PostedUsage | null };
 
 /**

@@ -28,12 +28,12 @@ import {
 } from "./retention.do.ts";
 
 /**
- * Runs a decision on the wallet's memory and tables. A decision has no `await`, so its writes
- * commit together. An exception undoes only writes in `transactionSync`. If storage is full, the
- * decision runs again after a cleanup.
+ * Runs a decision on the wallet's memory and tables. Without an `await`, its writes commit
+ * together. An exception undoes only writes in `transactionSync`. If storage is full, cleans up and
+ * runs the decision again.
  */
 export class Decisions {
-  /** `lost`: reading the tables failed, so the next call reads them again. */
+  /** `lost`: a read failed, so the next call reads the tables again. */
   #memory: Memory | "unmade" | "lost" = "unmade";
   #schedule = new Schedule(null);
   readonly #storage: DurableObjectStorage;
@@ -198,7 +198,7 @@ const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
 const BUSY_PUBLISH_MS = 90_000;
 const QUIET_CHANGES_MAX = 128;
-/** Time after which an overdue alarm counts as lost, in ms. */
+/** Ms after which an overdue alarm counts as lost. */
 const STALE_MS = 60_000;
 const ALARM_TOLERANCE_MS = 5;
 
@@ -208,7 +208,7 @@ class Schedule {
   #publishedAt = -Infinity;
   #delayMs = DELAY_MIN_MS;
   #retainAt: number | null = null;
-  /** The time of the alarm by the platform's clock, which can differ from the wallet's clock. */
+  /** The alarm's time by the platform's clock, not the wallet's. */
   #alarmAt: number | null;
 
   constructor(alarmAt: number | null) {
@@ -269,10 +269,7 @@ class Schedule {
     this.#alarmAt = null;
   }
 
-  /**
-   * Returns when to publish (Unix ms). If only holds and charges changed, the publish can wait
-   * longer.
-   */
+  /** Returns when to publish (Unix ms). Holds and charges alone can wait longer. */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.hasChanges) {
       const pause = memory.routine <= QUIET_CHANGES_MAX ? QUIET_PUBLISH_MS : BUSY_PUBLISH_MS;
@@ -311,17 +308,16 @@ class Schedule {
 }
 
 /**
- * Updates the tables after the clock moved back from `tx.memory.clock` to `tx.nowMs`. Open holds
- * keep their remaining time and period. Admissions of the last minute get the current time. The
- * caller must then reload memory.
+ * Updates the tables after the clock moved back. Open holds keep their remaining time and period.
+ * Admissions of the last minute get the current time. The caller must then reload memory.
  */
 function adaptToClock(tx: Tx): void {
   const { memory, nowMs, sql, storage } = tx;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
-  // Without this checkpoint, a later start would use the time of an older checkpoint.
+  // Without this checkpoint, a later start would use an older checkpoint's time.
   moveFutureBucketsToNow(tx);
   takeCheckpoint(tx);
-  // IDs contain the time of the platform's clock, so newer holds have greater IDs.
+  // IDs contain the platform's time, so newer holds have greater IDs.
   const floorId = lowestIdAt(HOLD_ID_PREFIX, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
   const { sweptId } = memory.row;
   storage.transactionSync(() => {
@@ -334,7 +330,7 @@ function adaptToClock(tx: Tx): void {
       rateWindowStartMs(memory.clock),
     );
     clampIdempotencyKeys(sql, nowMs);
-    // Otherwise, the deletion of unpaid requests would skip those with new IDs.
+    // Otherwise, the deletion of unpaid requests would skip new IDs.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });
 }

@@ -224,8 +224,7 @@ export type NewEndUser = {
 };
 
 /**
- * Prepares an end user, who continues the spend of `departed`. Writes nothing. Returns null at the
- * maximum.
+ * Prepares an end user with the spend of `departed`. Writes nothing. Returns null at the maximum.
  */
 export function prepareEndUser(tx: Tx, externalId: string): NewEndUser | null {
   const { memory } = tx;
@@ -293,10 +292,7 @@ export function rememberEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   moveHolds(memory.ledger, id, user.id);
 }
 
-/**
- * Deletes an end user. Until the month ends, a row with a hash of the external ID remains, so that
- * holds and charges still count.
- */
+/** Until the month ends, keeps a row with a hash of the external ID for holds and charges. */
 function removeEndUser(tx: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = tx;
   const hash = hashExternalId(tx, user.externalId);
@@ -340,10 +336,7 @@ function evictEndUserMeters({ memory }: Tx, ids: readonly string[]): void {
   for (const id of ids) evictMeters(memory, { scope: "end_user", subject: id });
 }
 
-/**
- * Returns the hash of an external ID. It starts with a line break, which external IDs can't
- * contain.
- */
+/** Starts the hash with a line break, which external IDs can't contain. */
 function hashExternalId({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

@@ -24,12 +24,12 @@ const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
 const DELETED_PER_BATCH_MAX = 100;
 
-/** An event to record. Without an actor, it is an event of the system. */
+/** An event to record. The default actor is the system. */
 export type WalletEvent = Omit<NewEvent, "actor"> & { readonly actor?: Actor | undefined };
 
 /**
- * Stores an event. Returns false if an event with the same `once` exists or the actor has reached
- * its hourly maximum.
+ * Stores an event. Returns false if an event with the same `once` exists or the actor is at its
+ * hourly maximum.
  */
 export function addEvent(
   tx: Tx,
@@ -41,7 +41,7 @@ export function addEvent(
   return storeEvent(tx, { ...event, actor: event.actor ?? SYSTEM_ACTOR, id, createdAt: nowMs });
 }
 
-/** Stores an event. Shortens overlong data, because a rejected event would block later events. */
+/** Stores an event. Shortens overlong data, because a rejected event would block later ones. */
 export function storeEvent(tx: Tx, event: EventRecord): boolean {
   const { sql } = tx;
   if (selectEventPosition(sql, event.id) !== null) return false;
@@ -168,8 +168,8 @@ export function deleteOldEvents(sql: SqlStorage, nowMs: number): boolean {
 type LoggedEvent = StoredEvent & { seq: number };
 
 /**
- * SQL condition for events by members, and for `member.*` events about them. Each query of the
- * UNION uses an index.
+ * SQL condition for events by members, and `member.*` events about them. Each query of the UNION
+ * uses an index.
  */
 const OF_MEMBERS_SQL = `seq IN (
   SELECT seq FROM events WHERE actor_kind = 'member' AND actor_id IN (SELECT value FROM json_each(?6))
@@ -244,7 +244,7 @@ export function markEventsDelivered(sql: SqlStorage, seq: number): void {
 const CHANGED_NAME_PATHS = ["$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
 /**
- * Replaces an end user's external ID with its ID in all events. Marks these events for webhooks.
+ * In all events, replaces an end user's external ID with its ID. Marks these events for webhooks.
  */
 export function eraseExternalId(
   { sql, memory }: Tx,

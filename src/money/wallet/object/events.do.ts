@@ -24,8 +24,8 @@ const TAKE_TIMEOUT_MS = 10_000;
 const FAILURE_PAUSE_MS = 5000;
 
 /**
- * Sends new events in order to the webhooks object, which ignores duplicates. After a failure, the
- * next publish tries again.
+ * Sends new events in order to the webhooks object, which ignores duplicates. The next publish
+ * retries failures.
  */
 export class WebhookFeed {
   readonly #decisions: Decisions;
@@ -109,7 +109,7 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
 
 const NOTIFY_TIMEOUT_MS = 10_000;
 
-/** Sends a requested top-up to the payments object. After a failure, the next publish retries. */
+/** Sends a requested top-up to the payments object. The next publish retries failures. */
 export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void> {
   const memory = decisions.tryOpen()?.memory;
   const open = memory?.topUp.open ?? null;

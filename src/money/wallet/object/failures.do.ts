@@ -35,10 +35,7 @@ export function storeFailures(tx: Tx, batch: FailureBatch): Result<null> {
   return success(null);
 }
 
-/**
- * Replaces the external ID of an end user deleted this month. Failures can be reported after the
- * deletion.
- */
+/** Replaces the external ID of an end user deleted this month. */
 function replaceDeletedName(tx: Tx, one: FailedRequest): FailedRequest {
   const departed = one.externalId === null ? null : findDeletedEndUser(tx, one.externalId);
   return departed === null ? one : { ...one, externalId: departed.user.id };
@@ -126,7 +123,7 @@ type RecoveredCount = { route: string; why: string; status: number | null; count
 
 /**
  * Returns each provider's served and failed calls since `fromMs`, or since data is complete. A
- * failover counts as a failed call of each earlier provider.
+ * failover is a failed call of each earlier provider.
  */
 export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const { sql, nowMs } = tx;

@@ -44,8 +44,8 @@ export function holdTermsOf(
 }
 
 /**
- * Checks suspension, pauses, end user, price list and policies. For a placed hold, checks
- * `may_hold` instead of price list and policies. Returns the request with its allowed routes.
+ * Checks suspension, pauses, end user, price list and policies. For a placed hold, `may_hold`
+ * replaces price list and policies. Returns the request with its allowed routes.
  */
 export function checkRequest(
   tx: Tx,
@@ -150,10 +150,7 @@ export function findExpiredHolder(
   return decideIdempotency(selectIdempotencyHolder(sql, name, nowMs), body, nowMs);
 }
 
-/**
- * Rejects requests while the organization owes refunded credits. A session's error omits the
- * amount.
- */
+/** Rejects requests while the organization owes refunded credits. Sessions don't see the amount. */
 export function checkDebts({ memory }: Tx, session: Session | undefined): Refusal | null {
   const { owed } = memory.debts;
   if (owed === 0) return null;
@@ -189,7 +186,7 @@ export function concurrencyOf(
   );
 }
 
-/** Rejects a request above the limit on concurrent requests. A session's error omits the limit. */
+/** Limits concurrent requests. Sessions don't see the limit. */
 function checkConcurrency(
   tx: Tx,
   { keyId, placed }: HoldRequest,
@@ -203,10 +200,7 @@ function checkConcurrency(
   return refuse({ kind: "concurrency_limited", scope, limit: isHidden ? null : limit });
 }
 
-/**
- * Returns how many tokens the hold takes from the key's limit per minute, or null without a
- * limit.
- */
+/** Returns the tokens to hold within the key's limit per minute, or null without a limit. */
 export function decideTokensToHold(
   tx: Tx,
   request: HoldRequest,
@@ -226,7 +220,7 @@ export function decideTokensToHold(
   return refuse({ kind: "tokens_limited", limit, remaining, required: least, retryAfterMs });
 }
 
-/** The end user whose quotas apply. `made` is null if the end user already exists. */
+/** The end user whose quotas apply. `made` is null for an existing end user. */
 export type Payer = { readonly user: EndUser; readonly made: NewEndUser | null } | null;
 
 export function findPayer(tx: Tx, externalId: string | null): Result<Payer> {
@@ -280,7 +274,7 @@ export function requestMeters(
   const ofSession = metersOfSession(tx, session).filter(({ budget }) =>
     countsAnyModel(budget, models),
   );
-  // Sorts, because only the first exceeded limit is reported and can pause its owner.
+  // The order matters, because only the first exceeded limit is reported and can pause its owner.
   return [...counting, ...ofSession].toSorted(
     (one, other) => SCOPE_CHECK_ORDER.indexOf(one.scope) - SCOPE_CHECK_ORDER.indexOf(other.scope),
   );

@@ -50,7 +50,7 @@ import { findWarmRoute } from "./warm-routes.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** `isRepeat`: the wallet already had this hold, so `answer` is the stored response. */
+/** If `isRepeat`, the wallet already had this hold, and `answer` is the stored response. */
 type HoldResult = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
 export function hold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult {
@@ -78,8 +78,7 @@ export function hold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult
 }
 
 /**
- * `lapsed` is the ID of an expired request with the same Idempotency-Key. The new hold voids that
- * request.
+ * `lapsed` is the ID of an expired request with the same Idempotency-Key, which the new hold voids.
  */
 type Grant = AllowedRequest & {
   readonly payer: Payer;
@@ -139,7 +138,7 @@ export function replayHold(
 ): Result<HoldGrant> | null {
   const known = selectRequest(tx.sql, request.id);
   if (known === null) return null;
-  // A request doesn't name its end user if the key is bound to one.
+  // If the key is bound to an end user, the request doesn't name one.
   const externalId = request.externalId ?? known.externalId;
   const bounds = boundsForRetry(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });
@@ -273,7 +272,7 @@ function storeGrant(
   };
   const made = payer?.made ?? null;
   const write = (): boolean => {
-    // The request's row refers to the end user's number, so the end user comes first.
+    // The request's row refers to the end user's number.
     if (made !== null) {
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(tx, made);
@@ -297,8 +296,8 @@ function storeGrant(
 }
 
 /**
- * Returns the values to store. For a hold that counts only against quotas, the ledger columns are
- * 0, and the purpose contains the amount.
+ * For a hold that counts only against quotas, the ledger columns are 0, and the purpose contains
+ * the amount.
  */
 function storedHoldValues(
   request: HoldRequest,

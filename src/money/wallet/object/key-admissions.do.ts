@@ -115,8 +115,8 @@ export class KeyAdmissions {
   }
 
   /**
-   * Returns a failure if the key, secret or session is revoked or expired. Returns null for an
-   * unknown key.
+   * Returns a failure if the key, secret or session is revoked or expired, or null for an unknown
+   * key.
    */
   refuseInactive(tx: Tx, called: RequestCredential): Refusal | null {
     if (!this.hasKey(tx, called.keyHash)) return null;
@@ -171,7 +171,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Looks up the keys whose data in D1 differs from the wallet's data after a publish. */
+  /** Looks up the published keys whose data in D1 differs from the wallet's. */
   refreshPublished(
     tx: Tx | null,
     { uses, touched }: Pick<PublishOutcome, "uses" | "touched">,
@@ -284,10 +284,7 @@ export class KeyAdmissions {
     for (const lookup of this.#lookups) lookup.isStale ||= lookup.hash === hash;
   }
 
-  /**
-   * Looks up a key again. Stores the time of the lookup first, which limits lookups to one per
-   * minute.
-   */
+  /** Looks up a key again. Stores the time first, so that lookups run at most once per minute. */
   #refresh(tx: Tx, hash: string, ask: KeyLookup): void {
     this.#setCheckedAt(tx, hash, tx.clockMs);
     this.#context.waitUntil(this.#lookUpAndApply(hash, ask));
@@ -307,7 +304,7 @@ export class KeyAdmissions {
     if (formatSecrets(secrets) !== formatSecrets(knownSecrets)) this.setSecrets(tx, hash, secrets);
   }
 
-  /** Looks up a key and applies the result. If the lookup fails, the key stays valid. */
+  /** If the lookup fails, the key stays valid. */
   async #lookUpAndApply(hash: string, ask: KeyLookup): Promise<void> {
     const lookup = { hash, isStale: false };
     const identified = await this.#lookUp(lookup, ask);
@@ -324,7 +321,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Changes future times of admissions to now after the clock moved back. */
+  /** After the clock moved back, changes future admission times to now. */
   #clampAdmissions(
     { storage, clockMs }: Tx,
     hash: string,

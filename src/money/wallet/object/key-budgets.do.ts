@@ -31,9 +31,8 @@ function amountInWindow({ budgetMicro, budgetPeriod }: Terms, window: string): M
 }
 
 /**
- * Applies the key's `budget_dollars`. With `isCounted`, counts the key's spend even without a
- * budget. A later budget needs the spend of holds that count only against quotas, which daily
- * totals omit.
+ * Applies the key's `budget_dollars`. With `isCounted`, counts spend even without a budget, because
+ * daily totals omit holds that count only against quotas.
  */
 export function syncDollarBudget(tx: Tx, keyId: string, terms: Terms, isCounted = false): void {
   const before = fieldMetersOfOwner(tx, ownerOf(keyId));

@@ -45,12 +45,12 @@ import { HOUR_MS } from "../../../shared/clock.ts";
 
 export const QUIET_PUBLISH_MS = 180_000;
 
-/** The wallet's state in memory, loaded from the tables. An exception reloads it. */
+/** The wallet's state in memory. An exception reloads it from the tables. */
 export type Memory = {
   row: WalletRow;
   readonly ledger: HoldTotals;
   clock: number;
-  /** Latest time of the wallet so far (Unix ms). It determines the period that counts spend. */
+  /** Latest time of the wallet so far (Unix ms). Determines the period that counts spend. */
   newest: number;
   /** Lower bound for the request IDs of ledger rows after the newest checkpoint. */
   floorId: string;
@@ -71,7 +71,7 @@ export type Memory = {
   readonly dueUses: DueUses;
   readonly notedAt: number;
   hasChanges: boolean;
-  /** Number of unpublished holds and charges, which are less urgent than other changes. */
+  /** Number of unpublished holds and charges, which are less urgent. */
   routine: number;
   published: PublishedState;
   /** Random ID that changes when ledger rows are deleted or memory is reloaded. */
@@ -115,7 +115,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     rateLog: [],
     uses: new Map(),
     dueUses: new DueUses(),
-    // If the last publish wasn't confirmed, it may have lost a use of a key.
+    // An unconfirmed publish may have lost a use of a key.
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     hasChanges: false,
     routine: 0,
@@ -161,7 +161,7 @@ function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublishedUserIds: ids 
   }
 }
 
-/** Returns whether D1 lacks a change. */
+/** Reports whether D1 lacks a change. */
 export function isUnpublished({ hasChanges: changed, routine, uses }: Memory): boolean {
   return changed || routine > 0 || uses.size > 0;
 }
@@ -266,14 +266,14 @@ export function nextRevision(tx: Tx): number {
   return tx.memory.row.revision + 1;
 }
 
-/** Updates the wallet's row in the table, then in memory. Must not run within a transaction. */
+/** Updates the wallet's row in the table, then in memory. Never call it within a transaction. */
 export function changeWalletRow(tx: Tx, change: Partial<WalletRow>): void {
   const row = { ...tx.memory.row, ...change };
   updateWalletRow(tx.sql, row);
   tx.memory.row = row;
 }
 
-/** Throws if a new instance has replaced this one, which then must not respond from memory. */
+/** Throws if a new instance has replaced this one, whose memory is then outdated. */
 export function assertCurrentInstance(tx: Tx): void {
   tx.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

@@ -105,8 +105,7 @@ function sessionEnd(
 }
 
 /**
- * Reports whether a key was revoked or a session ended. The wallet doesn't know about removed
- * members.
+ * Reports whether a key was revoked or a session ended. The wallet doesn't know removed members.
  */
 function isOwnerGone(
   { sql }: Tx,
@@ -169,7 +168,10 @@ export function eventSubject({ memory }: Tx, { scope, subject }: BudgetOwner): s
   return scope === "organization" ? memory.row.orgId : subject;
 }
 
-/** Returns an end user's external ID as an event's field. The event's subject is only the ID. */
+/**
+ * Returns an end user's external ID as an event's field, because the event's subject is only the
+ * ID.
+ */
 export function endUserField(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,

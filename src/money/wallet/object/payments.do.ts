@@ -61,10 +61,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
   return success({ madeAt: memory.row.madeAt });
 }
 
-/**
- * Returns the reference of a payment's credit. If a rebuild lost the first credit, the reference
- * differs from the first one.
- */
+/** Returns the reference of a payment's credit: a new one if a rebuild lost the first credit. */
 function creditReference({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
   if (selectPayment(sql, paymentId) !== null) return reference;
@@ -164,7 +161,7 @@ export function collectDebtsAndTopUp(tx: Tx): void {
   startTopUpIfDue(tx, false);
 }
 
-/** Returns whether the wallet has debts or automatic top-up. */
+/** Reports whether the wallet has debts or automatic top-up. */
 export function needsCollection({ memory }: Tx): boolean {
   return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
 }

@@ -91,7 +91,7 @@ function settleCapture(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
       keyId,
       streamed: false,
       usage: NO_USAGE,
-      price: FREE_PRICE, // all charges of a merchant have the same price row; receipts show the charge
+      price: FREE_PRICE,
       firstByteMs: null,
       durationMs: Math.max(0, tx.nowMs - placed.createdAt),
       estimated: false,
@@ -129,7 +129,6 @@ function extendPlacedHold(tx: Tx, placed: PlacedHold, expiresInS: number): Resul
   return success({ ...placed, expiresAt });
 }
 
-/** A session can access only its own holds. */
 function canAccessHold(placed: PlacedHold, by: HoldCaller): boolean {
   if (by.kind === "merchant") return placed.merchant === by.name;
   return placed.keyId === by.keyId && (by.sessionId ?? placed.sessionId) === placed.sessionId;

@@ -122,10 +122,7 @@ function postCharge(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/**
- * Adds a charge to the usage. `inLedger`, the charge in the ledger, is 0 for a hold that counts
- * only against quotas.
- */
+/** Adds a charge to the usage. `inLedger` is 0 for a hold that counts only against quotas. */
 function countUsage(
   tx: Tx,
   { generation }: Settlement,
@@ -206,7 +203,7 @@ function logPosting(tx: Tx, settlement: Settlement, posting: Posting): void {
 
 /**
  * Releases a hold. For an unknown ID, stores a row that rejects the hold if it arrives later.
- * Stores the cost of an `absorbed` call for the margin.
+ * Stores the cost of an `absorbed` call.
  */
 export function voidHold(
   tx: Tx,
@@ -296,10 +293,7 @@ function countedCharge(
   };
 }
 
-/**
- * Returns the amounts that an expired hold adds to the limits: one request. A late charge can
- * follow.
- */
+/** Returns the amounts that an expired hold adds to the limits: one request. */
 function countedExpiry(hold: OpenHold, seq: number): CountedRequest {
   const amounts = { dollars: 0, tokens: 0, requests: 1 };
   return { ...hold, seq, atMs: hold.expiresAt, models: hold.models ?? null, amounts };

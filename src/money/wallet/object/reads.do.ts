@@ -294,7 +294,6 @@ function selectRefusedRequests(
     .map(({ detail }) => refusedRecord(parseStoredJson<FailedRequest>(detail)));
 }
 
-/** Returns a list as JSON for an SQL parameter. Null matches everything. */
 function jsonList(values: readonly string[] | null | undefined): string | null {
   return values === null || values === undefined ? null : JSON.stringify(values);
 }

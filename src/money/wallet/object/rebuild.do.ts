@@ -65,7 +65,7 @@ export function adoptSnapshot(
       subject: row.orgId,
       data: { balance_micro: head.creditsMicro },
     });
-    // A rebuild ends all sessions, because D1 doesn't store what they spent.
+    // A rebuild ends all sessions, because D1 doesn't store their spend.
     sql.exec("DELETE FROM sessions");
     sql.exec("UPDATE wallet SET created_at = max(created_at + 1, ?)", nowMs);
   });
@@ -78,7 +78,7 @@ export function rejectNeedlessRebuild(): Refusal {
 
 function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): void {
   const { settings } = snapshot;
-  // D1 lacks top-ups since the last publish, so a person must enable top-up again.
+  // D1 lacks recent top-ups, so a person must enable top-up again.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });

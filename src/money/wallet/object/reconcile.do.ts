@@ -22,7 +22,7 @@ import type { Tx, Memory } from "./memory.do.ts";
 
 /** Rows per transaction (about 10 ms). */
 const SLICE_ROWS = 10_000;
-/** Pause between transactions, in ms, during which other calls run. */
+/** Ms between transactions, during which other calls run. */
 const SLICE_PAUSE_MS = 20;
 const RESTARTS_MAX = 8;
 
@@ -47,9 +47,8 @@ export async function reconcile(
 }
 
 /**
- * Computes all totals from the rows up to the newest ledger row at the start. Compares them with
- * memory and D1. Restarts if the rows read so far have changed. Returns `conflict` after too many
- * restarts.
+ * Computes all totals from the rows that existed at the start. Compares them with memory and D1.
+ * Restarts if rows already read have changed. Returns `conflict` after too many restarts.
  */
 function reconcileSlice(
   tx: Tx,
@@ -76,10 +75,7 @@ function reconcileSlice(
   return success({ ...run.answer, differences });
 }
 
-/**
- * The table to read after each table. The one that changes most comes first, so restarts cost
- * little.
- */
+/** The table to read next. The one that changes most comes first, so restarts cost little. */
 const NEXT_TABLE = { totals: "entries", entries: "requests", requests: null } as const;
 
 function advanceRun(run: ReconcileRun, read: keyof typeof NEXT_TABLE, page: Page): ReconcileRun {
@@ -255,7 +251,6 @@ function compareRun(run: ReconcileRun): Difference[] {
   return [
     { what: "ledger sum", expected: run.entered - run.charged, found: creditsMicro },
     { what: "ledger seq", expected: run.newest, found: seq },
-    // Each row after the rollup row must exist once.
     { what: "ledger rows missing", expected: 0, found: seq - run.rolled - run.later },
     { what: "open holds", expected: run.holds, found: openHolds },
     { what: "held", expected: run.held, found: heldMicro },
@@ -279,8 +274,8 @@ function compareWithTables(memory: Memory, fresh: Memory): Difference[] {
 }
 
 /**
- * Compares refunds with debts. Each refunded amount must be owed, taken or forgiven. An
- * organization that owes money must have no free balance.
+ * Each refunded amount must be owed, taken or forgiven. An organization that owes money must have
+ * no free balance.
  */
 function compareRefunds({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
@@ -309,7 +304,6 @@ function compareWithSnapshot(memory: Memory, snapshot: SnapshotHead | null): Dif
   return differences;
 }
 
-/** Returns the sum of the counts that changed since the checkpoint. */
 function sumUnsavedCounts({ budgets }: Memory): number {
   const tallies = [...budgets.unsaved.values()].flatMap(({ tally }) => tally);
   return tallies.reduce((sum, [, amount]) => sum + amount, 0);

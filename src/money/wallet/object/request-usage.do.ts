@@ -34,8 +34,7 @@ type UsageSum = UsageAmounts & {
   one: string | null;
   two: string | null;
   /**
-   * Output tokens of requests with a known first-byte time, and the ms from their first to last
-   * byte.
+   * Output tokens of requests with a known first-byte time, and their ms from first to last byte.
    */
   spoken: number;
   speaking: number;
@@ -53,8 +52,8 @@ export function readRequestUsage(tx: Tx, query: RequestSumsQuery): RequestSumsRe
 type ReportStart = { readonly fromId: string; readonly fromMs: number };
 
 /**
- * Returns the ID and time (Unix ms) from which a report reads requests. A report covers at most the
- * newest `ROWS_MAX` requests.
+ * Returns the ID and time (Unix ms) from which a report reads at most the newest `ROWS_MAX`
+ * requests.
  */
 export function findReportStart(
   { sql, env, nowMs }: Tx,

@@ -13,22 +13,19 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-/**
- * Retention of refused and voided requests without a cost, in ms. Until then, a late duplicate has
- * no effect.
- */
+/** Ms to keep refused and voided requests without a cost, against late duplicates. */
 const UNPAID_RETENTION_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
 const LOW_STORAGE_FRACTION = 0.7;
 const FULL_STORAGE_FRACTION = 0.95;
 const BATCHES_PER_CALL_MAX = 10;
-/** Time during which messages of a request can still arrive, in ms. */
+/** Ms during which messages of a request can still arrive. */
 const LATE_MESSAGE_MS = 15 * 60_000;
 
 const PASS_INTERVAL_MS = 5 * 60_000;
 
 export function deleteExpiredRows(tx: Tx): boolean {
-  const room = isStorageLow(tx) && freeStorage(tx); // This runs first, because the later steps write.
+  const room = isStorageLow(tx) && freeStorage(tx); // First, because the later steps write.
   const unpaid = deleteUnpaid(tx);
   const [endId, paid] = batchEnd(
     tx.sql,
@@ -65,7 +62,7 @@ export function isStorageFullError(error: unknown): boolean {
 
 /**
  * Deletes the oldest finished requests, and adds settled ones to the rollup row. Keeps requests
- * that can still be charged, and unpaid requests with an Idempotency-Key.
+ * that can still be charged, and unpaid ones with an Idempotency-Key.
  */
 function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;
@@ -150,8 +147,7 @@ const IS_DELETABLE_SQL = "(state = 'settled' OR (state IN ('voided', 'refused') 
 type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
 
 /**
- * Replaces old ledger rows with one `rollup` row, which has their sum and the number of the newest.
- * The ledger still sums to the balance.
+ * Replaces old ledger rows with one `rollup` row, which has their sum and the newest row's number.
  */
 function rollUpRows(tx: Tx, batch: Batch): void {
   const { sql, memory } = tx;

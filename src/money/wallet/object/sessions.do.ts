@@ -94,10 +94,7 @@ export function metersOfSession(
   return [emptyMeter(field), ...(budgets ?? []).map(entry)];
 }
 
-/**
- * Returns a session's amounts without caching its meters, because only checkpoints evict cached
- * meters.
- */
+/** Returns a session's amounts without caching its meters, which only checkpoints evict. */
 export function sessionAmounts(tx: Tx, session: Session) {
   const spends = metersOfSession(tx, session, peekMeters).filter(isFieldLimit);
   const [amounts] = spends.map((meter) => amountsOf(meter, tx));
@@ -164,10 +161,7 @@ export function endSessionForCaller(tx: Tx, ending: SessionEnding): Result<null>
   return success(null);
 }
 
-/**
- * Ends an unused session. The number per caller is limited, because creating and ending sessions is
- * free.
- */
+/** Ends an unused session. The number per caller is limited, because sessions are free. */
 function endUnusedSession(
   { sql, memory, clockMs: endedAt }: Tx,
   { id, expiresAt, actor }: SessionEnding,

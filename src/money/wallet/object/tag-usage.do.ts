@@ -48,10 +48,7 @@ function selectTagSets(sql: SqlStorage, day: string): string[] {
 
 type TagGroup = { readonly day: string; readonly name: string; readonly amounts: UsageAmounts };
 
-/**
- * Returns usage by a tag's values. The group `null` contains usage without the tag, so the groups
- * add up to the total.
- */
+/** Returns usage by a tag's values. The group `null` contains usage without the tag. */
 export function readTagUsage(
   tx: Tx,
   query: TagQuery,

@@ -99,7 +99,7 @@ export function nextTopUpCheckAt({ row, topUp, ledger, clock }: Memory): number 
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (ledger.balance >= setting.belowMicro) return Infinity;
-  // Another condition prevents the purchase, so the wallet checks again later.
+  // Another condition prevents the purchase.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + RECHECK_MS;
 }
 

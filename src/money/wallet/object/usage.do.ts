@@ -95,7 +95,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
   for (const row of [...selectStoredGroups(tx.sql, query, { ...page, end }), ...later]) {
     groups.set(row.name, addUsageAmounts(groups.get(row.name) ?? NO_USAGE_AMOUNTS, row));
   }
-  // One more stored group was read, so the groups of this page are complete.
+  // One more stored group was read, so this page's groups are complete.
   const names = [...groups.keys()].toSorted(compareText);
   const shown = names.slice(0, page.limit);
   const isLast = names.length <= page.limit && end === null;
@@ -139,7 +139,7 @@ function findPageEnd(
   return name;
 }
 
-/** Returns the SQL condition for names after `?4`. The first page includes the empty name. */
+/** The first page includes the empty name. */
 function afterNameSql(after: string | null): string {
   return after === null ? "name >= ?4" : "name > ?4";
 }

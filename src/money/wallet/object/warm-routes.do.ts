@@ -6,8 +6,8 @@ import type { Tx } from "./memory.do.ts";
 const WARM_ROUTES_MAX = 1000;
 
 /**
- * Returns the route whose provider has cached the conversation's prompt, and extends its lifetime.
- * Writes the row only if less than half of the stored lifetime is left.
+ * Returns the route whose provider has cached the conversation's prompt, and extends the route's
+ * lifetime. Writes the row only after half of the lifetime.
  */
 export function findWarmRoute(tx: Tx, affinity: string): string | null {
   const known = loadWarmRoutes(tx).get(affinity);

@@ -90,7 +90,7 @@ function tokensView(generation: RequestRecord["generation"]) {
   };
 }
 
-/** Lists the calls to providers. The charged call is last, unless it is among the failed ones. */
+/** The charged call is last, unless it is among the failed ones. */
 function attemptsView({ generation, failed }: RequestRecord) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, status = null, startedMs, endedMs }) => ({

@@ -29,7 +29,6 @@ import { daySchema, listFilter, dayStartMs, tagFilter } from "./usage.route.ts";
 
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
-/** Returns the IDs of a member's keys. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = singleValueSchema.check(z.minLength(1), z.maxLength(256));
@@ -104,9 +103,7 @@ export function listGenerationsRoute(memberKeys: MemberKeys) {
   };
 }
 
-/**
- * Handles GET /v1/holds. Members see only their own keys. A limited key sees only its own holds.
- */
+/** Handles GET /v1/holds. Members see only their own keys, a limited key only its own holds. */
 export function holdsRoute(memberKeys: MemberKeys) {
   return async (c: AppContext) => {
     const page = parseQuery(holdsQuery, c.req.url);

@@ -171,7 +171,7 @@ export const usageParameters = z.object({
 
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
-/** Parses a usage query. By default, it covers the 30 days up to today. */
+/** Parses a usage query. The default is the 30 days up to today. */
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
@@ -312,7 +312,7 @@ export function dayStartMs(text: string): number | null {
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
 }
 
-/** Returns the date that is `days` earlier, but at least 0000-01-01. */
+/** Returns the date `days` earlier, but at least 0000-01-01. */
 function daysBefore(text: string, days: number): string {
   const ms = (dayStartMs(text) ?? 0) - days * DAY_MS;
   return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;

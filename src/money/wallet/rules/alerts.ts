@@ -5,7 +5,7 @@ import type { Period } from "../../../shared/period.ts";
 import type { EndUser } from "./quota.ts";
 
 /**
- * An alert about an end user's spend or a low balance. `limitMicro` is the quota or the balance
+ * An alert about an end user's spend or a low balance. `limitMicro` is the quota or balance
  * threshold.
  */
 export type ThresholdAlert = Omit<AlertRecord, "id" | "createdAt"> & {
@@ -17,8 +17,8 @@ const REARM_DIVISOR = 10;
 type SpendChange = { readonly before: number; readonly after: number };
 
 /**
- * Returns an alert for each quota whose alert threshold the new spend reaches. When a quota
- * changes, the caller passes 0 as `before`.
+ * Returns an alert for each quota whose threshold the new spend reaches. When a quota changes, pass
+ * 0 as `before`.
  */
 export function findQuotaAlerts(
   user: EndUser,
@@ -44,10 +44,7 @@ export function findQuotaAlerts(
   return crossings;
 }
 
-/**
- * Reports whether spend reached the threshold. Divides, because `limit * threshold` can be too
- * high: 0.55 * 100 is 55.00000000000001.
- */
+/** Divides because a product is inexact: 0.55 * 100 is 55.00000000000001. */
 export function reachesThreshold(spent: number, limit: number, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }

@@ -3,16 +3,12 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/**
- * Refunded and disputed amounts that the organization owes, has repaid from its balance, or was
- * forgiven.
- */
+/** Refunded and disputed amounts that are owed, were taken from the balance, or were forgiven. */
 export type Debts = {
   readonly owed: Micros;
   readonly taken: Micros;
   readonly forgiven: Micros;
 };
-/** The debts of an organization that owes nothing. */
 export const NO_DEBTS: Debts = { owed: micros(0), taken: micros(0), forgiven: micros(0) };
 
 export type CreditedPayment = {
@@ -31,8 +27,8 @@ type RefundResult = {
 
 /**
  * Sets a payment's refunded and disputed amount, capped at its credits. A lower amount, as after a
- * won dispute, first reduces the debt and then returns credits to the balance. Returns null for an
- * outdated Stripe reading.
+ * won dispute, first reduces the debt and then returns credits. Returns null for an outdated Stripe
+ * reading.
  */
 export function applyRefund(
   debts: Debts,

@@ -9,7 +9,7 @@ import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 export const HOLD_ID_PREFIX = "req_";
 
-/** Maximum age of a request ID, in ms. An older ID can belong to a late duplicate. */
+/** Maximum age of a request ID in ms. An older ID can belong to a late duplicate. */
 export const ID_AGE_MAX_MS = 120_000;
 
 /**
@@ -27,13 +27,13 @@ export type IdempotencyHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
-  /** The state, or null if the row was deleted, which can happen within 24 hours only if settled. */
+  /** Null if the row was deleted. Within 24 hours, only settled rows can be deleted. */
   readonly state: RequestState | null;
 };
 
 /**
  * Checks the reuse of an Idempotency-Key. Within 24 hours, fails if its newest request is open or
- * settled. If the hold of that request expired and the body is the same, returns its ID, which the
+ * settled. If that request's hold expired and the body is the same, returns its ID, which the
  * caller must void. Otherwise returns null.
  */
 export function decideIdempotency(
@@ -72,9 +72,7 @@ export function refuseInactiveSession(
  */
 export type RateLog = number[];
 
-/**
- * Returns how long a new request must wait, in ms, to stay within `limit` requests per 60 seconds.
- */
+/** Returns the ms until a new request fits within `limit` requests per 60 seconds. */
 export function rateWaitMs(log: RateLog, limit: number, nowMs: number): number {
   dropOldTimes(log, nowMs);
   const oldest = log[log.length - limit];

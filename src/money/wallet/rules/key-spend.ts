@@ -4,10 +4,7 @@ import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 type CountedTokens = { readonly id: string; readonly at: number; tokens: number };
 
-/**
- * The minimum and maximum tokens of a request. `share` returns how many of the free tokens the
- * request can reserve above its minimum.
- */
+/** `share` returns how many free tokens the request can reserve above its minimum. */
 type WindowRequest = Pick<TokenRequest, "least" | "most"> & {
   readonly share: (free: number) => number;
 };
@@ -18,8 +15,8 @@ type TokenVerdict =
   | { readonly kind: "full"; readonly remaining: number; readonly retryAfterMs: number };
 
 /**
- * A key's reserved and used tokens in the last 60 seconds. Reserved tokens never exceed the limit.
- * When a request ends, its actual tokens replace its reservation.
+ * A key's reserved and used tokens in the last 60 seconds. When a request ends, its actual tokens
+ * replace its reservation.
  */
 export class TokenWindow {
   readonly #counted = new Map<string, CountedTokens>();

@@ -56,10 +56,7 @@ export type HoldRequestFacts = Pick<HoldRequest, "least" | "most" | "sure" | "ha
   readonly isQuota?: boolean;
 };
 
-/**
- * A limit on a hold, such as a budget or the balance. `left` includes `held`, the amount of open
- * holds.
- */
+/** A limit on a hold, such as a budget or the balance. `left` includes open holds (`held`). */
 export type Limit = {
   readonly left: number;
   readonly held: number;
@@ -104,7 +101,7 @@ function balanceLimit({ balance, held }: HoldTotals): Limit {
 
 /**
  * Returns the stored response to a repeated hold request, or `overloaded` if the hold was voided or
- * expired. Throws if the repeated request differs.
+ * expired. Throws if the request differs.
  */
 export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
@@ -121,8 +118,8 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 }
 
 /**
- * Decides the charge for a cost. Above the hold, a charge can use the free balance, up to
- * `limitFree`, the free amount of the limits. With `isCapped`, the charge can't exceed the hold.
+ * Decides the charge for a cost. Above the hold, uses the free balance, up to the free amount of
+ * the limits (`limitFree`). With `isCapped`, the charge can't exceed the hold.
  */
 export function decideSettle(
   ledger: HoldTotals,
@@ -168,7 +165,7 @@ export function recallSettle(known: KnownHold): StoredSettlement | null {
 
 /**
  * Returns the settlement and posting to store. For a hold that counts only against quotas, the
- * ledger charge is 0, and `generation.purpose` contains the charged amount.
+ * ledger charge is 0, and `generation.purpose` contains the charge.
  */
 export function ledgerChargeOf(
   settlement: Settlement,
@@ -188,8 +185,8 @@ export function ledgerChargeOf(
 }
 
 /**
- * Returns the balance after a credit. Fails if the balance would exceed 2^53 - 1 micro-credits, or
- * if a negative amount would lower it below the open holds.
+ * Returns the balance after a credit. Fails above 2^53 - 1 micro-credits, or if a negative amount
+ * would lower the balance below the open holds.
  */
 export function balanceAfterCredit(ledger: HoldTotals, amount: Micros): Result<Micros> {
   const balance = ledger.balance + amount;

@@ -36,8 +36,8 @@ export type Meter = CountedLimit & {
 };
 
 /**
- * Returns a limit for an end user's quota, or for `budget_dollars` of a key or session. With an
- * `amount` of null, spend is counted but not limited.
+ * Returns a limit for an end user's quota, or for `budget_dollars` of a key or session. An `amount`
+ * of null counts spend without limiting it.
  */
 export function fieldLimit(
   owner: BudgetOwner,
@@ -57,18 +57,18 @@ export function fieldLimit(
 
 /**
  * Reports whether a limit is an end user's quota. Quotas count the prompt's estimate in holds, and
- * limit a charge only after its hold expired.
+ * limit only charges of expired holds.
  */
 export const isQuota = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
   meter.scope === "end_user" && isFieldLimit(meter);
 
-/** Reports whether a limit is a quota or `budget_dollars`. The budget's ID is then its window. */
+/** Reports whether a limit is a quota or `budget_dollars`. Its budget's ID is then the window. */
 export const isFieldLimit = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
   budget.id === budget.window;
 
 export const emptyMeter = (limit: CountedLimit): Meter => ({ ...limit, held: new Map() });
 
-/** Returns the meter with the budget of `other`. Keeps the meter's count. */
+/** Returns the meter with the budget of `other`, but its own count. */
 export const withBudget = (meter: Meter, other: CountedLimit | undefined): Meter => ({
   ...meter,
   budget: other?.budget ?? meter.budget,
@@ -88,9 +88,7 @@ export function adjustHeld({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1
   else held.set(bucket, sum);
 }
 
-/**
- * Returns the key of a hold in `Meter.held`. All windows without calendar periods use the key 0.
- */
+/** Returns the key of a hold in `Meter.held`, which is 0 for windows without calendar periods. */
 function heldBucket(window: string, { period }: Pick<BudgetTime, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";
   return isCalendar ? bucketAt(window, { period, nowMs: 0 }) : 0;
@@ -239,8 +237,8 @@ export function fieldLimitPeriod({ budget }: Pick<CountedLimit, "budget">): Budg
 }
 
 /**
- * Returns the lowest free amount of all dollar limits, in micro-credits. It is 0 if the period of a
- * limit has ended.
+ * Returns the lowest free amount of all dollar limits in micro-credits, or 0 if a limit's period
+ * has ended.
  */
 export function freeForCharge(
   meters: readonly Meter[],

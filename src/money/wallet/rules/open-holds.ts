@@ -14,7 +14,7 @@ export type OpenHold = {
   readonly session?: string | null;
   readonly tokens?: number | null;
   /**
-   * Models that the hold covers. Set only if budgets exist or the hold doesn't cover all requested
+   * Models that the hold covers. Set only with budgets, or if the hold doesn't cover all requested
    * models.
    */
   readonly models?: readonly string[] | null;
@@ -24,7 +24,7 @@ export type OpenHold = {
   readonly purpose?: HoldPurpose | null;
 };
 
-/** The balance and the open holds. Only the functions of this file change the holds. */
+/** The balance and the open holds. Only this file changes the holds. */
 export type HoldTotals = {
   seq: number;
   balance: Micros;
@@ -49,7 +49,7 @@ export function freeBalance(ledger: HoldTotals): Micros {
 
 /**
  * Returns the number of running requests of a key, or of all keys if `keyId` is null. Excludes
- * holds that a client placed.
+ * holds placed by clients.
  */
 export function countRunningRequests(ledger: HoldTotals, keyId: string | null): number {
   let running = 0;

@@ -29,8 +29,8 @@ export function pauseEndMs({ until, sessionEndsAt }: Pause): number {
 }
 
 /**
- * Returns the pause of the first paused owner. A session sees scope and reason only of its own
- * pause.
+ * Returns the pause of the first paused owner. Sessions see only their own pause's scope and
+ * reason.
  */
 export function findPaused(
   { byName }: Pauses,

@@ -60,8 +60,8 @@ export type AllowedRequest = {
 };
 
 /**
- * Returns the request with its allowed routes, or a failure if policies allow none. For a request
- * without candidates, checks only model lists.
+ * Returns the request with its allowed routes, or a failure if policies allow none. Without
+ * candidates, checks only model lists.
  */
 export function applyPolicies(
   layers: readonly PolicyLayer[],
@@ -136,8 +136,8 @@ export function routesForRetry(
 }
 
 /**
- * Returns the cost bounds to compare a retry with its first hold. They can be the bounds of any
- * candidate, because policies may have changed since that hold.
+ * Returns the cost bounds to compare a retry with its first hold. Any candidate can determine them,
+ * because policies may have changed.
  */
 export function boundsForRetry(
   { candidates, least, most }: HoldRequest,
@@ -163,8 +163,7 @@ type ModelDecision<T> = { readonly allowed: AllowedRequest; readonly decided: T 
 
 /**
  * Calls `decide` with all models of the request. If the limits don't cover all of them, keeps the
- * first model and each fallback model that the limits cover. Fails if they don't even cover the
- * first.
+ * first model and each covered fallback model. Fails if the first isn't covered.
  */
 export function decideWithFallbacks<T>(
   allowed: AllowedRequest,

@@ -2,7 +2,7 @@ import { OTHER_TAG_VALUE, TAG_SETS_MAX } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
-/** The tag combinations (as JSON) that have separate usage sums on one day. */
+/** The tag combinations (as JSON) with separate usage sums on one day. */
 export class DayTagSets {
   readonly #sets: Set<string>;
   #values: Map<string, Set<string>> | null = null;
@@ -12,8 +12,8 @@ export class DayTagSets {
   }
 
   /**
-   * Returns the tag combination under which to count a request. Once the day has `TAG_SETS_MAX`
-   * combinations, replaces new values with `other`.
+   * Returns the tag combination under which to count a request. After `TAG_SETS_MAX` combinations
+   * in a day, replaces new values with `other`.
    */
   assignGroup(set: string): string {
     if (this.#sets.has(set)) return set;

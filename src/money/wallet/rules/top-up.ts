@@ -25,7 +25,6 @@ export type TopUpState = {
   readonly cappedMonth: string | null;
   readonly disabledReason: DisabledReason | null;
 };
-/** The state before the first automatic top-up. */
 export const NO_TOP_UP: TopUpState = {
   open: null,
   month: "",
@@ -43,7 +42,7 @@ type TopUpConditions = {
   readonly isShort: boolean;
   readonly month: string;
   readonly day: string;
-  /** Maximum micro-credits per day, except for the day's first purchase. */
+  /** Maximum micro-credits per day. The day's first purchase can exceed it. */
   readonly dailyMaxMicros: number;
   readonly nowMs: number;
 };
@@ -67,10 +66,7 @@ export function topUpsOfMonth(state: TopUpState, month: string): Micros {
 const topUpsOfDay = (state: TopUpState, day: string): number =>
   state.day === day ? (state.dayMicro ?? 0) : 0;
 
-/**
- * Records a purchase and starts the pause before the next one, so that a restart can't skip the
- * pause.
- */
+/** Records a purchase and the pause before the next one. A restart can't skip this pause. */
 export function requestTopUp(
   state: TopUpState,
   request: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },

@@ -6,7 +6,7 @@ import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 /** Maximum groups per response (about 3 MB of JSON). */
 export const USAGE_GROUPS_MAX = 10_000;
 
-/** What a settlement adds to the daily sums. */
+/** The amounts that a settlement adds to the daily sums. */
 export type PostedUsage = TokenCounts & {
   /** Time of admission (Unix ms). The usage counts on its UTC day. */
   readonly admittedAt: number;
@@ -24,13 +24,13 @@ export type UsageTotal = UsageAmounts & {
   readonly dimension: UsageDimension;
   readonly day: string;
   /**
-   * The model, key, external ID or tags of the group. Empty for `day` and for requests without an
-   * end user.
+   * The group's model, key, external ID or tags. Empty for `day` and for requests without an end
+   * user.
    */
   readonly name: string;
 };
 
-/** Totals by dimension, day and name, joined by line breaks. Names can't contain line breaks. */
+/** Totals by dimension, day and name, joined by line breaks, which names can't contain. */
 export type UsageTotals = Map<string, UsageTotal>;
 
 export function addUsage(totals: UsageTotals, posted: PostedUsage): void {

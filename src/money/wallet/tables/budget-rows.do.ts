@@ -57,7 +57,7 @@ export function putBudgetRow(
   });
 }
 
-/** Stores what a budget has counted. */
+/** Stores the amount that a budget has counted. */
 export function updateTally(
   sql: SqlStorage,
   { scope, subject, budget, tally }: CountedLimit,
@@ -75,7 +75,7 @@ export function updateTally(
 
 /**
  * Stores the newest ledger row that the budgets have counted. After a rollback, release 1.1.0
- * continues to count from there.
+ * continues from there.
  */
 export function saveLastCountedRow(
   sql: SqlStorage,
@@ -100,7 +100,7 @@ export function markBudgetRemoved(
   );
 }
 
-/** Deletes up to `rowsMax` budgets of deleted sessions. Returns the number of deleted rows. */
+/** Deletes up to `rowsMax` budgets of deleted sessions. Returns their number. */
 export function deleteSessionBudgets(sql: SqlStorage, rowsMax: number): number {
   return sql.exec(
     `DELETE FROM budgets WHERE (scope, subject, id) IN (SELECT scope, subject, id FROM budgets
@@ -139,7 +139,7 @@ export function selectPeriodUsage(
     )
     .one();
 }
-/** The daily sums that tell a new budget the usage before its creation. */
+/** The daily sums that contain the usage before a new budget's creation. */
 export type UsageLookup = {
   readonly dimension: "day" | "key" | "user";
   readonly names: readonly string[];

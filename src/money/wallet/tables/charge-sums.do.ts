@@ -4,7 +4,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Price } from "../../../shared/usage.ts";
 import type { ChargeFacts, ChargeGroup } from "../../../shared/contracts/exports.ts";
 
-/** Daily sums of charges. They remain after the rows of their requests are deleted. */
+/** Daily sums of charges, which remain after the rows of their requests are deleted. */
 export const CHARGE_SUMS_TABLES_SQL =
   "CREATE TABLE charge_sums (" +
   "day TEXT NOT NULL," + // UTC day of the ledger row
@@ -64,7 +64,6 @@ export function chargeGroupKey({
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies GroupKeyFields);
 }
 
-/** Adds a group's amounts to the sums of its day. */
 export function addGroup(groups: DayCharges, group: ChargeGroup): void {
   const name = chargeGroupKey(group);
   const before = groups.get(name);

@@ -32,7 +32,6 @@ export function selectEndUser(
   return user ?? null;
 }
 
-/** Returns an end user's external ID, or null for a deleted end user. */
 export function selectExternalId(sql: SqlStorage, id: string): string | null {
   const [row] = sql
     .exec<{ external_id: string }>(
@@ -49,8 +48,8 @@ export function selectEndUserCount(sql: SqlStorage): number {
 }
 
 /**
- * Returns a page of end users, oldest first, after the end user with the ID `after`. That end user
- * may be deleted. Returns null if the ID is unknown.
+ * Returns a page of end users, oldest first, after the end user `after`, who may be deleted.
+ * Returns null for an unknown ID.
  */
 export function selectEndUserPage(
   sql: SqlStorage,
@@ -76,8 +75,8 @@ export function selectEndUserPage(
 }
 
 /**
- * Inserts an end user. If a deleted end user had the same external ID, `account` is the number that
- * its requests contain.
+ * Inserts an end user. `account` is the number in the requests of a deleted end user with the same
+ * external ID.
  */
 export function insertEndUser(
   sql: SqlStorage,

@@ -93,8 +93,7 @@ export function selectFailedRequest(sql: SqlStorage, id: string): FailedRequest 
 }
 
 /**
- * Returns the time (Unix ms) since which all failed requests are stored. Returns 0 if none was
- * deleted.
+ * Returns the time (Unix ms) since which all failed requests are stored, or 0 if none was deleted.
  */
 export function failuresStoredSince(sql: SqlStorage): number {
   const { at } = sql

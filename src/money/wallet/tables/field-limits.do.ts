@@ -60,7 +60,7 @@ function sessionLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   return [fieldLimit(owner, "total", { amount, tally: [[0, row?.spent ?? 0]] })];
 }
 
-/** Returns one limit per period, with the key's spend. At most one of the limits has an amount. */
+/** Returns one limit per period, with the key's spend. At most one limit has an amount. */
 function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   const row = selectKeySpend(sql, owner.subject);
   if (row === null) return [];

@@ -23,10 +23,7 @@ type DetailList = readonly [
   finishReason: string | null,
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
-  /**
-   * Counts of units other than tokens, and newer fields. Earlier releases ignore unknown fields
-   * here.
-   */
+  /** Counts of units other than tokens, and newer fields, which earlier releases ignore here. */
   counted?: (UnitCounts & OptionalFields) | null,
   tags?: Tags,
   purpose?: StoredHoldPurpose | undefined,
@@ -37,7 +34,7 @@ export const TAGS_SQL = "detail -> '$[11]'";
 export const FAILED_ATTEMPTS_SQL = "(detail -> '$[9]')";
 export const CAPTURED_PURPOSE_SQL = "(detail -> '$[12]')";
 
-/** SQL expression for a placed hold's purpose. Null for a model call. */
+/** SQL expression for a placed hold's purpose, or null for a model call. */
 export const PURPOSE_SQL = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
   WHEN json_type(detail) = 'object' THEN detail END`;
 
@@ -45,8 +42,8 @@ export const PURPOSE_SQL = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' 
 export const QUOTA_CHARGE_SQL = "coalesce(detail ->> '$[12].charged', 0)";
 
 /**
- * Returns the model, route and price of a generation as JSON. Many requests share this text, so the
- * table `names` stores it once.
+ * Returns the model, route and price of a generation as JSON. The table `names` stores this text
+ * once for many requests.
  */
 export function sharedFieldsJson({
   model,
@@ -125,8 +122,8 @@ function definedFields(fields: {
 }
 
 /**
- * Returns the price with the complete charge as its price per request. The lines of a receipt then
- * add up to the charge.
+ * Returns the price with the complete charge as its price per request, so that a receipt's lines
+ * add up.
  */
 function priceOfCharge(price: Price, charged: number): Price {
   return { ...price, units: { request: charged * MICROS_PER_DOLLAR } };

@@ -77,8 +77,8 @@ export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
 }
 
 /**
- * Returns, by key ID, the last rotation that ended all sessions of the key. The value of a revoked
- * key is Infinity.
+ * Returns, by key ID, the last rotation that ended all sessions of the key. A revoked key has
+ * Infinity.
  */
 export function selectEndedKeys(sql: SqlStorage): ReadonlyMap<string, number> {
   const rows = sql.exec<{ id: string; cut: number | null }>(
@@ -170,7 +170,6 @@ export function deleteRevokedAdmissions(sql: SqlStorage, beforeMs: number): bool
   return rowsWritten > 0;
 }
 
-/** Changes one column of a key. */
 export function updateKey(
   sql: SqlStorage,
   hash: string,
@@ -288,7 +287,7 @@ export function selectTokenWindows(sql: SqlStorage, clock: number): Map<string, 
   return windows;
 }
 
-/** Interval between lookups of a key in use, in ms. */
+/** Ms between lookups of a key in use. */
 export const KEY_REFRESH_MS = 60_000;
 
 /** Keys whose last use may be unpublished, with the time to check each key (Unix ms). */

@@ -12,7 +12,7 @@ export const PAYMENTS_TABLES_SQL =
   "purchase_id TEXT NOT NULL," +
   "credited INTEGER NOT NULL CHECK (credited > 0)," +
   "back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited)," + // refunded or disputed amount
-  "reading INTEGER NOT NULL," + // number of the last read from Stripe; only a later read can change `back`
+  "reading INTEGER NOT NULL," + // number of the last read from Stripe; only later reads change `back`
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE TABLE debts (" +

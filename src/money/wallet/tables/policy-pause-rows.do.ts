@@ -16,10 +16,7 @@ export const RULES_TABLE_SQL =
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
 
-/**
- * Rule name of the limit on concurrent requests. Earlier releases treat this rule as an unused
- * policy.
- */
+/** Rule name of the limit on concurrent requests. Earlier releases ignore this rule. */
 export const MAX_CONCURRENT_RULE = "max_concurrent";
 
 function isPause({ name }: { readonly name: string }): boolean {

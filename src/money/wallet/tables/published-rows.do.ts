@@ -17,8 +17,8 @@ const CHANGED_END_USERS_SQL = `SELECT ${END_USER_COLUMNS} FROM end_users
 const BUDGET_NAME_SQL = "scope || char(10) || subject || char(10) || id";
 
 /**
- * Queries for the changed rows of each table, in the order of the publish. `?1` is the key of the
- * last row, which is its first column. `?2` is the newest published revision.
+ * Queries for the changed rows of each table, in the order of the publish. `?1` is the key (first
+ * column) of the last row. `?2` is the newest published revision.
  */
 const CHANGED_ROWS = [
   [

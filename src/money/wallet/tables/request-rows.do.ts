@@ -77,7 +77,7 @@ export function parseModels(text: string | null): readonly string[] | null {
 }
 
 /**
- * Returns the period that counts a request. After the clock moved back, this period can be later
+ * Returns the period that counts a request. After the clock moved back, the period can be later
  * than the admission.
  */
 export function periodOfRow({
@@ -109,7 +109,7 @@ export type NameNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
-/** Returns the row number of a text in `names`. Inserts the text if it is new. */
+/** Returns the row number of a text in `names`. Inserts a new text. */
 export function getOrInsertName(sql: SqlStorage, known: NameNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
@@ -137,7 +137,7 @@ const INSERT_FOR_USER_SQL = insertSql(
 );
 
 /**
- * Stores a request. Its end user must already have a row. If the ID exists, returns false and
+ * Stores a request, whose end user must already have a row. If the ID exists, returns false and
  * changes nothing.
  */
 export function insertRequest(
@@ -194,8 +194,8 @@ const SETTLE_SQL = settleSql(
 const SETTLE_LATE_SQL = settleSql("late = 1 WHERE id = ? AND state = 'expired'");
 
 /**
- * Settles a hold and adds its ledger row. `sold` is the row number in `names` of the model, route
- * and price.
+ * Settles a hold and adds its ledger row. `sold` is the number in `names` of the model, route and
+ * price.
  */
 export function updateSettled(
   sql: SqlStorage,
@@ -236,8 +236,8 @@ export function markExpired(sql: SqlStorage, id: string, place: LedgerPosition):
 }
 
 /**
- * A ledger row that isn't a request. `absorbed` is a cost that the operator pays, so it doesn't
- * change the balance.
+ * A ledger row that isn't a request. `absorbed` is a cost that the operator pays, so the balance
+ * stays.
  */
 type LedgerEntry = {
   readonly place: LedgerPosition;
@@ -314,8 +314,8 @@ export function nextIdempotencyExpiry(sql: SqlStorage): number | null {
 }
 
 /**
- * Changes future times of Idempotency-Keys to `nowMs` after the clock moved back. Keeps the
- * newest use of each key.
+ * After the clock moved back, changes future times of Idempotency-Keys to `nowMs`. Keeps the newest
+ * use of each key.
  */
 export function clampIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
   const today = utcDay(nowMs);
@@ -335,10 +335,7 @@ function utcDay(ms: number): string {
 
 type VoidDetails = {
   readonly at: number;
-  /**
-   * The provider call whose cost the operator pays. The row stores this cost, or 0 if the purchase
-   * price is unknown.
-   */
+  /** The provider call whose cost the operator pays. The row stores this cost, or 0 if unknown. */
   readonly absorbed?: Generation | null;
   readonly names: NameNumbers;
 };
@@ -362,7 +359,7 @@ export function markVoided(
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** Returns the other failed calls that we absorb. Returns null if there are none. */
+/** Returns the other failed calls that we absorb, or null without any. */
 function lostDetail(absorbed: Generation): string | null {
   const hasLost = absorbed.failed?.some(({ lost }) => lost !== undefined) === true;
   return hasLost ? receiptDetailJson({ ...absorbed, tags: {} }) : null;

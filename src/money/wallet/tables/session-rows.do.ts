@@ -11,14 +11,13 @@ import { parseStoredJson } from "../../../shared/stored-json.ts";
 export type SessionMemory = {
   rows: number;
   live: number;
-  /** Whether budgets of deleted sessions are still stored. */
   hasOldBudgets: boolean;
   readonly rates: Map<string, RateLog>;
 };
 
 export type SessionRow = {
   readonly id: string;
-  /** The session's key. Null if the session ended before its first use. */
+  /** Null if the session ended before its first use. */
   readonly keyId: string | null;
   readonly session: Session | null;
   readonly spent: Micros;
@@ -94,8 +93,8 @@ export function markSessionEnded(sql: SqlStorage, id: string, endedAt: number): 
 }
 
 /**
- * Records that a session ended before its first use. The row stays until the latest time at which
- * the session could expire.
+ * Records that a session ended before its first use. The row stays until the session's latest
+ * possible expiry.
  */
 export function insertEndedUnusedSession(
   sql: SqlStorage,
@@ -156,8 +155,8 @@ export function updateSessionSpend(sql: SqlStorage, id: string, spent: Micros): 
 }
 
 /**
- * Deletes used sessions that expired before `usedMs` and unused sessions that expired before
- * `unusedMs`. Returns the number of deleted rows.
+ * Deletes used sessions that expired before `usedMs` and unused ones that expired before
+ * `unusedMs`. Returns their number.
  */
 export function deleteExpiredSessions(
   sql: SqlStorage,

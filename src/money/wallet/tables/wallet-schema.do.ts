@@ -22,7 +22,7 @@ const CORE_TABLES_SQL =
   "revision INTEGER NOT NULL CHECK (revision >= 0)," + // number of the newest publish
   "acknowledged INTEGER NOT NULL CHECK (acknowledged BETWEEN 0 AND revision)," +
   "publish_all INTEGER NOT NULL CHECK (publish_all IN (0, 1))," + // 1: the next publish includes all rows
-  "conflict TEXT," + // holds are rejected, because D1 belongs to another wallet
+  "conflict TEXT," + // D1 belongs to another wallet, so holds are rejected
   "rpm_limit INTEGER CHECK (rpm_limit > 0)," +
   "suspended INTEGER NOT NULL CHECK (suspended IN (0, 1))," +
   "rearmed_seq INTEGER NOT NULL CHECK (rearmed_seq >= 0)," + // low-balance alerts up to this ledger row don't suppress new ones
@@ -104,7 +104,7 @@ const CORE_TABLES_SQL =
   "open_holds INTEGER NOT NULL," +
   "created_at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE checkpoints (" + // state after ledger row seq; requests in later rows have IDs from floor_id on
+  "CREATE TABLE checkpoints (" + // state after ledger row seq; later rows contain only request IDs from floor_id on
   "seq INTEGER PRIMARY KEY," +
   "balance INTEGER NOT NULL CHECK (balance >= 0)," +
   "clock INTEGER NOT NULL," +
@@ -200,7 +200,7 @@ const CORE_TABLES_SQL =
   "subject TEXT NOT NULL," +
   "data TEXT NOT NULL CHECK (json_valid(data))," +
   "created_at INTEGER NOT NULL," +
-  "room TEXT NOT NULL," + // partition: a new event deletes only old ones of its partition
+  "room TEXT NOT NULL," + // partition: a new event deletes only old events of its partition
   "place INTEGER NOT NULL," +
   "renamed INTEGER NOT NULL DEFAULT 0 CHECK (renamed IN (0, 1))" + // 1: webhook messages may contain an erased name
   ") STRICT;" +
@@ -213,9 +213,9 @@ const CORE_TABLES_SQL =
   "CREATE INDEX events_of_members ON events (subject) WHERE type GLOB 'member.*';" +
   "CREATE TABLE event_log (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
-  "dropped INTEGER NOT NULL DEFAULT 0," + // events deleted because there were too many
+  "dropped INTEGER NOT NULL DEFAULT 0," + // number of events deleted at the limit
   "dropped_until INTEGER," + // created_at of the newest deleted event
-  "told_seq INTEGER NOT NULL DEFAULT 0" + // the webhooks object has all events up to here
+  "told_seq INTEGER NOT NULL DEFAULT 0" + // newest event that the webhooks object has
   ") STRICT;" +
   "INSERT INTO event_log (id) VALUES (1);" +
   "CREATE TABLE event_counts (" + // events of each key and session in its last hour
@@ -253,7 +253,7 @@ const BUDGET_TABLES_SQL =
   "CREATE TABLE budgets_counted (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "seq INTEGER NOT NULL," +
-  "floor_id TEXT NOT NULL" + // requests in later rows have IDs from here on
+  "floor_id TEXT NOT NULL" + // later rows contain only request IDs from here on
   ") STRICT;" +
   "CREATE TABLE key_members (" + // the member of each key, even if the key was evicted
   "key_id TEXT PRIMARY KEY NOT NULL," +
