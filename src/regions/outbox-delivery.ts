@@ -26,7 +26,7 @@ const WALLET_TIMEOUT_MS = 5000;
 
 /**
  * Delivers items, at most six at a time. Each receiver first gets one item. If it fails, the
- * receiver's other items stay `untried`, so that an unresponsive receiver occupies only one slot.
+ * receiver's others stay `untried`, so that an unresponsive receiver occupies only one slot.
  */
 export async function deliverByReceiver<T>(
   items: readonly T[],
@@ -76,7 +76,7 @@ export function createWalletDelivery(wallet: OutcomeCalls): DeliverMessages {
   return (messages) => deliverByReceiver(messages, ({ receiver }) => receiver, deliver);
 }
 
-/** The name of an item's ID on the wire, and its format, by what the outbox carries. */
+/** The wire name and format of an item's ID, for each kind of outbox content. */
 const PEER_ITEMS: Readonly<Record<OutboxTarget["carries"], PeerItems>> = {
   outcomes: {
     idName: "hold_id",
@@ -124,8 +124,7 @@ export async function deliverToPeer(
 const responseSchema = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
 
 /**
- * Returns the results by message ID, or null for an invalid response. Two results for an ID count
- * as none.
+ * Returns the results by message ID, or null for an invalid response. Ignores IDs with two results.
  */
 function readResults(
   answer: PeerAnswer | null,

@@ -54,7 +54,7 @@ export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | n
   if (data === undefined) return null;
   const { hold_id: holdId, org_id: orgId } = data;
   if (data.kind === "void") {
-    // The hold must end even if the data of the absorbed provider call can't be parsed.
+    // The hold must end even if the data of the absorbed call can't be parsed.
     const absorbedGeneration = peerGeneration.safeParse(data.generation).data;
     const generation =
       absorbedGeneration === undefined ? null : { ...absorbedGeneration, region: sender };
@@ -154,12 +154,12 @@ export function deliveryFromJson(
   return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
 }
 
-/** The delivery result of a message whose response has no single valid result. It is retried. */
+/** The result for a message whose response has no single valid result. The message is retried. */
 export const INVALID_RESULT_DELIVERY: DeliveryResult = {
   kind: "failed",
   reason: "no proper answer",
 };
-/** The delivery result of an item that can't be parsed. It isn't retried. */
+/** The result for an item that can't be parsed. The item isn't retried. */
 export const MALFORMED_DELIVERY: DeliveryResult = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
 const NOT_TRIED = "not tried";
@@ -212,8 +212,8 @@ export type OutboxMessage = {
 };
 
 /**
- * The result of a delivery. `refused` is final. `untried` means that the receiver failed before or
- * no time was left. `unreachable` means that no message got a response.
+ * The result of a delivery. `refused` is final. `untried`: the receiver failed before, or no time
+ * was left. `unreachable`: no message got a response.
  */
 export type DeliveryResult =
   | { readonly kind: "delivered" }

@@ -14,7 +14,7 @@ export const RETRY_DELAY_MAX_MS = 30_000;
 
 /**
  * Returns the wait in ms: 1 s after the first failure, doubling up to 30 s. `random` (0 to 1)
- * shortens it by up to half, so that retries are spread.
+ * shortens it by up to half.
  */
 export function retryDelayMs(attempts: number, random: number): number {
   const full = Math.min(RETRY_DELAY_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 16));
@@ -30,10 +30,7 @@ function shardOf({ orgId, keyId }: Owner): number {
   return (fnv1a(orgId) + (fnv1a(keyId) % SHARDS_PER_ORGANIZATION)) % SHARD_COUNT;
 }
 
-/**
- * Returns the name of the outbox for outcomes that a wallet in this region couldn't accept
- * immediately.
- */
+/** Returns the outbox for outcomes that a wallet in this region couldn't accept immediately. */
 export function ownOutboxName(owner: Owner): string {
   return `own/${shardOf(owner)}`;
 }
@@ -67,7 +64,7 @@ export type OutboxTarget =
   | { readonly carries: "outcomes"; readonly peer: Region | null }
   | { readonly carries: "revocations"; readonly peer: Region };
 
-/** Returns where an outbox of this name delivers, or null for an unknown name. */
+/** Returns where the outbox with this name delivers, or null for an unknown name. */
 export function outboxTarget(name: string): OutboxTarget | null {
   const [owner, shard] = name.split("/");
   if (shard === undefined) return null;

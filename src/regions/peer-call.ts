@@ -10,8 +10,7 @@ import { contentDigestOf, signatureHeaders } from "./signature.ts";
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
 /**
- * Minimum remaining ms to divide between attempts. With less, the next attempt gets all, because
- * half is too short between continents.
+ * Minimum remaining ms to divide between attempts. Half of less is too short between continents.
  */
 const DIVIDED_MS_MIN = 600;
 const RESPONSE_BYTES_MAX = 1024 * 1024;
@@ -57,9 +56,9 @@ export type PeerCallOptions = {
 const USER_AGENT = "turnpike/1";
 
 /**
- * Calls `POST /internal/v1/{operation}` in the other region. Returns null without a valid response
- * in time, although the call may have succeeded. Never throws. Retries lost connections, timeouts,
- * 5xx and invalid responses.
+ * Calls `POST /internal/v1/{operation}` in the other region. Retries lost connections, timeouts,
+ * 5xx and invalid responses. Returns null without a valid response in time, although the call may
+ * have succeeded. Never throws.
  */
 export async function callPeer(
   peer: PeerConfig,
@@ -151,8 +150,8 @@ async function send(message: PeerMessage, signal: AbortSignal): Promise<AttemptR
 }
 
 /**
- * Describes a status for the log. A response without `x-request-id` comes from in front of the
- * Worker, usually from Cloudflare's protection.
+ * Describes a status for the log. Without `x-request-id`, the response usually comes from
+ * Cloudflare's protection.
  */
 function describeStatus(status: number, headers: Headers): string {
   if (headers.has("x-request-id")) return `status ${status}`;
@@ -160,10 +159,7 @@ function describeStatus(status: number, headers: Headers): string {
   return `status ${status} from before the peer's Worker${isChallenge ? ", a challenge" : ""}`;
 }
 
-/**
- * Returns why a region can't be reached, or null. Tests the region's key objects and D1 by looking
- * up an unknown key.
- */
+/** Tests a region's key objects and D1 with an unknown key. Returns the fault, or null. */
 export async function findPeerFault(
   peer: PeerConfig,
   options: Pick<PeerCallOptions, "requestId" | "now">,

@@ -32,15 +32,12 @@ export const OUTBOX_TABLES: Tables = {
 const UNREACHABLE = "unreachable";
 
 /**
- * The value of `attempts` for a retried `parked` message. Such a message gets one more attempt and
- * no second alert.
+ * The `attempts` of a retried `parked` message. The message gets one more attempt and no second
+ * alert.
  */
 const REVIVED = -1;
 
-/**
- * Maximum failing receivers per delivery round, because each can use up the time of the whole
- * round.
- */
+/** Maximum failing receivers per delivery round, because each can use up the round's time. */
 const PROBES_MAX = 6;
 
 /**
@@ -56,9 +53,8 @@ type ReceiverQueue = {
 type RetryTiming = { readonly nowMs: number; readonly random: number };
 
 /**
- * Stores messages until they are delivered, and never drops one. `dead` messages were rejected by
- * their receiver. `parked` messages are too old: only sweeps, or a response from their region,
- * retry them.
+ * Stores messages until delivered, and never drops one. The receiver rejected `dead` messages.
+ * `parked` messages are too old: only sweeps, or a response from their region, retry them.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
@@ -161,7 +157,7 @@ export class OutboxQueue {
   #receiverQueues(): readonly ReceiverQueue[] {
     return this.#storage.sql
       .exec<{ receiver: string; due_at: number; failing_until: number | null }>(
-        // finds each receiver with one index lookup
+        // Finds each receiver with one index lookup.
         `WITH RECURSIVE line (receiver) AS (
            SELECT min(receiver) FROM messages WHERE state = 'waiting'
            UNION ALL
@@ -294,7 +290,7 @@ export class OutboxQueue {
       kind,
     );
     if (row === undefined) return;
-    // A message is parked only after an attempt, so that downtime can't skip the attempt.
+    // Parks a message only after an attempt, which downtime must not skip.
     if (nowMs - row.created_at > DEAD_LETTER_AFTER_MS) {
       this.#setState(message, "parked", reason);
       if (row.attempts !== REVIVED) this.#alert(message, "parked", reason);

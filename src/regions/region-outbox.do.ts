@@ -24,8 +24,8 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * Maximum ms of a request. A new revocation may wait this long for the previous request. 100
- * outcomes can belong to slow wallets.
+ * Maximum ms of a request. A new revocation may wait this long. 100 outcomes can belong to slow
+ * wallets.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
@@ -41,12 +41,12 @@ const OVERDUE_MS = 60_000;
  * once.
  */
 export class RegionOutbox extends DurableObject<Env> {
-  /** The object's name. It is stored, because an alarm may run without it. */
+  /** The object's name, stored because an alarm may run without it. */
   readonly #name: string;
   #isNameStored: boolean;
   readonly #queue: OutboxQueue;
   /**
-   * Resolves when the last delivery ends. Deliveries run one at a time, so that no message is sent
+   * Resolves when the last delivery ends. Deliveries run one at a time, so no message is sent
    * twice.
    */
   #lastDelivery: Promise<unknown> = Promise.resolve();
@@ -114,8 +114,7 @@ export class RegionOutbox extends DurableObject<Env> {
       waitMinMs = RETRY_MS;
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: errorMessageOf(error) });
     }
-    // This must come last, because setting an alarm before an exception prevents the platform's
-    // retry.
+    // Last, because setting an alarm before an exception prevents the platform's retry.
     try {
       await this.#setAlarm(waitMinMs);
     } catch (error) {
@@ -195,7 +194,7 @@ export class RegionOutbox extends DurableObject<Env> {
     const budgetMs = PEER_BUDGET_MS[operation];
     return (body) => {
       const requestId = mintId("req_", clock());
-      // one attempt, because the queue retries
+      // One attempt, because the queue retries.
       return callPeer(peer, operation, body, { requestId, now: clock, budgetMs, attempts: 1 });
     };
   }

@@ -41,8 +41,8 @@ const bytesMaxByOperation: ReadonlyMap<string, number> = new Map(
 );
 
 /**
- * Middleware for `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that the
- * logs of both regions match. Returns 404 for an invalid signature. Doesn't read an unsigned body.
+ * Middleware for `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that both
+ * regions' logs match. Returns 404 for an invalid signature. Doesn't read an unsigned body.
  */
 export async function requirePeer(c: AppContext, next: Next): Promise<Response | undefined> {
   const timers = new Timers();

@@ -3,8 +3,8 @@ import { importHmacKey, hmacSha256, verifyHmac } from "../shared/hmac.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * HTTP Message Signatures (RFC 9421). Only these are accepted: label `turnpike`, algorithm
- * hmac-sha256 (3.3.3), and these components and parameters in this order.
+ * HTTP Message Signatures (RFC 9421). Accepts only label `turnpike`, algorithm hmac-sha256 (3.3.3),
+ * and these components and parameters in this order.
  */
 const LABEL = "turnpike";
 const COMPONENTS = [
@@ -65,7 +65,7 @@ export async function signatureHeaders(
 
 /**
  * Verifies the signature headers. The caller must compare the body with `contentDigest`. Never
- * throws. Does no cryptography for an unsigned request.
+ * throws.
  */
 export async function verifySignature(
   request: { readonly method: string; readonly url: string; readonly headers: Headers },
@@ -175,8 +175,8 @@ const encoder = new TextEncoder();
 
 type ImportedKey = { readonly key: CryptoKey; readonly keyId: string };
 /**
- * Imported secrets. The cache holds no promises, because a request can't await another request's
- * I/O on Workers.
+ * Imported secrets. Caches no promises, because on Workers a request can't await another request's
+ * I/O.
  */
 const importedKeys = new WeakMap<PeerSecret, ImportedKey>();
 
@@ -186,7 +186,7 @@ async function hmacKeyOf(secret: PeerSecret): Promise<CryptoKey> {
 
 /**
  * Returns a secret's ID: the sender and 72 bits of an HMAC over a text that is never signed. The ID
- * reveals nothing about the secret.
+ * doesn't reveal the secret.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
   return (await importKey(secret)).keyId;
