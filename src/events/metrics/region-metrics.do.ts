@@ -15,7 +15,7 @@ const SERIES_MAX = 10_000;
 
 const NO_COUNTS = { counters: {}, gauges: null, views: {}, jobs: {} };
 
-/** The counters of a region. A lost batch loses only a few counts. */
+/** The counters of a region. */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counts: RegionCounts | null = null;
   readonly #speeds = new RegionSpeeds();

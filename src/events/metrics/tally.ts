@@ -6,7 +6,6 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { withTimeout } from "../../shared/timers.ts";
 
-/** Safety limit on the number of series. */
 const SERIES_MAX = 5000;
 
 export type HistogramSeries = {
@@ -73,7 +72,7 @@ export class Tally {
 }
 
 const ADD_TIMEOUT_MS = 5000;
-/** Ms after which the platform ends work in `waitUntil`. */
+/** Ms after which the platform ends `waitUntil`. */
 const WAIT_UNTIL_MAX_MS = 30_000;
 
 type AddCounts = (
@@ -81,12 +80,11 @@ type AddCounts = (
   view: IsolateMetrics,
 ) => Promise<readonly RouteSpeed[] | undefined>;
 
-/** Collects and flushes an isolate's counts. An idle isolate schedules no flush. */
+/** Collects and flushes an isolate's counts. */
 export class MetricRecorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
   view: () => Omit<IsolateMetrics, "isolate"> = () => ({ series: {} });
-  /** Receives the region's speeds after a flush with speed samples. */
   onSpeeds: (speeds: readonly RouteSpeed[]) => void = () => undefined;
   readonly #delayMs: number;
   #flushStartedMs = -Infinity;

@@ -5,7 +5,6 @@ export type NotificationText = { readonly subject: string; readonly text: string
 
 type Data = EventRecord["data"];
 
-/** Types of events that people can get by email. */
 export const NOTIFIED_TYPES = [
   "balance.low",
   "key.budget_reached",

@@ -33,7 +33,7 @@ export type Receiver = {
   readonly webhook: Webhook;
   readonly failingSince: number | null;
   readonly pausedUntil: number | null;
-  /** The reason for disabling the webhook, until D1 has stored it. */
+  /** The reason for disabling the webhook, until stored in D1. */
   readonly ending: string | null;
   /** Null if the webhook doesn't get `usage.settled`. */
   readonly stream: StreamState | null;

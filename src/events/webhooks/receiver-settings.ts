@@ -18,7 +18,6 @@ const printableText = z
     z.maxLength(CREDENTIAL_MAX),
     z.regex(/^[!-~]([ -~]*[!-~])?$/, "must be printable ASCII without outer spaces"),
   );
-/** Headers that a credential can't set. */
 const RESERVED_HEADERS = /^(content-.*|host|user-agent|transfer-encoding|connection|cookie)$/;
 
 export const receiverSchema = z.nullable(
@@ -150,7 +149,6 @@ export function receiverView(receiver: ReceiverSettings | null | undefined) {
 }
 
 const URL_LENGTH_MAX = 2048;
-/** Characters that URL parsers drop or encode. */
 // oxlint-disable-next-line no-control-regex -- it searches for control characters
 const UNPRINTABLE = /[\s\u0000-\u001f\u007f-\u009f]/;
 

@@ -7,7 +7,6 @@ import { meteredRowsOf, usageFormat } from "./usage-formats.ts";
 import { decryptValidSecrets, signMessage, decryptWebhookSecret } from "./webhook-secrets.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-/** Maximum concurrent calls for one message. */
 const CALLS_MAX = 5;
 
 /**
@@ -78,7 +77,6 @@ export async function openKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
-/** The recorded attempt if a webhook's secret can't be decrypted. */
 export const UNREADABLE_ATTEMPT: AttemptRecord = {
   attempt: {
     status: null,

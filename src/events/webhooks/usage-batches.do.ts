@@ -22,7 +22,7 @@ import type { Call, SentAttempt } from "./send-calls.ts";
 import { usageFormat, usageMessage } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
 
-/** Ledger rows per message (about 40 KiB). */
+/** About 40 KiB per message. */
 const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
 const SKIPPED_PAGES_MAX = 20;
@@ -46,7 +46,7 @@ export type UsageBatch = {
   readonly from: StreamStart;
   readonly next: StreamCursor;
   readonly unsure: StreamState["unsure"];
-  /** Set for a later row that only tests the receiver's settings. */
+  /** Set for a row that only tests the receiver's settings. */
   readonly isProbe?: true;
 };
 

@@ -8,7 +8,6 @@ import type { Result } from "../../shared/failure.ts";
 import { meteredRowsOf, usageFormat } from "./usage-formats.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-/** Maximum pages to search for another customer. */
 const PAGES_MAX = 20;
 const PAGE_ROWS = 100;
 

@@ -261,7 +261,7 @@ async function changeWebhook(
   return refuse({ kind: "overloaded" });
 }
 
-/** Calls the object and retries failures, so `call` must be safe to repeat. */
+/** Calls the object with retries, so `call` must be safe to repeat. */
 export function callDeliveries<T>(
   c: AppContext,
   call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,

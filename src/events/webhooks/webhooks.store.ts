@@ -67,7 +67,7 @@ export async function findWebhook(
 
 const KEY_IS_ACTIVE_SQL = "EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
 
-/** The caller of a change. Its key must be active. */
+/** The caller of a change, with an active key. */
 export type WebhookChangeActor = {
   readonly keyId: string;
   readonly actor: Actor;
