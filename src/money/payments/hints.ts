@@ -131,7 +131,7 @@ async function findByIntent(deps: PaymentDeps, id: string): Promise<PurchaseLook
   if (known !== null) return known;
   const intent = await readObject(stripe, readPaymentIntent(id), intentSchema);
   if (typeof intent === "string") return intent;
-  // A payment created from an invoice doesn't have our metadata.
+  // A payment created from an invoice lacks our metadata.
   return intent.metadata?.["purchase_id"] === undefined
     ? findByInvoicePayment(deps, id)
     : findByMetadata(deps, intent);

@@ -7,7 +7,7 @@ import { parseStoredJson } from "../../shared/stored-json.ts";
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
 import type { PurchaseTotals } from "./payments.store.ts";
 
-/** `record` is the complete row as JSON. The other columns are for lookups. */
+/** `record` is the complete row as JSON. */
 const INITIAL_SCHEMA =
   "CREATE TABLE head (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
@@ -47,7 +47,6 @@ const INITIAL_SCHEMA =
   "created_at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
 
-/** The purchases in D1, with fingerprints of their published fields. */
 const PUBLISHED_SCHEMA =
   "CREATE TABLE published (id TEXT PRIMARY KEY NOT NULL, mark TEXT NOT NULL) STRICT, WITHOUT ROWID;";
 

@@ -45,7 +45,7 @@ import { parseBody, createStripe } from "./stripe.ts";
 
 const RESPONSE_WAIT_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/** Ms between checks of unfinished work, which an eviction can interrupt. */
+/** Ms between checks of work that an eviction can interrupt. */
 const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 

@@ -71,7 +71,6 @@ export function createStripeEventStore(db: D1Database): EventStore {
   };
 }
 
-/** Maximum organizations per sweep. The next sweep continues after them. */
 const PAYERS_MAX = 80;
 const CONCURRENCY_MAX = 6;
 const POKE_TIMEOUT_MS = 5000;
@@ -165,7 +164,7 @@ type PublishedQuery = {
   readonly orgId: string | null;
   /** A state, or `refunded`. */
   readonly state: string | null;
-  /** Selects purchases with IDs from `fromId` on and below this one. */
+  /** IDs of purchases to select: from `fromId` to below `beforeId`. */
   readonly beforeId: string;
   readonly fromId: string;
   readonly limit: number;
@@ -202,5 +201,4 @@ export async function listPublished(
   });
 }
 
-/** The state of a purchase in D1 after its refund. */
 export const REFUNDED = "refunded";

@@ -75,7 +75,7 @@ export function waitForCustomer(
     : after;
 }
 
-/** Ends a purchase without payment. A payment captured later is credited anyway. */
+/** Ends a purchase without payment. A later payment is credited anyway. */
 export function endPurchase(
   deps: PaymentDeps,
   purchase: Purchase,

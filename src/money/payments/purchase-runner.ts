@@ -120,7 +120,6 @@ export class PurchaseRunner {
     return this.#queues.run(id, () => this.#runSteps(id));
   }
 
-  /** Reads a purchase from Stripe again, unless it is paid. */
   refreshPurchase(id: string): Promise<void> {
     return this.#queues.run(id, async () => {
       const { rows } = this.#deps;

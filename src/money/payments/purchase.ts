@@ -67,7 +67,7 @@ export function declined(error: PurchaseError, isHard = false): PurchaseEnding {
   return { state: "declined", error, isHard };
 }
 
-/** A captured payment. Never deleted. */
+/** A captured payment, which is never deleted. */
 export type Payment = CapturedAmounts & {
   readonly id: string;
   readonly purchaseId: string;
@@ -82,7 +82,6 @@ export type Payment = CapturedAmounts & {
 /** A Stripe event that waits for its next try. */
 export type WaitingHint = StripeHint & { readonly tries: number; readonly nextAt: number };
 
-/** The organization's customer and card at Stripe. */
 export type PaymentsHead = {
   readonly orgId: string;
   readonly orgName: string;

@@ -238,7 +238,7 @@ function isObject(
 
 const hasStatus = (status: string) => (body: unknown) => isObject(body) && body.status === status;
 
-/** Ends the Checkout Session at Stripe, so that nobody can pay it. */
+/** Ends the Checkout Session at Stripe. */
 export const expireCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, sessionId } = purchase;
   const key = `${id}:expire:${purchase.tries}`;

@@ -131,7 +131,7 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
   return storePurchase(deps, now, { sent: null, tries: 0 });
 }
 
-/** A saved card is charged for one purchase at a time. */
+/** Charges a saved card for only one purchase at a time. */
 function startPurchase(deps: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = deps;
   if (purchase.ending !== null) return endPurchase(deps, purchase, purchase.ending);

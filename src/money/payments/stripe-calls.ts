@@ -18,7 +18,6 @@ export function hasAmount(
   return subtotal === centsOf(amountMicro);
 }
 
-/** A purchase and the settings of its sale. */
 export type Sale = Pick<
   Purchase,
   "id" | "method" | "amountMicro" | "saveCard" | "createdAt" | "returnUrl"
@@ -160,7 +159,7 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
-/** Lists a customer's objects created since ten minutes before `sinceMs`, because clocks differ. */
+/** Lists a customer's objects since ten minutes before `sinceMs`, because clocks differ. */
 export function listCreatedSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,

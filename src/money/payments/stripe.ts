@@ -36,7 +36,6 @@ export type StripeCall = {
   readonly key: string | null;
 };
 
-/** Stripe's error, without its message. */
 export type StripeRefusal = z.infer<typeof refusal>;
 const shortText = z.nullish(z.string().check(z.maxLength(100)));
 const refusal = z.object({
