@@ -25,7 +25,7 @@ export type Publication = {
   readonly creditsMicro: number;
   readonly updatedAt: number;
   readonly pages: Iterable<SnapshotPage>;
-  /** Lowest alert ID to keep in D1, or null to keep all. */
+  /** Lowest alert ID to keep in D1, or null for all. */
   readonly alertsFrom: string | null;
   /** Whether the pages include all end users and budgets. D1 then deletes all others. */
   readonly everything: boolean;
@@ -46,7 +46,7 @@ export type SnapshotPage = {
   readonly rows: readonly SnapshotRow[];
 };
 
-/** Rows per page (at most 800 KB of JSON). */
+/** At most 800 KB of JSON. */
 export const PAGE_ROWS = 500;
 const BATCH_STATEMENTS = 8;
 
@@ -269,7 +269,6 @@ export async function deleteUnusedWalletRows(
   ]);
 }
 
-/** Returns the statement that reads a snapshot's position and balance. */
 export function headStatement(db: D1Database, orgId: string): D1PreparedStatement {
   return db
     .prepare("SELECT epoch, seq, credits_micro AS creditsMicro FROM balances WHERE org_id = ?")

@@ -170,7 +170,6 @@ for (const [name, transaction] of Object.entries(TRANSACTIONS)) {
   });
 }
 
-/** The base of the wallet. `WalletCalls` documents the calls. */
 export const WalletTransactions = TransactionBase as abstract new (
   ctx: DurableObjectState,
   env: Env,

@@ -318,7 +318,6 @@ function csvField(value: string | undefined): string {
 /** Picodollars per micro-credit. Tokens times a price per million tokens are whole picodollars. */
 const PICOS_PER_MICRO = 1_000_000n;
 
-/** Returns `amount` / 10^`scale` without trailing zeros. */
 function decimalText(amount: bigint, scale: number): string {
   const digits = (amount < 0n ? -amount : amount).toString().padStart(scale + 1, "0");
   const fraction = digits.slice(-scale).replace(/0+$/, "");

@@ -44,8 +44,8 @@ type ChargedRequest = {
 };
 
 /**
- * Adds settled requests older than every open hold to the daily sums. Returns true if more may
- * remain.
+ * Adds (folds) settled requests older than every open hold to the daily sums. Returns true if more
+ * may remain.
  */
 export function foldCharges(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
@@ -167,7 +167,7 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
   return bounded;
 }
 
-/** Returns the charges that the stored sums don't include yet. */
+/** Returns the charges that the stored sums lack. */
 export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargesByDay {
   const { foldedId } = readFoldProgress(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;

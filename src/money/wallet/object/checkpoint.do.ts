@@ -62,7 +62,7 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
 
 const CHECKPOINT_ROWS_MIN = 1000;
 
-/** Keeps checkpoints at least CHECKPOINT_ROWS_MIN apart. Ledger reads start at the nearest one. */
+/** Keeps checkpoints at least CHECKPOINT_ROWS_MIN apart. */
 function thinCheckpoints(sql: SqlStorage): void {
   const [newest, before] = sql
     .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")

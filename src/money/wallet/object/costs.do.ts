@@ -76,7 +76,6 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
-/** Adds the uncharged failed calls besides the call in the row. */
 function addOtherFailedCalls(
   groups: Map<string, CostGroup>,
   failed: readonly FailedAttempt[],
@@ -92,7 +91,6 @@ function addOtherFailedCalls(
   }
 }
 
-/** Returns when the wallet was last rebuilt (Unix ms), or 0. */
 function lastRebuildMs(sql: SqlStorage): number {
   const { at } = sql
     .exec<{

@@ -81,7 +81,7 @@ export class Decisions {
     if (tx.memory.hasUndelivered) this.#onUndelivered();
   }
 
-  /** Like `decide`, without setting the alarm or notifying webhooks. */
+  /** Like `decide`, without the alarm and webhooks. */
   decideSilently<T>(decision: (tx: Tx) => Result<T>): Result<T> {
     if (this.tryOpen() === null) return refuseUnavailable();
     try {
@@ -198,7 +198,6 @@ const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
 const BUSY_PUBLISH_MS = 90_000;
 const QUIET_CHANGES_MAX = 128;
-/** Ms after which an overdue alarm counts as lost. */
 const STALE_MS = 60_000;
 const ALARM_TOLERANCE_MS = 5;
 

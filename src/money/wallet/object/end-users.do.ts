@@ -104,7 +104,7 @@ export function listEndUsers(
   return success({ endUsers, total: tx.memory.endUsers, nextAfter });
 }
 
-/** Deletes an end user. Keeps this month's spend. */
+/** Deletes an end user, but keeps this month's spend. */
 export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: string }> {
   const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known === null) return refuseUnknownEndUser();

@@ -279,7 +279,6 @@ const ERASED_PATHS = ["name", "slug", "host", "company_domain", "end_user"]
   .flatMap((field) => [`'$.${field}'`, `'$.changes.${field}'`])
   .join();
 
-/** Erases names and addresses from the events of a removed organization. */
 export function eraseEventNames({ sql }: Tx): void {
   sql.exec(`UPDATE events SET data = json_remove(data, ${ERASED_PATHS})
     WHERE data <> json_remove(data, ${ERASED_PATHS})`);

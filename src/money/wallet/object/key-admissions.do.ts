@@ -86,7 +86,7 @@ export class KeyAdmissions {
     evictActiveKeys(sql);
   }
 
-  /** Reports whether the wallet has the key. If not, call `loadKey` first. */
+  /** If false, call `loadKey` first. */
   hasKey({ sql }: Tx, hash: string): boolean {
     const key = this.#key(sql, hash);
     return key !== null && (key.record !== null || key.revokedAt !== null);

@@ -79,7 +79,7 @@ export type Memory = {
   tagKeys: readonly TagKeys[];
   debts: Debts;
   topUp: TopUpState;
-  /** The routes with a warm cache, or null until they are read. */
+  /** Routes with a warm cache, or null until read. */
   warmRoutes: Map<string, WarmRouteState> | null;
   hasUndelivered: boolean;
   storageState: StorageState;
@@ -119,7 +119,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     hasChanges: false,
     routine: 0,
-    // The first publish of an hour records that the wallet is in use.
+    // The first publish of an hour records the wallet's use.
     published: {
       settings: selectPublishedSettings(sql, row),
       usedAt: checkpoint.clock - (checkpoint.clock % HOUR_MS),
@@ -251,7 +251,7 @@ export type Tx = {
   readonly sql: SqlStorage;
   readonly memory: Memory;
   readonly env: Env;
-  /** The wallet's time (Unix ms). Small clock differences don't move it back. */
+  /** The wallet's time (Unix ms), which small clock differences don't move back. */
   readonly nowMs: number;
   /** Day, week and month, which never move back. */
   readonly period: Period;

@@ -93,7 +93,7 @@ function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
   return user === null ? refuseUnknown("end user") : success(user.id);
 }
 
-/** Returns the end of a session, with a margin for clocks that lag. */
+/** Adds a margin for clocks that lag. */
 function sessionEnd(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,

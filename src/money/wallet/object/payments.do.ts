@@ -161,7 +161,6 @@ export function collectDebtsAndTopUp(tx: Tx): void {
   startTopUpIfDue(tx, false);
 }
 
-/** Reports whether the wallet has debts or automatic top-up. */
 export function needsCollection({ memory }: Tx): boolean {
   return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
 }

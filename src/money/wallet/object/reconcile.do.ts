@@ -20,9 +20,9 @@ import { readBalance } from "./reads.do.ts";
 import { isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** Rows per transaction (about 10 ms). */
+/** About 10 ms per transaction. */
 const SLICE_ROWS = 10_000;
-/** Ms between transactions, during which other calls run. */
+/** A pause between transactions for other calls. */
 const SLICE_PAUSE_MS = 20;
 const RESTARTS_MAX = 8;
 
@@ -315,7 +315,6 @@ function sumUsageCost(memory: Memory, dimension?: string): number {
     .reduce((sum, total) => sum + total.costMicro, 0);
 }
 
-/** Returns a wallet's health for the sweep: open holds, unpublished changes, size. */
 export function readVitals({ memory, sql, clockMs }: Tx): WalletHealth {
   const { ledger, row } = memory;
   let oldest = Infinity;

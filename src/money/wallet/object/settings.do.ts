@@ -126,7 +126,6 @@ function settingsRecordOf({ memory }: Tx): SettingsRecord {
   };
 }
 
-/** Returns an error for a quota or threshold out of range. */
 export function refuseLimits(limits: {
   readonly quotas: Readonly<Record<string, Micros | null | undefined>>;
   readonly threshold: readonly [name: string, value: number | undefined];

@@ -34,7 +34,6 @@ export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly s
 const text = singleValueSchema.check(z.minLength(1), z.maxLength(256));
 const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
 const ERROR_STATES: readonly RequestOutcome[] = ["voided", "expired", "refused"];
-/** Values of `status` that mean several outcomes. */
 const GROUPS: Readonly<Record<string, readonly RequestOutcome[]>> = {
   error: ERROR_STATES,
   failed: [...ERROR_STATES, "failed"],

@@ -83,7 +83,7 @@ type UsageQuery = {
   readonly page: UsagePage;
 };
 
-/** A UTC day (YYYY-MM-DD) in a query. */
+/** A UTC day (YYYY-MM-DD). */
 export const daySchema = singleValueSchema.check(
   z.refine((text) => dayStartMs(text) !== null, "must be a valid date such as 2026-11-23"),
 );
@@ -171,7 +171,7 @@ export const usageParameters = z.object({
 
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
-/** Parses a usage query. The default is the 30 days up to today. */
+/** Parses a usage query, by default for the 30 days up to today. */
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;

@@ -51,7 +51,6 @@ export function holdableShare(free: number, hasCap: boolean): number {
 }
 
 export type HoldRequestFacts = Pick<HoldRequest, "least" | "most" | "sure" | "hasCap"> & {
-  /** Limits in the order of their checks. */
   readonly limits: readonly Limit[];
   readonly isQuota?: boolean;
 };

@@ -3,10 +3,9 @@ import { periodOf } from "../../../shared/period.ts";
 import { addUsageAmounts, NO_USAGE_AMOUNTS } from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 
-/** Maximum groups per response (about 3 MB of JSON). */
+/** About 3 MB of JSON. */
 export const USAGE_GROUPS_MAX = 10_000;
 
-/** The amounts that a settlement adds to the daily sums. */
 export type PostedUsage = TokenCounts & {
   /** Time of admission (Unix ms). The usage counts on its UTC day. */
   readonly admittedAt: number;

@@ -57,7 +57,6 @@ export function putBudgetRow(
   });
 }
 
-/** Stores the amount that a budget has counted. */
 export function updateTally(
   sql: SqlStorage,
   { scope, subject, budget, tally }: CountedLimit,

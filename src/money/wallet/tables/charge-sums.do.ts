@@ -104,7 +104,7 @@ function groupFromRow({ name, sums }: StoredGroup): ChargeGroup {
   return { keyId, model, provider, region, price, tags, requests, ...money, lines };
 }
 
-/** Reads a page of one day's stored charge sums, ordered by group. */
+/** Returns a page of one day's stored charge sums. */
 export function selectChargeGroups(
   sql: SqlStorage,
   day: string,

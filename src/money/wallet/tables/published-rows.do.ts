@@ -72,7 +72,6 @@ const REMOVED_ROWS = [
 
 type PublishedRange = {
   readonly endUserIds: readonly string[];
-  /** Publishes all rows, not only the changed ones. */
   readonly isComplete: boolean;
   readonly acknowledged: number;
   readonly creditsSeq: number;
@@ -121,7 +120,6 @@ function* pagesOf(
   }
 }
 
-/** Deletes the removed rows that D1 has deleted too. */
 export function deleteRemovedRows(sql: SqlStorage, acknowledged: number): void {
   sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", acknowledged);
   sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);

@@ -305,7 +305,6 @@ export function deleteOldIdempotencyRows(sql: SqlStorage, nowMs: number, rowsMax
   return rowsWritten >= rowsMax;
 }
 
-/** Returns when the oldest Idempotency-Key can be deleted (Unix ms). */
 export function nextIdempotencyExpiry(sql: SqlStorage): number | null {
   const [row] = sql
     .exec<{ day: string }>("SELECT day FROM idempotency_keys ORDER BY day LIMIT 1")
@@ -359,7 +358,6 @@ export function markVoided(
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** Returns the other failed calls that we absorb, or null without any. */
 function lostDetail(absorbed: Generation): string | null {
   const hasLost = absorbed.failed?.some(({ lost }) => lost !== undefined) === true;
   return hasLost ? receiptDetailJson({ ...absorbed, tags: {} }) : null;
