@@ -36,7 +36,7 @@ export type PeerAnswer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** Whether an earlier attempt got no response. That attempt may have succeeded. */
+  /** Whether an earlier attempt got no response, but may have succeeded. */
   readonly isRepeat: boolean;
 };
 

@@ -59,7 +59,6 @@ type RetryTiming = { readonly nowMs: number; readonly random: number };
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
   readonly #name: string;
-  /** The latest known time (Unix ms). */
   #clockMs: number | null = null;
   /** Whether messages may wait for a region that doesn't respond. Null if unknown. */
   #mayHaveUnreachable: boolean | null = null;
@@ -236,7 +235,6 @@ export class OutboxQueue {
     );
   }
 
-  /** Retries messages that failed because their region didn't respond. */
   retryUnreachable(nowMs: number): void {
     if (this.#mayHaveUnreachable === false) return;
     this.#mayHaveUnreachable = false;

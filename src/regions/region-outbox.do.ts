@@ -41,7 +41,7 @@ const OVERDUE_MS = 60_000;
  * once.
  */
 export class RegionOutbox extends DurableObject<Env> {
-  /** The object's name, stored because an alarm may run without it. */
+  /** Stored, because an alarm may run without the name. */
   readonly #name: string;
   #isNameStored: boolean;
   readonly #queue: OutboxQueue;
