@@ -51,7 +51,7 @@ import {
   listPausesRoute,
 } from "./accounts/pauses/pauses.route.ts";
 import {
-  buyRoute,
+  createPurchaseRoute,
   cancelPurchaseRoute,
   creditsRoute,
   listPurchasesRoute,
@@ -175,7 +175,7 @@ export const KEY_ROUTES = [
   endpoint("GET /v1/balance", "managed", ANY_KEY, balanceRoute),
   endpoint("GET /v1/credits", "managed", ACCOUNTANTS, creditsRoute),
   endpoint("GET /v1/credits/purchases", "managed", ACCOUNTANTS, listPurchasesRoute),
-  endpoint("POST /v1/credits/purchases", "managed", ACCOUNTANTS, buyRoute),
+  endpoint("POST /v1/credits/purchases", "managed", ACCOUNTANTS, createPurchaseRoute),
   endpoint("GET /v1/credits/purchases/:id", "managed", ACCOUNTANTS, readPurchaseRoute),
   endpoint("POST /v1/credits/purchases/:id/cancel", "managed", ACCOUNTANTS, cancelPurchaseRoute),
   endpoint("POST /v1/credits/portal", "managed", ACCOUNTANTS, portalRoute),

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { NOTIFIED_TYPES } from "../../src/events/notifications/notification-text.ts";
+import { EMAIL_EVENT_TYPES } from "../../src/events/notifications/notification-text.ts";
 import { record } from "./fields.ts";
 import { member } from "./records.ts";
 
@@ -63,9 +63,9 @@ export const organizationDomains = record("OrganizationDomains", {
 export const notifications = record("Notifications", {
   email: z.string().nullable().describe("The person's confirmed address. Null: no email is sent."),
   is_available: z.boolean().describe("Whether this region can send email."),
-  types: z.array(z.enum(NOTIFIED_TYPES)),
+  types: z.array(z.enum(EMAIL_EVENT_TYPES)),
   available_types: z
-    .array(z.enum(NOTIFIED_TYPES))
+    .array(z.enum(EMAIL_EVENT_TYPES))
     .describe("The types that the person's role can receive."),
 });
 export const ended = record("Ended", { id: z.string(), ended: z.literal(true) });

@@ -146,7 +146,7 @@ function readResults(
 }
 
 /** Drops messages with a repeated ID, because a response couldn't distinguish them. */
-export function withoutRepeatedIds(messages: readonly OutboxMessage[]): readonly OutboxMessage[] {
+export function dropRepeatedIds(messages: readonly OutboxMessage[]): readonly OutboxMessage[] {
   const ids = new Set<string>();
   return messages.filter(({ id }) => !ids.has(id) && ids.add(id) !== undefined);
 }

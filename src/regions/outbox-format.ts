@@ -8,7 +8,7 @@ import { keyHashSchema } from "../shared/key.ts";
 import { micros } from "../shared/money.ts";
 import { UNITS } from "../shared/usage.ts";
 import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
-import { DELIVERED_AT_ONCE_MAX } from "./outbox-schedule.ts";
+import { DELIVERY_BATCH_MAX } from "./outbox-schedule.ts";
 import type { Region } from "../shared/regions.ts";
 import { errorMessageOf } from "../shared/log.ts";
 import type { Settlement } from "../shared/contracts/wallet.ts";
@@ -112,7 +112,7 @@ export function revocationFromJson(value: unknown): RevocationItem | null {
 }
 
 const messageSchema = z.object({
-  items: z.array(z.unknown()).check(z.maxLength(DELIVERED_AT_ONCE_MAX)),
+  items: z.array(z.unknown()).check(z.maxLength(DELIVERY_BATCH_MAX)),
 });
 
 /** Returns the items without parsing them, so that one invalid item can't block the others. */

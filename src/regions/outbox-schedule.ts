@@ -2,7 +2,7 @@ import { fnv1a } from "../shared/hash.ts";
 import { findRegion } from "../shared/regions.ts";
 import type { Region } from "../shared/regions.ts";
 
-export const DELIVERED_AT_ONCE_MAX = 100;
+export const DELIVERY_BATCH_MAX = 100;
 /** Age in ms at which a message is dead-lettered. It is never deleted. */
 export const DEAD_LETTER_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
 const SHARD_COUNT = 16;

@@ -3,7 +3,7 @@ import type { Tables } from "../shared/tables.do.ts";
 import {
   retryDelayMs,
   RETRY_DELAY_MAX_MS,
-  DELIVERED_AT_ONCE_MAX,
+  DELIVERY_BATCH_MAX,
   DEAD_LETTER_AFTER_MS,
 } from "./outbox-schedule.ts";
 import type { DeliveryResult, OutboxMessage } from "./outbox-format.ts";
@@ -126,23 +126,23 @@ export class OutboxQueue {
   /** Returns up to 100 due messages, with only one for each of up to six failing receivers. */
   due(nowMs: number): readonly OutboxMessage[] {
     const queues = this.#receiverQueues().filter(({ dueAt }) => dueAt <= nowMs);
-    const healthy = queues.filter(({ isFailing }) => !isFailing).slice(0, DELIVERED_AT_ONCE_MAX);
+    const healthy = queues.filter(({ isFailing }) => !isFailing).slice(0, DELIVERY_BATCH_MAX);
     const failing = queues.filter(({ isFailing }) => isFailing).slice(0, PROBES_MAX);
     const messages: OutboxMessage[] = [];
     for (const [i, { receiver }] of healthy.entries()) {
-      const share = Math.ceil((DELIVERED_AT_ONCE_MAX - messages.length) / (healthy.length - i));
+      const share = Math.ceil((DELIVERY_BATCH_MAX - messages.length) / (healthy.length - i));
       messages.push(...this.#selectWaiting(receiver, nowMs, share));
     }
-    const probes = failing.slice(0, Math.max(1, DELIVERED_AT_ONCE_MAX - messages.length));
+    const probes = failing.slice(0, Math.max(1, DELIVERY_BATCH_MAX - messages.length));
     return [
-      ...messages.slice(0, DELIVERED_AT_ONCE_MAX - probes.length),
+      ...messages.slice(0, DELIVERY_BATCH_MAX - probes.length),
       ...probes.flatMap(({ receiver }) => this.#selectWaiting(receiver, nowMs, 1)),
     ];
   }
 
   waiting(receiver: string | null): readonly OutboxMessage[] {
     if (receiver !== null) {
-      return this.#selectWaiting(receiver, Number.MAX_SAFE_INTEGER, DELIVERED_AT_ONCE_MAX);
+      return this.#selectWaiting(receiver, Number.MAX_SAFE_INTEGER, DELIVERY_BATCH_MAX);
     }
     return this.due(Number.MAX_SAFE_INTEGER);
   }
@@ -255,7 +255,7 @@ export class OutboxQueue {
   retryParked(nowMs: number): void {
     this.#storage.sql.exec(
       `UPDATE messages SET state = 'waiting', due_at = ?, attempts = ${REVIVED} WHERE (id, kind) IN
-         (SELECT id, kind FROM messages WHERE state = 'parked' ORDER BY due_at LIMIT ${DELIVERED_AT_ONCE_MAX})`,
+         (SELECT id, kind FROM messages WHERE state = 'parked' ORDER BY due_at LIMIT ${DELIVERY_BATCH_MAX})`,
       nowMs,
     );
     this.#storage.sql.exec("UPDATE failing SET due_at = min(due_at, ?)", nowMs);

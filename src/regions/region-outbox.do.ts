@@ -8,7 +8,7 @@ import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { createOrMigrateTables } from "../shared/tables.do.ts";
 import { withTimeout } from "../shared/timers.ts";
 import {
-  withoutRepeatedIds,
+  dropRepeatedIds,
   DELIVER_NOWHERE,
   createWalletDelivery,
   deliverToPeer,
@@ -149,7 +149,7 @@ export class RegionOutbox extends DurableObject<Env> {
 
   /** Returns false if no message got a response. */
   async #deliver(all: readonly OutboxMessage[]): Promise<boolean> {
-    const messages = withoutRepeatedIds(all);
+    const messages = dropRepeatedIds(all);
     if (messages.length === 0) return true;
     const deliveries = await this.#deliverFunction()(messages).catch((error: unknown) =>
       messages.map((): DeliveryResult => ({ kind: "failed", reason: errorMessageOf(error) })),

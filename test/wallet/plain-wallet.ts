@@ -6,8 +6,8 @@ import {
   balanceAfterCredit,
   decideHold,
   decideSettle,
-  recallHold,
-  recallSettle,
+  replayHoldResult,
+  findStoredSettlement,
 } from "../../src/money/wallet/rules/ledger.ts";
 import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import {
@@ -94,7 +94,9 @@ export class PlainWallet {
     const most = micros(content.least + content.extra);
     const known = this.rows.get(id);
     const again =
-      known === undefined ? null : recallHold(known, { id, least, most, externalId: content.user });
+      known === undefined
+        ? null
+        : replayHoldResult(known, { id, least, most, externalId: content.user });
     if (again !== null) {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }
@@ -134,7 +136,7 @@ export class PlainWallet {
     this.#expire();
     const known = this.rows.get(id);
     if (known === undefined) return "unknown";
-    const again = recallSettle(known);
+    const again = findStoredSettlement(known);
     if (again !== null) {
       return typeof again === "string" ? again : `settled ${again.charged} ${again.shortfall}`;
     }

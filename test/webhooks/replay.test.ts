@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { EventRecord } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
-import { replay } from "../../src/events/webhooks/deliveries.route.ts";
+import { replayEvents } from "../../src/events/webhooks/deliveries.route.ts";
 
 /** Returns this number of events at each of these times, oldest first. */
 function logOf(counts: readonly (readonly [atMs: number, count: number])[]): EventRecord[] {
@@ -46,7 +46,7 @@ it.each([
     let [since, pages] = [0, 0];
     for (let next: string | null = ""; next !== null; pages++) {
       expect(pages).toBeLessThan(5);
-      const replayed = await replay({
+      const replayed = await replayEvents({
         since: async (limit) =>
           success(log.filter((one) => one.createdAt >= since).slice(0, limit)),
         queue: async (events) => {

@@ -4,14 +4,14 @@ import {
   eventTypesOfRole,
   writePreferences,
 } from "../../events/notifications/notifications.store.ts";
-import { NOTIFIED_TYPES } from "../../events/notifications/notification-text.ts";
-import type { NotifiedType } from "../../events/notifications/notification-text.ts";
+import { EMAIL_EVENT_TYPES } from "../../events/notifications/notification-text.ts";
+import type { EmailEventType } from "../../events/notifications/notification-text.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { MemberCall } from "./people-call.ts";
 
 export const notificationsBody = z.object({
-  types: z.array(z.enum(NOTIFIED_TYPES)).check(z.maxLength(NOTIFIED_TYPES.length)),
+  types: z.array(z.enum(EMAIL_EVENT_TYPES)).check(z.maxLength(EMAIL_EVENT_TYPES.length)),
 });
 
 export async function getNotifications(call: MemberCall) {
@@ -34,7 +34,7 @@ export async function patchNotifications(call: MemberCall) {
   return success(notificationsView(call, types));
 }
 
-function notificationsView({ mail, person, as }: MemberCall, types: readonly NotifiedType[]) {
+function notificationsView({ mail, person, as }: MemberCall, types: readonly EmailEventType[]) {
   return {
     email: person.isEmailProven === 1 ? person.email : null,
     is_available: mail !== null,

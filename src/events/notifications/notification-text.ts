@@ -5,16 +5,16 @@ export type NotificationText = { readonly subject: string; readonly text: string
 
 type Data = EventRecord["data"];
 
-export const NOTIFIED_TYPES = [
+export const EMAIL_EVENT_TYPES = [
   "balance.low",
   "key.budget_reached",
   "webhook.disabled",
   "top_up.paused",
   "top_up.disabled",
 ] as const satisfies readonly EventType[];
-export type NotifiedType = (typeof NOTIFIED_TYPES)[number];
+export type EmailEventType = (typeof EMAIL_EVENT_TYPES)[number];
 
-const TEXTS: Readonly<Record<NotifiedType, (event: EventRecord) => NotificationText>> = {
+const TEXTS: Readonly<Record<EmailEventType, (event: EventRecord) => NotificationText>> = {
   "balance.low": ({ data }) => ({
     subject: "Low balance",
     text: `The balance is ${formatAmount(data, "balance_micro")}, below the alert of ${formatAmount(data, "threshold_micro")}. Add credits in the console (Credits).`,
@@ -38,7 +38,7 @@ const TEXTS: Readonly<Record<NotifiedType, (event: EventRecord) => NotificationT
 };
 
 export function formatNotification(event: EventRecord): NotificationText | null {
-  const type = NOTIFIED_TYPES.find((one) => one === event.type);
+  const type = EMAIL_EVENT_TYPES.find((one) => one === event.type);
   return type === undefined ? null : TEXTS[type](event);
 }
 

@@ -1,20 +1,20 @@
 import type { Role } from "../../shared/caller.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
-import { NOTIFIED_TYPES } from "./notification-text.ts";
-import type { NotifiedType } from "./notification-text.ts";
+import { EMAIL_EVENT_TYPES } from "./notification-text.ts";
+import type { EmailEventType } from "./notification-text.ts";
 
 export type Recipient = {
   readonly memberId: string;
   readonly role: Role;
   readonly email: string;
   readonly organization: string;
-  readonly types: readonly NotifiedType[];
+  readonly types: readonly EmailEventType[];
 };
 
 const FINANCE_ROLES: readonly Role[] = ["owner", "admin", "billing"];
 const MANAGERS: readonly Role[] = ["owner", "admin"];
 /** Roles that can receive each type of event. Roles below admin get only their own keys' events. */
-const ROLES_BY_TYPE: Readonly<Record<NotifiedType, readonly Role[]>> = {
+const ROLES_BY_TYPE: Readonly<Record<EmailEventType, readonly Role[]>> = {
   "balance.low": FINANCE_ROLES,
   "key.budget_reached": [...MANAGERS, "billing", "member"],
   "webhook.disabled": MANAGERS,
@@ -22,8 +22,8 @@ const ROLES_BY_TYPE: Readonly<Record<NotifiedType, readonly Role[]>> = {
   "top_up.disabled": FINANCE_ROLES,
 };
 
-export function eventTypesOfRole(role: Role): readonly NotifiedType[] {
-  return NOTIFIED_TYPES.filter((type) => ROLES_BY_TYPE[type].includes(role));
+export function eventTypesOfRole(role: Role): readonly EmailEventType[] {
+  return EMAIL_EVENT_TYPES.filter((type) => ROLES_BY_TYPE[type].includes(role));
 }
 
 const RECIPIENTS_MAX = 50;
@@ -51,7 +51,7 @@ export async function listRecipients(db: D1Database, orgId: string): Promise<rea
 export async function readPreferences(
   db: D1Database,
   { memberId, role }: { readonly memberId: string; readonly role: Role },
-): Promise<readonly NotifiedType[]> {
+): Promise<readonly EmailEventType[]> {
   const row = await db
     .prepare("SELECT types FROM notification_preferences WHERE member_id = ?")
     .bind(memberId)
@@ -62,7 +62,7 @@ export async function readPreferences(
 export async function writePreferences(
   db: D1Database,
   memberId: string,
-  { types, nowMs }: { readonly types: readonly NotifiedType[]; readonly nowMs: number },
+  { types, nowMs }: { readonly types: readonly EmailEventType[]; readonly nowMs: number },
 ): Promise<void> {
   await db
     .prepare(
@@ -81,7 +81,7 @@ export async function findMemberOfKey(db: D1Database, keyId: string): Promise<st
   return row?.member_id ?? null;
 }
 
-function chosenTypes(stored: string | null, role: Role): readonly NotifiedType[] {
+function chosenTypes(stored: string | null, role: Role): readonly EmailEventType[] {
   const allowed = eventTypesOfRole(role);
   if (stored === null) return allowed;
   const chosen = parseStoredJson<string[]>(stored);

@@ -6,7 +6,7 @@ import type {
 } from "../../shared/contracts/deliveries.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import {
-  DELIVERIES_DELETED_AT_ONCE,
+  DELIVERIES_DELETED_PER_CALL_MAX,
   deleteFinishedDeliveries,
   abandonDeliveries,
   DELIVERY_COLUMNS,
@@ -82,7 +82,7 @@ export function recordAttempt(
       attempt.error,
     );
     if (ending !== null) abandonDeliveries(sql, webhookId, "webhook_disabled");
-    if (receiver.finished + 1 >= DELIVERIES_DELETED_AT_ONCE) {
+    if (receiver.finished + 1 >= DELIVERIES_DELETED_PER_CALL_MAX) {
       deleteFinishedDeliveries(sql, webhookId);
     }
   });

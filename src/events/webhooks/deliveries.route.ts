@@ -132,7 +132,7 @@ export async function startReplay(
   }
   if (since !== undefined) {
     const { queue } = steps;
-    const result = await replay({ since: (limit) => steps.since(since, limit), queue });
+    const result = await replayEvents({ since: (limit) => steps.since(since, limit), queue });
     return result.ok ? accepted(result.value) : result;
   }
   const from = usageSince === undefined ? { afterSeq: afterSeq ?? 0 } : { sinceMs: usageSince };
@@ -151,7 +151,7 @@ export async function startReplay(
  * Queues a page of events and returns the start of the next page. Never splits the events of one
  * millisecond.
  */
-export async function replay(steps: {
+export async function replayEvents(steps: {
   readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
   readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
 }) {

@@ -14,7 +14,7 @@ import type { Webhook } from "./webhooks.store.ts";
 
 const PENDING_DELIVERIES_MAX = 10_000;
 const FINISHED_DELIVERIES_MAX = 1000;
-export const DELIVERIES_DELETED_AT_ONCE = 100;
+export const DELIVERIES_DELETED_PER_CALL_MAX = 100;
 
 export const DELIVERY_ID_PREFIX = "dlv_";
 

@@ -13,7 +13,7 @@ const CALLS_MAX = 5;
  * A request to a receiver. `last` is its last row. `isRepeated` reports whether an error means that
  * the receiver already has the row.
  */
-export type Call = {
+export type ReceiverCall = {
   readonly url: string;
   readonly contentType: string;
   readonly body: string;
@@ -26,18 +26,21 @@ export type MessageKeys = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-export function eventDelivery({ url }: Pick<Webhook, "url">, body: string): Call {
+export function eventDelivery({ url }: Pick<Webhook, "url">, body: string): ReceiverCall {
   return { url, contentType: "application/json", body };
 }
 
-export function buildUsageCalls(webhook: Webhook, rows: readonly StreamedRow[]): readonly Call[] {
+export function buildUsageCalls(
+  webhook: Webhook,
+  rows: readonly StreamedRow[],
+): readonly ReceiverCall[] {
   const format = usageFormat(webhook.format);
   if (format === null) return [];
   const { path, contentType, perCall } = format;
   const settings = webhook.receiver ?? {};
   const requests = meteredRowsOf(rows, format, settings);
   const url = appendPath(webhook.url, path);
-  const calls: Call[] = [];
+  const calls: ReceiverCall[] = [];
   for (let from = 0; from < requests.length; from += perCall) {
     const step = requests.slice(from, from + perCall);
     const isRepeated = ({ status, answer }: DeliveryAttempt): boolean =>
@@ -60,7 +63,7 @@ function appendPath(base: string, path: string): string {
   return url.href;
 }
 
-export async function openKeys(
+export async function decryptMessageKeys(
   webhook: Webhook,
   keySecrets: readonly KeySecret[],
   nowMs: number,
@@ -77,7 +80,7 @@ export async function openKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
-export const UNREADABLE_ATTEMPT: AttemptRecord = {
+export const UNREADABLE_SECRET_ATTEMPT: AttemptRecord = {
   attempt: {
     status: null,
     error: "secret_unreadable",
@@ -89,8 +92,8 @@ export const UNREADABLE_ATTEMPT: AttemptRecord = {
 };
 
 /** The record of an unsent delivery whose rows the receiver could count twice. */
-export const TOO_LATE: AttemptRecord = {
-  attempt: { ...UNREADABLE_ATTEMPT.attempt, error: REPEAT_UNSAFE },
+export const UNSAFE_REPEAT_ATTEMPT: AttemptRecord = {
+  attempt: { ...UNREADABLE_SECRET_ATTEMPT.attempt, error: REPEAT_UNSAFE },
   headers: null,
 };
 
@@ -102,7 +105,7 @@ type OnStep = (acceptedCount: number, sending?: StreamedRow) => void;
 /** A message to a webhook's receiver: the HTTP calls for one event. */
 export type ReceiverMessage = {
   readonly eventId: string;
-  readonly calls: readonly [Call, ...Call[]];
+  readonly calls: readonly [ReceiverCall, ...ReceiverCall[]];
   readonly onStep?: OnStep | undefined;
 };
 
@@ -117,7 +120,7 @@ type Sender = {
  * or last attempt. Calls `onStep` before each step and after a failure.
  */
 export async function postCalls(
-  calls: readonly [Call, ...Call[]],
+  calls: readonly [ReceiverCall, ...ReceiverCall[]],
   sender: Sender,
   onStep: OnStep = () => undefined,
 ): Promise<SentAttempt> {
@@ -148,7 +151,7 @@ function mayBeReceived({ attempt: { error, status } }: AttemptRecord): boolean {
 }
 
 async function sendCall(
-  { url, contentType, body, isRepeated }: Call,
+  { url, contentType, body, isRepeated }: ReceiverCall,
   { keys, eventId, clock }: Sender,
 ): Promise<AttemptRecord> {
   const seconds = Math.floor(clock.nowMs / 1000);

@@ -18,7 +18,7 @@ import { PENDING_BATCH_AT, DELIVERY_ID_PREFIX } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectWebhookStates, storeStreamState } from "./receiver-rows.do.ts";
 import { eventDelivery, buildUsageCalls } from "./send-calls.ts";
-import type { Call, SentAttempt } from "./send-calls.ts";
+import type { ReceiverCall, SentAttempt } from "./send-calls.ts";
 import { usageFormat, usageMessage } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
 
@@ -39,7 +39,7 @@ const REJECTED_ROWS_MAX = 20;
  */
 export type UsageBatch = {
   readonly due: DueDelivery;
-  readonly calls: readonly [Call, ...Call[]];
+  readonly calls: readonly [ReceiverCall, ...ReceiverCall[]];
   readonly rows: number;
   readonly singles: number;
   readonly sentMs: number;
@@ -157,7 +157,7 @@ function batchCalls(
   webhook: Receiver["webhook"],
   rows: StreamPage["rows"],
   body: string,
-): readonly Call[] {
+): readonly ReceiverCall[] {
   return usageFormat(webhook.format) === null
     ? rows.map(() => eventDelivery(webhook, body)).slice(0, 1)
     : buildUsageCalls(webhook, rows);
@@ -356,7 +356,7 @@ function readRejection({ webhookId, batch, sending, receiver }: Parameters<typeo
 }
 
 /** Returns the last row that the receiver may already have when a replay starts. */
-export function unsureAfterReplay(
+export function findPossiblySentRow(
   { from, sentMs = -1, unsure }: StreamState,
   first: StreamFirst | undefined,
 ): StreamState["unsure"] {
@@ -375,7 +375,7 @@ function unsureAfter(
   return { seq: row.seq, rowMs: row.createdAt, sinceMs: unsure?.sinceMs ?? nowMs };
 }
 
-export function refuseRepeat(
+export function refuseUnsafeRepeat(
   { format }: Receiver["webhook"],
   { sentMs = -1, unsure }: StreamState,
   { first, nowMs }: { readonly first: StreamFirst | undefined; readonly nowMs: number },

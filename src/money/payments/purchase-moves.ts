@@ -3,7 +3,7 @@ import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { EventData, EventType } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
 import { retryDelayMs } from "./payment-rules.ts";
-import { declined, isEnded } from "./purchase.ts";
+import { declinedEnding, isEnded } from "./purchase.ts";
 import type { PurchaseEnding, Purchase, PurchaseStep, PaymentDeps } from "./purchase.ts";
 import type { Invoice } from "./stripe-objects.ts";
 import type { StripeAnswer } from "./stripe.ts";
@@ -97,7 +97,7 @@ export function abandonMismatchedInvoice(
   { id, status }: Invoice,
 ): Purchase {
   logAlert("invoice_differs", { id: purchase.id, invoice_id: id });
-  const ending = declined("processing_error");
+  const ending = declinedEnding("processing_error");
   return moveToStep(deps, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
@@ -109,7 +109,7 @@ export function declineAsMisconfigured(
   const { id, step } = purchase;
   const why = answer.kind === "refused" ? (answer.error.code ?? answer.error.type ?? "") : "answer";
   logAlert("purchase_misconfigured", { id, step, why, request_id: answer.requestId });
-  return endPurchase(deps, purchase, declined("misconfigured"));
+  return endPurchase(deps, purchase, declinedEnding("misconfigured"));
 }
 
 export function recordOutcomeForWallet(

@@ -63,7 +63,7 @@ export type CapturedAmounts = {
   readonly taxCents: number;
 };
 
-export function declined(error: PurchaseError, isHard = false): PurchaseEnding {
+export function declinedEnding(error: PurchaseError, isHard = false): PurchaseEnding {
   return { state: "declined", error, isHard };
 }
 

@@ -34,7 +34,7 @@ export const purchaseBody = z.object({
 });
 
 /** Handles POST /v1/credits/purchases. The purchase continues in the background. */
-export async function buyRoute(c: AppContext) {
+export async function createPurchaseRoute(c: AppContext) {
   const { config, admitted } = c.var;
   const name = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!name.ok) return name;

@@ -15,13 +15,13 @@ import {
   waitForCustomer,
   storePurchase,
 } from "./purchase-moves.ts";
-import { declined, isEnded } from "./purchase.ts";
+import { declinedEnding, isEnded } from "./purchase.ts";
 import type { CapturedAmounts, Purchase, PaymentDeps } from "./purchase.ts";
 import { findLostSession } from "./steps.ts";
 import type { RunPurchaseStep } from "./steps.ts";
 import { parseBody } from "./stripe.ts";
 import type { RefusedAnswer, StripeCall } from "./stripe.ts";
-import { hasAmount, postCall, readInvoice, readSession } from "./stripe-calls.ts";
+import { hasPurchaseAmount, postCall, readInvoice, readSession } from "./stripe-calls.ts";
 import { invoiceSchema, sessionSchema } from "./stripe-objects.ts";
 import type { Intent, Invoice, Session } from "./stripe-objects.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
@@ -131,11 +131,11 @@ function handleUnpaidInvoice(
     case "paid":
       // A payment outside Stripe or from a Stripe balance credits nothing.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
-      return endPurchase(deps, purchase, ending ?? declined("misconfigured"));
+      return endPurchase(deps, purchase, ending ?? declinedEnding("misconfigured"));
     case "draft":
       return moveToStep(deps, purchase, ending === null ? "item" : "discard");
     default:
-      if (ending === null && !hasAmount(purchase, invoice)) {
+      if (ending === null && !hasPurchaseAmount(purchase, invoice)) {
         return abandonMismatchedInvoice(deps, purchase, invoice);
       }
       return handleOpenInvoice(deps, purchase, { invoice, intents });

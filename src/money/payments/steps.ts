@@ -10,13 +10,13 @@ import {
   waitForCustomer,
   storePurchase,
 } from "./purchase-moves.ts";
-import { declined, isEnded } from "./purchase.ts";
+import { declinedEnding, isEnded } from "./purchase.ts";
 import type { Purchase, PaymentDeps } from "./purchase.ts";
 import {
   customerParams,
   finalizeParams,
   invoiceParams,
-  hasAmount,
+  hasPurchaseAmount,
   itemParams,
   listCreatedSince,
   payParams,
@@ -138,7 +138,7 @@ function startPurchase(deps: PaymentDeps, purchase: Purchase, customerId: string
   if (purchase.method === "checkout") return moveToStep(deps, purchase, "session", { customerId });
   const { card } = rows.head();
   if (card === null) {
-    return endPurchase(deps, purchase, declined("no_saved_card", true));
+    return endPurchase(deps, purchase, declinedEnding("no_saved_card", true));
   }
   if (findRunningCharge(deps, purchase.id) !== null) {
     const tries = purchase.tries + 1;
@@ -177,7 +177,7 @@ export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Pr
   if (found === undefined) return retryLater(deps, now);
   if (found !== null) return moveToStep(deps, now, "read", { sessionId: found });
   if (isEnded(now)) return storePurchase(deps, now, { step: null, nextAt: null });
-  return endPurchase(deps, now, declined("processing_error"));
+  return endPurchase(deps, now, declinedEnding("processing_error"));
 }
 
 /**
@@ -223,7 +223,7 @@ export const addInvoiceItemStep: RunPurchaseStep = async (deps, purchase) => {
   if (answer.kind === "refused") return endRefusedInvoice(deps, now, answer);
   if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
   return continueWithInvoice(deps, now, (after, invoice) => {
-    if (hasAmount(after, invoice)) return moveToStep(deps, after, "finalize");
+    if (hasPurchaseAmount(after, invoice)) return moveToStep(deps, after, "finalize");
     return invoice.subtotal === 0
       ? restartStep(deps, after)
       : abandonMismatchedInvoice(deps, after, invoice);
@@ -237,7 +237,7 @@ export const finalizeInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "done") {
     const invoice = parseBody(answer, invoiceSchema);
-    if (invoice === null || !hasAmount(now, invoice)) return moveToStep(deps, now, "read");
+    if (invoice === null || !hasPurchaseAmount(now, invoice)) return moveToStep(deps, now, "read");
     return moveToStep(deps, now, "pay");
   }
   if (answer.kind === "unsure" && !mustSearch(deps, now, answer)) {
@@ -265,7 +265,7 @@ export const payInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
     return moveToStep(deps, now, "read", { ending });
   }
   if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
-  return moveToStep(deps, now, "read", { ending: declined("processing_error") });
+  return moveToStep(deps, now, "read", { ending: declinedEnding("processing_error") });
 };
 
 async function continueWithInvoice(
@@ -290,14 +290,14 @@ function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAn
   if (head.customer?.id === purchase.customerId) {
     rows.setHead({ ...head, customer: null, card: null });
   }
-  return endPurchase(deps, purchase, declined("customer_gone", true));
+  return endPurchase(deps, purchase, declinedEnding("customer_gone", true));
 }
 
 function removeCard(deps: PaymentDeps, purchase: Purchase): Purchase {
   const { rows } = deps;
   const head = rows.head();
   if (head.card?.paymentMethod === purchase.paymentMethod) rows.setHead({ ...head, card: null });
-  const ending = declined("card_removed", true);
+  const ending = declinedEnding("card_removed", true);
   return purchase.invoiceId === null
     ? endPurchase(deps, purchase, ending)
     : moveToStep(deps, purchase, "read", { ending });
@@ -309,6 +309,6 @@ function endRefusedInvoice(
   refusal: RefusedAnswer,
 ): Purchase {
   const isAddress = refusal.error.code === "customer_tax_location_invalid";
-  const ending = declined(isAddress ? "address_incomplete" : "misconfigured", isAddress);
+  const ending = declinedEnding(isAddress ? "address_incomplete" : "misconfigured", isAddress);
   return moveToStep(deps, purchase, "read", { ending });
 }

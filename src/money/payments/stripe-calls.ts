@@ -11,7 +11,7 @@ function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 
-export function hasAmount(
+export function hasPurchaseAmount(
   { amountMicro }: { readonly amountMicro: Micros },
   { subtotal }: { readonly subtotal: number },
 ): boolean {

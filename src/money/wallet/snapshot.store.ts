@@ -139,7 +139,7 @@ export async function readSnapshotHead(
   db: D1Database,
   orgId: string,
 ): Promise<SnapshotHead | null> {
-  return headStatement(db, orgId).first<SnapshotHead>();
+  return snapshotHeadStatement(db, orgId).first<SnapshotHead>();
 }
 
 /**
@@ -269,7 +269,7 @@ export async function deleteUnusedWalletRows(
   ]);
 }
 
-export function headStatement(db: D1Database, orgId: string): D1PreparedStatement {
+export function snapshotHeadStatement(db: D1Database, orgId: string): D1PreparedStatement {
   return db
     .prepare("SELECT epoch, seq, credits_micro AS creditsMicro FROM balances WHERE org_id = ?")
     .bind(orgId);
@@ -341,7 +341,7 @@ function insertSql(table: keyof typeof TABLES): string {
  * Reports whether D1's snapshot belongs to this wallet: same epoch, not newer. During a conflict,
  * compares with the revision before the conflict.
  */
-export function ownsSnapshot(
+export function isOwnSnapshot(
   row: { readonly epoch: string; readonly revision: number; readonly conflict: string | null },
   head: SnapshotHead,
 ): boolean {

@@ -3,8 +3,8 @@ import type { RequestCredential } from "../../shared/caller.ts";
 import type { WalletCalls } from "../../shared/contracts/wallet.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { applyCallerChange, createGate } from "./object/admission.do.ts";
-import type { Gate } from "./object/admission.do.ts";
+import { applyCallerChange, createAdmissionDeps } from "./object/admission.do.ts";
+import type { AdmissionDeps } from "./object/admission.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { budgetStatusesOf, setBudgets } from "./object/budgets.do.ts";
 import { foldCharges, readCharges } from "./object/charges.do.ts";
@@ -16,7 +16,7 @@ import { assertCurrentInstance } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
 import * as pauses from "./object/pauses.do.ts";
 import * as payments from "./object/payments.do.ts";
-import { changeHold, readPlacedHold } from "./object/placed-holds.do.ts";
+import { changePlacedHold, readPlacedHold } from "./object/placed-holds.do.ts";
 import * as policies from "./object/policies.do.ts";
 import { creditBalance, settle, voidHold } from "./object/postings.do.ts";
 import { readRequestUsage } from "./object/request-usage.do.ts";
@@ -29,11 +29,11 @@ import { selectUsedKey } from "./tables/key-rows.do.ts";
 
 const BATCHES_MAX = 50;
 
-export type Args<Call extends keyof WalletCalls> = Parameters<WalletCalls[Call]>;
+export type CallArguments<Call extends keyof WalletCalls> = Parameters<WalletCalls[Call]>;
 type Transactions = {
   readonly [Call in keyof WalletCalls]: (
     tx: Tx,
-    ...args: Args<Call>
+    ...args: CallArguments<Call>
   ) => Awaited<ReturnType<WalletCalls[Call]>>;
 };
 
@@ -47,7 +47,7 @@ const TRANSACTIONS = {
     assertCurrentInstance(tx);
     return success(reads.readBalance(tx));
   },
-  configure: settings.configure,
+  configure: settings.applyConfiguration,
   readSettings: settings.readSettings,
   setOperatorPolicy: policies.setOperatorPolicy,
   memberLimits: policies.readMemberLimits,
@@ -67,7 +67,7 @@ const TRANSACTIONS = {
     disableTopUp(tx, reason);
     return success(null);
   },
-  forgive: payments.forgiveOwed,
+  forgive: payments.forgiveOwedCredits,
   payments: (tx) => {
     assertCurrentInstance(tx);
     return success(payments.paymentsStatus(tx));
@@ -92,7 +92,7 @@ const TRANSACTIONS = {
 
 abstract class TransactionBase extends DurableObject<Env> {
   protected readonly decisions: Decisions;
-  protected readonly gate: Gate;
+  protected readonly gate: AdmissionDeps;
   protected abstract readonly notify: () => void;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -102,49 +102,51 @@ abstract class TransactionBase extends DurableObject<Env> {
       () => this.env,
       () => this.notify(),
     );
-    this.gate = createGate(this.decisions, ctx, () => this.env);
+    this.gate = createAdmissionDeps(this.decisions, ctx, () => this.env);
   }
 
-  async changeHold(...[change, called]: Args<"changeHold">) {
-    return this.#change(called ?? undefined, (tx) => changeHold(tx, change));
+  async changeHold(...[change, called]: CallArguments<"changeHold">) {
+    return this.#change(called ?? undefined, (tx) => changePlacedHold(tx, change));
   }
 
-  async patchSettings(...[change, by, actor]: Args<"patchSettings">) {
+  async patchSettings(...[change, by, actor]: CallArguments<"patchSettings">) {
     return applyCallerChange(this.gate, by, (tx) => settings.patchSettings(tx, change, actor));
   }
 
-  async setMemberLimits(...[memberId, change, by]: Args<"setMemberLimits">) {
+  async setMemberLimits(...[memberId, change, by]: CallArguments<"setMemberLimits">) {
     return applyCallerChange(this.gate, by, (tx) => policies.setMemberLimits(tx, memberId, change));
   }
 
-  async setBudgets(...[{ owner, budgets }, by]: Args<"setBudgets">) {
+  async setBudgets(...[{ owner, budgets }, by]: CallArguments<"setBudgets">) {
     return applyCallerChange(this.gate, by, (tx) => {
       setBudgets(tx, owner, budgets);
       return success(budgetStatusesOf(tx, owner));
     });
   }
 
-  async putPause(...[pause, by]: Args<"putPause">) {
+  async putPause(...[pause, by]: CallArguments<"putPause">) {
     return this.#change(by, (tx) => pauses.putPause(tx, pause));
   }
 
-  async endPause(...[ending, by]: Args<"endPause">) {
+  async endPause(...[ending, by]: CallArguments<"endPause">) {
     return this.#change(by, (tx) => pauses.endPause(tx, ending));
   }
 
-  async putEndUser(...[externalId, change, by]: Args<"putEndUser">) {
+  async putEndUser(...[externalId, change, by]: CallArguments<"putEndUser">) {
     return applyCallerChange(this.gate, by, (tx) => endUsers.putEndUser(tx, externalId, change));
   }
 
-  async patchEndUser(...[externalId, change, by]: Args<"patchEndUser">) {
+  async patchEndUser(...[externalId, change, by]: CallArguments<"patchEndUser">) {
     return applyCallerChange(this.gate, by, (tx) => endUsers.patchEndUser(tx, externalId, change));
   }
 
-  async deleteEndUser(...[externalId, by]: Args<"deleteEndUser">) {
+  async deleteEndUser(...[externalId, by]: CallArguments<"deleteEndUser">) {
     return applyCallerChange(this.gate, by, (tx) => endUsers.deleteEndUser(tx, externalId));
   }
 
-  async chargesOfDay(...[query]: Args<"chargesOfDay">): ReturnType<WalletCalls["chargesOfDay"]> {
+  async chargesOfDay(
+    ...[query]: CallArguments<"chargesOfDay">
+  ): ReturnType<WalletCalls["chargesOfDay"]> {
     for (let batches = 0; batches < BATCHES_MAX; batches++) {
       const folded = this.decisions.decide((tx) => success(foldCharges(tx)));
       if (!folded.ok) return folded;

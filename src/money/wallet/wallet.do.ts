@@ -6,7 +6,7 @@ import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
-import { ownsSnapshot, deleteUnusedWalletRows, readSnapshotHead } from "./snapshot.store.ts";
+import { isOwnSnapshot, deleteUnusedWalletRows, readSnapshotHead } from "./snapshot.store.ts";
 import {
   admit,
   admitAndHold,
@@ -30,17 +30,17 @@ import {
   notifyTopUp,
 } from "./object/events.do.ts";
 import {
-  adoptSnapshot,
+  restoreFromSnapshot,
   copySnapshot,
   dropSnapshotCopy,
   rejectNeedlessRebuild,
 } from "./object/rebuild.do.ts";
-import { reconcile, readVitals } from "./object/reconcile.do.ts";
+import { reconcile, readWalletHealth } from "./object/reconcile.do.ts";
 import { WalletTransactions } from "./wallet-transactions.do.ts";
-import type { Args } from "./wallet-transactions.do.ts";
+import type { CallArguments } from "./wallet-transactions.do.ts";
 import { measureStorage, deleteExpiredRows } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-log.do.ts";
-import { createWallet, wasWalletUsed } from "./tables/wallet-schema.do.ts";
+import { createWallet, hasWalletBeenUsed } from "./tables/wallet-schema.do.ts";
 
 /** Ms between alarms of an unreadable wallet. Without them, the platform would stop retrying. */
 const LOST_RETRY_MS = 60_000;
@@ -75,7 +75,7 @@ export class Wallet extends WalletTransactions implements WalletCalls {
   async discard() {
     const tx = this.decisions.openIfCreated();
     if (tx === null) return true;
-    if (wasWalletUsed(tx.sql)) return false;
+    if (hasWalletBeenUsed(tx.sql)) return false;
     const { orgId, epoch } = tx.memory.row;
     this.decisions.reset();
     this.gate.keys.clearCache();
@@ -84,57 +84,57 @@ export class Wallet extends WalletTransactions implements WalletCalls {
     return true;
   }
 
-  admit(...[keyHash, shown]: Args<"admit">) {
+  admit(...[keyHash, shown]: CallArguments<"admit">) {
     return admit(this.gate, requestCredential(keyHash, shown));
   }
 
-  admitAndHold(...[keyHash, request, shown]: Args<"admitAndHold">) {
+  admitAndHold(...[keyHash, request, shown]: CallArguments<"admitAndHold">) {
     return admitAndHold(this.gate, requestCredential(keyHash, shown), request);
   }
 
-  async revokeKey(...args: Args<"revokeKey">) {
+  async revokeKey(...args: CallArguments<"revokeKey">) {
     return applyKeyChange(this.gate, (keys, tx) => keys.revoke(tx, ...args));
   }
 
-  async setKeyLimit(...args: Args<"setKeyLimit">) {
+  async setKeyLimit(...args: CallArguments<"setKeyLimit">) {
     return applyKeyChange(this.gate, (keys, tx) => keys.setLimit(tx, ...args));
   }
 
-  async setKeyTerms(...args: Args<"setKeyTerms">) {
+  async setKeyTerms(...args: CallArguments<"setKeyTerms">) {
     return applyKeyChange(this.gate, (keys, tx) => keys.setTerms(tx, ...args));
   }
 
-  async setKeySecrets(...args: Args<"setKeySecrets">) {
+  async setKeySecrets(...args: CallArguments<"setKeySecrets">) {
     return applyKeyChange(this.gate, (keys, tx) => keys.setSecrets(tx, ...args));
   }
 
-  keyStanding(...[keyHash, shown, ...how]: Args<"keyStanding">) {
+  keyStanding(...[keyHash, shown, ...how]: CallArguments<"keyStanding">) {
     return readKeyStatus(this.gate, requestCredential(keyHash, shown), ...how);
   }
 
-  hold(...[request, keyHash, shown]: Args<"hold">) {
+  hold(...[request, keyHash, shown]: CallArguments<"hold">) {
     const called = keyHash === undefined ? undefined : requestCredential(keyHash, shown);
     return placeRequestHold(this.gate, request, called);
   }
 
-  placeHold(...[request, called, isCaptured]: Args<"placeHold">) {
+  placeHold(...[request, called, isCaptured]: CallArguments<"placeHold">) {
     return placeClientHold(this.gate, request, { called, isCaptured });
   }
 
-  async watch(...[runs]: Args<"watch">) {
+  async watch(...[runs]: CallArguments<"watch">) {
     return findStoppedRuns(this.gate, runs);
   }
 
-  together(...[parts]: Args<"together">) {
+  together(...[parts]: CallArguments<"together">) {
     return runGroup(this.gate, this, parts);
   }
 
-  async events(...[query]: Args<"events">) {
+  async events(...[query]: CallArguments<"events">) {
     await this.takeEvents();
     return this.decisions.decide(reads.readEvents, query);
   }
 
-  async eventsSince(...[sinceMs, limit]: Args<"eventsSince">) {
+  async eventsSince(...[sinceMs, limit]: CallArguments<"eventsSince">) {
     await this.takeEvents();
     return this.decisions.decide((tx) => success(selectEventsSince(tx, sinceMs, limit)));
   }
@@ -154,14 +154,14 @@ export class Wallet extends WalletTransactions implements WalletCalls {
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
     await this.takeEvents(); // after a publish, which selects its rows synchronously
     const tx = this.decisions.tryOpen();
-    return tx === null ? refuseUnavailable() : success(readVitals(tx));
+    return tx === null ? refuseUnavailable() : success(readWalletHealth(tx));
   }
 
-  reconcile(...[request = {}]: Args<"reconcile">) {
+  reconcile(...[request = {}]: CallArguments<"reconcile">) {
     return reconcile(this.decisions, this.env.DB, request);
   }
 
-  rebuild(...[orgId, actor = SYSTEM_ACTOR]: Args<"rebuild">) {
+  rebuild(...[orgId, actor = SYSTEM_ACTOR]: CallArguments<"rebuild">) {
     this.#rebuilding ??= this.#rebuild(orgId, actor).finally(() => {
       this.#rebuilding = null;
     });
@@ -177,7 +177,7 @@ export class Wallet extends WalletTransactions implements WalletCalls {
   async #rebuild(orgId: string, actor: Actor): ReturnType<WalletCalls["rebuild"]> {
     const head = await readSnapshotHead(this.env.DB, orgId);
     const before = this.decisions.openIfCreated();
-    if (before !== null && head !== null && ownsSnapshot(before.memory.row, head)) {
+    if (before !== null && head !== null && isOwnSnapshot(before.memory.row, head)) {
       return rejectNeedlessRebuild();
     }
     const snapshot = await copySnapshot(this.ctx.storage.sql, this.env.DB, orgId);
@@ -192,7 +192,7 @@ export class Wallet extends WalletTransactions implements WalletCalls {
       return this.ctx.storage.transactionSync(() => {
         if (isNew) this.#createTables(orgId, snapshot.head.epoch);
         return this.decisions.decide((tx) => {
-          const refused = adoptSnapshot(tx, snapshot, { isNew, actor });
+          const refused = restoreFromSnapshot(tx, snapshot, { isNew, actor });
           if (refused !== null) return refused;
           this.gate.keys.evictAll(tx);
           this.decisions.load();

@@ -46,9 +46,13 @@ import { errorMessageOf } from "../../../shared/log.ts";
 import { callPart } from "../grouped-wallet.ts";
 
 /** The wallet's money and its admitted keys, which decide on requests. */
-export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
+export type AdmissionDeps = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
-export function createGate(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
+export function createAdmissionDeps(
+  decisions: Decisions,
+  ctx: DurableObjectState,
+  env: () => Env,
+): AdmissionDeps {
   const keys = new KeyAdmissions({
     register: (hash) => objectsOf(env()).register(hash),
     tx: () => decisions.tryOpen(),
@@ -57,7 +61,10 @@ export function createGate(decisions: Decisions, ctx: DurableObjectState, env: (
   return { decisions, keys };
 }
 
-export function admit(gate: Gate, called: RequestCredential): Promise<Result<AdmittedKey>> {
+export function admit(
+  gate: AdmissionDeps,
+  called: RequestCredential,
+): Promise<Result<AdmittedKey>> {
   const { keys } = gate;
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
@@ -72,7 +79,7 @@ export function admit(gate: Gate, called: RequestCredential): Promise<Result<Adm
 }
 
 function checkAdmission(
-  { keys }: Gate,
+  { keys }: AdmissionDeps,
   tx: Tx,
   called: RequestCredential,
 ): Result<CheckedAdmission> {
@@ -84,7 +91,7 @@ function checkAdmission(
  * Admits a request and places its hold. A retry gets the first response and isn't counted again.
  */
 export function admitAndHold(
-  gate: Gate,
+  gate: AdmissionDeps,
   called: RequestCredential,
   request: HoldRequest,
 ): Promise<Result<AdmittedHold>> {
@@ -111,7 +118,7 @@ export function admitAndHold(
 
 /** Returns the stored response to a retry, even if the key has reached its rate limit. */
 function replayStoredHold(
-  { keys }: Gate,
+  { keys }: AdmissionDeps,
   tx: Tx,
   { called, request }: { readonly called: RequestCredential; readonly request: HoldRequest },
 ): Result<AdmittedHold> | null {
@@ -122,7 +129,7 @@ function replayStoredHold(
 }
 
 export async function placeRequestHold(
-  gate: Gate,
+  gate: AdmissionDeps,
   request: HoldRequest,
   called?: RequestCredential,
 ): Promise<Result<HoldGrant>> {
@@ -141,7 +148,7 @@ export async function placeRequestHold(
 }
 
 export function placeClientHold(
-  gate: Gate,
+  gate: AdmissionDeps,
   request: HoldRequest,
   { called, isCaptured }: { readonly called: RequestCredential; readonly isCaptured: boolean },
 ): Promise<Result<PlacedHold>> {
@@ -155,7 +162,7 @@ export function placeClientHold(
 }
 
 function requireActiveKey(
-  { keys }: Gate,
+  { keys }: AdmissionDeps,
   tx: Tx,
   called: RequestCredential,
   isCounted: boolean,
@@ -168,7 +175,7 @@ function requireActiveKey(
 }
 
 export function readKeyStatus(
-  gate: Gate,
+  gate: AdmissionDeps,
   called: RequestCredential,
   withSpend = false,
   isCounted = false,
@@ -204,7 +211,7 @@ function spendOfSession(tx: Tx, session: Session): NonNullable<KeyStatus["sessio
 }
 
 export function findStoppedRuns(
-  { decisions, keys }: Gate,
+  { decisions, keys }: AdmissionDeps,
   runs: readonly WatchedRun[],
 ): Result<readonly StoppedRun[]> {
   return decisions.decide((tx) => {
@@ -233,7 +240,7 @@ function stopReasonOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): 
 
 /** Applies a change, unless the organization is suspended or the caller's secret is invalid. */
 export function applyCallerChange<T>(
-  { decisions, keys }: Gate,
+  { decisions, keys }: AdmissionDeps,
   called: RequestCredential | undefined,
   decision: (tx: Tx) => Result<T>,
 ): Result<T> {
@@ -246,7 +253,7 @@ export function applyCallerChange<T>(
 }
 
 export function applyKeyChange(
-  { decisions, keys }: Gate,
+  { decisions, keys }: AdmissionDeps,
   tell: (keys: KeyAdmissions, tx: Tx) => void,
 ): Result<null> {
   const tx = decisions.openIfCreated();
@@ -256,7 +263,7 @@ export function applyKeyChange(
   return success(null);
 }
 
-function isKeyCached({ decisions, keys }: Gate, keyHash: string | null): boolean {
+function isKeyCached({ decisions, keys }: AdmissionDeps, keyHash: string | null): boolean {
   const tx = decisions.tryOpen();
   return keyHash === null || tx === null || keys.hasKey(tx, keyHash);
 }
@@ -266,7 +273,7 @@ function refuseClosed({ memory }: Tx): Refusal | null {
 }
 
 async function decideForKey<T>(
-  { decisions, keys }: Gate,
+  { decisions, keys }: AdmissionDeps,
   keyHash: string,
   decision: (tx: Tx) => Result<T>,
 ): Promise<Result<T>> {
@@ -283,7 +290,7 @@ async function decideForKey<T>(
 }
 
 export function runGroup(
-  gate: Gate,
+  gate: AdmissionDeps,
   wallet: GroupedCalls,
   parts: readonly WalletPart[],
 ): Promise<readonly GroupedPartResult<WalletPartResult>[]> {
@@ -291,7 +298,7 @@ export function runGroup(
 }
 
 async function runPart(
-  gate: Gate,
+  gate: AdmissionDeps,
   wallet: GroupedCalls,
   part: WalletPart,
 ): Promise<GroupedPartResult<WalletPartResult>> {

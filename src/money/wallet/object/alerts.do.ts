@@ -100,7 +100,7 @@ function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: ThresholdAle
  * Returns the ledger row up to which low-balance alerts don't suppress new ones: `seq` once the
  * balance has recovered.
  */
-export function findRearmedSeq(tx: Tx, balance: number, seq: number): number {
+export function findLowBalanceRearmSeq(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;
   return canRearmAlert(micros(balance), settings.lowBalanceThresholdMicro) ? seq : rearmedSeq;
 }

@@ -4,7 +4,7 @@ import { MINUTE_MS } from "../../../shared/clock.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
-import { findQuotaAlerts, reachesThreshold } from "../rules/alerts.ts";
+import { findQuotaAlerts, isThresholdReached } from "../rules/alerts.ts";
 import type { ThresholdAlert } from "../rules/alerts.ts";
 import { bucketAt } from "../../../shared/budget-meter.ts";
 import type { BudgetTime } from "../../../shared/budget-meter.ts";
@@ -50,7 +50,9 @@ const alertThresholdOf = ({ meter }: MeterChange): number => meter.budget.alertA
 
 function crosses({ meter, before, after }: MeterChange, threshold: number): boolean {
   const { amount } = meter.budget;
-  return reachesThreshold(after, amount, threshold) && !reachesThreshold(before, amount, threshold);
+  return (
+    isThresholdReached(after, amount, threshold) && !isThresholdReached(before, amount, threshold)
+  );
 }
 
 export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at: BudgetTime): void {

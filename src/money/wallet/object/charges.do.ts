@@ -26,7 +26,7 @@ import type { DayCharges } from "../tables/charge-sums.do.ts";
 import { parseGeneration } from "../tables/generation-text.ts";
 import { declaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
-import { futureIdFloor } from "./checkpoint.do.ts";
+import { findLowestFutureId } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 const BATCH_ROWS = 2000;
@@ -50,7 +50,7 @@ type ChargedRequest = {
 export function foldCharges(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
   const before = readFoldProgress(sql);
-  const floorId = futureIdFloor(tx);
+  const floorId = findLowestFutureId(tx);
   if (floorId <= before.foldedId) return false;
   const batch = { fromId: before.foldedId, endId: floorId, only: "true" };
   const { charges, lastId } = selectCharges(sql, memory.tagKeys, { ...batch, limit: BATCH_ROWS });
@@ -66,7 +66,7 @@ export function foldCharges(tx: Tx): boolean {
 
 /** Reports whether a past day's charges aren't summed yet. */
 export function isFoldDue(tx: Tx): boolean {
-  return newestClosedDay(futureIdFloor(tx)) > readFoldProgress(tx.sql).closedDay;
+  return newestClosedDay(findLowestFutureId(tx)) > readFoldProgress(tx.sql).closedDay;
 }
 
 /** Returns the newest day that can't get charges of requests with `floorId` or a later ID. */
@@ -168,7 +168,7 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
 }
 
 /** Returns the charges that the stored sums lack. */
-export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargesByDay {
+export function selectUnfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargesByDay {
   const { foldedId } = readFoldProgress(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
   return selectCharges(sql, memory.tagKeys, { ...batch, fromId }).charges;

@@ -13,7 +13,7 @@ import { boundedTotals } from "./tag-usage.do.ts";
 export function takeCheckpoint(tx: Tx): void {
   const { memory, sql } = tx;
   const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
-  const floorId = futureIdFloor(tx);
+  const floorId = findLowestFutureId(tx);
   tx.storage.transactionSync(() => {
     updateWalletRow(sql, row);
     for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
@@ -34,7 +34,7 @@ export function takeCheckpoint(tx: Tx): void {
 }
 
 /** Returns an ID below the IDs of all future charges. */
-export function futureIdFloor(tx: Tx): string {
+export function findLowestFutureId(tx: Tx): string {
   let floorId = lowestIdAt(HOLD_ID_PREFIX, tx.clockMs - ID_AGE_MAX_MS);
   for (const id of tx.memory.ledger.holds.keys()) if (id < floorId) floorId = id;
   return floorId;

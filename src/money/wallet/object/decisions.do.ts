@@ -17,7 +17,7 @@ import { moveFutureBucketsToNow } from "./budgets.do.ts";
 import { isFoldDue } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import { endDuePauses } from "./pauses.do.ts";
-import { collectDebtsAndTopUp, needsCollection } from "./payments.do.ts";
+import { collectDebtsAndTopUp, hasDebtsOrTopUp } from "./payments.do.ts";
 import { expireDueHolds } from "./postings.do.ts";
 import { nextTopUpCheckAt } from "./top-up.do.ts";
 import {
@@ -98,7 +98,7 @@ export class Decisions {
       expireDueHolds(tx);
       endDuePauses(tx);
       const answer = decision(tx);
-      if (needsCollection(tx)) collectDebtsAndTopUp(this.open());
+      if (hasDebtsOrTopUp(tx)) collectDebtsAndTopUp(this.open());
       return answer;
     } catch (error) {
       this.#recover(); // after an exception, memory may differ from the tables

@@ -49,7 +49,7 @@ import {
 import { budgetStatusesOf, setBudgets } from "./budgets.do.ts";
 import { endPausesOf, refusePaused } from "./pauses.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
-import { refuseLimits } from "./settings.do.ts";
+import { refuseInvalidLimits } from "./settings.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
@@ -130,7 +130,7 @@ export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
 }
 
 function refuseChange(change: EndUserChange): Refusal | null {
-  return refuseLimits({
+  return refuseInvalidLimits({
     quotas: {
       monthly_quota_dollars: change.monthlyQuotaMicro,
       daily_quota_dollars: change.dailyQuotaMicro,

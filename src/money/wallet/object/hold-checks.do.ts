@@ -23,7 +23,7 @@ import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { refuseSessionRate, metersOfSession } from "./sessions.do.ts";
 import { TokenWindow } from "../rules/key-spend.ts";
-import { countsAnyModel } from "../rules/limits.ts";
+import { isAnyModelCounted } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { SCOPE_CHECK_ORDER, metersOf } from "./budget-memory.do.ts";
 import { syncBudgets } from "./budgets.do.ts";
@@ -269,10 +269,10 @@ export function requestMeters(
     ...metersOf(tx, { keyId, endUserId: null, session: null }),
   ];
   const models = requestedModels(request);
-  const counting = meters.filter(({ budget }) => countsAnyModel(budget, models));
+  const counting = meters.filter(({ budget }) => isAnyModelCounted(budget, models));
   if (session === undefined) return counting;
   const ofSession = metersOfSession(tx, session).filter(({ budget }) =>
-    countsAnyModel(budget, models),
+    isAnyModelCounted(budget, models),
   );
   // The order matters, because only the first exceeded limit is reported and can pause its owner.
   return [...counting, ...ofSession].toSorted(

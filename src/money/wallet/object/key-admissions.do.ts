@@ -20,7 +20,7 @@ import {
   clampKeyTimes,
   endEarlierSessions,
   insertAdmission,
-  keyMatchesDatabase,
+  isKeySameInDatabase,
   putKey,
   selectKey,
   evictActiveKeys,
@@ -180,7 +180,7 @@ export class KeyAdmissions {
     const reported = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
       const key = this.#key(tx.sql, hash);
-      if (!key?.record || keyMatchesDatabase(key, key.record, reported.get(hash))) continue;
+      if (!key?.record || isKeySameInDatabase(key, key.record, reported.get(hash))) continue;
       this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // also reads D1
     }
   }

@@ -25,7 +25,7 @@ import { selectRules } from "../tables/policy-pause-rows.do.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
-import { DueUses, selectTokenWindows, scheduleDueUses } from "../tables/key-rows.do.ts";
+import { DueUseChecks, selectTokenWindows, scheduleDueUses } from "../tables/key-rows.do.ts";
 import { selectOpenHolds } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { selectTagKeys } from "../tables/tag-rows.do.ts";
@@ -68,7 +68,7 @@ export type Memory = {
   rateLog: RateLog;
   /** Unpublished last uses of keys by hash (Unix ms). */
   readonly uses: Map<string, number>;
-  readonly dueUses: DueUses;
+  readonly dueUses: DueUseChecks;
   readonly notedAt: number;
   hasChanges: boolean;
   /** Number of unpublished holds and charges, which are less urgent. */
@@ -114,7 +114,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     usage: new Map(),
     rateLog: [],
     uses: new Map(),
-    dueUses: new DueUses(),
+    dueUses: new DueUseChecks(),
     // An unconfirmed publish may have lost a use of a key.
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     hasChanges: false,

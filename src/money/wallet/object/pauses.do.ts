@@ -16,16 +16,16 @@ import type {
 } from "../../../shared/contracts/pauses.ts";
 import {
   pauseEndMs,
-  endsSooner,
+  isEarlierPauseEnd,
   refuseOperatorPause,
   pauseRuleName,
   createPauses,
 } from "../rules/pauses.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import { selectEndUser, selectExternalId } from "../tables/end-user-rows.do.ts";
-import { selectEndedKeys } from "../tables/key-rows.do.ts";
+import { selectSessionCutsByKey } from "../tables/key-rows.do.ts";
 import { putRule } from "../tables/policy-pause-rows.do.ts";
-import { ownsSession, selectSession } from "../tables/session-rows.do.ts";
+import { isSessionOwner, selectSession } from "../tables/session-rows.do.ts";
 import { setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
@@ -62,7 +62,7 @@ function refusePause(
     const message = `until must be in the future. The current time is ${timestamp(nowMs)}.`;
     return invalid(message, "until");
   }
-  if (known !== undefined && endsSooner(known, until)) {
+  if (known !== undefined && isEarlierPauseEnd(known, until)) {
     const end = known.until === null ? "" : ` until ${timestamp(known.until)}`;
     const message = `This is already paused${end}. End that pause before you create a shorter one.`;
     return conflict(message, "until");
@@ -83,7 +83,7 @@ function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
     const keyId = known?.keyId ?? null;
     const isOwned =
       session !== undefined &&
-      (keyId === null ? session.isOwn : ownsSession(tx.sql, keyId, session.owner));
+      (keyId === null ? session.isOwn : isSessionOwner(tx.sql, keyId, session.owner));
     return isOwned && !isOwnerGone(tx, { scope, subject: id })
       ? success(id)
       : refuseUnknown("session");
@@ -110,7 +110,7 @@ function sessionEnd(
 function isOwnerGone(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,
-  ended = selectEndedKeys(sql),
+  ended = selectSessionCutsByKey(sql),
 ): boolean {
   if (scope === "key") return ended.get(subject) === Infinity;
   const session = scope === "session" ? selectSession(sql, subject) : null;
@@ -231,7 +231,7 @@ export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
 export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
   const all = [...tx.memory.pauses.byName.values()];
   if (all.length === 0) return;
-  const ended = selectEndedKeys(tx.sql);
+  const ended = selectSessionCutsByKey(tx.sql);
   const own = all.filter((pause) => isOwnedBy(owner, pause) || isOwnerGone(tx, pause, ended));
   if (own.length > 0) endPauses(tx, own, { cause: "deleted", actor: SYSTEM_ACTOR });
 }

@@ -122,7 +122,7 @@ export function recordPurchaseOutcome(
   return success(null);
 }
 
-export function forgiveOwed(
+export function forgiveOwedCredits(
   tx: Tx,
   { amountMicro, reference, actor }: Parameters<WalletPaymentCalls["forgive"]>[0],
 ): Result<{ readonly owedMicro: Micros }> {
@@ -161,7 +161,7 @@ export function collectDebtsAndTopUp(tx: Tx): void {
   startTopUpIfDue(tx, false);
 }
 
-export function needsCollection({ memory }: Tx): boolean {
+export function hasDebtsOrTopUp({ memory }: Tx): boolean {
   return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
 }
 

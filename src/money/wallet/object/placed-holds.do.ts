@@ -53,7 +53,7 @@ export function readPlacedHold(tx: Tx, id: string): Result<PlacedHold> {
   return placed === null ? refuseUnknownHold() : success(placed);
 }
 
-export function changeHold(tx: Tx, { id, by, action }: HoldChange): Result<PlacedHold> {
+export function changePlacedHold(tx: Tx, { id, by, action }: HoldChange): Result<PlacedHold> {
   const placed = findPlacedHold(tx, id);
   if (placed === null || !canAccessHold(placed, by)) return refuseUnknownHold();
   const owner = action.kind === "extend" || placed.pays === "quota" ? "key" : "merchant";

@@ -11,13 +11,18 @@ import { declaredTagsToJson } from "../../../shared/tags.ts";
 import { tokenCountsOf } from "../../../shared/usage-sums.ts";
 import { findBalanceAlert } from "../rules/alerts.ts";
 import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
-import { balanceAfterCredit, decideSettle, recallSettle, ledgerChargeOf } from "../rules/ledger.ts";
+import {
+  balanceAfterCredit,
+  decideSettle,
+  findStoredSettlement,
+  ledgerChargeOf,
+} from "../rules/ledger.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
 import { closeHold, findDueHolds } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import { freeForCharge } from "../rules/limits.ts";
 import { addUsage } from "../rules/usage-totals.ts";
-import { raiseAlerts, findRearmedSeq } from "./alerts.do.ts";
+import { raiseAlerts, findLowBalanceRearmSeq } from "./alerts.do.ts";
 import {
   applyMeterChanges,
   countRequest,
@@ -70,7 +75,7 @@ export function settle(
     logWarning("settle_unknown", { org_id: tx.memory.row.orgId, id, cost });
     return success({ kind: "unknown" });
   }
-  const before = "state" in known ? recallSettle(known) : null;
+  const before = "state" in known ? findStoredSettlement(known) : null;
   if (before === null) return success(postCharge(tx, settlement, { known, actor }));
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
@@ -346,7 +351,7 @@ export function postCredit(
   const { ledger } = memory;
   const seq = ledger.seq + 1;
   const answer = { creditsMicro: balance, heldMicro: ledger.held, openHolds: ledger.holds.size };
-  const rearmedSeq = findRearmedSeq(tx, balance, seq);
+  const rearmedSeq = findLowBalanceRearmSeq(tx, balance, seq);
   const row = { ...memory.row, rearmedSeq };
   const low = findBalanceAlert(balance, row.settings.lowBalanceThresholdMicro);
   tx.storage.transactionSync(() => {

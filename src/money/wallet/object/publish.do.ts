@@ -1,6 +1,6 @@
 import { logAlert, logWarning } from "../../../shared/log.ts";
 import {
-  ownsSnapshot,
+  isOwnSnapshot,
   PAGE_ROWS,
   readSnapshotHead,
   writePublication,
@@ -47,7 +47,7 @@ async function publishOnce(tx: Tx, live: () => Tx | null): Promise<PublishOutcom
   const head = await readSnapshotHead(tx.env.DB, row.orgId);
   const later = live();
   if (later === null) return { ...NOTHING_SENT, outcome: "published" }; // the wallet was deleted meanwhile
-  if (head === null || ownsSnapshot(later.memory.row, head)) return publishNow(later, live);
+  if (head === null || isOwnSnapshot(later.memory.row, head)) return publishNow(later, live);
   logConflict(later, head);
   return { ...NOTHING_SENT, outcome: "conflict" };
 }
@@ -105,7 +105,7 @@ function acknowledge(
   const { head, picked, creditsSeq } = sent;
   const found = head === "moved" ? null : head;
   const seq = head === "moved" ? row.acknowledged : (head?.seq ?? 0);
-  if (found !== null && !ownsSnapshot({ ...row, revision: publication.revision }, found)) {
+  if (found !== null && !isOwnSnapshot({ ...row, revision: publication.revision }, found)) {
     restoreUnpublished(tx.memory, picked);
     const { epoch } = row;
     changeWalletRow(tx, {

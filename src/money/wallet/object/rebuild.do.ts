@@ -3,7 +3,7 @@ import { conflict } from "../../../shared/failure.ts";
 import type { Refusal } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import {
-  ownsSnapshot,
+  isOwnSnapshot,
   PAGED_TABLES,
   readSnapshotHead,
   readSnapshotPages,
@@ -26,7 +26,7 @@ const COPY_ATTEMPTS_MAX = 3;
  * if open holds exceed D1's balance. Unless `isNew`, also fails if D1's snapshot belongs to this
  * wallet. The caller must then reload memory.
  */
-export function adoptSnapshot(
+export function restoreFromSnapshot(
   tx: Tx,
   snapshot: WalletSnapshot,
   { isNew, actor }: { readonly isNew: boolean; readonly actor: Actor },
@@ -34,7 +34,7 @@ export function adoptSnapshot(
   const { memory, sql, nowMs } = tx;
   const { ledger, row } = memory;
   const { head } = snapshot;
-  if (!isNew && ownsSnapshot(row, head)) return rejectNeedlessRebuild();
+  if (!isNew && isOwnSnapshot(row, head)) return rejectNeedlessRebuild();
   if (head.creditsMicro < ledger.held) {
     return conflict("The open holds exceed the balance in the database.");
   }

@@ -315,7 +315,7 @@ function sumUsageCost(memory: Memory, dimension?: string): number {
     .reduce((sum, total) => sum + total.costMicro, 0);
 }
 
-export function readVitals({ memory, sql, clockMs }: Tx): WalletHealth {
+export function readWalletHealth({ memory, sql, clockMs }: Tx): WalletHealth {
   const { ledger, row } = memory;
   let oldest = Infinity;
   for (const hold of ledger.holds.values()) oldest = Math.min(oldest, hold.admittedAt);

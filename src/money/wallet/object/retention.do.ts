@@ -4,10 +4,10 @@ import { errorMessageOf } from "../../../shared/log.ts";
 import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
 import { deleteOldEvents } from "./event-log.do.ts";
 import { deleteRevokedAdmissions } from "../tables/key-rows.do.ts";
-import { deleteOldIdempotencyRows, nextIdempotencyExpiry } from "../tables/request-rows.do.ts";
+import { deleteOldIdempotencyRows, nextIdempotencyExpiryMs } from "../tables/request-rows.do.ts";
 import { purgeDeletedEndUsers } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
-import { addCharges, unfoldedCharges, foldCharges } from "./charges.do.ts";
+import { addCharges, selectUnfoldedCharges, foldCharges } from "./charges.do.ts";
 import { changeWalletRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -94,7 +94,7 @@ export function nextRetentionAt(tx: Tx): number | null {
   const due = [
     oldestDueMs(tx, "", paidRetentionMs(tx)),
     oldestDueMs(tx, tx.memory.row.sweptId, UNPAID_RETENTION_MS),
-    nextIdempotencyExpiry(tx.sql),
+    nextIdempotencyExpiryMs(tx.sql),
     tx.memory.sessions.rows > 0 ? tx.nowMs : null,
   ].filter((at) => at !== null);
   return due.length === 0 ? null : Math.max(tx.nowMs + HOUR_MS, Math.min(...due));
@@ -152,7 +152,7 @@ type Batch = { readonly fromId: string; readonly endId: string; readonly only: s
 function rollUpRows(tx: Tx, batch: Batch): void {
   const { sql, memory } = tx;
   tx.storage.transactionSync(() => {
-    const charges = unfoldedCharges(tx, batch);
+    const charges = selectUnfoldedCharges(tx, batch);
     if (!replaceWithRollup(sql, batch)) return;
     addCharges(sql, charges);
     memory.ledgerMark = crypto.randomUUID();

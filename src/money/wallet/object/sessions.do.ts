@@ -20,7 +20,7 @@ import {
   markSessionEnded,
   recordSessionRequest,
   selectActiveSessions,
-  ownsSession,
+  isSessionOwner,
   selectSession,
 } from "../tables/session-rows.do.ts";
 import type { SessionRow } from "../tables/session-rows.do.ts";
@@ -146,7 +146,7 @@ export function endSessionForCaller(tx: Tx, ending: SessionEnding): Result<null>
   const { id, owner, actor } = ending;
   const known = selectSession(sql, id);
   const isUsed = known !== null && known.keyId !== null;
-  if (!(isUsed ? ownsSession(sql, known.keyId, owner) : ending.isOwn)) {
+  if (!(isUsed ? isSessionOwner(sql, known.keyId, owner) : ending.isOwn)) {
     return refuse({ kind: "not_found", message: "No such session." });
   }
   endPausesOf(tx, { scope: "session", subject: id });

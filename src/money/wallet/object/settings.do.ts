@@ -54,7 +54,7 @@ export function patchSettings(
   { budgets, ...change }: SettingsChange,
   actor?: Actor,
 ): Result<SettingsWithBudgets> {
-  const wrong = refuseLimits({
+  const wrong = refuseInvalidLimits({
     quotas: {
       default_user_monthly_quota_dollars: change.defaultUserMonthlyQuotaMicro,
       default_user_daily_quota_dollars: change.defaultUserDailyQuotaMicro,
@@ -101,7 +101,7 @@ export function patchSettings(
   return success(settingsAnswer(tx));
 }
 
-export function configure(tx: Tx, change: ConfigurationChange): Result<Configuration> {
+export function applyConfiguration(tx: Tx, change: ConfigurationChange): Result<Configuration> {
   const { row } = tx.memory;
   const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
   const suspended = change.suspended ?? row.suspended;
@@ -126,7 +126,7 @@ function settingsRecordOf({ memory }: Tx): SettingsRecord {
   };
 }
 
-export function refuseLimits(limits: {
+export function refuseInvalidLimits(limits: {
   readonly quotas: Readonly<Record<string, Micros | null | undefined>>;
   readonly threshold: readonly [name: string, value: number | undefined];
 }): Refusal | null {

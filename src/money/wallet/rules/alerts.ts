@@ -29,8 +29,8 @@ export function findQuotaAlerts(
   for (const which of ["day", "month"] as const) {
     const limit = which === "day" ? user.dailyQuotaMicro : user.monthlyQuotaMicro;
     const { before = 0, after = 0 } = spends[which] ?? {};
-    if (limit === null || !reachesThreshold(after, limit, user.alertThreshold)) continue;
-    if (reachesThreshold(before, limit, user.alertThreshold)) continue;
+    if (limit === null || !isThresholdReached(after, limit, user.alertThreshold)) continue;
+    if (isThresholdReached(before, limit, user.alertThreshold)) continue;
     crossings.push({
       kind: which === "day" ? "user_daily" : "user_monthly",
       endUserId: user.id,
@@ -45,7 +45,7 @@ export function findQuotaAlerts(
 }
 
 /** Divides because a product is inexact: 0.55 * 100 is 55.00000000000001. */
-export function reachesThreshold(spent: number, limit: number, threshold: number): boolean {
+export function isThresholdReached(spent: number, limit: number, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }
 

@@ -102,7 +102,7 @@ function balanceLimit({ balance, held }: HoldTotals): Limit {
  * Returns the stored response to a repeated hold request, or `overloaded` if the hold was voided or
  * expired. Throws if the request differs.
  */
-export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> {
+export function replayHoldResult(known: KnownHold, content: HoldContent): Result<Micros> {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
   const same =
     known.least === content.least &&
@@ -148,7 +148,7 @@ export function decideSettle(
 /**
  * Returns the stored result of a hold that has ended, or null for one that can still be settled.
  */
-export function recallSettle(known: KnownHold): StoredSettlement | null {
+export function findStoredSettlement(known: KnownHold): StoredSettlement | null {
   switch (known.state) {
     case "settled":
       return { charged: known.charged, shortfall: known.shortfall };

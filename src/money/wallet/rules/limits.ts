@@ -74,13 +74,13 @@ export const withBudget = (meter: Meter, other: CountedLimit | undefined): Meter
   budget: other?.budget ?? meter.budget,
 });
 
-export function countsAnyModel(budget: Budget, models: readonly string[] | null): boolean {
+export function isAnyModelCounted(budget: Budget, models: readonly string[] | null): boolean {
   return models === null || models.some((model) => countsModel(budget, model));
 }
 
 /** Adds a hold's amount to the meter (`sign` 1) or subtracts it (-1). */
 export function adjustHeld({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void {
-  if (!countsAnyModel(budget, hold.models ?? null)) return;
+  if (!isAnyModelCounted(budget, hold.models ?? null)) return;
   const amounts = { dollars: hold.granted, tokens: hold.tokens ?? 0, requests: 1 };
   const bucket = heldBucket(budget.window, hold);
   const sum = (held.get(bucket) ?? 0) + sign * amounts[budget.unit];
@@ -115,7 +115,7 @@ export function countRow(meter: Meter, row: CountedRow): MeterChange | null {
   const { period, atMs: nowMs } = row;
   const at = { period, nowMs };
   const amount = row.amounts[budget.unit];
-  if (amount === 0 || row.seq <= sinceSeq || !countsAnyModel(budget, row.models)) return null;
+  if (amount === 0 || row.seq <= sinceSeq || !isAnyModelCounted(budget, row.models)) return null;
   const counted = { ...meter, tally: addToBucket(budget.window, tally, { at, amount }) };
   const before = sumInWindow(budget.window, tally, at);
   return { meter, before, after: sumInWindow(budget.window, counted.tally, at), updated: counted };
@@ -249,7 +249,7 @@ export function freeForCharge(
   for (const meter of meters) {
     const { budget, tally } = meter;
     if (budget.unit !== "dollars" || budget.amount === Infinity) continue;
-    if (!countsAnyModel(budget, [model]) || (!isLate && isQuota(meter))) continue;
+    if (!isAnyModelCounted(budget, [model]) || (!isLate && isQuota(meter))) continue;
     const isOver = isAfterNow(budget.window, tally, at);
     least = Math.min(least, isOver ? 0 : amountsOf(meter, at).free);
   }

@@ -51,7 +51,7 @@ export function findPaused(
 }
 
 /** Reports whether a change ends a pause earlier, which requires permission to end the pause. */
-export function endsSooner(known: Pause, until: number | null): boolean {
+export function isEarlierPauseEnd(known: Pause, until: number | null): boolean {
   return until !== null && (known.until ?? Infinity) > until;
 }
 

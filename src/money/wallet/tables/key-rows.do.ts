@@ -80,7 +80,7 @@ export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
  * Returns, by key ID, the last rotation that ended all sessions of the key. A revoked key has
  * Infinity.
  */
-export function selectEndedKeys(sql: SqlStorage): ReadonlyMap<string, number> {
+export function selectSessionCutsByKey(sql: SqlStorage): ReadonlyMap<string, number> {
   const rows = sql.exec<{ id: string; cut: number | null }>(
     `SELECT key_id AS id, iif(revoked_at IS NULL, sessions_cut, NULL) AS cut FROM keys
     WHERE key_id IS NOT NULL AND (revoked_at IS NOT NULL OR sessions_cut > 0)`,
@@ -96,7 +96,7 @@ function activeKeyFromRow(row: StoredKey): ActiveKey | null {
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
-export function keyMatchesDatabase(
+export function isKeySameInDatabase(
   { revokedAt }: KnownKey,
   known: ActiveKey,
   reported: KeyAfterUse | undefined,
@@ -115,7 +115,7 @@ export function keyMatchesDatabase(
 /** Schedules a check at `dueAt` of each key that may have been used after `notedAt`. */
 export function scheduleDueUses(
   sql: SqlStorage,
-  dueUses: DueUses,
+  dueUses: DueUseChecks,
   { notedAt, dueAt }: { readonly notedAt: number; readonly dueAt: number },
 ): void {
   const checked = sql.exec<{ hash: string }>(
@@ -291,7 +291,7 @@ export function selectTokenWindows(sql: SqlStorage, clock: number): Map<string, 
 export const KEY_REFRESH_MS = 60_000;
 
 /** Keys whose last use may be unpublished, with the time to check each key (Unix ms). */
-export class DueUses {
+export class DueUseChecks {
   readonly #due = new Map<string, number>();
   next = Infinity;
 

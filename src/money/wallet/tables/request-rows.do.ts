@@ -305,7 +305,7 @@ export function deleteOldIdempotencyRows(sql: SqlStorage, nowMs: number, rowsMax
   return rowsWritten >= rowsMax;
 }
 
-export function nextIdempotencyExpiry(sql: SqlStorage): number | null {
+export function nextIdempotencyExpiryMs(sql: SqlStorage): number | null {
   const [row] = sql
     .exec<{ day: string }>("SELECT day FROM idempotency_keys ORDER BY day LIMIT 1")
     .toArray();

@@ -114,7 +114,7 @@ export function countEndedUnusedSessions(sql: SqlStorage, by: string): number {
 
 type SessionOwner = SessionQuery["owner"];
 
-export function ownsSession(sql: SqlStorage, keyId: string, owner: SessionOwner): boolean {
+export function isSessionOwner(sql: SqlStorage, keyId: string, owner: SessionOwner): boolean {
   if (owner.keyId !== null) return owner.keyId === keyId;
   if (owner.memberId === null) return true;
   const [row] = sql.exec<{ member_id: string }>(

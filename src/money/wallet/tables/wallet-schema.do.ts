@@ -315,7 +315,7 @@ export function createWallet(
   });
 }
 
-export function wasWalletUsed(sql: SqlStorage): boolean {
+export function hasWalletBeenUsed(sql: SqlStorage): boolean {
   const { n } = sql
     .exec<{ n: number }>(
       `SELECT EXISTS (SELECT 1 FROM requests) + EXISTS (SELECT 1 FROM entries)
