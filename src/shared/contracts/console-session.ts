@@ -3,8 +3,8 @@ import type { RateState } from "../key-terms.ts";
 import type { Result } from "../failure.ts";
 
 /**
- * A person's console session. Times are Unix ms. `memberId` is null if the person has no
- * organization.
+ * A person's console session. Times are Unix ms. A person without an organization has no
+ * `memberId`.
  */
 export type PersonSession = {
   readonly kind: "person";
@@ -13,8 +13,8 @@ export type PersonSession = {
   readonly orgId: string | null;
   readonly issuer: string;
   /**
-   * The organization whose own identity provider authenticated the person. The session can only
-   * access it.
+   * Set if an organization's own identity provider authenticated the person. The session can access
+   * only this organization.
    */
   readonly realm?: string;
   readonly connection?: string;
@@ -25,7 +25,7 @@ export type PersonSession = {
   readonly browser: string;
 };
 
-/** The person, key or operator that is logged in. Secrets are stored only as hashes. */
+/** The person, key or operator that is logged in. */
 export type ConsoleIdentity =
   | {
       readonly kind: "key";
@@ -40,7 +40,7 @@ export type OperatorIdentity = (
       readonly kind: "operator_login";
       readonly issuer: string;
       readonly subject: string;
-      /** Absent in sessions that the previous release created. */
+      /** Absent in sessions of the previous release. */
       readonly freshAt?: number;
       readonly freshBy?: "auth_time" | "exchange";
     }
@@ -63,7 +63,7 @@ export type ConsoleSessionCalls = {
   list(): Promise<Result<readonly ListedSession[]>>;
 };
 
-/** A session in the list of a person's sessions. `name` isn't a credential. */
+/** A session in a person's list. `name` isn't a credential. */
 export type ListedSession = {
   readonly name: string;
   readonly identity: ConsoleIdentity;

@@ -10,7 +10,7 @@ export type DeliveryAttempt = {
   readonly retryAfterMs: number | null;
 };
 
-/** The delivery of one event to a webhook. Times are Unix ms. */
+/** An event's delivery to a webhook. Times are Unix ms. */
 export type DeliveryRecord = {
   readonly id: string;
   readonly eventId: string;
@@ -25,25 +25,19 @@ export type DeliveryRecord = {
   readonly answer: string | null;
   readonly durationMs: number | null;
 };
-/** A past attempt. `answer` is null once the response body was deleted. */
+/** A past attempt. `answer` is null after the response body was deleted. */
 export type PastAttempt = Omit<DeliveryAttempt, "answer" | "retryAfterMs"> & {
   readonly at: number;
   readonly answer: string | null;
 };
 export type DeliveryDetail = DeliveryRecord & {
   readonly body: string;
-  /**
-   * The headers of the last attempt, or null before the first. Erasing the end user also erases
-   * them.
-   */
+  /** The headers of the last attempt, or null before the first or after the end user's erasure. */
   readonly headers: Readonly<Record<string, string>> | null;
   /** The newest ten attempts, including those before a resend. */
   readonly newestAttempts: readonly PastAttempt[];
 };
-/**
- * A webhook's delivery statistics. Times are Unix ms. Counts cover the current hour and the 23
- * before it.
- */
+/** A webhook's delivery statistics of the last 24 hours. Times are Unix ms. */
 export type ReceiverHealth = {
   readonly failingSince: number | null;
   readonly waiting: number;
@@ -68,17 +62,14 @@ export type DeliveryPage = {
 };
 
 export type DeliveriesCalls = {
-  /**
-   * Queues events from the wallet's log, in order. Ignores events that are already queued. Throws
-   * if the wallet must retry.
-   */
+  /** Queues events from the wallet's log in order, each once. Throws if the wallet must retry. */
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
   rename(events: readonly EventRecord[]): Promise<void>;
   poke(): Promise<void>;
   refresh(orgId: string): Promise<Result<null>>;
   /**
-   * Sends a test event once. Fails with `not_found` for an unknown webhook, or `rate_limited` after
-   * five tests in a minute.
+   * Sends a test event once. Fails with `not_found`, or with `rate_limited` after five tests in a
+   * minute.
    */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<DeliveryAttempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
@@ -86,21 +77,19 @@ export type DeliveriesCalls = {
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
   /**
    * Resends deliveries with a fresh retry schedule, and returns how many. Fails with `not_found`,
-   * or `conflict` for a disabled webhook.
+   * or with `conflict` for a disabled webhook.
    */
   resend(orgId: string, webhookId: string, which: ResendSelection): Promise<Result<number>>;
   /**
-   * Queues past events for one webhook and returns how many. All calls of one replay share a
-   * `replayId`. Fails with `conflict` while another replay is pending.
+   * Queues past events for one webhook, and returns how many. All calls of one replay share a
+   * `replayId`. Fails with `conflict` during another replay.
    */
   replay(
     orgId: string,
     webhookId: string,
     replay: { readonly events: readonly EventRecord[]; readonly replayId: string },
   ): Promise<Result<number>>;
-  /**
-   * Sends the usage stream again, starting at `from`. Fails with `conflict` for a disabled webhook.
-   */
+  /** Resends the usage stream, starting at `from`. Fails with `conflict` for a disabled webhook. */
   restartStream(
     orgId: string,
     webhookId: string,

@@ -21,7 +21,7 @@ export type LedgerCredit = {
   readonly amountMicro: Micros;
   readonly reference: string;
 };
-/** A query for one page of a UTC day's charges. The first page also has the day's credits. */
+/** A query for one page of a UTC day's charges. The first page includes the day's credits. */
 export type ChargesQuery = {
   readonly day: string;
   readonly after: string | null;
@@ -31,6 +31,6 @@ export type ChargesPage = {
   readonly groups: readonly ChargeGroup[];
   readonly credits: readonly LedgerCredit[];
   readonly nextAfter: string | null;
-  /** The last day whose charges are final. Null if no day is. */
+  /** The last day with final charges, or null. */
   readonly completeThrough: string | null;
 };

@@ -18,7 +18,7 @@ export type HoldCaller =
   | { readonly kind: "merchant"; readonly name: string }
   | { readonly kind: "key"; readonly keyId: string; readonly sessionId: string | null };
 
-/** A change to a hold. Capturing a null `amountMicro` captures the full hold. */
+/** A change to a hold. A capture without `amountMicro` captures the full hold. */
 export type HoldAction =
   | { readonly kind: "capture"; readonly amountMicro: Micros | null }
   | { readonly kind: "release" }

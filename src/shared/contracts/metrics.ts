@@ -2,14 +2,14 @@ import type { RouteSample, RouteSpeed } from "../route-speed.ts";
 
 export type MetricValues = Readonly<Record<string, number>>;
 
-/** The gauges of one isolate, and its speed samples since its last report. */
+/** One isolate's gauges, and its speed samples since its last report. */
 export type IsolateMetrics = {
   readonly isolate: string;
   readonly series: MetricValues;
   readonly samples?: readonly RouteSample[];
 };
 
-/** A job of the region whose last run the metrics show. */
+/** A job whose last run the metrics show. */
 export type WatchJob = "outboxes" | "payments";
 
 export type RegionCounts = {
@@ -23,12 +23,9 @@ export type RegionCounts = {
 type Moment = { readonly atMs: number; readonly series: MetricValues };
 
 export type MetricsCalls = {
-  /**
-   * Adds counts. If `view` has speed samples, returns the speeds of the region's routes. Objects of
-   * an earlier release return undefined.
-   */
+  /** Adds counts. If `view` has speed samples, returns the speeds of the region's routes. */
   add(series: MetricValues, view?: IsolateMetrics): Promise<readonly RouteSpeed[] | undefined>;
-  /** Objects of an earlier release lack this method. */
+  /** Absent in objects of an earlier release. */
   speeds(): Promise<readonly RouteSpeed[]>;
   setGauges(series: MetricValues, job?: WatchJob): Promise<void>;
   read(): Promise<RegionCounts>;

@@ -8,8 +8,8 @@ import type { RegisterCalls } from "./register.ts";
 import type { WalletCalls } from "./wallet.ts";
 
 /**
- * Functions that return stubs of this region's Durable Objects. Each call creates a new stub,
- * because a stub is unusable after an exception.
+ * Functions that return new stubs of this region's Durable Objects. A stub is unusable after an
+ * exception.
  */
 export type Objects = {
   readonly wallet: (orgId: string) => WalletCalls;

@@ -1,7 +1,7 @@
 import type { Generation } from "../generation.ts";
 import type { Micros } from "../money.ts";
 
-/** A hold's outcome, queued for its wallet. `cost` is 0 if the hold was voided. */
+/** A hold's outcome, queued for its wallet. A voided hold has `cost` 0. */
 export type OutcomeItem =
   | {
       readonly holdId: string;
@@ -10,7 +10,7 @@ export type OutcomeItem =
       readonly cost: Micros;
       readonly generation: Generation;
       /**
-       * Whether the charge is limited to the hold, because the client was already told this cost.
+       * Whether the charge is limited to the hold, because the client already received this cost.
        */
       readonly isCapped?: boolean;
     }
@@ -19,13 +19,13 @@ export type OutcomeItem =
       readonly orgId: string;
       readonly kind: "void";
       readonly cost: Micros;
-      /** The provider call that the operator pays for, if any. */
+      /** The call that the operator pays for, if any. */
       readonly generation: Generation | null;
     };
 
 /**
  * A revocation, queued for another region. With `root`, it revokes one secret of the key `root`;
- * otherwise the whole key.
+ * otherwise, it revokes the whole key.
  */
 export type RevocationItem = {
   readonly keyHash: string;
@@ -41,24 +41,16 @@ export type OutboxState = {
 };
 
 export type OutboxCalls = {
-  /**
-   * Durably queues outcomes, without waiting for delivery. A repeated outcome is stored once.
-   * Throws if storage fails.
-   */
+  /** Durably queues outcomes, each once, without waiting for delivery. Throws if storage fails. */
   enqueue(items: readonly OutcomeItem[]): Promise<void>;
-  /**
-   * Durably queues revocations, and immediately tries to deliver them together with dead-lettered
-   * ones.
-   */
+  /** Durably queues revocations, then tries to deliver them and any dead-lettered ones. */
   enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
   /**
-   * Delivers a receiver's queued messages immediately, for at most `limitMs`. A null receiver means
-   * all of them. Returns true if the queue is empty afterwards.
+   * Delivers queued messages for at most `limitMs`, to one receiver or (null) all. Returns true if
+   * none is left.
    */
   flush(limitMs: number, receiver?: string | null): Promise<boolean>;
-  /**
-   * Retries each dead-lettered message once and restores a lost alarm. The hourly sweep calls it.
-   */
+  /** Retries each dead-lettered message once, and restores a lost alarm. */
   poke(): Promise<void>;
   depth(): Promise<OutboxState>;
 };

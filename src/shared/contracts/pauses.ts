@@ -4,7 +4,7 @@ import type { Actor } from "../event.ts";
 import type { Failure, Result } from "../failure.ts";
 import type { PauseWithOwner, PauseSource } from "../pauses.ts";
 
-/** A pause to create. `id` is the owner's ID in the API, "" for the organization. */
+/** A pause to create. `id` is the owner's ID in the API, or "" for the organization. */
 export type NewPause = {
   readonly scope: BudgetScope;
   readonly id: string;
@@ -16,15 +16,15 @@ export type NewPause = {
   readonly session?: {
     readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
     readonly isOwn: boolean;
-    /** The latest possible expiry of a session that was never used. */
+    /** The latest possible expiry of an unused session. */
     readonly expiresAt?: number;
   };
 };
 export type PutPauseResult = PauseWithOwner & { readonly created: boolean };
 
 /**
- * A member who lists pauses, and the member's keys. The list contains the pauses that stop the
- * member's own requests.
+ * A member who lists pauses, and the member's keys. The list has the pauses that stop their
+ * requests.
  */
 export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
 
@@ -39,17 +39,14 @@ export type StoppedRun = { readonly id: string; readonly failure: Failure };
 
 export type PauseCalls = {
   /**
-   * Pauses an owner, or changes its pause. Fails with `not_found` for an unknown owner, or
+   * Pauses an owner, or changes the pause. Fails with `not_found` for an unknown owner, or with
    * `conflict` if the new end is earlier.
    */
   putPause(pause: NewPause, by?: RequestCredential): Promise<Result<PutPauseResult>>;
-  /** Returns the pauses that `reader` can see, oldest first. A null reader sees all pauses. */
+  /** Returns the pauses that `reader` (null: everyone) can see, oldest first. */
   pauses(reader: PauseReader | null): Promise<Result<readonly PauseWithOwner[]>>;
   /** Ends a pause. Fails with `not_found`, or with `conflict` if an operator created it. */
   endPause(ending: PauseEnding, by?: RequestCredential): Promise<Result<PauseWithOwner>>;
-  /**
-   * Returns the running requests that must stop: a pause, a revoked key or an ended session applies
-   * to them.
-   */
+  /** Returns the runs that must stop, because of a pause, a revoked key or an ended session. */
   watch(runs: readonly WatchedRun[]): Promise<Result<readonly StoppedRun[]>>;
 };

@@ -53,10 +53,10 @@ export type PurchaseRecord = {
   readonly amountMicro: Micros;
   readonly state: PurchaseState;
   readonly saveCard: boolean;
-  /** Stripe's page on which the customer must pay or confirm. */
+  /** Stripe's page for payment or confirmation. */
   readonly url: string | null;
   readonly error: PurchaseError | null;
-  /** The credited amount, without tax and fee. Null before the payment. */
+  /** The credited amount, without tax and fee. Null until the payment. */
   readonly creditedMicro: Micros | null;
   readonly returnedMicro: Micros;
   readonly card: Card | null;
@@ -70,7 +70,7 @@ export type PurchaseRecord = {
   readonly paymentId: string | null;
   readonly step: string | null;
   readonly tries: number;
-  /** Time of the next step or check (Unix ms), or null if no step is left. */
+  /** Time of the next step or check (Unix ms), or null after the last step. */
   readonly nextAt: number | null;
   readonly requestId: string | null;
 };
@@ -87,13 +87,13 @@ export type PurchaseRequest = {
   readonly amountMicro: Micros;
   readonly method: "checkout" | "card";
   readonly saveCard: boolean;
-  /** The console page to which Stripe returns the customer. The purchase's ID is appended. */
+  /**
+   * The console page to which Stripe returns the customer. The gateway appends the purchase's ID.
+   */
   readonly returnUrl: string;
   readonly idempotency: Idempotency;
   readonly actor: Actor;
-  /**
-   * Whether a person buys in the console. The daily limit of a saved card doesn't apply to people.
-   */
+  /** Whether a person buys in the console. People have no daily limit for a saved card. */
   readonly isPerson: boolean;
 };
 
@@ -104,7 +104,7 @@ export type TopUpRequest = {
   readonly wantedAt: number;
 };
 
-/** A Stripe object that may have changed and must be read again. `back` is a refund or dispute. */
+/** A Stripe object to read again, because it may have changed. `back` is a refund or dispute. */
 export type StripeHint = {
   readonly eventId: string;
   readonly orgId: string;
@@ -123,9 +123,9 @@ export type RefundRequest = {
 };
 
 export type PaymentsCalls = {
-  /** Buys credits, once per `idempotency`. Responds within about 1.5 s. */
+  /** Buys credits, once per `idempotency`, within about 1.5 s. */
   buy(buying: PurchaseRequest): Promise<Result<PurchaseRecord>>;
-  /** Returns a purchase by its own ID, or by the Stripe ID of its session, invoice or payment. */
+  /** Returns a purchase by its own ID, or by the ID of its Stripe session, invoice or payment. */
   purchase(name: string): Promise<Result<PurchaseRecord>>;
   purchases(limit: number, after: string | null): Promise<Result<PurchasePage>>;
   cancel(id: string): Promise<Result<PurchaseRecord>>;
@@ -138,7 +138,7 @@ export type PaymentsCalls = {
   refund(request: RefundRequest): Promise<Result<PurchaseRecord>>;
   /** Returns the tax of payments by ID, in micro-credits. Omits payments with unknown tax. */
   taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>>;
-  /** Restores a lost alarm, and sends all payments again to a wallet that was rebuilt. */
+  /** Restores a lost alarm, and resends all payments to a rebuilt wallet. */
   poke(): Promise<Result<null>>;
 };
 
@@ -160,7 +160,7 @@ export type PaymentReversal = {
 
 export type PurchaseOutcome = {
   readonly event: NewEvent;
-  /** The values from which the event's ID is derived, so that retries don't record it twice. */
+  /** The values from which the event's ID is derived, so that retries record it once. */
   readonly once: readonly string[];
   readonly topUp: { readonly id: string; readonly end: TopUpEnd } | null;
 };
@@ -206,20 +206,17 @@ export type CreditPage = {
   readonly credits: readonly CreditRow[];
   readonly nextAfter: number | null;
   readonly standing: PaymentsStatus;
-  /** The balance and the sum of all charges, both read in the same transaction. */
+  /** The balance and the sum of all charges, read in one transaction. */
   readonly lifetime: { readonly balanceMicro: Micros; readonly usedMicro: Micros };
 };
 
-/** The wallet's methods for payments. Retrying any of them is safe. */
+/** The wallet's methods for payments. All are safe to retry. */
 export type WalletPaymentCalls = {
-  /**
-   * Credits a payment once. Fails with `conflict` if the payment was credited with a different
-   * amount.
-   */
+  /** Credits a payment once. Fails with `conflict` if it was credited with a different amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   /**
-   * Sets the refunded or disputed amount of a payment. Ignores a reading of Stripe older than the
-   * last one.
+   * Sets a payment's refunded or disputed amount. Ignores a reading of Stripe that is older than
+   * the last one.
    */
   setBack(back: PaymentReversal): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;

@@ -7,7 +7,7 @@ export type Difference = {
 };
 /**
  * A comparison of a wallet's tables with each other and with D1, as of ledger row `seq`. `book` is
- * null if D1 has no balance or can't be read.
+ * null without a readable balance in D1.
  */
 export type Reconciliation = {
   readonly creditsMicro: Micros;
@@ -24,8 +24,8 @@ export type Reconciliation = {
   readonly next?: ReconcileState;
 };
 /**
- * The state between two slices of a reconciliation. `tries` counts restarts. A null `run` starts
- * from the beginning.
+ * The state between two slices of a reconciliation. `tries` counts restarts. Without `run`, the
+ * next slice starts at the beginning.
  */
 export type ReconcileState = { readonly tries: number; readonly run: ReconcileRun | null };
 /**

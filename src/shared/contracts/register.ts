@@ -13,7 +13,7 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   readonly remaining: number;
   readonly resetMs: number;
   readonly isLimited?: boolean;
-  /** The organization's price list. Only the wallet sets it. */
+  /** The organization's price list, which only the wallet sets. */
   readonly priceList?: string;
   readonly policies?: readonly PolicyLayer[];
   readonly paused?: Paused;
@@ -22,33 +22,32 @@ export type Admission =
   | ({ readonly ok: true } & AdmittedKey)
   | { readonly ok: false; readonly failure: Failure };
 
-/** A session, and its maximum requests per minute. Null means that its key's limit applies. */
+/** A session and its maximum requests per minute, null for its key's limit. */
 export type PacedSession = Pick<Session, "id" | "rpmLimit">;
 
 export type RegisterCalls = {
   /**
-   * Admits one request. Never throws. Fails with `invalid_api_key`, `rate_limited`,
-   * `storage_unavailable`, or with `home_region_unreachable` for the first use of a global key
-   * outside its home region. `secret` is a hash.
+   * Admits one request. Never throws. Fails with `invalid_api_key`, `rate_limited` or
+   * `storage_unavailable`. The first use of a global key at a peer fails with
+   * `home_region_unreachable`. `secret` is a hash.
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**
-   * Records the use and returns the key to another region, which counts the request itself. Fails
-   * with `conflict` for a repeated `writeId`.
+   * Records the use, and returns the key to a region that counts the request itself. Fails with
+   * `conflict` for a repeated `writeId`.
    */
   identify(writeId: string | null, secret?: string): Promise<KeyResult>;
   whose(secret?: string): Promise<KeyResult>;
   /**
-   * Records a use (Unix ms) in D1 and returns the current key, even if it was revoked. Fails like
-   * `identify`.
+   * Records a use (Unix ms) in D1, and returns the key, even a revoked one. Fails like `identify`.
    */
   refresh(usedAt: number): Promise<KeyResult>;
   /**
-   * Revokes a key permanently, even an unknown one, and returns the time of the first revocation.
-   * If it throws, the key may still be revoked.
+   * Permanently revokes any key, even an unknown one. Returns the time of the first revocation. If
+   * it throws, the revocation may have succeeded.
    */
   revoke(revokedAt: number): Promise<number>;
-  /** Writes the revocation of a key of this region to D1, with retries. Throws if storage fails. */
+  /** Writes the revocation to D1, with retries. Throws if storage fails. */
   tellBook(): Promise<void>;
   /**
    * Applies a new rate limit immediately. Earlier requests count toward it. Throws if storage
@@ -57,9 +56,6 @@ export type RegisterCalls = {
   setLimit(rpmLimit: number): Promise<void>;
   setTerms(terms: KeyTerms): Promise<void>;
   setSecrets(secrets: KeySecrets): Promise<void>;
-  /**
-   * Durably schedules the end of a secret, in a region other than the key's home. Throws if storage
-   * fails.
-   */
+  /** Durably schedules a secret's end at a peer. Throws if storage fails. */
   retire(secret: string, retiresAt: number): Promise<void>;
 };

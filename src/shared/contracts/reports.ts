@@ -18,8 +18,8 @@ type UsageGroup = UsageAmounts & {
   readonly day?: string;
 };
 /**
- * A page of groups. `after` is the previous page's last group, or "" for null. With two dimensions,
- * it starts with the day and a comma.
+ * A page of groups. `after` is the previous page's last group, "" for null. With two dimensions, it
+ * starts with the day and a comma.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
 export type UsageReport = {
@@ -35,7 +35,7 @@ export type RowDimension = (typeof ROW_DIMENSIONS)[number] | TagGroup;
 export type TagFilter = { readonly key: string; readonly value: string };
 /**
  * A query for requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match all
- * filters. A null filter matches everything.
+ * filters. A null filter matches all.
  */
 export type RequestSumsQuery = {
   readonly fromMs: number;
@@ -49,10 +49,7 @@ export type RequestSumsQuery = {
   readonly members: MemberIdByKeyId | null;
   readonly latency: boolean;
 };
-/**
- * The usage of one group. `names` has its value in each dimension of `by`, null for requests
- * without an end user.
- */
+/** The usage of one group. `names` has its value in each dimension of `by`. */
 export type RequestGroup = UsageAmounts & {
   readonly names: readonly (string | null)[];
   readonly firstByteMs?: {
@@ -62,7 +59,7 @@ export type RequestGroup = UsageAmounts & {
   };
   readonly tokensPerSecond?: number | null;
 };
-/** A usage report. Requests before `completeFrom` (Unix ms) are excluded. */
+/** A usage report. It excludes requests before `completeFrom` (Unix ms). */
 export type RequestSumsReport = {
   readonly data: readonly RequestGroup[];
   readonly total: UsageAmounts;
@@ -78,7 +75,7 @@ export type CostQuery = {
   readonly beforeMs: number;
   readonly by: "provider" | "model";
   readonly model: string | null;
-  /** A price to compare with. The report's `lessMicro` is the amount that it would have saved. */
+  /** A price to compare with. `lessMicro` reports the savings. */
   readonly price: Price | null;
 };
 export type CostGroup = {
@@ -108,7 +105,7 @@ export type AlertRecord = {
 };
 export type AlertPage = { readonly alerts: readonly AlertRecord[]; readonly total: number };
 
-/** A provider's calls for one organization: the served requests, and the failures by reason. */
+/** A provider's calls for one organization: served requests, and failures by reason. */
 export type ProviderCalls = {
   readonly provider: string;
   served: number;

@@ -10,15 +10,13 @@ export type SettingsRecord = {
   readonly defaultUserDailyQuotaMicro: Micros | null;
   readonly defaultAlertThreshold: number;
   readonly lowBalanceThresholdMicro: Micros | null;
-  /** The hours that responses of /v1/responses are stored. 0 turns storage off. */
+  /** Hours for which /v1/responses stores responses. 0 turns storage off. */
   readonly keepResponsesHours: number;
   readonly autoTopUp: AutoTopUp | null;
   readonly tagKeys: readonly string[];
   readonly policy: Policy | null;
   readonly maxConcurrent: number | null;
-  /**
-   * The operator's policy for this organization. The organization's own policy can only narrow it.
-   */
+  /** The operator's policy. The organization's own policy can only narrow it. */
   readonly operatorPolicy: Policy | null;
 };
 export type SettingsChange = {
@@ -26,10 +24,10 @@ export type SettingsChange = {
 } & { readonly budgets?: readonly Budget[] | undefined };
 export type SettingsWithBudgets = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };
 
-/** The settings that the wallet's table `settings` stores. */
+/** The settings in the wallet's table `settings`. */
 export type Settings = Omit<SettingsRecord, "policy" | "operatorPolicy" | "maxConcurrent">;
 
-/** The settings of an organization that only operators change. Null means none. */
+/** The settings of an organization that only operators change. */
 export type Configuration = {
   readonly rpmLimit: number | null;
   readonly suspended: boolean;

@@ -7,7 +7,7 @@ type ResponseOwner = {
   readonly sessionId: string | null;
 };
 
-/** A filter on stored responses by their owner. Null matches any value. */
+/** A filter on stored responses by owner. Null matches all. */
 export type VisibilityFilter = { readonly [K in keyof ResponseOwner]: string | null };
 
 /**
@@ -25,17 +25,17 @@ export type ResponseToStore = {
   readonly response: Uint8Array;
 };
 
-/** One turn of a stored conversation: the new input and the response to it. */
+/** One turn of a stored conversation: new input and its response. */
 export type ConversationTurn = {
   readonly id: string;
   readonly input: Uint8Array;
   readonly response: Uint8Array;
 };
 
-/** References in a request to stored data: the previous response, and items by ID. */
+/** A request's references to stored data: the previous response, and items by ID. */
 export type StoredResponseQuery = {
   readonly previous: string | null;
-  /** IDs of responses with output items that the request references. */
+  /** IDs of responses with referenced output items. */
   readonly outputs: readonly string[];
   readonly inputs: readonly string[];
 };
@@ -60,17 +60,17 @@ export function storedTextsOf({
 }
 
 /**
- * The methods for stored responses. Missing, expired and inaccessible responses give the same
- * result.
+ * The methods for stored responses. They don't distinguish missing, expired and inaccessible
+ * responses.
  */
 export type StoredResponsesCalls = {
-  /** Sets how long responses are stored, in hours. Existing responses are included. */
+  /** Sets the hours for which new and existing responses are stored. */
   keepFor(hours: number): Promise<Result<null>>;
   /** Stores a response durably. Deletes the oldest ones above the maximum. */
   keep(answer: ResponseToStore): Promise<Result<null>>;
   /**
-   * Returns the stored data, after any write in progress. Fails with 413 if the data exceeds the
-   * body limit, or 400 if it has too many JSON values.
+   * Returns the stored data, after any current write. Fails with 413 if the data exceeds the body
+   * limit, or with 400 for too many JSON values.
    */
   recall(
     request: StoredResponseQuery,
@@ -95,8 +95,8 @@ export function responseOwner({
 }
 
 /**
- * Returns the filter for responses that a caller can continue: its own for a session or limited
- * key, otherwise all of its member.
+ * Returns the filter for responses that a caller can continue. A session or limited key can
+ * continue its own, any other key all of its member.
  */
 export function continuationFilter({
   caller,
@@ -108,8 +108,8 @@ export function continuationFilter({
 }
 
 /**
- * Returns the filter for responses that a caller can read. Roles above `member` read all, but a
- * limited key reads only its own.
+ * Returns the filter for responses that a caller can read. A limited key reads its own, and any
+ * other key of a role above `member` all.
  */
 export function readFilter(
   admitted: AdmittedRequest,

@@ -2,8 +2,8 @@ import type { Micros } from "../money.ts";
 import type { GenerationRecord } from "./wallet-pages.ts";
 
 /**
- * A position after row `seq` of a ledger. `madeAt` is the creation time of the wallet, because a
- * rebuild creates another ledger.
+ * A position after row `seq` of a ledger. `madeAt` is the wallet's creation time, because a rebuilt
+ * wallet has another ledger.
  */
 export type StreamCursor = {
   readonly madeAt: number;
@@ -16,8 +16,8 @@ export type StreamStart =
   | { readonly afterSeq: number }
   | { readonly sinceMs: number };
 /**
- * A query for one page. After a rebuild of the wallet, reading continues at the time `resumeMs`, or
- * without it at row 0.
+ * A query for one page. After a rebuild of the wallet, the page starts at the time `resumeMs`, or
+ * else at row 0.
  */
 export type StreamQuery = {
   readonly from: StreamStart;
@@ -25,10 +25,10 @@ export type StreamQuery = {
   readonly resumeMs?: number;
 };
 
-/** The time (Unix ms) of the first row of a replay, and the request parameter that set it. */
+/** The time (Unix ms) of a replay's first row, and the request parameter that set it. */
 export type StreamFirst = { readonly atMs: number; readonly param: string };
 
-/** A ledger row in the stream. A `rollup` stands for the deleted rows `firstSeq` to `seq`. */
+/** A row of the usage stream. A `rollup` stands for the deleted ledger rows `firstSeq` to `seq`. */
 export type StreamedRow = {
   readonly id: string;
   readonly kind: "usage" | "credit" | "rollup";
@@ -41,8 +41,8 @@ export type StreamedRow = {
   readonly request?: GenerationRecord | null;
 };
 /**
- * A page of the stream. `next` is the position after its last row, including rows that aren't
- * streamed.
+ * A page of the usage stream. `next` is the position after the last row that was read, streamed or
+ * not.
  */
 export type StreamPage = {
   readonly from: StreamCursor;

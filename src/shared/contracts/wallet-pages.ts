@@ -6,13 +6,13 @@ import type { Micros } from "../money.ts";
 import type { HoldPurpose } from "../placed-hold.ts";
 import type { TagFilter } from "./reports.ts";
 
-/** A ledger row. All amounts of a ledger add up to the balance. Times are Unix ms. */
+/** A ledger row. Its ledger's amounts add up to the balance. Times are Unix ms. */
 export type LedgerRow = {
   readonly seq: number;
   readonly kind: "usage" | "credit" | "expire" | "shortfall" | "rollup";
   readonly amountMicro: Micros;
   readonly balanceMicro: Micros;
-  /** The amount of a `shortfall`, which the operator pays. It doesn't change the balance. */
+  /** The `shortfall` that the operator pays. It doesn't change the balance. */
   readonly absorbedMicro: Micros;
   readonly createdAt: number;
   readonly reference: string | null;
@@ -31,18 +31,18 @@ export type GenerationRecord = Generation & {
 };
 
 /**
- * The state of a request. Only `held` can change, except that an `expired` hold can still be
+ * The state of a request. Final, except for `held` and for an `expired` hold, which can still be
  * settled. `refused`: the hold of another region's request was rejected.
  */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 
 /**
- * A request's state, or the outcome of a settled request: `failed` with an error, otherwise
+ * A request's state. A settled request has its outcome instead: `failed` with an error, otherwise
  * `succeeded`.
  */
 export type RequestOutcome = RequestState | "succeeded" | "failed";
 
-/** A request that placed a hold. `generation` is set once the request is settled. */
+/** A request that placed a hold. `generation` is set after settlement. */
 export type RequestRecord = {
   readonly id: string;
   readonly state: RequestState;
@@ -55,8 +55,8 @@ export type RequestRecord = {
   readonly failure?: Failure | null;
 };
 /**
- * A filter on requests admitted from `fromMs` to before `beforeMs` (Unix ms), starting after the ID
- * `after`, newest first. Null matches any value.
+ * A filter on requests admitted from `fromMs` to before `beforeMs` (Unix ms), newest first, after
+ * the ID `after`. Null matches all.
  */
 export type RequestQuery = {
   readonly fromMs: number;
@@ -73,9 +73,7 @@ export type RequestQuery = {
   readonly codes?: readonly string[] | undefined;
   readonly tag?: TagFilter | undefined;
 };
-/**
- * A page of requests. A page can be shorter than the limit; only a null `nextAfter` marks the end.
- */
+/** A page of requests. Only a null `nextAfter` marks the end; a short page doesn't. */
 export type RequestPage = {
   readonly requests: readonly RequestRecord[];
   readonly nextAfter: string | null;
@@ -96,8 +94,8 @@ export type HoldsPage = {
 };
 
 /**
- * A filter on events from `from` to before `to` (Unix ms), starting after the ID `after`, newest
- * first. Null matches any value.
+ * A filter on events from `from` to before `to` (Unix ms), newest first, after the ID `after`. Null
+ * matches all.
  */
 export type EventQuery = {
   readonly type: EventType | null;
@@ -108,8 +106,8 @@ export type EventQuery = {
   readonly memberIds?: readonly string[];
 };
 /**
- * A page of events, newest first. `dropped` counts the events before `until` (Unix ms) that were
- * deleted because the log was full.
+ * A page of events, newest first. `dropped` counts the events before `until` (Unix ms) that a full
+ * log deleted.
  */
 export type EventPage = {
   readonly events: readonly EventRecord[];

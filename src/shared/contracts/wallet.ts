@@ -40,7 +40,7 @@ import type {
   RequestRecord,
 } from "./wallet-pages.ts";
 
-/** The tokens of a request: of the prompt, and the minimum and maximum with output. */
+/** A request's tokens: the prompt, and the minimum and maximum with output. */
 export type TokenRequest = {
   readonly prompt: number;
   readonly least: number;
@@ -68,37 +68,35 @@ export type HoldRequest = {
   readonly least: Micros;
   readonly most: Micros;
   /**
-   * The minimum cost at the prompt's upper bound. Budgets check it, so that spend never exceeds
-   * them.
+   * The minimum cost at the prompt's upper bound. Budgets use it, so that spend never exceeds them.
    */
   readonly sure: Micros;
   /**
-   * Whether the client set an output cap. Without one, a hold uses at most half of the available
+   * Whether the client set an output cap. If not, a hold uses at most half of the available
    * credits.
    */
   readonly hasCap: boolean;
   readonly tokens: TokenRequest;
-  /** The model as named in the request, and its ID. Keys with a model list reject null. */
+  /** The requested model, as sent and as an ID. Keys with a model list reject null. */
   readonly model: { readonly sent: string; readonly id: string } | null;
   readonly externalId: string | null;
   readonly keyId: string;
   /**
-   * Whether another region sent the request. Its hold then expires later, and a rejection is stored
-   * for late duplicates.
+   * Whether another region sent the request. Its hold expires later, and the wallet stores a
+   * rejection for late duplicates.
    */
   readonly peer: boolean;
   readonly idempotency: Idempotency | null;
   readonly priceList?: string | null;
   readonly affinity?: string | null;
-  /** Set for a hold that a client places itself. Such a hold has no model, tokens or prices. */
+  /** Set for a hold that a client places. It has no model, tokens or prices. */
   readonly placed?: HoldPurpose & { readonly expiresInS: number };
   readonly candidates?: readonly RouteCandidate[];
 };
 /**
  * A granted hold. `tokens`: granted and left under the key's limit. `priceList`, `policies`,
  * `paused`: set only by admissions without a hold. `warmRoute`: the route with the cached prompt.
- * `routes`: indexes of allowed candidates. `uncovered`: indexes of allowed candidates that credits
- * don't cover.
+ * `routes`: indexes of allowed candidates. `uncovered`: those that credits don't cover.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -120,25 +118,22 @@ export type AdmittedHold = {
 
 export type Settlement = {
   readonly id: string;
-  /** The actual cost. The charge can't exceed the hold plus the credits that no hold reserves. */
+  /** The actual cost. The charge can't exceed the hold plus the credits without a hold. */
   readonly cost: Micros;
   readonly generation: Generation;
-  /**
-   * Whether the charge is limited to the hold, even if more credits are available. Ignored before
-   * 1.2.0.
-   */
+  /** Whether the charge is limited to the hold despite available credits. Ignored before 1.2.0. */
   readonly isCapped?: boolean;
 };
 /**
- * The result of settling a hold. `unknown`: the hold doesn't exist or was rejected. Neither
- * `unknown` nor `voided` charges anything.
+ * The result of settling a hold. `unknown`: the hold doesn't exist or was rejected. `unknown` and
+ * `voided` charge nothing.
  */
 export type SettleResult =
   | { readonly kind: "settled"; readonly charged: Micros; readonly shortfall: Micros }
   | { readonly kind: "unknown" }
   | { readonly kind: "voided" };
 
-/** The result of voiding a hold. `settled`: the hold had already been charged. */
+/** The result of voiding a hold. `settled`: the hold was already charged. */
 export type VoidResult =
   | { readonly kind: "voided" }
   | { readonly kind: "settled"; readonly charged: Micros };
@@ -163,7 +158,7 @@ export type EndUserChange = {
   readonly alertThreshold?: number | undefined;
   readonly budgets?: readonly Budget[] | undefined;
 };
-/** A change by an actor. Releases before 1.2.0 send no actor, and their changes have no event. */
+/** A change by an actor. Releases before 1.2.0 send no actor and cause no event. */
 export type EndUserUpdate = EndUserChange & { readonly actor?: Actor };
 export type EndUserRecord = {
   readonly id: string;
@@ -195,7 +190,7 @@ export type WalletHealth = {
   readonly openHolds: number;
   readonly oldestHoldMs: number | null;
   readonly isUnpublished: boolean;
-  /** Whether D1's snapshot belongs to another wallet. If so, this wallet rejects holds. */
+  /** Whether D1's snapshot belongs to another wallet. This wallet then rejects holds. */
   readonly isInConflict: boolean;
   readonly bytes: number;
 };
@@ -210,7 +205,7 @@ export type UsedSession = {
   readonly spentMicro: Micros;
   readonly heldMicro: Micros;
 };
-/** A query for sessions in order of creation, after the ID `after` or "" for the start. */
+/** A query for sessions in order of creation, after the ID `after` ("" for the start). */
 export type SessionQuery = {
   readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
   readonly limit: number;
@@ -221,8 +216,8 @@ export type SessionPage = {
   readonly nextAfter: string | null;
 };
 /**
- * The session to end. `isOwn` permits ending a session that was never used. `expiresAt` is the
- * latest possible expiry.
+ * The session to end. `isOwn` permits ending an unused session. `expiresAt` is the latest possible
+ * expiry.
  */
 export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly id: string;
@@ -238,13 +233,10 @@ type OtherCalls = WalletPaymentCalls & PauseCalls;
 export type WalletCalls = OtherCalls & {
   /** Creates the wallet. Retries return the same epoch. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
-  /**
-   * Admits a request in the key's home region. A rejected request doesn't count toward the rate
-   * limit.
-   */
+  /** Admits a request at home. A rejected request doesn't count toward the rate limit. */
   admit(keyHash: string, shown?: PresentedSecret): Promise<Result<AdmittedKey>>;
   /**
-   * Runs `admit` and `hold` in one transaction. If a retry fails, the first attempt may still have
+   * Runs `admit` and `hold` in one transaction. If a retry fails, the first attempt may have
    * succeeded.
    */
   admitAndHold(
@@ -252,7 +244,7 @@ export type WalletCalls = OtherCalls & {
     request: HoldRequest,
     shown?: PresentedSecret,
   ): Promise<Result<AdmittedHold>>;
-  /** Revokes a key permanently, even an unknown one. With `by`, records an event. */
+  /** Permanently revokes any key, even an unknown one. With `by`, records an event. */
   revokeKey(keyHash: string, revokedAt: number, by?: KeyRevocation): Promise<Result<null>>;
   keyOf(keyId: string): Promise<Result<UsedKey | null>>;
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
@@ -260,8 +252,8 @@ export type WalletCalls = OtherCalls & {
   setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
   setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyRotation): Promise<Result<null>>;
   /**
-   * Returns a key's limits and, with `withSpend`, its spend. With `isCounted`, counts as a request
-   * of the session. Fails with `invalid_api_key` or `rate_limited`.
+   * Returns a key's limits and, with `withSpend`, its spend. With `isCounted`, counts a request of
+   * the session. Fails with `invalid_api_key` or `rate_limited`.
    */
   keyStanding(
     keyHash: string,
@@ -269,7 +261,7 @@ export type WalletCalls = OtherCalls & {
     withSpend?: boolean,
     isCounted?: boolean,
   ): Promise<Result<KeyStatus>>;
-  /** Fails with `invalid_api_key` if the key was revoked since its admission. */
+  /** Fails with `invalid_api_key` if the key was revoked after its admission. */
   hold(request: HoldRequest, keyHash?: string, shown?: PresentedSecret): Promise<Result<HoldGrant>>;
   /**
    * Places a hold for a client, once per Idempotency-Key and body. With `isCaptured`, also captures
@@ -281,25 +273,22 @@ export type WalletCalls = OtherCalls & {
     isCaptured: boolean,
   ): Promise<Result<PlacedHold>>;
   /**
-   * Extends, captures or releases a client's hold. Its key can extend it; its merchant can end it,
-   * or its key if only quotas count it. A null `called` is a merchant. Fails with `not_found` for
-   * others, or `conflict` if it ended differently.
+   * Extends, captures or releases a client's hold. The key can extend it. The merchant can end it,
+   * or the key if only quotas count it. A null `called` is the merchant. Fails with `not_found` for
+   * other callers, or with `conflict` if the hold ended differently.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;
   sessions(query: SessionQuery): Promise<Result<SessionPage>>;
   endSession(ending: SessionEnding): Promise<Result<null>>;
-  /** Settles a hold. `actor` is set if an operator settles it manually. */
+  /** Settles a hold, manually by an operator if `actor` is set. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleResult>>;
   /**
-   * Releases a hold without a charge. `absorbed` is a provider call that the operator pays for.
-   * Releases before 1.2.0 ignore it.
+   * Releases a hold without a charge. The operator pays for the call `absorbed`, which releases
+   * before 1.2.0 ignore.
    */
   void(id: string, absorbed?: Generation | null): Promise<Result<VoidResult>>;
-  /**
-   * Runs the parts in order. If one throws, the others still apply. `apart`: the part first needs a
-   * key lookup.
-   */
+  /** Runs the parts in order, even if one throws. `apart`: the part first needs a key lookup. */
   together(parts: readonly WalletPart[]): Promise<readonly GroupedPartResult<WalletPartResult>[]>;
   budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;
   setBudgets(
@@ -326,7 +315,7 @@ export type WalletCalls = OtherCalls & {
     externalId: string,
     by?: RequestCredential,
   ): Promise<Result<{ readonly externalId: string }>>;
-  /** Deletes some end users of a closed organization. Call it again until `more` is false. */
+  /** Deletes some end users of a closed organization. Repeat it until `more` is false. */
   eraseEndUsers(): Promise<Result<{ readonly more: boolean }>>;
   readSettings(): Promise<Result<own.SettingsWithBudgets>>;
   memberLimits(memberId: string): Promise<Result<MemberLimits>>;
@@ -347,7 +336,7 @@ export type WalletCalls = OtherCalls & {
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   request(id: string): Promise<Result<RequestRecord>>;
   requests(query: RequestQuery): Promise<Result<RequestPage>>;
-  /** Counts failed requests and stores the newest. Don't retry: a retry would count them twice. */
+  /** Counts failed requests and stores the newest. A retry would count them twice. */
   noteFailed(batch: FailureBatch): Promise<Result<null>>;
   failures(query: FailureQuery): Promise<Result<FailureReport>>;
   keptFailures(query: StoredFailureQuery): Promise<Result<StoredFailureReport>>;
@@ -358,14 +347,12 @@ export type WalletCalls = OtherCalls & {
   }): Promise<Result<HoldsPage>>;
   usageOfRows(query: reports.RequestSumsQuery): Promise<Result<reports.RequestSumsReport>>;
   usageByMember(query: reports.RequestSumsQuery): Promise<Result<reports.RequestSumsReport>>;
-  /**
-   * Returns the calls of each provider since `fromMs` (Unix ms). Wallets of release 1.1.0 lack it.
-   */
+  /** Returns the calls of each provider since `fromMs` (Unix ms). Absent in release 1.1.0. */
   providerCalls(fromMs: number): Promise<Result<reports.ProviderCallsReport>>;
   costs(query: reports.CostQuery): Promise<Result<reports.CostReport>>;
   /**
-   * Returns the usage of the UTC days `from` to `to` (YYYY-MM-DD). Without `page`, returns up to
-   * 10,000 groups.
+   * Returns the usage of the UTC days `from` to `to` (YYYY-MM-DD): one page, or up to 10,000
+   * groups.
    */
   usage(
     from: string,
@@ -381,13 +368,11 @@ export type WalletCalls = OtherCalls & {
   eventsSince(sinceMs: number, limit: number): Promise<Result<readonly EventRecord[]>>;
   /** Moves waiting events from D1 to the log. Never throws. */
   takeEvents(): Promise<void>;
-  /**
-   * Publishes the state to D1, runs overdue work and restores the alarm. The hourly sweep calls it.
-   */
+  /** Publishes the state to D1, runs overdue work and restores the alarm. */
   poke(): Promise<Result<WalletHealth>>;
   /**
    * Compares ledger, balance, holds, usage and D1, and logs differences. Fails with `conflict` if
-   * rows are deleted faster than they are read.
+   * rows are deleted faster than read.
    */
   reconcile(request?: ReconcileOptions): Promise<Result<Reconciliation>>;
   rebuild(orgId: string, actor?: Actor): Promise<Result<WalletBalance>>;
