@@ -2,8 +2,8 @@ const READ_BYTES_FIRST = 16 * 1024;
 const READ_BYTES_MAX = 1024 * 1024;
 
 /**
- * Returns a response's text, or null if it exceeds `bytesMax` after decompression. Throws if the
- * connection breaks.
+ * Returns a response's text, or null above `bytesMax` after decompression. Throws if the connection
+ * breaks.
  */
 export async function readBoundedText(
   response: Response,
@@ -20,7 +20,7 @@ export async function readBoundedText(
   let text = "";
   let bytes = 0;
   for (let size = READ_BYTES_FIRST; ; size = Math.min(READ_BYTES_MAX, size * 4)) {
-    // A native read fills the whole buffer unless the body ends, so most bodies need only one.
+    // A native read fills the whole buffer unless the body ends.
     const { done, value } = await readFull(reader, size);
     bytes += value?.byteLength ?? 0;
     if (bytes > bytesMax) {
@@ -74,8 +74,8 @@ function ignoreRejection(work: Promise<unknown>): void {
 const BYTE_ORDER_MARK = "\ufeff";
 
 /**
- * Decodes UTF-8 from pieces that can split characters. Drops one byte order mark at the start.
- * workerd's TextDecoder would drop one from every piece.
+ * Decodes UTF-8 from pieces that can split characters. Drops one byte order mark at the start;
+ * workerd's TextDecoder would drop one per piece.
  */
 export class Utf8PieceDecoder {
   readonly #decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });

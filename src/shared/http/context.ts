@@ -28,13 +28,13 @@ export type AppEnv = {
     startedMs: number;
     config: Config;
     admission: Promise<Result<AdmittedRequest>>;
-    /** Set instead of `admission` if the call that places the hold also admits the key. */
+    /** Set instead of `admission` if the hold's call also admits the key. */
     presumed?: PresumedCaller;
     slot?: RequestSlot | OverloadReason;
     /** The memory slot of an unpaid request with a body, released after the response. */
     place?: RequestSlot;
     admitted: AdmittedRequest;
-    /** Duration of the admission in ms, including any call to the home region. */
+    /** Duration of the admission in ms, including a call to the home region. */
     admissionMs: number;
     member: Member;
     operator: { readonly name: string; readonly role: OperatorRole };
@@ -46,14 +46,14 @@ export type AppEnv = {
     failure?: LoggedFailure;
     failed?: Failure;
     met?: Caller;
-    /** Whether the handler writes the log line itself, after the charge. */
+    /** Whether the handler writes the log line, after the charge. */
     logged?: boolean;
   };
 };
 
 type Variables = AppEnv["Variables"];
 
-/** Returns a variable that isn't set on every path. */
+/** Returns a variable, or undefined on paths that don't set it. */
 export function optionalVariable<Name extends keyof Variables>(
   c: Context<AppEnv>,
   name: Name,
@@ -64,15 +64,15 @@ export function optionalVariable<Name extends keyof Variables>(
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admitCaller: () => Promise<Result<AdmittedRequest>>;
-  /** Set once `admit` is called. Otherwise, the call that places the hold admits the key. */
+  /** Null until `admit` is called, or if the hold's call admits the key. */
   admission: Promise<Result<AdmittedRequest>> | null;
 };
 
 export type AppContext = Context<AppEnv>;
 
 /**
- * The outermost middleware. Creates the request ID, rejects all requests if the configuration is
- * invalid, responds to CORS preflights, and adds headers and a log line. Never reads a body.
+ * The outermost middleware. Creates the request ID, responds to CORS preflights, and adds headers
+ * and a log line. Rejects all requests if the configuration is invalid. Never reads a body.
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
@@ -94,19 +94,15 @@ export function fail(c: AppContext, failure: Failure): Response {
   });
 }
 
-/** Logs an unexpected error and returns a 500 without its details. */
 export function failUnexpectedly(error: unknown, c: AppContext): Response {
   logException(error, { request_id: c.get("requestId") });
   return fail(c, { kind: "internal" });
 }
 
-// Plain HTTP is rejected, because clients would follow a redirect and keep sending keys over HTTP.
+// A redirect isn't enough, because clients would keep sending keys over HTTP.
 const HTTPS_ALONE =
   "This address requires https. A key that was sent over plain http may have been intercepted. Please replace it.";
-/**
- * Host names in private networks, for development. Cloudflare never sends requests for them to a
- * Worker.
- */
+/** Host names in private networks, for development. Cloudflare never routes them to a Worker. */
 const PRIVATE_NAMES = [
   "[\\w-]+", // a name without a dot, such as localhost or a container's name
   "(?:[\\w-]+\\.)+(?:localhost|local|internal|lan|home\\.arpa)",
@@ -114,7 +110,7 @@ const PRIVATE_NAMES = [
   "(?:192\\.168|169\\.254|172\\.(?:1[6-9]|2\\d|3[01]))(?:\\.\\d{1,3}){2}",
   "\\[(?:::1|f[cd][0-9a-f:]+|fe[89ab][0-9a-f:]+)\\]",
 ];
-/** Matches the URL as text, because the URL can have characters that `URL` rejects. */
+/** Matches the URL as text, because `URL` rejects some characters. */
 const PRIVATE = new RegExp(`^http://(?:${PRIVATE_NAMES.join("|")})(?::\\d+)?(?:[/?#]|$)`, "i");
 
 function isPlainHttp(url: string): boolean {
@@ -195,10 +191,7 @@ function log(c: AppContext, admitted: AdmittedRequest | undefined): void {
   });
 }
 
-/**
- * Returns the response's headers. Copies a `fetch` response first, because its headers are
- * read-only.
- */
+/** Returns the response's headers, copied from a `fetch` response, whose headers are read-only. */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;
   try {
@@ -232,8 +225,8 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: AdmittedRe
 }
 
 /**
- * Sets security headers on responses to requests without a key. Only browsers need them, and
- * browser navigation sends no key.
+ * Sets browser security headers. Browser navigation sends no key, so responses to requests with a
+ * key don't need them.
  */
 function setKeylessHeaders(headers: Headers): void {
   const isPage = headers.get("content-type")?.startsWith("text/html") === true; // the docs site's pages set their own

@@ -34,7 +34,7 @@ export function allowsOrigins(path: string): boolean {
 
 /**
  * Returns the response to a CORS preflight. It allows the requested headers by name, because `*`
- * doesn't include Authorization.
+ * excludes Authorization.
  */
 export function preflightResponse(request: Request): Response {
   const requested = request.headers.get("access-control-request-headers");
@@ -49,9 +49,7 @@ export function preflightResponse(request: Request): Response {
   });
 }
 
-/**
- * Allows the request's origin, but never credentials, so that no page can use a visitor's cookies.
- */
+/** Allows the request's origin, but no credentials, so no page can use a visitor's cookies. */
 export function allowOrigin(
   headers: Headers,
   origin: string | undefined,

@@ -8,13 +8,13 @@ export type DialectError = {
 };
 
 /**
- * The state of a key's rate limits. `tokens` is set if the key has a token limit and a hold was
- * tried.
+ * The state of a key's rate limits. `tokens` is set if the key has a token limit and the gateway
+ * tried a hold.
  */
 export type RateLimitStates = { readonly rate: RateState; readonly tokens?: RateState | undefined };
 
 export type Dialect = {
-  /** Returns null to use OpenAI's error format. */
+  /** Null means OpenAI's error format. */
   error(failure: Failure, requestId: string): DialectError | null;
   headers(requestId: string, limits: RateLimitStates | null): Readonly<Record<string, string>>;
 };

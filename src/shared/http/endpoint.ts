@@ -27,7 +27,7 @@ export function respond(c: AppContext, answer: EndpointResult): Response {
 
 /**
  * Reads the JSON body of an unpaid request. Fails with 400, 408, 413, 415 or 503. `owner`
- * identifies a caller without a key, whose bodies share memory.
+ * identifies a caller without a key.
  */
 export async function readBody(c: AppContext, owner?: BodyOwner): Promise<Result<JsonBody>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
@@ -45,7 +45,7 @@ export async function readFields<Schema extends FieldsSchema>(
   return body.ok ? parseFields(schema, readOnly, body.value.json) : body;
 }
 
-/** Runs a D1 statement of the caller's organization as `queryDatabase` does. */
+/** Runs a D1 statement of the caller's organization, like `queryDatabase`. */
 export function queryForCaller<T>(
   c: AppContext,
   event: string,

@@ -1,6 +1,6 @@
 import type { Failure } from "../failure.ts";
 
-/** A failure's HTTP response. `extra` is added to the body's `error` object. */
+/** A failure's HTTP response. `extra` adds to the body's `error` object. */
 export type ErrorResponse = {
   readonly status: number;
   readonly type: string;
@@ -13,9 +13,9 @@ export type ErrorResponse = {
 
 export type FailureOf<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
 
-/** SDKs retry by this header rather than by the status. */
+/** SDKs follow this header rather than the status. */
 export const DO_NOT_RETRY = { "x-should-retry": "false" };
-/** The headers of rejections caused only by open holds, which usually end within seconds. */
+/** The headers of rejections that only open holds cause. Holds usually end within seconds. */
 export const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 
 /** The other fields of an error response. */

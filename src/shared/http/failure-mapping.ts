@@ -17,10 +17,7 @@ export function errorResponseOf(failure: Failure): ErrorResponse {
 
 const PLEASE_RETRY = / Please retry\.$/;
 
-/**
- * Adds the charge to an error response and marks it as not retryable, because a retry would be
- * charged again.
- */
+/** Adds the charge to an error response, and forbids retries, which would be charged again. */
 function addCharge(
   errorResponse: ErrorResponse,
   { costMicro, generationId }: FailureCharge,
@@ -63,8 +60,7 @@ const MISCONFIGURED_RETRY_S = 30;
 const ERROR_RESPONSES: ErrorResponses = {
   invalid_request: ({ isTooLarge, message, param, code }) =>
     invalidRequest(isTooLarge === true ? 413 : 400, message, { param, ...codeField(code) }),
-  // All invalid keys get the same response, so that guessing reveals nothing. Only an expired key
-  // gets another one.
+  // Guessing reveals nothing, because all other invalid keys get the same response.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
     type: "invalid_api_key",
@@ -226,7 +222,7 @@ function balanceMessage(failure: FailureOf<"balance_too_low">): string {
     : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${topUpHint(purchaseId)}`;
 }
 
-/** Returns the message for a session, without the amounts of the organization. */
+/** Returns a session's message, without the organization's amounts. */
 function sessionBalanceMessage({ requiredMicro, onlyHolds }: FailureOf<"balance_too_low">): string {
   return onlyHolds
     ? `This request needs at least ${requiredMicro} micro-credits, which requests in progress hold. Please retry after 1s.`
@@ -264,7 +260,7 @@ function rateLimited({
       ...(orgId !== undefined && { "openai-organization": orgId }),
       "retry-after": String(seconds),
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), secondsMax * 1000)),
-      // a rejected request has no `Admitted` from which to set these
+      // A rejected request has no `Admitted` with these headers.
       ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
     },
   };

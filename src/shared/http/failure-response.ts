@@ -24,7 +24,7 @@ type ErrorObject = {
 
 type ErrorFormat = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
 
-/** Returns the response to a failure, by default in OpenAI's format `{"error": ...}`. */
+/** Returns a failure's response, by default in OpenAI's format `{"error": ...}`. */
 export function failureResponse(
   failure: Failure,
   requestId: string,
@@ -44,10 +44,7 @@ export function failureResponse(
   });
 }
 
-/**
- * OpenRouter's error format: OpenAI's, with the status as `code` and the gateway's code in
- * `metadata`.
- */
+/** OpenRouter's error format: OpenAI's, with the status as `code` and our code in `metadata`. */
 export const openRouterDialect: Dialect = {
   error: (failure) => {
     const { status, headers } = errorResponseOf(failure);

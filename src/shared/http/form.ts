@@ -66,8 +66,8 @@ function isAt(bytes: Uint8Array, at: number, pattern: Uint8Array): boolean {
 }
 
 /**
- * Returns the position of a boundary, or -1. Takes linear time, because a boundary starts with CR
- * LF and has no other CR.
+ * Returns the position of a boundary, or -1. Takes linear time, because a boundary's only CR is its
+ * first byte.
  */
 function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number, bytesMax: number): number {
   const end = Math.min(bytes.length, from + bytesMax);
@@ -102,8 +102,8 @@ function textOf(bytes: Uint8Array): string | null {
 }
 
 /**
- * Returns a form's fields as an object. Repeated `name[]` fields become a list. Fails with 400 if
- * any other name is repeated.
+ * Returns a form's fields as an object, and repeated `name[]` fields as a list. Fails with 400 for
+ * other repeated names.
  */
 export function formToObject(fields: readonly FormField[]): Result<object> {
   const values = new Map<string, unknown>();

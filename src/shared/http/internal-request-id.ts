@@ -1,6 +1,5 @@
 /**
- * Request IDs of internal requests. They are keyed by the request object, so clients can't set
- * them.
+ * Request IDs of internal requests. Clients can't set them, because the request object is the key.
  */
 const idByRequest = new WeakMap<Request, string>();
 

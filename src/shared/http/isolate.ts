@@ -4,10 +4,7 @@ type Part<T> = (config: Config) => T;
 
 const isolateByConfig = new WeakMap<Config, Isolate>();
 
-/**
- * Values that all requests of an isolate with the same configuration share. Each is created on
- * first use.
- */
+/** Values that an isolate's requests with the same configuration share, created on first use. */
 export class Isolate {
   readonly #config: Config;
   readonly #parts = new Map<Part<unknown>, unknown>();

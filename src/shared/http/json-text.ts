@@ -6,14 +6,14 @@ import { paramOf } from "../issue-text.ts";
 type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** Maximum nesting depth. Recursive validators have enough stack for this depth. */
+/** Maximum nesting depth, for which recursive validators have enough stack. */
 export const JSON_DEPTH_MAX = 64;
 /**
- * Maximum number of values. Without it, 20 MB of `{},{},...` would exceed an isolate's memory. Real
- * bodies have up to 300,000 values.
+ * Maximum number of values. 20 MB of `{},{},...` would exceed an isolate's memory. Real bodies have
+ * up to 300,000 values.
  */
 export const JSON_VALUES_MAX = 1_000_000;
-/** Maximum number of member names. More names would take seconds of CPU time. */
+/** Maximum number of member names. More would take seconds of CPU time. */
 export const JSON_NAMES_MAX = 100_000;
 export const JSON_OBJECT_NAMES_MAX = 10_000;
 
@@ -27,8 +27,8 @@ const BRACE_CLOSE = 125;
 
 /**
  * Parses a JSON object. Fails with 400 for JSON that parsers interpret differently (RFC 8259):
- * duplicate keys, lone surrogates, and numbers beyond a double. `__proto__` is an ordinary key, so
- * never merge the result into another object.
+ * duplicate keys, lone surrogates, and numbers beyond a double. `__proto__` becomes an ordinary
+ * key, so never merge the result into another object.
  */
 export function parseJsonText(text: string): Result<JsonObject> {
   const structure = scanStructure(text);
@@ -37,7 +37,7 @@ export function parseJsonText(text: string): Result<JsonObject> {
   try {
     value = parseJson(text) as JsonValue;
   } catch {
-    // V8's message isn't returned, because it quotes the body.
+    // V8's message quotes the body.
     return invalid("The request body is not valid JSON.");
   }
   if (!isObject(value)) return invalid("The request body must be a JSON object.");
@@ -48,7 +48,7 @@ export function parseJsonText(text: string): Result<JsonObject> {
     const param = paramOf(pathOfInfinity(value) ?? []);
     return invalid("The request body has a number that is too large.", param);
   }
-  // JSON.parse drops duplicate keys, so the object then has fewer members than the text.
+  // JSON.parse drops duplicate keys, so the object has fewer members than the text.
   if (treeCheck.members !== structure.members) {
     return invalid("The request body has a duplicate key in one object.");
   }
@@ -61,8 +61,8 @@ export function countJsonValues(text: string): number {
 }
 
 /**
- * Counts the members and values of a text that needn't be valid JSON. Returns an error message if
- * the text exceeds a limit.
+ * Counts the members and values of a text, even of invalid JSON. Returns an error message above a
+ * limit.
  */
 function scanStructure(
   text: string,
@@ -139,10 +139,7 @@ class JsonTreeCheck {
     if (!Number.isFinite(value)) this.tooLarge = true;
   }
 
-  /**
-   * Rejects lone surrogates: all of them have the same UTF-8 encoding, so two end users could
-   * become one.
-   */
+  /** Rejects lone surrogates: all have one UTF-8 encoding, so two end users could become one. */
   #string(value: string): void {
     if (!value.isWellFormed()) {
       this.refusal ??= invalid("The request body has a string with a lone surrogate.");

@@ -96,8 +96,8 @@ function shortageDetails(
 }
 
 /**
- * Returns an end user's quota error. Clients stop on "You exceeded your current ... quota", so the
- * message omits it if only open holds are in the way.
+ * Returns an end user's quota error. Clients stop on "You exceeded your current ... quota", so an
+ * error that only open holds cause omits it.
  */
 function quotaExceeded(failure: FailureOf<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;

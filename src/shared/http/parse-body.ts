@@ -4,8 +4,8 @@ import type { Refusal, Result } from "../failure.ts";
 import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
 /**
- * Parses a body by a schema. Fails with 400 and the first problem's `param` (`messages[0].role`).
- * Messages in schemas continue the parameter's name.
+ * Parses a body by a schema. Fails with 400 and the first problem's `param` (`messages[0].role`). A
+ * schema's messages continue the parameter's name.
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
   const parsed = z.safeParse(schema, value, WITHOUT_ZOD_MESSAGES);
@@ -15,8 +15,8 @@ export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result
 export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
 
 /**
- * Parses a body like `parseBody`, but rejects unknown fields. Ignores `readOnly` fields, so that
- * clients can send back what they read.
+ * Parses a body like `parseBody`, but rejects unknown fields. Ignores `readOnly` fields, so clients
+ * can send back objects that they read.
  */
 export function parseFields<Schema extends FieldsSchema>(
   schema: Schema,
@@ -35,7 +35,7 @@ export function parseFields<Schema extends FieldsSchema>(
 const REPEATED: readonly string[] = [];
 
 /**
- * Parses query parameters. Fails with 400 and `param`, also for a repeated parameter. Ignores
+ * Parses query parameters. Fails with 400 and `param`, also for repeated parameters. Ignores
  * unknown parameters.
  */
 export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T> {
@@ -46,7 +46,7 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
   return parseBody(schema, Object.fromEntries(query));
 }
 
-/** The schema of a query parameter that can't be repeated. */
+/** The schema of a query parameter without repetition. */
 export const singleValueSchema = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });

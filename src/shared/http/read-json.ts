@@ -12,9 +12,9 @@ import type { JsonObject } from "./json-text.ts";
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 /** Maximum declared length (bytes) of a body that is read in one call. */
 export const SINGLE_READ_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum bytes of a request that counts tokens. Counting is free. */
+/** Maximum body bytes of a request that counts tokens, which is free. */
 export const TOKEN_COUNT_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum bytes of the body of any other unpaid request. */
+/** Maximum body bytes of other unpaid requests. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
 export type BodyLimits = {
@@ -22,8 +22,7 @@ export type BodyLimits = {
   readonly timeoutMs: number;
   readonly after?: TimerFunction;
   /**
-   * Called with the size of each piece of a large body. If it returns false, the read fails with
-   * 503.
+   * Receives the size of each piece of a large body. If it returns false, the read fails with 503.
    */
   readonly hasRoom?: (bytes: number) => boolean;
   readonly acceptsForms?: boolean;
@@ -43,7 +42,7 @@ export type JsonBody = {
   readonly form?: readonly FormField[];
 };
 
-/** Reads the body as one JSON object of at most `bytesMax`. Fails with 400, 408, 413 or 415. */
+/** Reads a body of at most `bytesMax` as a JSON object. Fails with 400, 408, 413 or 415. */
 export async function readJson(request: Request, limits: BodyLimits): Promise<Result<JsonObject>> {
   const body = await readJsonBody(request, limits);
   return body.ok ? success(body.value.json) : body;
@@ -94,8 +93,7 @@ type Bytes = Result<Uint8Array>;
 export async function readBodyBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   const declared = request.headers.get("content-length") ?? "";
   if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
-  // Reading a small body in one call costs half as much as chunks. A large body takes memory only
-  // as it arrives.
+  // Reading a small body in one call costs half as much as chunks.
   const isDeclared = /^\d+$/.test(declared) && Number(declared) <= SINGLE_READ_BYTES_MAX;
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }
@@ -155,7 +153,7 @@ function cancelReading(reader: Reader, refusal: Refusal): Refusal {
 }
 
 /**
- * A decoder that keeps a byte order mark, which is then rejected (RFC 8259 section 8.1).
+ * A decoder that keeps a byte order mark, so that the gateway rejects it (RFC 8259 section 8.1).
  */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

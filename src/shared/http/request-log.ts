@@ -6,7 +6,7 @@ import { Isolate } from "./isolate.ts";
 
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 
-/** A rejected request in the summary line. `route` is a pattern, because paths contain client data. */
+/** A rejected request in the summary line. `route` is a pattern without client data. */
 type RejectedRequest = {
   readonly requestId: string;
   readonly route: string;

@@ -10,7 +10,7 @@ import { Isolate } from "./isolate.ts";
 import { SINGLE_READ_BYTES_MAX } from "./read-json.ts";
 import type { BodyLimits } from "./read-json.ts";
 
-/** Time for the admission and for storing the outcome, with a margin, in ms. */
+/** Time for the admission and for storing the outcome, in ms. */
 const LEASE_MARGIN_MS = 60_000;
 const NO_KEY = "";
 
@@ -55,8 +55,8 @@ function makeSlotPools(): Record<"anonymous" | "stripe", RequestMemory> {
 }
 
 /**
- * Reads a small body of a request without a key, in separate memory. Fails with 503 if that memory
- * is full.
+ * Reads a small body of a request without a key, in separate memory. Fails with 503 if that is
+ * full.
  */
 export async function readAnonymousBody<T>(
   c: AppContext,

@@ -2,12 +2,11 @@ import type { Role } from "../caller.ts";
 import type { OperatorRole } from "../config/config.ts";
 
 /**
- * The callers of a route and, for callers with a key, the region that handles it:
- * - `paid`: the receiving region. It costs money, and the key is admitted while the body is read.
- * - `here`: the receiving region. Away from home, the key must be active there too.
+ * The callers of a route and, for calls with a key, the region that handles them:
+ * - `paid`: the receiving region. The key is admitted while the body is read.
+ * - `here`: the receiving region, where the key must be active too.
  * - `home`: the key's home region.
- * - `managed`: the key's home region, only for keys without limits, because these calls can change
- * limits.
+ * - `managed`: the key's home region, only for keys without limits.
  * - `operators`: operators of the region.
  * - `people`: people logged in to the console.
  */
@@ -15,7 +14,7 @@ export type RouteReach = Route["reach"];
 
 /**
  * Whether a console call requires a login within the last ten minutes. A record lists values by
- * field: a change to only these values needs no login, because they lower limits.
+ * field. A change to only these values needs no login, because they lower limits.
  */
 export type FreshLogin = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
 
@@ -25,28 +24,25 @@ type Call = {
   readonly freshLogin: FreshLogin;
 };
 
-/** A route for keys. A path parameter `org_id` must be the caller's organization. */
+/** A route for keys. The path parameter `org_id`, if any, must be the caller's organization. */
 export type KeyRoute = Call & {
   readonly reach: "paid" | "here" | "home" | "managed";
   readonly roles: readonly Role[];
   /**
-   * Whether the member is read from D1 before the handler runs. With `tried`, the handler can also
-   * run without it.
+   * Whether D1's member is read before the handler runs. With `tried`, the handler can run without
+   * it.
    */
   readonly member: "unread" | "read" | "tried";
-  /** The roles that can also see other members' objects. */
+  /** The roles that also see other members' objects. */
   readonly others?: readonly Role[];
-  /** Set if limited keys can call the route but sessions can't. */
+  /** Set if limited keys, but not sessions, can call the route. */
   readonly sessions?: false;
 };
 export type OperatorRoute = Call & {
   readonly reach: "operators";
   readonly roles: readonly OperatorRole[];
 };
-/**
- * A route for people with one of the roles. If null, people without an organization can also call
- * it.
- */
+/** A route for people with one of the roles. Null also permits people without an organization. */
 export type PeopleRoute = Call & {
   readonly reach: "people";
   readonly roles: readonly Role[] | null;
@@ -55,8 +51,8 @@ export type PeopleRoute = Call & {
 export type Route = KeyRoute | OperatorRoute | PeopleRoute;
 
 /**
- * The name of a route and the type of its response body, for the OpenAPI check. Exists only at
- * compile time.
+ * A route's name and the type of its response body, for the OpenAPI check. Exists only at compile
+ * time.
  */
 export type TypedRoute<Name extends string, A> = {
   readonly typed?: {
@@ -72,7 +68,7 @@ export function withoutFreshLogin<Row>(
   return { ...row, freshLogin };
 }
 
-/** Returns a regular expression that matches whole paths of a route in Hono's notation. */
+/** Returns a regular expression for a route's path in Hono's notation. */
 export function pathPattern(path: string): RegExp {
   const pattern = path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is));
   return new RegExp(`^${pattern}$`);

@@ -1,8 +1,8 @@
 import { getPath } from "hono/utils/url";
 
 /**
- * Returns the path by which routes are matched: `/models` for `//models` and `/models/`,
- * `/v1/rerank` for `/v2/rerank`. Encoded slashes stay encoded.
+ * Returns the path for matching routes: `/models` for `//models` and `/models/`, `/v1/rerank` for
+ * `/v2/rerank`. Encoded slashes stay encoded.
  */
 export function routingPath(request: Request): string {
   const path = getPath(request);
@@ -19,8 +19,8 @@ function replacePrefix(path: string): string {
 }
 
 /**
- * Reports whether all percent-escapes in the path are valid. Otherwise `%zz` and `%25zz` would
- * match the same route.
+ * Reports whether the path's percent-escapes are valid. Otherwise, `%zz` and `%25zz` would match
+ * the same route.
  */
 export function hasValidEscapes(url: string): boolean {
   if (!url.includes("%")) return true;

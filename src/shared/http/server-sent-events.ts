@@ -14,7 +14,7 @@ const FIELD_NAMES: ReadonlySet<string> = new Set(["", "data", "event", "id", "re
  */
 export class SseDecoder {
   overflowed = false;
-  /** Lines that aren't SSE fields. Google sends errors in such lines. */
+  /** Lines that aren't SSE fields, such as Google's errors. */
   foreign = "";
   readonly #text = new Utf8PieceDecoder();
   readonly #lengthMax: number;
@@ -114,8 +114,8 @@ export class SseDecoder {
 }
 
 /**
- * Finds the ends of a text's lines. Searches for LF and CR separately, because a search for both in
- * each line would take quadratic time.
+ * Finds the ends of a text's lines. Searches for LF and CR separately, because a joint search would
+ * take quadratic time.
  */
 class LineEnds {
   readonly #text: string;
@@ -141,7 +141,7 @@ class LineEnds {
 const NAME_MAX = 32;
 
 /**
- * Copies JSON text that arrives in pieces, replacing the values of some fields by null. Copies
+ * Copies JSON text that arrives in pieces, with the values of some fields replaced by null. Copies
  * invalid JSON unchanged.
  */
 export class JsonFieldBlanker {
