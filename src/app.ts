@@ -51,9 +51,9 @@ import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The API: its middleware and routes, in order. `routes.ts` lists the routes. Below `/v1`, keys are
- * verified first. All but paid paths admit the key before the handler. After `forwardToHome`,
- * requests are in the key's home region.
+ * The API's middleware and routes, in order. Below `/v1`, keys are verified first. Only paid paths
+ * admit the key after their handler starts. After `forwardToHome`, requests are in the key's home
+ * region.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 

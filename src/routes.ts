@@ -237,12 +237,11 @@ export const KEY_ROUTES = [
 ] as const satisfies readonly ForKeys[];
 
 /**
- * The route table. Routing, access checks, 405s, forwarding, the console's permissions, OpenAPI, the
- * CLI and the authorization tests are derived from it.
+ * The route table. Access checks, forwarding, the console's permissions, OpenAPI, the CLI and
+ * authorization tests are derived from it.
  */
 export const ROUTES: readonly RouteRow[] = [...KEY_ROUTES, ...OPERATOR_ROUTES, ...PEOPLE_ROUTES];
 
-/** Returns the rows with one of these reaches. */
 export function routesOf<R extends RouteReach>(
   ...reaches: readonly R[]
 ): readonly (RouteRow & { readonly reach: R })[] {

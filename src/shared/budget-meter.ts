@@ -4,17 +4,17 @@ import { endOfPeriod } from "./period.ts";
 import type { Period } from "./period.ts";
 
 /**
- * A budget's counted amounts by bucket. A calendar window or `total` has one bucket; a rolling
- * window of N minutes has buckets of N seconds.
+ * A budget's counted amounts by bucket. A rolling window of N minutes has buckets of N seconds; any
+ * other window has one bucket.
  */
 export type BucketSums = readonly (readonly [bucket: number, sum: number])[];
 
 export type BudgetTime = { readonly period: Period; readonly nowMs: number };
 
-/** Buckets of a rolling window: 60 complete ones and the current one. */
+/** One more than 60, because the current bucket is incomplete. */
 const ROLLING_BUCKETS = 61;
 
-/** Returns the bucket of a budget's window that counts a charge at this time. */
+/** Returns the bucket that counts a charge at this time. */
 export function bucketAt(window: string, { period, nowMs }: BudgetTime): number {
   const minutes = rollingMinutes(window);
   if (minutes !== null) return Math.floor(nowMs / (minutes * 1000));
@@ -28,8 +28,8 @@ function startOf(window: string, period: Period): number {
 }
 
 /**
- * Returns the amount counted in the window. After the clock moved back, a rolling window includes
- * buckets in the future.
+ * Returns the amount counted in the window. A rolling window includes future buckets, which exist
+ * after the clock moved back.
  */
 export function sumInWindow(window: string, tally: BucketSums, at: BudgetTime): number {
   const bucket = bucketAt(window, at);
@@ -62,8 +62,8 @@ export function addToBucket(
 type CountedAmount = { readonly at: BudgetTime; readonly amount: number };
 
 /**
- * Merges the future buckets of a rolling window into the current bucket, after the clock moved
- * back.
+ * Merges a rolling window's future buckets, which exist after the clock moved back, into the
+ * current one.
  */
 export function clampFutureBuckets(window: string, tally: BucketSums, at: BudgetTime): BucketSums {
   if (rollingMinutes(window) === null) return tally;
@@ -79,7 +79,8 @@ export function isAfterNow(window: string, tally: BucketSums, at: BudgetTime): b
 }
 
 /**
- * Returns the time (Unix ms) at which the window has room for `missing`, or null if it never has.
+ * Returns the time (Unix ms) at which the window has room for `missing`, or null if that never
+ * happens.
  */
 export function capacityReturnsAt(
   window: string,

@@ -6,16 +6,16 @@ import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 export const BUDGET_SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
-/** Units of budgets. Dollars are counted in micro-credits, and tokens include prompt and output. */
+/** Units of budgets. Dollars are counted in micro-credits. */
 export const BUDGET_UNITS = ["dollars", "tokens", "requests"] as const;
 export type BudgetUnit = (typeof BUDGET_UNITS)[number];
 
-/** Maximum budgets of an organization, member, key or end user. A session can have 4. */
+/** Maximum budgets of an organization, member, key or end user. */
 export const BUDGETS_MAX = 8;
 export const SESSION_BUDGETS_MAX = 4;
 
 export type Budget = {
-  /** Derived from unit, window and models, so a new amount doesn't change the ID. */
+  /** Derived from unit, window and models, so a changed amount keeps the ID. */
   readonly id: string;
   readonly unit: BudgetUnit;
   readonly amount: number;
@@ -23,18 +23,16 @@ export type Budget = {
   readonly window: string;
   /** Model IDs and `author/*`. Null if the budget counts all models. */
   readonly models: readonly string[] | null;
-  /** Whether a used-up budget only rejects requests, or also pauses its owner. */
   readonly onExceeded: "reject" | "pause";
   readonly alertAt: number | null;
 };
 
 /**
- * The owner of budgets. `subject` is its ID: "" for the organization, an internal ID for an end
- * user.
+ * The owner of budgets. `subject` is "" for the organization and an internal ID for an end user.
  */
 export type BudgetOwner = { readonly scope: BudgetScope; readonly subject: string };
 
-/** A budget, and its current counts in the budget's unit. Times are Unix ms. */
+/** A budget and its current counts. Times are Unix ms. */
 export type BudgetStatus = {
   readonly scope: BudgetScope;
   readonly budget: Budget;
@@ -168,7 +166,9 @@ export function rollingMinutes(window: string): number | null {
   return window.endsWith("m") ? Number(window.slice(0, -1)) : null;
 }
 
-/** Reports whether a budget counts requests to a model. If the model is unknown (null), it does. */
+/**
+ * Reports whether a budget counts requests to a model. All budgets count an unknown model (null).
+ */
 export function countsModel({ models }: Pick<Budget, "models">, model: string | null): boolean {
   if (models === null || model === null) return true;
   return models.includes(model) || models.includes(`${model.slice(0, model.indexOf("/"))}/*`);

@@ -1,22 +1,19 @@
 import { elapsedMs } from "./clock.ts";
 import type { TimerFunction } from "./timers.ts";
 
-/**
- * Maximum parts of a grouped call. It bounds the object's transaction and the effect of a failed
- * call.
- */
+/** Maximum parts of a grouped call, which run in one transaction. */
 export const GROUPED_PARTS_MAX = 32;
 const WAITING_PARTS_MAX = 256;
 export const GROUPED_CALL_TIMEOUT_MS = 800;
-/** Time after which a slow call no longer blocks further calls, in ms. */
+/** Age (ms) at which a running call no longer blocks further calls. */
 const STALL_MS = 100;
-/** Maximum concurrent calls to an object. Further parts wait and are grouped. */
+/** Maximum concurrent calls to an object. Further parts are grouped. */
 export const CONCURRENT_CALLS_MAX = 4;
 const POLL_MS = { min: 1, max: 20 } as const;
 
 /**
- * The result of one part of a grouped call. `failed`: the call failed. `apart`: nothing was done,
- * and the part needs its own call.
+ * The result of one part of a grouped call. `apart`: nothing was done, and the part needs its own
+ * call.
  */
 export type GroupedPartResult<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
@@ -30,11 +27,9 @@ type GroupedCall<Part, Answer> = {
   readonly after: TimerFunction;
 };
 
-/**
- * A failed call. The error is kept as text, because one request can't use another's error object.
- */
+/** A failed call. The error is stored as text, because requests can't share error objects. */
 type FailedCall = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
-/** The state of a waiting part. `carry`: its request must make the next call for the group. */
+/** The state of a waiting part. `carry`: its request makes the group's next call. */
 type PartState<Answer> =
   | GroupedPartResult<Answer>
   | FailedCall
@@ -57,9 +52,9 @@ type ObjectQueue<Part, Answer> = RunningCalls & {
 };
 
 /**
- * Combines an isolate's concurrent calls to objects of one class. While an object has the maximum
- * of running calls, further parts wait. Each part polls with its own timer, because a promise that
- * another request resolves may never settle (workerd#2719).
+ * Groups an isolate's concurrent calls to objects of one class while the maximum of calls is
+ * running. Parts poll with their own timers, because a promise that another request resolves may
+ * never settle (workerd#2719).
  */
 export class CallGroups<Part, Answer> {
   readonly #queueByName = new Map<string, ObjectQueue<Part, Answer>>();
@@ -70,7 +65,7 @@ export class CallGroups<Part, Answer> {
   }
 
   /**
-   * Sends a part to the object `name`. Throws if the call fails or times out; retry with the same
+   * Sends a part to the object `name`. Throws if the call fails or times out. Retry with the same
    * ID.
    */
   callPart(name: string, ask: GroupedCall<Part, Answer>): Promise<Answer> {
@@ -160,8 +155,8 @@ async function askTogether<Part, Answer>(
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
 /**
- * Reports whether another call can start. Calls slower than STALL_MS don't count, because a call of
- * a canceled request never ends.
+ * Reports whether another call can start. Ignores calls slower than STALL_MS, because a canceled
+ * request's call never ends.
  */
 function isFree({ callsMax, runningCalls }: RunningCalls): boolean {
   if (runningCalls.size < callsMax) return true;
@@ -177,8 +172,8 @@ function startCall({ runningCalls }: RunningCalls): RunningCall {
 }
 
 /**
- * Removes and returns the parts that have waited longest, always including `callMaker`. Drops the
- * parts of canceled requests.
+ * Removes and returns `callMaker` and the parts that have waited longest. Drops the parts of
+ * canceled requests.
  */
 function takeGroup<Part, Answer>(
   queue: ObjectQueue<Part, Answer>,

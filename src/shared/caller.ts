@@ -9,10 +9,7 @@ import type { Session } from "./session.ts";
 export type Role = "owner" | "admin" | "billing" | "member";
 export const ALL_ROLES: readonly Role[] = ["owner", "admin", "billing", "member"];
 
-/**
- * The session or later secret with which a request authenticated. Absent for the key's first
- * secret.
- */
+/** The session or later secret that a request presented. Absent for the key's first secret. */
 export type PresentedSecret =
   | { readonly secret: string; readonly session?: never }
   | { readonly session: Session; readonly secret?: never };
@@ -29,7 +26,7 @@ export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly keyHash: string;
   readonly home: Region;
   readonly shown?: PresentedSecret;
-  /** The member whose view of the organization an operator has opened. Only reads are allowed. */
+  /** The member whose view an operator has opened. Only reads are allowed. */
   readonly viewer?: Member;
   readonly isPerson?: true;
 };
@@ -48,9 +45,7 @@ export function requestCredential(
 }
 
 /**
- * Returns the hash of the presented secret, or undefined for a session, which has no secret of its
- * own.
- */
+ * Returns the hash of the presented secret, or undefined for a session. */
 export function presentedSecretHash(
   keyHash: string,
   shown: PresentedSecret | undefined,

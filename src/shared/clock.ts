@@ -1,9 +1,6 @@
 type ClockBindings = { readonly SANDBOX?: string; readonly CLOCK_OFFSET_MS?: string };
 
-/**
- * Returns the current time (Unix ms), the only clock for stored times. In the sandbox,
- * CLOCK_OFFSET_MS shifts it.
- */
+/** Returns the current time (Unix ms). In the sandbox, CLOCK_OFFSET_MS shifts it. */
 export function now(bindings: ClockBindings): number {
   if (bindings.CLOCK_OFFSET_MS === undefined || bindings.SANDBOX !== "on") return Date.now();
   const offsetMs = Number(bindings.CLOCK_OFFSET_MS);

@@ -1,9 +1,6 @@
 import { estimateTokens } from "./tokens.ts";
 
-/**
- * Splits text into the pieces of o200k_base (openai/tiktoken), with at most one step of
- * backtracking.
- */
+/** Matches o200k_base's pieces (openai/tiktoken), with at most one step of backtracking. */
 const PIECE =
   /[^\r\n\p{L}\p{N}]?(?:[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)(?:'(?:[stmd]|re|ve|ll))?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 const LETTER = /[\p{L}\p{M}]/u;
@@ -17,9 +14,8 @@ const WIDE = /[^ -~]/;
 const LATIN_END = 0x300;
 const CYRILLIC_END = 0x530;
 /**
- * Extra tokens of a word with non-ASCII letters: `from + each * letters`. The first row with `end`
- * above the code of its first non-ASCII letter applies. Fitted by
- * test/contract/count-tokens.test.ts.
+ * Extra tokens of a word with non-ASCII letters: `from + each * letters`. `end` is above the code
+ * of the first such letter. Fitted by test/contract/count-tokens.test.ts.
  */
 const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] = [
   [LATIN_END, 0.1, 0.16],
@@ -39,10 +35,7 @@ const OTHER_SCRIPTS = [Infinity, -1, 0.6] as const;
 const SAMPLE_CHARACTERS = 65_536;
 const SLICE_CHARACTERS = 2048;
 
-/**
- * Estimates a text's o200k tokens for display, usually within 10%. Holds use the upper bound of
- * `estimateTokens` instead.
- */
+/** Estimates a text's o200k tokens for display, usually within 10%. Holds use `estimateTokens`. */
 export function estimateTokensForDisplay(text: string): number {
   if (text.length <= SAMPLE_CHARACTERS) return countSample(text);
   const stepLength = (text.length * SLICE_CHARACTERS) / SAMPLE_CHARACTERS;

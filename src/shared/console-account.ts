@@ -1,8 +1,8 @@
 import { sha256 } from "./hash.ts";
 
 /**
- * Returns the name of the object that stores an account's console sessions. Cookies can contain the
- * name, because it doesn't reveal the hash.
+ * Returns the name of the object with an account's console sessions. The name doesn't reveal the
+ * hash, so cookies can contain it.
  */
 export function consoleAccountName(hash: string): string {
   return sha256(`console ${hash}`);

@@ -7,8 +7,8 @@ import type { ChargeLine, Price, Usage, Unit } from "./usage.ts";
 const UNITS_PER_PRICE = 1_000_000;
 
 /**
- * Returns a request's cost: the exact sum of counts times prices, rounded up once. Throws if the
- * cost isn't a safe integer.
+ * Returns the exact sum of counts times prices, rounded up once. Throws if the cost isn't a safe
+ * integer.
  */
 export function costOf(price: Price, usage: Usage): Micros {
   const terms = chargeLines(price, usage);

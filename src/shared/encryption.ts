@@ -4,8 +4,8 @@ const encoder = new TextEncoder();
 export type EncryptionSecret = { readonly id: string; readonly secret: string };
 
 /**
- * The purpose and owner of an encrypted text. Its encryption key depends on the purpose, and
- * decryption requires the same owner.
+ * The purpose and owner of an encrypted text. The purpose selects the encryption key; decryption
+ * requires the owner.
  */
 export type EncryptionPurpose = { readonly purpose: string; readonly owner: string };
 
@@ -23,7 +23,7 @@ export async function encryptText(
   return `${by.id}.${encrypted.toBase64()}`;
 }
 
-/** Decrypts a text. Returns null if no secret matches or the text is of another owner. */
+/** Decrypts a text. Returns null if no secret matches or the owner differs. */
 export async function decryptText(
   encrypted: string,
   purpose: EncryptionPurpose,
@@ -41,10 +41,7 @@ export async function decryptText(
   }
 }
 
-/**
- * Returns a text encrypted with the first secret, re-encrypting it if necessary. Returns null if it
- * can't be decrypted.
- */
+/** Returns the text encrypted with the first secret, or null if it can't be decrypted. */
 export async function reencryptText(
   encrypted: string,
   purpose: EncryptionPurpose,

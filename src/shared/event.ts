@@ -54,8 +54,8 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 /**
- * The webhook type of the usage stream. It isn't an event type, because the ledger stores the same
- * data.
+ * The webhook type of the usage stream. It isn't an event type, because the ledger already stores
+ * its data.
  */
 export const USAGE_SETTLED = "usage.settled";
 export const WEBHOOK_TYPES = [...EVENT_TYPES, USAGE_SETTLED] as const;
@@ -69,7 +69,7 @@ export function eventPartitionOf({ type, actor }: Pick<NewEvent, "type" | "actor
   return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
 }
 
-/** The actor of an event. For an operator, `id` is the operator's name. */
+/** The actor of an event. An operator's `id` is the operator's name. */
 export type Actor =
   | { readonly kind: "key" | "session" | "member" | "operator"; readonly id: string }
   | { readonly kind: "system"; readonly id: null };
@@ -80,7 +80,7 @@ export type EventData = { readonly [name: string]: unknown };
 export type NewEvent = {
   readonly type: EventType;
   readonly actor: Actor;
-  /** The ID of the object that the event is about, or for `end_user.*` the external ID. */
+  /** The ID of the event's object. For `end_user.*`, the external ID. */
   readonly subject: string;
   readonly data: EventData;
 };
@@ -123,15 +123,12 @@ export function mintEventId(nowMs: number): string {
   return mintId(EVENT_ID, nowMs);
 }
 
-/** Returns an event ID derived from these values, so that retries record the event once. */
+/** Derives an event ID from the values, so that retries record the event once. */
 export function derivedEventId(...words: readonly (string | number | null)[]): string {
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }
 
-/**
- * Returns event data of at most DATA_MAX characters. Lists the paths of removed values in
- * `left_out`.
- */
+/** Shortens event data to DATA_MAX characters. Lists the paths of removed values in `left_out`. */
 export function truncateEventData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_CHARACTERS_MAX) return data;
   const omittedPaths: string[] = [];

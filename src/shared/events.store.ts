@@ -8,16 +8,14 @@ type EventRow = NewEvent & {
   readonly id?: string;
 };
 
-/**
- * Returns a statement that inserts the event if the previous statement of the batch changed a row.
- */
+/** Returns a statement that inserts the event if the batch's previous statement changed a row. */
 export function insertEventIfChanged(db: D1Database, event: EventRow): D1PreparedStatement {
   return insertStatement(db, event, { data: "?7", from: "", where: "changes() > 0" });
 }
 
 /**
- * Returns the same statement for an event that happens at most once to its subject, so that retries
- * record it once.
+ * Returns a statement like `insertEventIfChanged` for an event that a subject can have only once.
+ * Retries record it once.
  */
 export function insertEventOnce(
   db: D1Database,
@@ -30,7 +28,10 @@ export function insertEventOnce(
   return insertEventIfChanged(db, { data: {}, ...event, id, actor, createdAt: now });
 }
 
-/** Returns the same statement for a change of an organization. Retries record it once. */
+/**
+ * Returns a statement like `insertEventIfChanged` for a change of an organization. Retries record
+ * it once.
+ */
 export function insertOrganizationEvent(
   db: D1Database,
   orgId: string,
@@ -53,8 +54,8 @@ type ChangeToRecord = {
 };
 
 /**
- * Returns a statement that inserts the event if the next statement of the batch, an update, will
- * change anything.
+ * Returns a statement that inserts the event if the batch's next statement, an update, will change
+ * a value.
  */
 export function insertChangeEventStatement(
   db: D1Database,

@@ -1,10 +1,10 @@
 /**
- * Details that JavaScript loses when it parses JSON: it rounds numbers to 53 bits and moves integer
- * keys to the front. `JSON.stringify` restores them.
+ * Details that JavaScript's JSON parsing loses: digits beyond 53 bits, and the position of integer
+ * keys. `JSON.stringify` restores them.
  */
 
 type LostDetails = {
-  /** The source text of numbers that JavaScript would write differently, by key or array index. */
+  /** The source text of numbers, by key or index, that JavaScript would write differently. */
   readonly numbers: ReadonlyMap<PropertyKey, string>;
   readonly order: readonly string[] | null;
 };
@@ -34,7 +34,7 @@ export function parseJson(text: string): unknown {
   return losesDetails(text) ? new ExactJsonReader(text).read() : value;
 }
 
-/** Copies the recorded details of `original` to an edited copy, and returns the copy. */
+/** Copies the recorded details of `original` to its edited copy. Returns the copy. */
 export function keepExactJson<T extends object>(original: object, copy: T): T {
   const lostDetails = LOST_DETAILS.get(original);
   return lostDetails === undefined ? copy : attachLostDetails(copy, lostDetails);

@@ -2,32 +2,29 @@ import * as z from "zod/mini";
 import { SKIPPED_MAX, attemptSchema, skippedSchema } from "./generation.ts";
 import type { FailedAttempt, SkippedRoute } from "./generation.ts";
 
-/** The error that the client received. It never quotes the prompt or the output. */
+/** The error that the client received, which never quotes prompt or output. */
 export type ReportedError = {
   readonly code: string;
   readonly message: string;
-  /** HTTP status. 200 if the stream had already started. */
+  /** HTTP status. 200 if the stream had started. */
   readonly status: number;
   readonly param: string | null;
 };
 
-/** A paid request that failed, with or without a hold. Durations are in ms. */
+/** A paid request that failed. Durations are in ms. */
 export type FailedRequest = {
   readonly id: string;
   /** Arrival time (Unix ms). */
   readonly at: number;
   readonly keyId: string;
   readonly externalId: string | null;
-  /**
-   * The model as named in the request. `model` is its ID. Both are null if the body named no valid
-   * model.
-   */
+  /** The requested model, as sent. `model` is its ID. Null without a valid model. */
   readonly askedModel: string | null;
   readonly model: string | null;
   readonly door: string;
   readonly streamed: boolean | null;
   readonly durationMs: number;
-  /** Time until the client disconnected, in ms. Null if the client stayed connected. */
+  /** Time until the client disconnected, in ms, or null. */
   readonly clientLeftMs: number | null;
   readonly error: ReportedError;
   readonly attempts: readonly FailedAttempt[];
@@ -70,7 +67,7 @@ export type StoredFailureQuery = FailureQuery & {
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };
 /**
- * The failures of one model, last-called provider, or end user. A null `group` has the failures
+ * The failures of one model, last-called provider or end user. A null `group` has the failures
  * without one.
  */
 export type FailureGroup = {
@@ -79,7 +76,7 @@ export type FailureGroup = {
   lastAt: number;
   lastId: string;
 };
-/** A report of stored failures. It may lack failures before `completeFrom` (Unix ms). */
+/** A report of stored failures. Failures before `completeFrom` (Unix ms) may be missing. */
 export type StoredFailureReport = {
   readonly groups: readonly FailureGroup[];
   readonly completeFrom: number;

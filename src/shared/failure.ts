@@ -9,10 +9,7 @@ import type { Paused } from "./paused.ts";
 import { POLICY_FIELDS, POLICY_SCOPES } from "./policy.ts";
 import type { PolicyField, PolicyScope } from "./policy.ts";
 
-/**
- * An expected failure. It can cross Durable Object calls, and `http/failure-mapping.ts` maps it to
- * a response.
- */
+/** An expected failure. `http/failure-mapping.ts` maps it to a response. */
 export type Failure = FailureKinds & { readonly charged?: FailureCharge };
 
 export type FailureCharge = {
@@ -30,7 +27,7 @@ type FailureKinds =
     }
   /**
    * `isForGood`: the key can never become valid again. `twoHeaders`: both headers contain keys, and
-   * the named one is invalid, or the keys differ.
+   * the named key is invalid or the keys differ.
    */
   | {
       readonly kind: "invalid_api_key";
@@ -39,7 +36,8 @@ type FailureKinds =
       readonly isForGood?: true;
     }
   /**
-   * The amounts. A `session` has those of its own budget, or 0 if its key's budget or the balance is too low.
+   * The amounts. A `session` has those of its own budget, or 0 if its key's budget or the balance
+   * is too low.
    */
   | ({
       readonly kind: "balance_too_low";
@@ -47,12 +45,9 @@ type FailureKinds =
       readonly session?: true;
       readonly purchaseId?: string;
     } & Shortage)
-  /** Refunded or disputed payments left a debt. `owedMicro` is null for a session. */
+  /** Refunded or disputed payments left a debt, null for a session. */
   | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
-  /**
-   * `leftMicro` is left before subtracting holds. `resetsAt` is Unix ms, or null for a total
-   * budget.
-   */
+  /** `leftMicro` includes open holds. `resetsAt` is Unix ms, or null for a total budget. */
   | ({
       readonly kind: "key_budget_exceeded";
       readonly period: BudgetPeriod | null;
@@ -62,8 +57,8 @@ type FailureKinds =
       readonly session?: true;
     } & Shortage)
   /**
-   * Amounts are in the budget's unit. `left` is left before subtracting holds. `resetsAt` is Unix
-   * ms, or null for a total budget.
+   * Amounts are in the budget's unit. `left` includes open holds. `resetsAt` is Unix ms, or null
+   * for a total budget.
    */
   | {
       readonly kind: "budget_exceeded";
@@ -79,9 +74,11 @@ type FailureKinds =
       readonly onlyHolds: boolean;
     }
   | { readonly kind: "model_not_allowed"; readonly model: string }
-  /** `owner` is the only party that can do this. If absent, the key or session lacks `may_hold`. */
+  /**
+   * `owner` is the only party that can do this. Without it, the key or session lacks `may_hold`.
+   */
   | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
-  /** The policy of this scope allows none of the model's routes. */
+  /** This scope's policy allows none of the model's routes. */
   | {
       readonly kind: "route_not_allowed";
       readonly model: string;
@@ -94,7 +91,7 @@ type FailureKinds =
   | { readonly kind: "organization_suspended" }
   | { readonly kind: "key_is_limited" }
   | { readonly kind: "not_found"; readonly message: string }
-  /** `message` is set if the model exists but is of another kind. */
+  /** `message` is set if the model has another kind. */
   | { readonly kind: "model_not_found"; readonly model: string; readonly message?: string }
   | { readonly kind: "method_not_allowed"; readonly allow: readonly string[] }
   | { readonly kind: "request_timeout" }
@@ -105,7 +102,7 @@ type FailureKinds =
       readonly code?: string;
     }
   /**
-   * A request with this Idempotency-Key already created this generation or key. It never runs
+   * A request with this Idempotency-Key already created this generation or key, and never runs
    * again.
    */
   | {
@@ -132,7 +129,7 @@ type FailureKinds =
         | "unproven"
         | "other_person"
         | "too_many";
-      /** The email address of the unknown account, if the identity provider returned it. */
+      /** The unknown account's email address, if the identity provider returned it. */
       readonly account?: string | null;
     }
   | { readonly kind: "login_too_old" }
@@ -151,10 +148,10 @@ type FailureKinds =
         | "export";
       readonly limit: number;
       readonly retryAfterMs: number;
-      /** Set if the key is known, for the response header `openai-organization`. */
+      /** The response header `openai-organization`, for a known key. */
       readonly orgId?: string;
     }
-  /** `limit` is null for a session. */
+  /** Null for a session. */
   | {
       readonly kind: "concurrency_limited";
       readonly scope: "key" | "organization";
@@ -172,7 +169,7 @@ type FailureKinds =
       readonly limit: number;
       readonly prompt: number;
       readonly required: number;
-      /** The request's field with the output cap, by default `max_tokens`. */
+      /** The request's field for the output cap, by default `max_tokens`. */
       readonly param?: string;
     }
   | ({
@@ -199,7 +196,7 @@ type FailureKinds =
   | { readonly kind: "storage_unavailable" }
   | { readonly kind: "prices_unavailable" }
   /**
-   * The hold was priced with another list than `list`, the organization's. Null means the default
+   * The hold was not priced with `list`, the organization's price list. Null means the default
    * prices.
    */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
@@ -213,7 +210,7 @@ type Shortage = {
   readonly onlyHolds: boolean;
 };
 
-/** A value or an expected failure. Bugs throw instead. */
+/** A value or an expected failure. Bugs throw. */
 export type Result<T> = Success<T> | Refusal;
 export type Success<T> = { readonly ok: true; readonly value: T };
 export type Refusal = { readonly ok: false; readonly failure: Failure };
@@ -240,8 +237,7 @@ export function conflict(message: string, param: string | null = null, code?: st
 
 type Kind = Failure["kind"];
 /**
- * The schemas of failures from another region, by kind. Null for kinds that another region never
- * returns.
+ * The schemas of failures from another region. Null for kinds that another region never returns.
  */
 type FailureSchemas = {
   readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;

@@ -9,13 +9,13 @@ import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /**
- * The bill of a call that timed out or failed with reported usage, in micro-credits. Null if the
- * provider's price is unknown. No customer pays or sees it.
+ * The bill, in micro-credits, of a call that timed out or failed with reported usage. Null if the
+ * provider's price is unknown. The operator pays it.
  */
 type LostCall = { readonly model: string; readonly cost: number | null };
 
 /**
- * Values of `why` for calls that didn't fail: the client disconnected, or the gateway ended the
+ * Values of `why` for calls without a failure: the client disconnected, or the gateway ended the
  * call.
  */
 const UNFINISHED_REASONS = ["left", "stopped"] as const;
@@ -25,10 +25,7 @@ export function isUnfinished(why: string): why is UnfinishedReason {
   return UNFINISHED_REASONS.some((reason) => reason === why);
 }
 
-/**
- * A failed or unfinished call of a provider, with the gateway's reason. Times are ms since the
- * request arrived.
- */
+/** A provider's failed or unfinished call. Times are ms since the request arrived. */
 export type FailedAttempt = {
   readonly route: string;
   readonly why: string;
@@ -38,10 +35,7 @@ export type FailedAttempt = {
   readonly lost?: LostCall;
 };
 
-/**
- * The stored record of a paid request, without prompt and output. It omits the organization,
- * because other regions queue and log it.
- */
+/** The stored record of a paid request, without prompt and output. */
 export type Generation = {
   readonly model: string;
   readonly provider: string;
@@ -55,7 +49,7 @@ export type Generation = {
    * older records.
    */
   readonly origin?: { readonly from: number | null; readonly list: string | null };
-  /** The provider's price. Never shown to customers. */
+  /** The provider's price, which customers never see. */
   readonly bought?: Price;
   readonly firstByteMs: number | null;
   readonly durationMs: number;
@@ -64,12 +58,12 @@ export type Generation = {
   readonly failed?: readonly FailedAttempt[];
   readonly skipped?: readonly SkippedRoute[];
   readonly tags?: Tags;
-  /** The keys of the tags that the session sets. Absent without a session. */
+  /** The tag keys that the session sets. Absent without a session. */
   readonly sessionTags?: readonly string[];
   readonly trace?: string;
-  /** A kind of `KINDS`. Absent for chat. */
+  /** Absent for chat. */
   readonly kind?: string;
-  /** Set if a route other than the first served the request. The wallet stores it separately. */
+  /** Set if a route other than the first served the request. Stored separately. */
   readonly warm?: WarmRoute;
   readonly purpose?: StoredHoldPurpose;
 };
@@ -82,7 +76,7 @@ export const SKIP_REASONS = [
   "limit",
   "cooldown",
 ] as const;
-/** The maximum number of skipped routes that a receipt lists. */
+/** Maximum skipped routes in a receipt. */
 export const SKIPPED_MAX = 16;
 export type SkippedRoute = {
   readonly route: string;
@@ -101,8 +95,8 @@ export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   ),
 });
 /**
- * The route that has a conversation's prompt cached because it took over from another route.
- * `affinity` is the conversation's hash, and `seconds` the cache's lifetime.
+ * The route that took over a conversation, so it has the prompt cached. `affinity` is the
+ * conversation's hash, and `seconds` the cache's lifetime.
  */
 export type WarmRoute = {
   readonly affinity: string;
@@ -138,7 +132,7 @@ const generationFields = {
   warm: z.exactOptional(warmRouteSchema),
   purpose: z.exactOptional(holdPurposeSchema),
 };
-/** The schema of a generation from another region. It only restricts fields that affect money. */
+/** The schema of another region's generation. It restricts only the fields that affect money. */
 export const peerGenerationSchema: z.ZodMiniType<Omit<Generation, "region">> =
   z.object(generationFields);
 
@@ -150,7 +144,8 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintTimeOf(id, "key_") !== null, "must be a key's id")),
   usage: strictUsageSchema,
-  // Durations can be negative, because the clock may step back. The request must still be charged.
+  // Durations can be negative, because the clock may step back. The gateway must still charge the
+  // request.
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),
   finishReason: z.nullable(shortText),
@@ -162,7 +157,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 const REQUEST_ID = "req_";
 const RESPONSE_ID_PREFIX = /^[a-z]{3,10}[-_]/;
 
-/** Returns the request ID for the ID of a request, response or hold, or null for any other text. */
+/** Returns the request ID in the ID of a request, response or hold, or null for other text. */
 export function requestIdOf(idOrHoldName: string): string | null {
   const holdName = parseHoldName(idOrHoldName);
   if (holdName !== null) return holdName.id;

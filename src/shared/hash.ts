@@ -8,8 +8,7 @@ export function fnv1a(text: string, seed = 0): number {
 }
 
 /**
- * Returns a 32-bit hash with an even distribution: `fnv1a` with MurmurHash3's finalizer. Not for
- * secrets.
+ * Returns an evenly distributed 32-bit hash: `fnv1a` with MurmurHash3's finalizer. Not for secrets.
  */
 export function distributedHash32(text: string, seed = 0): number {
   let hash = fnv1a(text, seed);
@@ -40,10 +39,7 @@ export function hexOf(bytes: Uint8Array): string {
   return hex;
 }
 
-/**
- * Returns the SHA-256 (FIPS 180-4) in hex. Unlike `sha256Hex`, it works in transactions, which
- * can't await.
- */
+/** Returns the SHA-256 (FIPS 180-4) in hex, without `await`, for use in transactions. */
 export function sha256(text: string): string {
   const message = padMessage(encoder.encode(text));
   const state = firstBits(8, 1 / 2);

@@ -1,13 +1,13 @@
 import { assert } from "./assert.ts";
 
-/** The base62 digits in ASCII order, so that encoded times sort like numbers. */
+/** The base62 digits in ASCII order, so that encoded times sort. */
 export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_CHARACTERS = 8;
 const RANDOM_CHARACTERS = 16;
 
 export const ID_CHARACTERS = TIME_CHARACTERS + RANDOM_CHARACTERS;
 
-/** A buffer of random bytes, because each call of `getRandomValues` is expensive. */
+/** A buffer of random bytes, because `getRandomValues` is expensive. */
 const randomPool = { bytes: new Uint8Array(1024), at: 1024 };
 
 function randomByte(): number {

@@ -23,20 +23,20 @@ type Waiter = {
 };
 
 const KIB = 1024;
-/** Bytes per open request without its body: 25 KiB measured for a stream, plus a margin. */
+/** Bytes per open request without its body. A stream measured 25 KiB. */
 export const MEMORY_PER_REQUEST = 32 * KIB;
-/** Bytes of memory per byte of a body, which exists as bytes, text and values at the same time. */
+/** Bytes of memory per byte of a body, which exists as bytes, text and values. */
 export const MEMORY_PER_BODY_BYTE = 4;
-/** Maximum bytes of a body that is accepted regardless of its organization's share. */
+/** Maximum bytes of a body that ignores its organization's share. */
 export const SMALL_BODY_BYTES = 64 * KIB;
 const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;
 const UNKNOWN_OWNER = "";
 
 /**
- * Divides an isolate's memory among open requests. An organization can use at most as much as stays
- * free: one alone gets half, two get a third each. A small one therefore always gets a slot. Paid
- * requests above the share wait; the organization with the fewest requests goes first.
+ * Divides an isolate's memory among open requests. Each organization can use at most as much as
+ * stays free: one alone gets half, two get a third each. A small organization therefore always gets
+ * a slot. Paid requests above the share wait; the organization with the fewest requests goes first.
  */
 export class RequestMemory {
   readonly #limits: InFlightLimits;
@@ -62,8 +62,8 @@ export class RequestMemory {
   }
 
   /**
-   * Takes a slot, or returns the exceeded limit. `bytes` is the body's size, 0 if unknown. `owner`
-   * identifies a caller without a key. The caller must release the slot.
+   * Takes a slot, which the caller must release, or returns the exceeded limit. `bytes` is the
+   * body's size, 0 if unknown. `owner` identifies a caller without a key.
    */
   take(
     keyHash: string,
@@ -162,8 +162,8 @@ export class RequestMemory {
   }
 
   /**
-   * Reports whether several organizations have open requests. Unknown keys don't count, because
-   * they may belong to the same organization.
+   * Reports whether several organizations have open requests. Ignores unknown keys, which may
+   * belong to one organization.
    */
   #hasSeveralOwners(): boolean {
     return this.#loads.size > (this.#loads.has(UNKNOWN_OWNER) ? 2 : 1);
@@ -280,15 +280,13 @@ export class RequestSlot {
   }
 }
 
-/** Mean timer delay (ms) above which an isolate's CPU is overloaded. */
+/** Mean timer delay (ms) that indicates an overloaded CPU. */
 const DELAY_MS_MAX = 4;
-/**
- * Maximum delay that one timer adds to the mean, in ms. It lets the mean fall soon after a stall.
- */
+/** Maximum delay (ms) of one timer in the mean, so that the mean falls soon after a stall. */
 const COUNTED_DELAY_MS_MAX = 4 * DELAY_MS_MAX;
 /** Weight of one timer's delay in the mean. */
 const DELAY_WEIGHT = 1 / 16;
-/** Minimum time between two changes of the limit, in ms. */
+/** Minimum time between changes of the limit, in ms. */
 const CHANGE_MS = 100;
 const DECREASE = 0.8;
 const INCREASE = 1.01;
@@ -296,8 +294,8 @@ const INCREASE = 1.01;
 export const COMPUTE_REQUESTS_MIN = 128;
 
 /**
- * Limits each organization's open requests while timers are late because of CPU overload. The limit
- * falls below those of the largest organization, and rises slowly once timers are on time.
+ * Limits each organization's open requests while CPU overload delays timers. The limit falls below
+ * those of the largest organization, and rises slowly afterwards.
  */
 class ComputeLimit {
   #delayMs = 0;

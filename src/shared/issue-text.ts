@@ -4,13 +4,13 @@ import { assert } from "./assert.ts";
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** Options for zod that omit its own error messages, but keep those of the schema. */
+/** Options for zod that omit zod's error messages and keep the schema's. */
 export const WITHOUT_ZOD_MESSAGES: z.core.ParseContext<Issue> = { error: () => "" };
 
 const PARAM_SHOWN_MAX = 200;
 const ABSENCE_CODES = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
-/** A problem, as a text that follows the parameter's name. Null if the parameter is missing. */
+/** A problem, as a text that follows the parameter's name. A missing parameter has no problem. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
 
 export function describeError(error: z.core.$ZodError, value: unknown): IssueText {
@@ -90,7 +90,7 @@ function expectedValues(issue: Issue): string[] {
   if (issue.code === "invalid_type") return [NOUNS[issue.expected] ?? `a ${issue.expected}`];
   if (issue.code === "invalid_value") return issue.values.map(quoteChoice);
   if (issue.code !== "invalid_union") return [];
-  // A discriminated union has `options`. Other unions have the problems of each branch.
+  // Only a discriminated union has `options`.
   const options = "options" in issue ? (issue.options ?? []) : [];
   const branchIssues = issue.errors.flatMap(([first]) => first ?? []);
   return [...options.map(quoteChoice), ...branchIssues.flatMap(expectedValues)];
@@ -120,10 +120,7 @@ function kindOf(value: unknown): string {
 
 type IssueAtPath = { readonly issue: Issue; readonly path: Path };
 
-/**
- * Returns the first problem of the best-fitting branch of a union: the branch whose problem is
- * nested deepest.
- */
+/** Returns the first problem of a union's best-fitting branch, whose problem is nested deepest. */
 function bestFittingIssue(issue: Issue, path: Path): IssueAtPath {
   if (issue.code !== "invalid_union") return { issue, path };
   const found = issue.errors

@@ -15,26 +15,26 @@ export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
 type Limits = {
-  /** The budget per `budgetPeriod`, or in total if that is null. */
+  /** The budget per `budgetPeriod`, or in total without one. */
   readonly budgetMicro: Micros;
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */
   readonly tpmLimit: number;
   readonly maxConcurrent: number;
-  /** Model IDs, aliases and `author/*`. An alias matches only a request that names the alias. */
+  /** Model IDs, aliases and `author/*`. An alias allows only requests that name it. */
   readonly allowedModels: readonly string[];
   /** Restrictions on models, providers and regions. Its models can't be aliases. */
   readonly policy: Policy;
   readonly endUser: string;
-  /** Expiry (Unix ms), by the home region's clock. */
+  /** Unix ms, by the home region's clock. */
   readonly expiresAt: number;
   readonly budgets: readonly Budget[];
-  /** Permits placing holds and charges. It isn't a limit. */
+  /** Permission for holds and charges, not a limit. */
   readonly mayHold: true;
 };
 export type TermName = keyof Limits;
 
-/** A key's limits. D1, objects and sessions store the same form. */
+/** A key's limits, in the form that D1, objects and sessions store. */
 export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
 
 export const NO_TERMS: KeyTerms = {
@@ -201,10 +201,7 @@ function mapByField<V extends { readonly [K in TermName]: unknown }>(
   return Object.fromEntries(entries) as { readonly [K in TermName as Terms[K]["field"]]: V[K] };
 }
 
-/**
- * The fields of a request body that set limits. Null removes a limit; an absent field leaves it
- * unchanged.
- */
+/** The body fields that set limits. Null removes a limit, and an absent field keeps it. */
 export const keyTermFields = mapByField<{
   readonly [K in TermName]: Terms[K]["body"];
 }>((name) => TERMS[name].body);
@@ -231,7 +228,7 @@ export function keyTermsView(terms: KeyTerms) {
   return mapByField<{ readonly [K in TermName]: TermFieldValues[K] | null }>(show);
 }
 
-/** A key's limits as stored in D1, by field. */
+/** A key's limits in D1, by field. */
 export type StoredKeyTerms = Readonly<Record<string, StoredValue | null>>;
 
 export function storedTerms(terms: KeyTerms): StoredKeyTerms {
@@ -272,7 +269,7 @@ export function hasLimits(terms: KeyTerms): boolean {
 }
 
 export function hasTerms(terms: KeyTerms): boolean {
-  // `terms` from an object of the previous release lacks newer limits.
+  // `terms` from the previous release's objects lack newer limits.
   return TERM_NAMES.some((name) => (terms[name] ?? null) !== null);
 }
 
@@ -307,7 +304,7 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** The budgets. A session lists only its own. */
+  /** A session lists only its own budgets. */
   readonly budgets: readonly BudgetStatus[];
   /** Running requests under each concurrency limit. Absent for a session. */
   readonly concurrency?: readonly ConcurrencyState[];
@@ -324,7 +321,7 @@ export type KeyStatus = {
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
 };
 
-/** Limits of keys that have a column in `key_terms`. The column `more` has the others as JSON. */
+/** Limits with a column in `key_terms`. The column `more` has the others as JSON. */
 export const TERM_COLUMNS = [
   "budget_micro",
   "budget_period",

@@ -2,7 +2,7 @@ import { parseStoredJson } from "./stored-json.ts";
 import * as z from "zod/mini";
 import type { KeyTerms } from "./key-terms.ts";
 
-/** The hash of a key's first secret, which identifies the key everywhere. */
+/** The hash of a key's first secret, the key's permanent identity. */
 export const keyHashSchema = z
   .string()
   .check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters"));
@@ -16,15 +16,12 @@ export type Key = {
   readonly scope: Scope;
   /** Maximum requests in any 60 s. */
   readonly rpmLimit: number;
-  /** Empty outside the home region, because only the home region enforces limits. */
+  /** Empty at peers, because only the home region enforces limits. */
   readonly terms: KeyTerms;
   readonly secrets: KeySecrets;
 };
 
-/**
- * The active secrets of a rotated key, newest first. Null if it was never rotated: its only secret
- * has the key's hash.
- */
+/** The active secrets of a rotated key, newest first. Null for a key that was never rotated. */
 export type KeySecrets = readonly KeySecret[] | null;
 type KeySecret = { readonly hash: string; readonly retiresAt: number | null };
 

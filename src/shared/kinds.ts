@@ -1,6 +1,6 @@
 import type { CountedUnit, Unit } from "./usage.ts";
 
-/** A sandbox model. Prices are in dollars, for some units per million, as in price lists. */
+/** A sandbox model. Prices are in dollars, per million for some units. */
 export type SandboxRow = {
   readonly model: string;
   readonly dollars: { readonly [U in Unit | "input"]?: number };
@@ -11,19 +11,17 @@ export type SandboxRow = {
 type KindRow = {
   readonly does: string;
   readonly path: `/v1/${string}`;
-  /**
-   * Whether output tokens are billed. If so, requests have an output cap and prices an `output`.
-   */
+  /** Whether output tokens are billed. Requests then have an output cap, and prices an `output`. */
   readonly hasOutput: boolean;
   readonly hasInput: boolean;
-  /** The units, besides tokens, in which requests of the kind can be billed. */
+  /** The units, besides tokens, in which the kind can be billed. */
   readonly units: readonly Unit[];
   readonly parameters: readonly string[];
   readonly isSlow?: true;
   readonly sandbox?: SandboxRow;
 };
 
-/** The kinds of calls. MODELS, model lists and the OpenAPI document use these names. */
+/** The kinds of calls, by their names in MODELS, model lists and OpenAPI. */
 export const KINDS = {
   chat: {
     does: "chats",

@@ -5,8 +5,8 @@ import * as z from "zod/mini";
 const NO_CONTROL = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 
 /**
- * Returns the schema of a display name: 1 to `lengthMax` characters, at least one of them not a
- * space, and no control characters.
+ * Returns the schema of a display name: 1 to `lengthMax` characters, not only spaces, without
+ * control characters.
  */
 export function labelSchema(lengthMax: number): z.ZodMiniString {
   return z

@@ -16,7 +16,7 @@ export function logWarning(event: string, fields: LogFields): void {
   write("warn", { event, ...fields });
 }
 
-/** Logs an alert that a person must handle. Operators route alerts by the field `alert`. */
+/** Logs an alert that a person must handle. */
 export function logAlert(alert: string, fields: LogFields): void {
   write("error", { event: "alert", alert, ...fields });
 }

@@ -1,6 +1,6 @@
 /**
- * Returns an IPv4 address unchanged, or the /64 network of an IPv6 address, because one person can
- * use all addresses of the network.
+ * Returns an IPv4 address, or the /64 network of an IPv6 address, because one person can use the
+ * whole network.
  */
 export function networkOf(address: string): string {
   if (!address.includes(":")) return address;

@@ -1,8 +1,8 @@
 import type { BudgetScope } from "./budgets.ts";
 
 /**
- * The failure of a request that a pause rejects. In a session, scope and reason are set only for
- * the session's own pause.
+ * The failure of a request that a pause rejects. A session sees scope and reason only of its own
+ * pause.
  */
 export type Paused = {
   readonly kind: "paused";

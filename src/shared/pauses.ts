@@ -9,17 +9,17 @@ import { labelSchema } from "./label.ts";
 /** Maximum pauses of an organization per source. */
 export const PAUSES_MAX = 1000;
 
-/** The party that created a pause. An owner can have one pause of each source. */
+/** The creator of a pause. An owner can have one pause of each source. */
 export type PauseSource = "member" | "operator" | "budget";
 
-/** A pause, which rejects new requests of its owner. Times are Unix ms. */
+/** A pause, which rejects its owner's new requests. Times are Unix ms. */
 export type Pause = BudgetOwner & {
   readonly id: string;
   readonly source: PauseSource;
   readonly reason: string;
-  /** When the pause ends. Null if a person must end it. */
+  /** Null if a person must end the pause. */
   readonly until: number | null;
-  /** The latest possible expiry of a paused session. The pause ends with the session. */
+  /** The latest possible expiry of a paused session, which also ends the pause. */
   readonly sessionEndsAt?: number;
   readonly stopRunning?: true;
   readonly budgetId?: string;
@@ -27,7 +27,7 @@ export type Pause = BudgetOwner & {
   readonly createdAt: number;
 };
 
-/** A pause, and the owner's ID in the API (for an end user, the external ID). */
+/** A pause, and its owner's ID in the API (for an end user, the external ID). */
 export type PauseWithOwner = { readonly pause: Pause; readonly name: string };
 
 export const pauseSchema = z.object({

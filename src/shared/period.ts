@@ -3,7 +3,7 @@ import { DAY_MS, timestamp } from "./clock.ts";
 /** A UTC day (YYYY-MM-DD), the Monday of its week, and its month (YYYY-MM). */
 export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
-/** A cache of recent days, because each wallet transaction needs the current day several times. */
+/** A cache of days, because a wallet transaction needs the current one several times. */
 const periodByDay = new Map<number, Period>();
 const CACHED_DAYS_MAX = 16;
 
@@ -28,5 +28,5 @@ export function endOfPeriod(period: Period, unit: keyof Period): number {
   if (unit === "day") return Date.parse(period.day) + DAY_MS;
   if (unit === "week") return Date.parse(period.week) + 7 * DAY_MS;
   const [year, month] = period.month.split("-").map(Number);
-  return Date.UTC(year ?? 0, month ?? 0); // `Date.UTC` counts months from 0, so this is the start of the next month
+  return Date.UTC(year ?? 0, month ?? 0); // `Date.UTC` counts months from 0, so this is the next month
 }

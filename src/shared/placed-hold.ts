@@ -5,7 +5,9 @@ import { REGIONS, findRegion } from "./regions.ts";
 import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
-/** The payment of a client's hold: from the balance, or only by counting toward budgets and quotas. */
+/**
+ * The payment of a client's hold: from the balance, or only by counting toward budgets and quotas.
+ */
 export const HOLD_PAYMENTS = ["balance", "quota"] as const;
 
 export type HoldPurpose = {
@@ -66,5 +68,5 @@ export function modelNameOfPurpose({ merchant }: HoldPurpose): string {
   return `charge/${merchant ?? OWN_MERCHANT_NAME}`;
 }
 
-/** The merchant's name in charges without a merchant. Merchants can't have this name. */
+/** The reserved merchant name of charges without a merchant. */
 export const OWN_MERCHANT_NAME = "own";

@@ -7,7 +7,7 @@ export type Policy = {
   /** Model IDs and `author/*`. */
   readonly allowed_models: readonly string[] | null;
   readonly allowed_providers: readonly string[] | null;
-  /** Regions of providers. `global` stands for providers without a fixed region. */
+  /** Regions of providers. `global`: providers without a fixed region. */
   readonly allowed_data_regions: readonly string[] | null;
 };
 
@@ -23,7 +23,7 @@ export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
 /**
  * A policy that applies to a request, and its source. With `hasAliases`, it can list aliases, which
- * match only requests that name them.
+ * allow only requests that name them.
  */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
@@ -35,13 +35,13 @@ export type RouteCandidate = {
   readonly least: Micros;
   readonly sure: Micros;
   readonly most: Micros;
-  /** The tokens that count toward token limits. Absent if the request has only one model. */
+  /** The tokens that token limits count. Absent if the request has only one model. */
   readonly tokens?: { readonly prompt: number; readonly least: number; readonly most: number };
 };
 
 /**
- * Maximum candidate routes of a request. Further routes aren't used if a policy or fallback models
- * apply.
+ * Maximum candidate routes of a request with a policy or fallback models. Further routes aren't
+ * used.
  */
 export const CANDIDATES_MAX = 64;
 
@@ -92,8 +92,8 @@ function denyingField(
 }
 
 /**
- * Reports whether a policy allows a model. An alias in the policy matches only a request that names
- * the alias.
+ * Reports whether a policy allows a model. An alias in the policy allows only requests that name
+ * it.
  */
 export function allowsModel(
   { allowed_models: models, hasAliases }: Pick<PolicyLayer, "allowed_models" | "hasAliases">,
@@ -108,10 +108,7 @@ export function allowsModel(
 
 type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyField };
 
-/**
- * Returns the first policy, from the widest scope, that rejects all candidates that the earlier
- * ones allow.
- */
+/** Returns the first policy, from the widest scope, that leaves no candidate. */
 export function findPolicyObjection(
   layers: readonly PolicyLayer[],
   candidates: readonly RouteCandidate[],

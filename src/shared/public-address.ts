@@ -7,8 +7,8 @@ const HOST_CHARACTERS_MAX = 253;
 const LABEL_CHARACTERS_MAX = 63;
 
 /**
- * Parses a URL that a customer set and the gateway calls. Returns the problem unless it uses HTTPS
- * on port 443, a public host name and no password.
+ * Parses a customer's URL that the gateway calls. Returns the problem unless the URL has HTTPS,
+ * port 443, a public host name and no password.
  */
 export function parsePublicUrl(text: string, base?: string): URL | string {
   const url = URL.parse(text, base);
@@ -23,7 +23,7 @@ export function parsePublicUrl(text: string, base?: string): URL | string {
 function hostProblem(hostname: string): string | null {
   const host = hostname.replace(/\.$/, "");
   if (host.startsWith("[") || /^[\d.]+$/.test(host)) return "must name a host, not an IP address";
-  // The lengths are checked before the pattern, because it takes quadratic time in the dots.
+  // The pattern takes quadratic time in the dots, so the lengths are checked first.
   const labels = host.split(".");
   const isName =
     host.length <= HOST_CHARACTERS_MAX &&

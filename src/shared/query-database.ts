@@ -8,10 +8,10 @@ import { afterTimeout, withTimeout } from "./timers.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
 const CONCURRENT_STATEMENTS_MAX = 8;
-/** Maximum wait of a statement for a slot, and interval of its checks, in ms. */
+/** Maximum wait for a slot, and interval of the checks, in ms. */
 const SLOT_WAIT_MS_MAX = 5000;
 const SLOT_CHECK_MS = 10;
-/** Time after which an abandoned statement's slot is reused, in ms. */
+/** Time after which an abandoned statement's slot is free, in ms. */
 const SLOT_LEASE_MS = 30_000;
 
 const runningByOrg = new Map<string, Set<{ readonly sinceMs: number }>>();
@@ -34,7 +34,7 @@ export async function queryDatabase<T>(
   }
   const statementResult = Promise.resolve()
     .then(statement)
-    .finally(() => releaseSlot(orgId, slot)); // not released on timeout, because D1 still runs the statement
+    .finally(() => releaseSlot(orgId, slot)); // also after a timeout, because D1 still runs the statement
   try {
     return success(await withTimeout(statementResult, DATABASE_TIMEOUT_MS));
   } catch (error) {

@@ -4,8 +4,8 @@ export const WINDOW_MS = 60_000;
 /** Maximum rate limit of a key, and length of the log. */
 export const ADMISSIONS_MAX = 1000;
 /**
- * Maximum time by which the clock can be behind the last admission, in ms. More means that it was
- * set back.
+ * Maximum time (ms) by which the clock can be behind the last admission. More means that it was set
+ * back.
  */
 export const CLOCK_LAG_MAX_MS = 60_000;
 
@@ -22,17 +22,17 @@ type WindowDecision =
   | { readonly admitted: false; readonly retryAfterMs: number };
 
 /**
- * An exact log of the last 1000 admissions. Never admits more than `limit` requests in any 60 s.
- * Common approximations admit nearly twice as many.
+ * An exact log of the last 1000 admissions. Never admits more than `limit` requests in any 60 s;
+ * common approximations admit nearly twice as many.
  */
 export class RateWindow {
-  /** Admission times by slot. In the ring, which starts at the next slot, they never decrease. */
+  /** Admission times by slot. From the next slot on, around the ring, they never decrease. */
   readonly #times: number[];
   #next: number;
 
   constructor(stored: readonly StoredAdmission[] = []) {
     this.#times = stored.toSorted((a, b) => a.slot - b.slot).map((admission) => admission.at);
-    // In a full ring, the next slot has the oldest time, so times decrease there.
+    // In a full ring, the next slot has the oldest time.
     const step = this.#times.findIndex((at, slot) => at < (this.#times[slot - 1] ?? at));
     this.#next = this.#times.length < ADMISSIONS_MAX ? this.#times.length : Math.max(0, step);
   }
@@ -46,8 +46,8 @@ export class RateWindow {
   }
 
   /**
-   * Decides whether to admit a request at `clockMs`. If the clock is behind, the time of the last
-   * admission counts instead. Returned waits are 1 to 60,000 ms.
+   * Decides whether to admit a request at `clockMs`, or at the last admission's time if the clock
+   * is behind. Returned waits are 1 to 60,000 ms.
    */
   decide(limit: number, clockMs: number): WindowDecision {
     const at = Math.max(clockMs, this.#nthLast(1) ?? clockMs);

@@ -22,15 +22,15 @@ const DEFAULT_OPTIONS: Required<ReachOptions> = {
 
 /**
  * The result of calling an object. `unanswered`: an attempt without a response may have run.
- * `failure` is then `storage_unavailable` or the failure of a retry.
+ * `failure` is then `storage_unavailable` or the retry's failure.
  */
 export type ObjectCallResult<T> =
   | { readonly unanswered: false; readonly result: Result<T> }
   | { readonly unanswered: true; readonly failure: Failure };
 
 /**
- * Calls an object, with retries on new stubs. Doesn't retry `.overloaded` errors, which mean that
- * the call wasn't run.
+ * Calls an object, with retries on new stubs. Doesn't retry `.overloaded` errors, whose call didn't
+ * run.
  */
 export async function callObjectWithRetries<T>(
   call: (attempt: number) => Promise<Result<T>>,
@@ -97,10 +97,7 @@ function resultAfterRetry<T>(result: Result<T>): ObjectCallResult<T> {
   return result.ok ? { unanswered: false, result } : { unanswered: true, failure: result.failure };
 }
 
-/**
- * Returns the result of a rejected call. If an earlier attempt got no response, that attempt may
- * have run.
- */
+/** Returns the result of a rejected call. An earlier attempt without a response may have run. */
 function rejectionResult(failure: Failure, hadLostAttempt: boolean): ObjectCallResult<never> {
   return hadLostAttempt
     ? { unanswered: true, failure: { kind: "storage_unavailable" } }

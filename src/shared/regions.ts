@@ -1,14 +1,14 @@
 type Hosts = readonly string[];
 
-/** A region. To add one, add a row here, an `[env.<id>]` in wrangler.toml, and secrets. */
+/** A region. A new one needs a row here, an `[env.<id>]` in wrangler.toml, and secrets. */
 type RegionRow = {
-  /** Two to eight lowercase letters. Keys and secret names contain it. */
+  /** Two to eight lowercase letters, part of keys and secret names. */
   readonly id: string;
   readonly jurisdiction: string | null;
   readonly hosts: { readonly strict: Hosts; readonly relaxed: Hosts };
-  /** AWS regions within the region: the default, a pattern, and a place name for messages. */
+  /** The region's AWS regions: the default, a pattern, and a place name for messages. */
   readonly aws: { readonly usual: string; readonly pattern: RegExp; readonly place: string } | null;
-  /** Anthropic's `inference_geo`. Null if Anthropic can't restrict inference to the region. */
+  /** Anthropic's `inference_geo`. Null if Anthropic doesn't offer the region. */
   readonly anthropicGeo: "us" | null;
 };
 

@@ -1,4 +1,2 @@
-/**
- * The release number, as in package.json. With unreleased changes, it is the next release's number.
- */
+/** The release number in package.json. Unreleased changes have the next number. */
 export const RELEASE = "1.2.0";

@@ -1,8 +1,8 @@
-/** The speed of one successful request. `latencyMs` is null for a JSON response. */
+/** One successful request's speed. `latencyMs` is null for a JSON response. */
 export type RouteSample = {
   readonly route: string;
   readonly orgId: string;
-  /** Time from the provider call to its first byte. */
+  /** Time until the provider's first byte. */
   readonly latencyMs: number | null;
   readonly tokensPerSecond: number | null;
 };
@@ -18,7 +18,7 @@ export type RouteSpeed = {
 type SpeedMeasure = {
   readonly requests: number;
   readonly organizations: number;
-  /** The percentiles, or null if there are too few requests. */
+  /** Null with too few requests. */
   readonly percentiles: Percentiles | null;
 };
 
@@ -27,8 +27,8 @@ const PUBLIC_ORGANIZATIONS_MIN = 3;
 const NO_MEASURE: SpeedMeasure = { requests: 0, organizations: 0, percentiles: null };
 
 /**
- * Returns the percentiles if they come from enough requests and organizations to hide each
- * organization's usage, or null.
+ * Returns the percentiles, or null if too few requests or organizations could reveal one
+ * organization's usage.
  */
 export function publicPercentiles(measure: SpeedMeasure | undefined): Percentiles | null {
   const { requests, organizations, percentiles } = measure ?? NO_MEASURE;

@@ -3,13 +3,15 @@ import type { Micros } from "./money.ts";
 import type { Policy } from "./policy.ts";
 import type { Tags } from "./tags.ts";
 
-/** A session and its limits, all contained in its token. Null means no limit. Times are Unix ms. */
+/** A session and its limits, as its token contains them. Null means no limit. Times are Unix ms. */
 export type Session = {
-  /** `ses_`, 24 characters, and 16 characters that identify the session's key and organization. */
+  /** `ses_`, 24 characters, and 16 characters that identify key and organization. */
   readonly id: string;
-  /** Creation time of the session's wallet. Any other wallet rejects the session. */
+  /** Creation time of the session's wallet. Other wallets reject the session. */
   readonly madeAt: number;
-  /** The number of the last key rotation that ended sessions, at the session's creation, or 0. */
+  /**
+   * The number of the last key rotation that ended sessions before the session's creation, or 0.
+   */
   readonly cut: number;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -18,7 +20,7 @@ export type Session = {
   readonly budgets?: readonly Budget[];
   readonly allowedModels: readonly string[] | null;
   readonly policy?: Policy;
-  /** Maximum requests per minute in all regions together. */
+  /** Maximum requests per minute, counted across all regions. */
   readonly rpmLimit: number | null;
   readonly origins: readonly string[] | null;
   readonly mayHold?: true;

@@ -11,7 +11,7 @@ export function isStorageFailure({ kind }: Failure): boolean {
   return kind === "storage_unavailable" || kind === "overloaded";
 }
 
-/** Returns whether a failed object call can succeed at the next try. */
+/** Reports whether another try of a failed object call can succeed. */
 export function mayRetry(error: unknown): boolean {
   return callError(error).retryable === true && !isOverloaded(error);
 }
@@ -24,7 +24,7 @@ function callError(error: unknown): CallError {
   return typeof error === "object" && error !== null ? error : {};
 }
 
-/** Reports whether an error came from D1 or a Durable Object call. All other errors are bugs. */
+/** Reports whether an error came from D1 or a Durable Object call. Other errors are bugs. */
 export function isStorageError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const marks = ["remote", "retryable", "overloaded", "durableObjectReset"];

@@ -11,8 +11,8 @@ type ObjectSync<Row> = {
 };
 
 /**
- * Sends `row` to an object, again while D1 has a newer row, so that the last of concurrent changes
- * wins. Fails with 503 if the object doesn't respond; repeating the change completes it.
+ * Sends `row` to an object, and again while D1 has a newer row, so that the last of concurrent
+ * changes wins. Fails with 503 if the object doesn't respond. A repeated change completes it.
  */
 export async function syncWithDatabase<Row>(row: Row, sync: ObjectSync<Row>): Promise<Result<Row>> {
   let sentRow = row;

@@ -1,6 +1,6 @@
 import { logAlert } from "./log.ts";
 
-/** A migration from one version of an object's tables to the next. Never change a deployed step. */
+/** A migration of an object's tables to the next version. Never change a deployed step. */
 export type TableStep = {
   readonly sql: string;
   /**
@@ -12,9 +12,7 @@ export type TableStep = {
 
 export type Tables = { readonly name: string; readonly steps: readonly TableStep[] };
 
-/**
- * Migrates existing tables, and reports whether there are any. Writes nothing to an empty object.
- */
+/** Migrates tables, and reports whether there are any. Writes nothing to an empty object. */
 export function migrateExistingTables(storage: DurableObjectStorage, tables: Tables): boolean {
   if (!hasTables(storage.sql)) return false;
   createOrMigrateTables(storage, tables);
@@ -22,8 +20,8 @@ export function migrateExistingTables(storage: DurableObjectStorage, tables: Tab
 }
 
 /**
- * Creates or migrates tables. Leaves newer tables unchanged, but logs `tables_too_new` and throws
- * if this version can't read them.
+ * Creates or migrates tables. Keeps newer tables, but logs `tables_too_new` and throws if this
+ * version can't read them.
  */
 export function createOrMigrateTables(
   storage: DurableObjectStorage,
@@ -65,8 +63,8 @@ function readVersion(sql: SqlStorage): typeof NO_TABLES {
 }
 
 /**
- * Inserts a row of column values. `into` names the table, as in `INTO events` or
- * `OR REPLACE INTO events`.
+ * Inserts a row of column values. `into` names the table: `INTO events` or `OR REPLACE INTO
+ * events`.
  */
 export function insertRow(
   sql: SqlStorage,

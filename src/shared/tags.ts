@@ -6,9 +6,9 @@ export type Tags = Readonly<Record<string, string>>;
 
 export const TAGS_MAX = 8;
 const TAG_BYTES_MAX = 64;
-/** Maximum number of tag keys by which an organization's daily usage is summed. */
+/** Maximum tag keys that an organization's daily usage distinguishes. */
 const TAG_KEYS_MAX = 4;
-/** Maximum combinations of tags per day. Further combinations count as `OTHER_TAG_VALUE`. */
+/** Maximum combinations of tags per day. Others count as `OTHER_TAG_VALUE`. */
 export const TAG_SETS_MAX = 1000;
 export const OTHER_TAG_VALUE = "other";
 export const TAG_WITHOUT_VALUE = "true";
@@ -22,9 +22,7 @@ export function tagValueProblem(value: string): string | null {
   return value === "." || value === ".." ? null : externalIdProblem(value);
 }
 
-/**
- * Returns the tags with the given keys as JSON, in the order of `keys`, or null if there are none.
- */
+/** Returns the tags with the given keys as JSON, in the order of `keys`, or null without any. */
 export function declaredTagsToJson(tags: Tags | undefined, keys: readonly string[]): string | null {
   if (tags === undefined) return null;
   const pairs = keys.flatMap((key) => {
@@ -34,15 +32,10 @@ export function declaredTagsToJson(tags: Tags | undefined, keys: readonly string
   return pairs.length === 0 ? null : JSON.stringify(Object.fromEntries(pairs));
 }
 
-/**
- * The tags of a request. `sessionTags` are the keys that the session sets, absent without a
- * session.
- */
+/** A request's tags. `sessionTags` are the keys that the session sets. */
 type RequestTags = { readonly tags?: Tags; readonly sessionTags?: readonly string[] };
 
-/**
- * Adds the session's tags, which replace tags of the request and come first if there are too many.
- */
+/** Adds the session's tags. They replace the request's, and take precedence above the maximum. */
 export function tagsWithSession(
   tags: Tags | undefined,
   session: { readonly tags?: Tags } | undefined,

@@ -1,6 +1,6 @@
 import { elapsedMs } from "./clock.ts";
 
-/** A function that calls `run` after `ms`, and returns a function that cancels the call. */
+/** A function that calls `run` after `ms`. Its result cancels the call. */
 export type TimerFunction = (ms: number, run: () => void) => () => void;
 
 export const afterTimeout: TimerFunction = (ms, run) => {
@@ -13,14 +13,14 @@ export const afterTimeout: TimerFunction = (ms, run) => {
 const TICK_MS_MAX = 1000;
 type Deadline = { readonly atMs: number; readonly run: () => void };
 
-/** The deadlines of one request. They share one platform timer, because most of them never fire. */
+/** One request's deadlines. They share a platform timer, because most never fire. */
 export class Timers {
   readonly #deadlines = new Set<Deadline>();
   #timer: ReturnType<typeof setTimeout> | null = null;
   #armedMs = Infinity;
   readonly #recordDelay: (delayMs: number, nowMs: number) => void;
 
-  /** `recordDelay` is called about once a second with the delay of the platform's timer. */
+  /** `recordDelay` receives the platform timer's delay about once a second. */
   constructor(recordDelay: (delayMs: number, nowMs: number) => void = () => {}) {
     this.#recordDelay = recordDelay;
   }
@@ -96,7 +96,7 @@ export type StopSignal = {
   removeEventListener(type: "abort", run: () => void): void;
 };
 
-/** A signal like `AbortSignal`, but cheaper to create than an `AbortController`. */
+/** A signal like `AbortSignal`, but cheaper to create. */
 export class StopSource implements StopSignal {
   readonly #listeners = new Set<() => void>();
   #aborted = false;

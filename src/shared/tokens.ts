@@ -1,6 +1,6 @@
 /**
- * Estimates a text's tokens in one pass. Multiplied by a model's `estimateFactor`, the estimate is
- * an upper bound for ordinary text. `utf8Bytes` is one for any text.
+ * Estimates a text's tokens in one pass. Times a model's `estimateFactor`, the estimate is an upper
+ * bound for ordinary text. `utf8Bytes` is an upper bound for any text.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
@@ -23,10 +23,7 @@ export function estimateTokens(text: string): number {
   return Math.ceil(tokens);
 }
 
-/**
- * Returns a text's length in UTF-8 bytes without encoding it. A lone surrogate counts as 3 bytes
- * (U+FFFD).
- */
+/** Returns a text's length in UTF-8 bytes. A lone surrogate counts as 3 bytes (U+FFFD). */
 export function utf8Bytes(text: string): number {
   let bytes = text.length;
   for (let at = 0; at < text.length; at++) {
@@ -98,8 +95,7 @@ function spaceTokens(text: string, start: number, end: number): number {
 }
 
 /**
- * Returns the tokens of a run of line ends: one per 16 LF, one per four CR LF pairs, and one per
- * other CR.
+ * Returns the tokens of a run of line ends: one per 16 LF, per four CR LF pairs, and per other CR.
  */
 function newlineTokens(text: string, start: number, end: number): number {
   let tokens = 0;
@@ -122,9 +118,7 @@ function sameCharacterEnd(text: string, start: number, end: number): number {
   return at;
 }
 
-/**
- * Estimated tokens per character, by code point. ASCII, Greek and Cyrillic are counted separately.
- */
+/** Estimated tokens per character, by code point. */
 const WIDE: readonly (readonly [from: number, tokens: number])[] = [
   [0x80, 0.9],
   [0x250, 1.5], // phonetic letters, combining marks
@@ -173,7 +167,7 @@ function runEnd(text: string, start: number, isInRun: (kind: number) => boolean)
   return end;
 }
 
-/** Classes of ASCII characters. A lookup table is four times as fast as comparisons. */
+/** Classes of ASCII characters, for a table that is four times as fast as comparisons. */
 const UPPER = 1;
 const LOWER = 2;
 const DIGIT = 3;

@@ -3,7 +3,7 @@ const ZERO = /^0+$/;
 
 /**
  * Returns `<trace ID>-<parent ID>` of a `traceparent` header (W3C Trace Context), or undefined if
- * it is missing or invalid.
+ * the header is invalid.
  */
 export function traceOf(header: string | undefined): string | undefined {
   const [, version, trace, parent, more] = TRACEPARENT.exec(header ?? "") ?? [];

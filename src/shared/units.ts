@@ -19,7 +19,7 @@ export function isUnit(name: string): name is Unit {
   return Object.hasOwn(UNIT_TABLE, name);
 }
 
-/** Returns the amount of a unit that its price is for, such as `image` or `million characters`. */
+/** Returns the amount in a unit's price, such as `image` or `million characters`. */
 export function pricedAmountText(unit: Unit): string {
   const { name, per } = UNIT_TABLE[unit];
   return per === 1 ? name.replace(/s$/, "") : `million ${name}`;

@@ -6,7 +6,9 @@ import type { Usage } from "./usage.ts";
 type TokenSum = {
   readonly shown: string;
   readonly of: (usage: Usage) => number;
-  /** SQL expression that reads the count from a settled row (`DetailList` in generation-text.ts). */
+  /**
+   * SQL expression that reads the count from a settled row (`DetailList` in generation-text.ts).
+   */
   readonly inRow: string;
   readonly column: string;
 };

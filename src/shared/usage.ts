@@ -4,8 +4,8 @@ import { isUnit, UNIT_TABLE } from "./units.ts";
 import type { Unit } from "./units.ts";
 
 /**
- * The billed tokens and units of a request. The prompt is `input + cacheRead + cacheWrite`.
- * `output` includes `reasoning`.
+ * A request's billed tokens and units. The prompt is `input + cacheRead + cacheWrite`. `output`
+ * includes `reasoning`.
  */
 export type Usage = {
   readonly input: number;
@@ -17,9 +17,7 @@ export type Usage = {
   readonly reasoning: number;
 } & UnitCounts;
 
-/**
- * The billable units. Counts are integers: seconds are rounded up, and each request counts as 1.
- */
+/** The billable units. Seconds are rounded up. */
 export const UNITS = Object.keys(UNIT_TABLE).filter(isUnit);
 export type { Unit };
 
@@ -96,7 +94,7 @@ type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
   readonly output?: number | undefined;
 };
 
-/** Converts a price from the configuration. A missing cache price equals the input price. */
+/** Converts a configuration's price. A missing cache price equals the input price. */
 export function priceOfFields(priceFields: WrittenPrice): Price {
   const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = priceFields;
   const units = UNITS.flatMap((unit) => {
@@ -138,13 +136,10 @@ export function promptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;
 }
 
-/**
- * Price of a token cached for an hour, as a multiple of the input price (platform.claude.com,
- * prompt caching).
- */
+/** Price of a token cached for an hour, in input prices (platform.claude.com, prompt caching). */
 export const HOUR_CACHE_PRICE_FACTOR = 2;
 
-/** One line of a charge: a count, and its price in micro-credits per million. */
+/** A count in a charge, and its price in micro-credits per million. */
 export type ChargeLine = readonly [
   what: "input" | "cached" | "cache_write" | "cache_write_hour" | "output" | Unit,
   counted: number,

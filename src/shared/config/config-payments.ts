@@ -3,7 +3,6 @@ const STRIPE = "https://api.stripe.com";
 const WEBHOOK_SECRETS_MAX = 2;
 
 export type PaymentsConfig = {
-  /** Stripe's secret or restricted key. Never logged. */
   readonly secretKey: string;
   readonly isLive: boolean;
   readonly webhookSecrets: readonly string[];
@@ -19,8 +18,8 @@ type PaymentVariables = {
 };
 
 /**
- * Parses the STRIPE_* variables. Returns null without STRIPE_SECRET_KEY, which turns card payments
- * off.
+ * Parses the STRIPE_* variables. Returns null, which turns card payments off, without
+ * STRIPE_SECRET_KEY.
  */
 export function parsePayments(variables: PaymentVariables): PaymentsConfig | null {
   const { text, sandbox, addProblem } = variables;

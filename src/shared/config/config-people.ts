@@ -5,24 +5,23 @@ const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 pla
 
 export const issuersSchema = z.array(
   z.strictObject({
-    /** Appears in the callback URL that is registered with the identity provider. */
+    /** Part of the callback URL that the identity provider knows. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
     kind: z.enum(["oidc", "google", "entra", "github"]),
     name: z.optional(plain),
-    /** The issuer's URL for `oidc`. For `entra`, the tenant: `organizations`, `common` or an ID. */
+    /**
+     * For `oidc`, the issuer's URL. For `entra`, the tenant: `organizations`, `common` or an ID.
+     */
     issuer: z.optional(plain),
     client_id: plain,
     secret: plain,
-    /** Whether the identity provider can require the person to log in again. */
+    /** Whether the provider can require a new login. */
     reauth: z._default(z.boolean(), false),
   }),
 );
 export type IssuerEntry = z.infer<typeof issuersSchema>[number];
 
-/**
- * The roles of operators. `all` allows every call; the endpoint table lists the calls of each other
- * role.
- */
+/** The roles of operators. `all` allows every call. */
 export const OPERATOR_ROLES = ["read", "support", "finance", "all"] as const;
 export type OperatorRole = (typeof OPERATOR_ROLES)[number];
 
@@ -31,8 +30,8 @@ export const operatorLoginsSchema = z.array(
     name: z.string().check(z.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/, "must be of a-z, 0-9, - and _")),
     role: z.enum(OPERATOR_ROLES),
     /**
-     * The identity provider's ID in LOGIN_ISSUERS, and the operator's subject there. For Entra, the
-     * subject is `<tenant ID>/<oid>`.
+     * The identity provider's ID in LOGIN_ISSUERS, and the operator's subject there. For Entra:
+     * `<tenant ID>/<oid>`.
      */
     issuer: plain,
     subject: plain,

@@ -3,9 +3,7 @@ import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "../regions.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
-/**
- * Minimum number of different characters. Random secrets have more; a repeated `changeme` has 8.
- */
+/** Minimum number of different characters. `changeme`, repeated, has 8. */
 const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
@@ -14,7 +12,7 @@ function secretProblem(secret: string, sandbox: boolean): string | null {
   return hasEnoughVariety && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
 }
 
-/** A secret of KEY_SECRETS. Keys signed with it contain its one-character ID. */
+/** A secret of KEY_SECRETS. Keys signed with it contain its ID. */
 export type KeySecret = { readonly id: string; readonly secret: string };
 
 export type OperatorToken = {
@@ -65,8 +63,8 @@ function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
 }
 
 /**
- * Parses the operators: `admin` from ADMIN_TOKEN, and each entry of ADMIN_TOKENS. Names and tokens
- * must be unique.
+ * Parses the operators: `admin` from ADMIN_TOKEN, others from ADMIN_TOKENS. Names and tokens must
+ * be unique.
  */
 export function parseOperators(
   text: (variable: string) => string,
@@ -104,9 +102,9 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
 }
 
 /**
- * Parses PEERS and each peer's secrets. PEER_OUT_<R> signs messages to region R, PEER_IN_<R>
- * verifies messages from R, and _NEXT variants are for rotation. All must differ, so that no
- * message can be replayed to its sender.
+ * Parses PEERS and their secrets. PEER_OUT_<R> signs messages to region R, and PEER_IN_<R> verifies
+ * messages from R. A `_NEXT` secret is for rotation. All secrets must differ, so that nobody can
+ * replay a message to its sender.
  */
 export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],
@@ -153,10 +151,7 @@ function parsePeerSecrets(
   return [...new Set(variables.map(text))];
 }
 
-/**
- * Returns a peer's origin. Rejects a URL with a path, because the signature covers the request's
- * path.
- */
+/** Returns a peer's origin. Rejects a URL with a path, because signatures cover request paths. */
 function originOf(text: string, { sandbox, addProblem }: PeerContext): string {
   const url = new URL(text);
   const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);

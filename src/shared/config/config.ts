@@ -14,13 +14,12 @@ import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
 /**
- * Maximum context or output tokens of a model. Costs then stay exact even with 128 choices at
- * PRICE_MAX.
+ * Maximum context or output tokens of a model. It keeps costs exact with 128 choices at PRICE_MAX.
  */
 const TOKENS_MAX = 1_000_000_000;
 
 const regionSchema = z.enum(REGIONS);
-/** A name without line breaks, because the x-route header can contain it. */
+/** A name without line breaks, for the x-route header. */
 const nameSchema = z
   .string()
   .check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
@@ -78,7 +77,7 @@ export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.t
 export type { PaymentsConfig } from "./config-payments.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
-/** The integer variables with default, minimum and maximum. Each name ends with its unit. */
+/** The integer variables with default, minimum and maximum. */
 export const NUMERIC_VARIABLES = {
   MARKUP_PERCENT: [0, 0, 1000],
   PRICE_LEAD_S: [3600, 300, 604_800],
@@ -118,7 +117,7 @@ export const NUMERIC_VARIABLES = {
 type NumberVar = keyof typeof NUMERIC_VARIABLES;
 export type NumericVariables = { readonly [K in NumberVar]: number };
 
-/** The Workers AI binding. With `returnRawResponse`, it returns a `Response`. */
+/** The Workers AI binding. */
 export type AiBinding = {
   run(modelSchema: string, inputs: object, options: object): Promise<unknown>;
 };
@@ -139,27 +138,23 @@ export type Config = {
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
   readonly logRequests: "all" | "failures";
-  /** Base URL of the docs that errors link to. Null omits the links. */
+  /** Base URL of the docs that errors link to. Null: no links. */
   readonly docsUrl: string | null;
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
-  /** Models that stay available after their author's announced end date. */
+  /** Models that stay available after their announced end. */
   readonly sellEnded: readonly string[];
   readonly numbers: NumericVariables;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
-  /** Identity providers for console logins. Empty if people log in only with keys. */
+  /** Identity providers for console logins. */
   readonly issuers: readonly IssuerEntry[];
   readonly operatorLogins: readonly OperatorLogin[];
-  /**
-   * Whether people can create organizations. With `approve`, an operator must approve each
-   * organization.
-   */
+  /** Whether people can create organizations. `approve`: an operator must approve each one. */
   readonly signUp: "off" | "approve" | "on";
   /**
-   * Whether people can join by a company domain. With `approve`, an operator must approve each
-   * domain.
+   * Whether people can join by a company domain. `approve`: an operator must approve each domain.
    */
   readonly companyDomains: "off" | "approve" | "on";
   readonly stepUp: "any" | "auth_time";
@@ -178,7 +173,7 @@ type ParsedConfig =
 type Bindings = Readonly<Record<string, unknown>>;
 
 /**
- * Parses the Worker's bindings. On any missing, malformed or weak value, the Worker rejects all
+ * Parses the Worker's bindings. If any value is missing, malformed or weak, the Worker rejects all
  * requests.
  */
 export function parseConfig(bindings: object): ParsedConfig {
@@ -328,8 +323,8 @@ function isAiBinding(value: unknown): value is AiBinding {
 }
 
 /**
- * Requires an input price or, for a kind without output, a unit price. Rejects prices for units
- * that the kind doesn't count.
+ * Requires an input price or, for a kind without output, a unit price. Rejects prices for units of
+ * other kinds.
  */
 function checkUnits(
   { kind, price: prices }: z.infer<typeof modelSchema>,
