@@ -1,8 +1,6 @@
 import type { Failure } from "../../shared/failure.ts";
 
-/**
- * A person's data from their identity provider. Only `issuer` and `subject` identify the person.
- */
+/** A person's data from their identity provider. Only `issuer` and `subject` identify them. */
 export type Claims = {
   readonly issuer: string;
   readonly subject: string;

@@ -28,8 +28,8 @@ const claimsSchema = z.looseObject({
   xms_edov: z.optional(z.union([z.boolean(), z.number(), z.string()])),
 });
 /**
- * Handles logins with Microsoft Entra. Standard discovery fails, because each tenant has its own
- * issuer. An email address counts as verified only if Entra verified its domain (`xms_edov`).
+ * Handles logins with Microsoft Entra. Each tenant has its own issuer, so standard discovery fails.
+ * An email address counts as verified only if Entra verified its domain (`xms_edov`).
  */
 export class EntraLogin {
   readonly #cachedIssuers = new MetadataCache();

@@ -6,10 +6,7 @@ import { fetchFromIssuer, oauthClient, addQuery, requestTokens } from "./oidc.ts
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
-/**
- * GitHub's authorization server. It supports only OAuth 2: no discovery, ID tokens or `iss` (RFC
- * 9207).
- */
+/** GitHub's authorization server: OAuth 2 without discovery, ID tokens or `iss` (RFC 9207). */
 const GITHUB_SERVER: oauth.AuthorizationServer = {
   issuer: "https://github.com/login/oauth",
   authorization_endpoint: "https://github.com/login/oauth/authorize",
@@ -42,8 +39,8 @@ export async function githubLoginUrl(at: LoginContext, ticket: Ticket): Promise<
 }
 
 /**
- * Returns the claims of an account. The subject is the account's number, because GitHub can
- * reassign login names.
+ * Returns an account's claims. The subject is the account's number, because GitHub can reassign
+ * names.
  */
 export async function readGithubClaims(
   at: LoginContext,

@@ -14,7 +14,7 @@ import { readBoundedText } from "../../shared/http/bounded-body.ts";
 
 const CACHED_ISSUERS_MAX = 200;
 const METADATA_TTL_MS = 3_600_000;
-/** Minimum ms between two reloads of an issuer's keys for unknown key IDs. */
+/** Minimum ms between reloads of an issuer's keys for unknown key IDs. */
 const KEY_RELOAD_INTERVAL_MS = 10_000;
 const CLOCK_SKEW_S = 60;
 const RECENT_LOGIN_S = 600;
@@ -40,7 +40,7 @@ const GOOGLE = "https://accounts.google.com";
 /** Makes Google return `auth_time`. Google can't force a new login. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
-/** Metadata of issuers. Each is read again after an hour. */
+/** Issuers' metadata, read again after an hour. */
 export class MetadataCache {
   readonly #issuers = new Map<string, CachedIssuer>();
 
@@ -173,7 +173,7 @@ export async function exchangeCode({
 }: CodeExchange): Promise<oauth.IDToken> {
   const { as } = known;
   const client = oauthClient(at);
-  // Entra's `iss` contains the tenant, which isn't known yet. It is checked later.
+  // Entra's `iss` contains the tenant, so the gateway checks `iss` later.
   const params = oauth.validateAuthResponse(
     issuerOf === undefined ? as : { ...as, authorization_response_iss_parameter_supported: false },
     client,
@@ -195,7 +195,7 @@ export async function exchangeCode({
   return claims;
 }
 
-/** Exchanges a code for tokens. Returns the issuer's response. */
+/** Exchanges an authorization code for tokens. Returns the issuer's response. */
 export function requestTokens(
   as: oauth.AuthorizationServer,
   at: LoginContext,
@@ -217,8 +217,8 @@ export function requestTokens(
 }
 
 /**
- * Verifies the ID token's signature. If its key is unknown, reloads the issuer's keys once. Passes
- * a copy of `as`, because the library caches keys by this object.
+ * Verifies the ID token's signature. If its key is unknown, reloads the issuer's keys once. The
+ * library caches keys by `as`, so this passes a copy.
  */
 async function verifySignature(
   known: CachedIssuer,
@@ -273,8 +273,8 @@ function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: 
 }
 
 /**
- * Returns a person's claims. Google's `email_verified` counts only for Gmail addresses and for
- * domains that Google hosts (`hd`).
+ * Returns a person's claims. Google's `email_verified` counts only for Gmail addresses and domains
+ * that Google hosts (`hd`).
  */
 function readClaims(token: oauth.IDToken, isGoogle: boolean): Claims {
   const { email, isVerified, hd, at } = optionalClaims(token);

@@ -4,7 +4,7 @@ import { assert } from "../../shared/assert.ts";
 import type { Region } from "../../shared/regions.ts";
 import { encryptText, decryptText } from "../../shared/encryption.ts";
 
-/** The reasons for which the console sends a person to an identity provider. */
+/** The console's reasons for sending a person to an identity provider. */
 export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
 export type LoginPurpose = (typeof PURPOSES)[number];
 
@@ -20,7 +20,7 @@ const ticketSchema = z.object({
   personId: z.nullable(z.string()),
   at: z.number(),
 });
-/** The state of a login in progress. A cookie stores it, encrypted. */
+/** The state of a login in progress, stored encrypted in a cookie. */
 export type Ticket = z.infer<typeof ticketSchema>;
 
 const TICKET_S = 600;
@@ -30,8 +30,8 @@ const ENCRYPTION_PURPOSE = "turnpike login 1";
 const cookieName = (region: Region): string => `__Host-turnpike-${region}-login`;
 
 /**
- * Returns a Set-Cookie value that stores a login's ticket. It is SameSite=Lax, because the issuer's
- * site redirects to the callback.
+ * Returns a Set-Cookie value for a login's ticket. It is SameSite=Lax, because the issuer's site
+ * redirects to the callback.
  */
 export async function ticketCookie(
   ticketData: Ticket,
@@ -49,8 +49,8 @@ export function expiredTicketCookie(region: Region): string {
 }
 
 /**
- * Returns the ticket in a `Cookie` header, or null unless the header has exactly one unexpired
- * ticket for this issuer and region.
+ * Returns the ticket in a `Cookie` header, or null unless there is exactly one unexpired ticket for
+ * this issuer and region.
  */
 export async function readTicket(
   cookies: string,

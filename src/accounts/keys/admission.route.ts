@@ -21,8 +21,8 @@ import { internalCallerOf } from "./internal-caller.ts";
 
 /**
  * Middleware that verifies the key of each `/v1` request without I/O and starts its admission. A
- * paid POST also takes a memory slot. If the body is small and the isolate knows the key, the call
- * that places the hold admits the key instead.
+ * paid POST also takes a memory slot. If its body is small and the isolate knows the key, the
+ * hold's call admits the key instead.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -109,20 +109,18 @@ async function verifyKeyOfRequest(c: AppContext): Promise<Result<VerifiedKey>> {
     origin: () => c.req.header("origin") ?? null,
     now: c.get("startedMs"),
   });
-  // An error response needs these origins for CORS. Otherwise, a browser page would see a network
-  // error and retry.
+  // Without CORS headers, a browser page would see a network error and retry.
   const origins = key.ok ? key.value.shown?.session?.origins : null;
   if (origins !== undefined && origins !== null) c.set("origins", origins);
   return key;
 }
 
-/** Returns the caller of a key from the isolate's cache. The key may have been revoked since. */
+/** Returns a key's caller from the isolate's cache. The key may be revoked by now. */
 function findPresumedCaller(c: AppContext, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
   return key.home === config.region ? keyOwnerCacheOf(config).get(key) : undefined;
 }
 
-/** Returns this isolate's cache of the owners of keys. */
 export function keyOwnerCacheOf(config: Config): KnownCallers {
   return Isolate.of(config).get(createKnownCallers);
 }
@@ -151,7 +149,6 @@ export async function requireAdmission(c: AppContext, next: Next): Promise<Respo
   return undefined;
 }
 
-/** Middleware that rejects session tokens where only keys are allowed. */
 export async function refuseSessions(c: AppContext, next: Next): Promise<Response | undefined> {
   const isSession = c.get("admitted").caller.shown?.session !== undefined;
   if (isSession) return fail(c, { kind: "key_is_limited" });
@@ -159,7 +156,7 @@ export async function refuseSessions(c: AppContext, next: Next): Promise<Respons
   return undefined;
 }
 
-/** Rejects keys with limits, which could otherwise remove their own limits. */
+/** Middleware that rejects keys with limits, which could otherwise remove their own limits. */
 export async function requireUnlimited(c: AppContext, next: Next): Promise<Response | undefined> {
   if (c.get("admitted").isLimited === true) return fail(c, { kind: "key_is_limited" });
   await next();

@@ -12,12 +12,9 @@ import { hexOf } from "../../shared/hash.ts";
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
 const PREFIX_RANDOM_CHARACTERS = 4;
-/** Number of base62 characters that encode a root (256 bits). */
+/** Number of base62 characters in a root (256 bits). */
 const ROOT_CHARACTERS = 43;
-/**
- * The format of a key. After a rotation, a key contains its root, the hash of its first secret,
- * before the tag.
- */
+/** The format of a key. After a rotation, the root comes before the tag. */
 const KEY_PATTERN = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );
@@ -53,8 +50,8 @@ type RotatedSecretSource = {
 };
 
 /**
- * Creates a key's next secret. The secret is derived from the root, its number and the
- * Idempotency-Key, so a retry returns the same secret.
+ * Derives a key's next secret from the root, the secret's number and the Idempotency-Key, so a retry
+ * returns the same secret.
  */
 export async function mintRotatedSecret(of: RotatedSecretSource): Promise<MintedKey> {
   const hmac = await hmacOf(of.signedBy);
@@ -88,8 +85,8 @@ function rootFromBase62(text: string): string {
 }
 
 /**
- * Verifies a key's format and tag without I/O. Returns null if they are invalid. A forged key
- * passes with a probability of 62^-8. Doesn't check whether the key is active.
+ * Verifies a key's format and tag without I/O, not whether the key is active. Returns null if they
+ * are invalid. A forged key passes with a probability of 62^-8.
  */
 export async function verifyKey(
   text: string,
@@ -139,17 +136,17 @@ const PREFIX_PATTERN = new RegExp(
   `^svc_sk_(?:gbl_)?(${REGIONS.join("|")})_live_[0-9A-Za-z]{${PREFIX_RANDOM_CHARACTERS}}`,
 );
 
-/** Returns the listed prefix of a key, or the text itself if it isn't one. */
+/** Returns a key's listed prefix, or any other text unchanged. */
 export function listedPrefixOrText(text: string): string {
   return PREFIX_PATTERN.exec(text)?.[0] ?? text;
 }
 
-/** Returns the home region that a key's prefix names, or null. */
+/** Returns the home region in a key's prefix, or null. */
 export function homeOfPrefix(text: string): Region | null {
   return findRegion(PREFIX_PATTERN.exec(text)?.[1]) ?? null;
 }
 
-/** Returns the first characters of a key, which lists show instead of the key. */
+/** Returns a key's first characters, which lists show. */
 export function listedPrefix(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + PREFIX_RANDOM_CHARACTERS);
 }
@@ -158,10 +155,7 @@ function scopePrefix(home: Region, scope: Scope): string {
   return scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
 }
 
-/**
- * Returns a tag of 8 base62 characters. Each is computed from two bytes to keep the modulo bias
- * below 0.1%.
- */
+/** Returns a tag of 8 base62 characters. Two bytes for each keep the modulo bias below 0.1%. */
 async function computeTag(hmac: CryptoKey, untagged: string): Promise<string> {
   return toBase62(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
 }
@@ -180,7 +174,7 @@ async function hashKey(hmac: CryptoKey, key: string): Promise<string> {
 
 const encoder = new TextEncoder();
 
-/** Returns an HMAC-SHA-256 of the text. Different labels make tags and hashes independent. */
+/** Returns an HMAC-SHA-256 of the text. The label separates tags from hashes. */
 export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
   return hmacSha256(key, `${label}\0${text}`);
 }
@@ -191,8 +185,8 @@ export function isSameSecret(one: string, other: string): boolean {
 }
 
 /**
- * Imported HMAC keys. The cache holds no promises, because a request can't await another request's
- * I/O on Workers.
+ * Imported HMAC keys. The cache holds no promises, because requests on Workers can't await each
+ * other's I/O.
  */
 const importedSecrets = new WeakMap<KeySecret, CryptoKey>();
 

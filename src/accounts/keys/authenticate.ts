@@ -24,17 +24,17 @@ export type KeyVerification = {
   readonly keySecrets: readonly KeySecret[];
   readonly region: Region;
   readonly origin?: () => string | null;
-  /** Current time (Unix ms). Expired sessions are rejected without a call. */
+  /** Current time (Unix ms), for rejecting expired sessions without a call. */
   readonly now?: number;
 };
 
 /**
- * Time in ms after a session's end in which only the home region can reject the session. Later
- * requests are rejected without a call.
+ * Time (ms) after a session's end in which the home region rejects it. Later, this region rejects
+ * it without a call.
  */
 const SESSION_GRACE_MS = 60_000;
 
-/** The objects and caches by which a region admits a key. */
+/** The objects and caches that a region needs to admit a key. */
 export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
   CallsOf<"wallet", "admit"> & {
     readonly region: Region;
@@ -72,8 +72,8 @@ function verifyToken(token: string, secrets: readonly KeySecret[]): Promise<Veri
 }
 
 /**
- * Admits a key through its wallet in the home region, or through this region's key object
- * elsewhere. If the object doesn't respond, fails with 503, never with 401.
+ * Admits a key through its wallet at home, or through this region's key object at a peer. Without a
+ * response, fails with 503, never with 401.
  */
 export async function admitKey(
   key: VerifiedKey,
@@ -162,7 +162,7 @@ const HEADER_CHARACTERS_MAX = 128;
 
 /**
  * Returns the bearer token. The scheme is case-insensitive (RFC 9110, 11.1). Rejects a comma, which
- * means that two headers were joined.
+ * joins two headers.
  */
 export function bearerToken(authorization: string | null): string | null {
   if (authorization === null || authorization.length > SESSION_TOKEN_LENGTH_MAX + SCHEME_LENGTH) {
@@ -183,8 +183,8 @@ function isSession(token: string): boolean {
 const TURNPIKE_PREFIX = "svc_";
 
 /**
- * Returns the credential in `Authorization` or `x-api-key`. If both are set, prefers the one that
- * Turnpike issued. Rejects two different Turnpike credentials.
+ * Returns the credential in `Authorization` or `x-api-key`, preferably one that Turnpike issued.
+ * Rejects two different Turnpike credentials.
  */
 export function readCredential(authorization: string | null, apiKey: string | null): Credential {
   const bearer = bearerToken(authorization);
@@ -209,15 +209,13 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/** Minimum ms between two calls to a key's object for requests of other regions. */
+/** Minimum ms between two calls to a key's object for other regions. */
 const IDENTIFY_INTERVAL_MS = 15_000;
 
 type PresentedKey = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
 type KeyIdentity = PresentedKey & Pick<VerifiedKey, "home">;
 
-/**
- * The isolate's cache of key owners, which never change, and of revoked keys and ended sessions.
- */
+/** The isolate's cache of key owners, revoked keys and ended sessions, which never change. */
 export class KnownCallers {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #endedSessions = new Set<string>();
@@ -273,7 +271,7 @@ export class KnownCallers {
 
   addOwner({ hash, home, shown }: KeyIdentity, record: Key): Caller {
     const { keyId, orgId, memberId, scope } = record;
-    // During a rollout, an older object can return another format, which must not be cached.
+    // During a rollout, an older object can return another format.
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
     evictOldest(this.#callers, KEYS_MAX);

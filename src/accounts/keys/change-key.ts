@@ -49,8 +49,7 @@ function notifyObjects(
   reread: () => Promise<StoredKey | null>,
 ): Promise<Result<StoredKey>> {
   return syncWithDatabase(changed, {
-    // The key object changes first, so that later lookups return the new data. Then the wallet
-    // replaces the key data that it stored after an earlier lookup.
+    // The key object changes first, so that the wallet's later lookups return the new data.
     send: async ({ keyHash, orgId, rpmLimit, terms }) => {
       await register(keyHash).setLimit(rpmLimit);
       await register(keyHash).setTerms(terms);

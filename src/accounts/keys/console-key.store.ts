@@ -11,7 +11,7 @@ export type ConsoleKey = {
   readonly prefix: string;
 };
 
-/** Creates a key for the console and discards its secret, so that only the console can use it. */
+/** Creates a key for the console, and discards its secret so that only the console can use it. */
 export async function mintConsoleKey(services: {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
@@ -25,8 +25,7 @@ export async function mintConsoleKey(services: {
 type ConsoleKeyMember = string | { readonly invitation: string; readonly acceptedBy: string };
 
 /**
- * Returns a statement that inserts a console key for a member who has none. Insert the member
- * first.
+ * Returns a statement that inserts a console key for a member without one. Insert the member first.
  */
 export function insertConsoleKey(
   db: D1Database,

@@ -3,7 +3,7 @@ import type { RequestCredential } from "../../shared/caller.ts";
 import { credentialFromJson, presentedFields, presentedToJson } from "./session-token.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 
-/** A request that another region forwards to the home region. `body` is base64. */
+/** A request that a peer forwards to the home region. `body` is base64. */
 export type ForwardedRequest = {
   readonly method: string;
   /** The percent-encoded path. */

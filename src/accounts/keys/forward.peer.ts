@@ -25,8 +25,8 @@ type HomeApi = {
 };
 
 /**
- * Handles POST /internal/v1/forward in a key's home region, without a memory slot. Returns 409 for
- * a write with the ID of a write from the last minute, because the network duplicated it.
+ * Handles POST /internal/v1/forward at home, without a memory slot. Returns 409 if the network
+ * duplicated a write within a minute.
  */
 export async function forwardPeer(c: AppContext, surface: HomeApi): Promise<Response> {
   const forwarded = parseForwardedRequest(c.var.peerBody);
@@ -59,8 +59,8 @@ export async function forwardPeer(c: AppContext, surface: HomeApi): Promise<Resp
 }
 
 /**
- * Returns the key if its wallet allows requests. Only the wallet knows about closed organizations
- * and ended sessions. Counts the request toward a session's limit.
+ * Returns the key if its wallet allows requests. Only the wallet knows closed organizations and
+ * ended sessions. Counts the request toward a session's limit.
  */
 async function requireActiveKey(
   c: AppContext,

@@ -19,8 +19,8 @@ import {
 const lookupSchema = z.object({ key_hash: keyHashSchema });
 
 /**
- * Handles POST /internal/v1/lookup, which returns the data of a global key. Reads the key's object,
- * so that revocations apply immediately.
+ * Handles POST /internal/v1/lookup, which returns a global key's data. Reads the key's object, so
+ * that revocations apply immediately.
  */
 export async function lookupPeer(c: AppContext): Promise<Response> {
   const body = parseBody(lookupSchema, c.var.peerBody);
@@ -39,8 +39,8 @@ const CONCURRENT_MAX = 6;
 const REGISTER_TIMEOUT_MS = 1000;
 
 /**
- * Handles POST /internal/v1/revocations. Stores another region's revoked keys and ended secrets.
- * Retries are safe.
+ * Handles POST /internal/v1/revocations, which stores another region's revoked keys and ended
+ * secrets. Retries are safe.
  */
 export async function revocationsPeer(c: AppContext): Promise<Response> {
   const items = parsePeerItems(c.var.peerBody);

@@ -13,8 +13,8 @@ import type { Region } from "../../shared/regions.ts";
 type InternalCaller = { readonly admitted: AdmittedRequest } | { readonly key: VerifiedKey };
 
 /**
- * Verified callers of internal requests, by request object. Only the gateway adds entries, so
- * clients can't forge a caller.
+ * Verified callers of internal requests. Clients can't forge one, because only the gateway adds
+ * entries.
  */
 const callers = new WeakMap<Request, InternalCaller>();
 
@@ -31,9 +31,8 @@ export function internalCallerOf(request: Request): InternalCaller | undefined {
 }
 
 /**
- * Returns a global key's data for a call from another region. Fails with `invalid_api_key` for
- * other keys, or `conflict` for a repeated `writeId`. If the credential is a hash, doesn't check
- * the secret.
+ * Returns a global key's data to another region. Fails with `invalid_api_key`, or with `conflict`
+ * for a repeated `writeId`. Doesn't check the secret of a hash.
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],

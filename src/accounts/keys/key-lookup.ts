@@ -14,20 +14,20 @@ import type { Region } from "../../shared/regions.ts";
 type FoundKey = Key & Pick<StoredKey, "revokedAt">;
 
 /**
- * The source of a key's data: this region's D1, or the home region of a global key. Methods return
- * null for an unknown key, and throw if the source is unavailable.
+ * The source of a key's data: this region's D1, or a global key's home region. Methods return null
+ * for an unknown key, and throw if the source is unavailable.
  */
 export type KeyLookup = {
-  /** Whether the source is this region's D1. Otherwise the home region records the key's uses. */
+  /** Whether the source is this region's D1. If not, the home region records the key's uses. */
   readonly isLocalDatabase: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
   touch(keyHash: string, usedAt: number): Promise<Omit<KeyAfterUse, "hash"> | null>;
 };
 
-/** Thrown if the home region returns no valid response in time. */
+/** The home region returned no valid response in time. */
 export class HomeUnreachableError extends Error {}
 
-/** Returns the source for keys of a home region. A null `home` means this region. */
+/** Returns the source for a home region's keys. Null means this region. */
 export function createKeyLookup(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {

@@ -41,11 +41,11 @@ const KEY_REVOKED = { kind: "invalid_api_key", isForGood: true } as const;
 const DATABASE_RETRY_MS = 15_000;
 
 /**
- * A key in one region: its data and revocation. Outside the home region, also the exact times of
- * its requests in the last minute, each stored before the response.
+ * A key in one region: its data and revocation. At a peer, also the exact times of the last
+ * minute's requests, each stored before the response.
  */
 export class KeyRegister extends DurableObject<Env> {
-  /** The key's data in memory. If null, storage must be read first. */
+  /** The key's data in memory, or null before the first read of storage. */
   #memory: KeyObjectMemory | null = null;
   #pendingRead: Promise<void> | null = null;
   #limitChanges = 0;
@@ -219,7 +219,7 @@ export class KeyRegister extends DurableObject<Env> {
     const limitChanges = this.#limitChanges;
     const source = this.#keyLookup();
     const found = await withTimeout(source.find(this.#hash()), DATABASE_TIMEOUT_MS);
-    // A lookup that began before the revocation must not make the key active again.
+    // A lookup that began before the revocation must not reactivate the key.
     if (found === null || this.#readMemory().revokedAt !== null) return;
     if (found.revokedAt !== null) {
       this.revoke(found.revokedAt);
@@ -266,8 +266,8 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   /**
-   * Marks the use as recorded before D1 confirms it, so that a slow D1 or an eviction doesn't cause
-   * a second attempt.
+   * Marks the use as recorded before D1 confirms it, to prevent a second attempt after a slow D1 or
+   * an eviction.
    */
   #markUseRecorded(): void {
     this.#changeKeyRecord({ touchedAt: now(this.env) });
@@ -330,8 +330,8 @@ export class KeyRegister extends DurableObject<Env> {
 const SESSIONS_MAX = 500;
 
 /**
- * Request times of sessions in the last minute, in memory, outside the home region. A session above
- * its own limit is rejected before it uses up its key's limit.
+ * A peer's request times of sessions in the last minute, in memory. A session above its own limit
+ * doesn't use up its key's.
  */
 class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();

@@ -135,8 +135,8 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
 }
 
 /**
- * The roles that can raise a key's limits, by the role of the key's owner. A `member` can't raise
- * the limits of their own keys.
+ * The roles that can raise a key's limits, by its owner's role. A `member` can't raise their own
+ * limits.
  */
 const ROLES_RAISING_LIMITS: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
@@ -146,8 +146,8 @@ const ROLES_RAISING_LIMITS: Readonly<Record<Role, readonly Role[]>> = {
 };
 
 /**
- * Handles PATCH /v1/keys/{id}. Owners and admins can change any key, other members only their own.
- * Raising limits can require a higher role.
+ * Handles PATCH /v1/keys/{id}. Owners and admins can change any key, others their own. Raising
+ * limits can require a higher role.
  */
 export async function patchKeyRoute(c: AppContext, names: ModelNames) {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
@@ -198,7 +198,8 @@ export async function ownKeyRoute(c: AppContext) {
 
 /**
  * Handles POST /v1/keys/{id}/rotate. Returns 201 with the key object and, only here, the new
- * secret. Requires an Idempotency-Key. A retry within a day returns the same secret.
+ * secret. Requires an Idempotency-Key. A retry within a
+ * day returns the same secret.
  */
 export async function rotateKeyRoute(c: AppContext) {
   const { admitted, config, member } = c.var;
@@ -230,10 +231,7 @@ async function readRotation(c: AppContext): Promise<Result<KeyRotationRequest>> 
   return parseKeyRotation({ header, body: body.value.json, named: idempotentRequest });
 }
 
-/**
- * Handles DELETE /v1/keys/{id}. If D1 fails, members can still revoke their own keys that were
- * used.
- */
+/** Handles DELETE /v1/keys/{id}. If D1 fails, members can still revoke their own used keys. */
 export async function revokeKeyRoute(c: AppContext) {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";

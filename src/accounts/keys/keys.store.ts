@@ -15,9 +15,9 @@ import { keyFromRow } from "./stored-key.ts";
 import type { StoredKey, KeyRow } from "./stored-key.ts";
 
 export const ACTIVE_KEYS_MAX = 1000;
-/** Maximum new keys per organization in 24 hours, because each key keeps a row permanently. */
+/** Maximum new keys per organization in 24 hours, because key rows are permanent. */
 const NEW_KEYS_MAX = 10_000;
-/** The maximum number of revoked keys in the list of all keys. */
+/** Maximum revoked keys in the list of all keys. */
 export const LISTED_REVOKED = 100;
 
 const TERM_COLUMN_NAMES = [...TERM_COLUMNS, "more"];
@@ -36,9 +36,8 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
 }
 
 /**
- * Returns a statement that inserts a key if its member and the calling secret are active, and the
- * organization is below its limits. It is one statement, so that concurrent calls can't exceed the
- * limits.
+ * Returns a statement that inserts a key. Checks the member, the calling secret and the
+ * organization's limits in one statement, so that concurrent calls can't exceed the limits.
  */
 export function insertKeyStatement(
   db: D1Database,
@@ -114,8 +113,8 @@ function callerActor(callerKeyId: string | null): Actor {
 }
 
 /**
- * Inserts a key and its limits in one batch. Fails with `conflict` if there are too many keys,
- * `not_found` if the member isn't active, or `invalid_api_key`.
+ * Inserts a key and its limits in one batch. Fails with `conflict` for too many keys, `not_found`
+ * for an inactive member, or `invalid_api_key`.
  */
 export async function insertKey(
   db: D1Database,
@@ -161,10 +160,7 @@ export async function insertFailure(
 
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
-/**
- * SQL expression for the sums of a key's budgets by budget ID, as JSON. The sums lag by at most a
- * minute.
- */
+/** SQL expression for a key's budget sums by budget ID, as JSON. They lag by at most a minute. */
 const TALLIES = `(SELECT json_group_object(budgets.id, json(tally)) FROM budgets
   WHERE budgets.org_id = keys.org_id AND budgets.name > 'key' || char(10) || keys.id || char(10)
     AND budgets.name < 'key' || char(10) || keys.id || char(11)) AS tallies`;
@@ -227,8 +223,7 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
 type KeyChange = Pick<StoredKey, "name" | "rpmLimit" | "terms">;
 
 /**
- * Updates a key, or returns null if its row no longer equals `before`. `changedAt` always
- * increases.
+ * Updates a key. Returns null if its row no longer equals `before`. `changedAt` always increases.
  */
 export async function changeKey(
   db: D1Database,
@@ -272,8 +267,8 @@ export async function changeKey(
 }
 
 /**
- * Returns the statements that record a key's change as an event. They insert nothing if the key
- * didn't change.
+ * Returns the statements that record a key's change as an event. They insert nothing without a
+ * change.
  */
 function changeEvents(
   db: D1Database,
@@ -291,7 +286,7 @@ function eventFields({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 
-/** Revokes a key. Keeps the time of an earlier revocation. */
+/** Revokes a key, and keeps the time of an earlier revocation. */
 export async function revokeKey(
   db: D1Database,
   { keyId, orgId, revokedAt }: Pick<StoredKey, "keyId" | "orgId" | "revokedAt">,

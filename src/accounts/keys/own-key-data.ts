@@ -21,8 +21,8 @@ type CallingKey = {
 const OPENROUTER_REGIONS: Readonly<Record<string, string>> = { eu: "europe" };
 
 /**
- * Returns `data` of GET /v1/key in OpenRouter's format, in dollars. OpenRouter's clients hide their
- * usage panel if a field is missing.
+ * Returns `data` of GET /v1/key in OpenRouter's format, in dollars. Its clients hide their usage
+ * panel if a field is missing.
  */
 export function ownKeyData(status: KeyStatus, callingKey: CallingKey) {
   const { label, rpmLimit, memberId, orgId, region, session } = callingKey;
@@ -84,7 +84,7 @@ function budgetOf({ terms, budget, session: spend }: KeyStatus, session: Session
   return { limitMicro, leftMicro, period: null };
 }
 
-/** OpenRouter's names of budget scopes. Scopes without an entry keep Turnpike's name. */
+/** OpenRouter's names of budget scopes. Other scopes keep their names. */
 const OPENROUTER_SCOPES: Readonly<Record<string, string>> = {
   key: "api_key",
   organization: "workspace",

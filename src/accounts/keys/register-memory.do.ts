@@ -24,7 +24,7 @@ const FIRST_SCHEMA = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTE
   CREATE TABLE forwarded_writes (
     id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;`;
 
-/** The tables of a key object. A lookup of an unknown key doesn't create them. */
+/** A key object's tables. A lookup of an unknown key doesn't create them. */
 export const KEY_OBJECT_TABLES: Tables = {
   name: "register",
   steps: [{ sql: FIRST_SCHEMA, readableBy: 1 }],
@@ -158,8 +158,8 @@ function changeableColumns(key: KeyObjectRecord) {
 }
 
 /**
- * A use of the key that isn't in D1 yet. Contains the key's hash, because an alarm may run without
- * the object's name.
+ * A use of the key that D1 lacks. It contains the key's hash, because an alarm may not know the
+ * object's name.
  */
 type PendingUse = { readonly hash: string; readonly used_at: number };
 
@@ -187,10 +187,10 @@ export function markRevocationSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_to_book");
 }
 
-/** Maximum delay, in ms, of a request that the network duplicated. */
+/** Maximum delay (ms) of a request that the network duplicated. */
 const DUPLICATE_DELAY_MAX_MS = 60_000;
 
-/** Stores the ID of a write and reports whether it was already stored. */
+/** Stores a write's ID, and reports whether it was already stored. */
 export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
   sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - DUPLICATE_DELAY_MAX_MS);
   const { rowsWritten } = sql.exec(

@@ -25,7 +25,7 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
   readonly actor: Actor;
 };
 
-/** Returns the services of this region, for changes by an actor. */
+/** Returns this region's services for an actor's changes. */
 export function createKeyServices(env: Env, config: Config, actor: Actor) {
   return {
     ...objectsOf(env),
@@ -51,8 +51,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   const revokedAt = key.revokedAt ?? services.now;
   const revocation = await revokeInObjects(services, key, revokedAt);
   if (!revocation.ok) return revocation;
-  // 2. Durable notices to other regions. Until a region gets its notice, it checks each request
-  // with the home region.
+  // 2. Durable notices to other regions, which until then check each request with the home region.
   const item = { keyHash: key.keyHash, revokedAt: revocation.value };
   const notices = await notifyPeersOfRevocations(services, key.scope, [item]);
   if (!notices.ok) return notices;
@@ -69,7 +68,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
       ? success(revokedKey)
       : refuse({ kind: "not_found", message: "No such key." });
   }
-  // 4. If D1 is unavailable, the key object retries until D1 has the revocation.
+  // 4. If D1 is unavailable, the key object retries.
   const databaseCall = await callObjectWithRetries(async () => {
     await services.register(key.keyHash).tellBook();
     return success(revokedKey);
@@ -78,8 +77,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
 }
 
 /**
- * Revokes a key in its object, then in its wallet. A concurrent lookup either finds the key
- * revoked, or the wallet ignores the lookup's result.
+ * Revokes a key in its object, then in its wallet. Concurrent lookups can't reactivate it: they
+ * find the revocation, or the wallet ignores their result.
  */
 async function revokeInObjects(
   { register, wallet, actor }: KeyServices,
@@ -116,7 +115,7 @@ export async function notifyPeersOfRevocations(
   );
   for (const notices of await Promise.all(calls)) {
     if (notices.unanswered) return refuse(notices.failure);
-    if (!notices.result.ok) return notices.result; // overloaded: the outbox rejected the notice
+    if (!notices.result.ok) return notices.result; // the outbox was overloaded
   }
   return success(null);
 }

@@ -34,8 +34,8 @@ export const rotationSchema = z.object({
 export type KeyRotationRequest = Pick<Rotation, "overlapMs" | "endsSessions" | "idempotency">;
 
 /**
- * Parses a request to rotate a key. Requires an Idempotency-Key, because otherwise a lost response
- * would lose the secret.
+ * Parses a request to rotate a key. Requires an Idempotency-Key, so that a lost response doesn't
+ * lose the secret.
  */
 export async function parseKeyRotation({
   header,
@@ -69,10 +69,7 @@ type Rotation = {
   readonly idempotency: Idempotency;
 };
 
-/**
- * A key after its rotation. `key` is the new secret. All other secrets end by `retiresAt` (Unix
- * ms).
- */
+/** A rotated key. `key` is the new secret. All others end by `retiresAt` (Unix ms). */
 export type RotatedKey = {
   readonly storedKey: StoredKey;
   readonly key: string;
@@ -88,7 +85,7 @@ export function rotatedKeyView<Shown extends object>(
 
 /**
  * Adds a secret to a key in D1, the key object and the wallet, then notifies other regions. Ended
- * secrets are rejected immediately. A retry completes a partial rotation.
+ * secrets fail immediately. A retry completes a partial rotation.
  */
 export async function rotateKeyEverywhere(
   services: KeyServices,
@@ -98,7 +95,7 @@ export async function rotateKeyEverywhere(
   if (!newSecret.ok) return newSecret;
   const storedKey = await rotation.find();
   if (storedKey === null) return noSuchKey();
-  // 2. The key object, then the wallet. From here on, ended secrets are rejected.
+  // 2. The key object, then the wallet, which reject ended secrets from here on.
   const { secret, key } = newSecret.value;
   const homeKey = await notifyHomeObjects(services, storedKey, {
     ...rotation,
@@ -107,8 +104,7 @@ export async function rotateKeyEverywhere(
   if (!homeKey.ok) return homeKey;
   const closed = await closeConsoleSessions(services, storedKey, rotation);
   if (!closed.ok) return closed;
-  // 3. Durable notices to other regions. Until a region gets its notice, it checks each request
-  // with the home region.
+  // 3. Durable notices to other regions, which until then check each request with the home region.
   const ended = (homeKey.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: storedKey.keyHash }],
   );

@@ -8,9 +8,7 @@ import type { StoredKey } from "./stored-key.ts";
 import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { isSecretValidSql } from "./keys.store.ts";
 
-/**
- * Maximum new secrets per key in 24 hours, because the row of each secret is kept for that time.
- */
+/** Maximum new secrets per key in 24 hours, for which their rows are kept. */
 export const ROTATIONS_MAX = 100;
 
 export type SecretRow = {
@@ -23,7 +21,7 @@ export type SecretRow = {
   readonly created_at: number;
 };
 
-/** Returns a key's secrets, newest first. A key that was never rotated has none. */
+/** Returns a key's secrets, newest first. A key without a rotation has none. */
 export async function listKeySecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
@@ -40,16 +38,16 @@ export type NewKeySecret = {
   readonly prefix: string;
   readonly signedBy: string;
   readonly idempotency: Idempotency;
-  /** The calling key, which must be active. Null is an operator. */
+  /** The calling key, which must be active. Null: an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
-  /** The key's other secrets end at this time (Unix ms) or earlier. */
+  /** The latest end (Unix ms) of the key's other secrets. */
   readonly retiresAt: number;
   readonly endsSessions: boolean;
 };
 
 /**
- * Inserts a key's newest secret. Returns false if its number is taken, the key or the caller is
+ * Inserts a key's newest secret. Returns false if its number is taken, the key or caller is
  * revoked, or the key has too many secrets.
  */
 export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): Promise<boolean> {
@@ -60,7 +58,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, created_at)
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only before the first rotation, because cleanup can delete this row later
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only before the first rotation, because cleanup can delete the row later
     )
     .bind(of.keyId);
   const insertNewSecret = db
@@ -112,8 +110,8 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
 }
 
 /**
- * Returns a statement that records the rotation as an event. The wallet records the same event with
- * the same ID.
+ * Returns a statement that records the rotation as an event, with the same ID as the wallet's
+ * event.
  */
 function keyRotatedStatement(db: D1Database, newSecret: NewKeySecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = newSecret;

@@ -95,8 +95,8 @@ export type SessionSigner = {
 export type MintedSession = { readonly session: Session; readonly token: string };
 
 /**
- * Creates a session without storing it. The token contains the session's limits, so a full
- * HMAC-SHA-256 protects it.
+ * Creates a session without storing it. The token contains its limits, so a full HMAC-SHA-256
+ * protects it.
  */
 export async function mintSession(
   { home, scope, keyHash, orgId, secrets }: SessionSigner,
@@ -115,7 +115,7 @@ export async function mintSession(
   return { session, token: untagged + (await macOf(secret, untagged)) };
 }
 
-/** Returns the session and key of a valid token without I/O. */
+/** Returns a valid token's session and key, without I/O. */
 export async function verifySession(
   token: string,
   secrets: readonly KeySecret[],
@@ -171,8 +171,8 @@ async function macOf(secret: KeySecret, untagged: string): Promise<string> {
 }
 
 /**
- * Schema fields for the presented secret or session in calls between regions. Both are absent for a
- * key's first secret.
+ * Schema fields for the presented secret or session in calls between regions. Absent for a key's
+ * first secret.
  */
 export const presentedFields = {
   secret: z.optional(keyHashSchema),
@@ -183,7 +183,7 @@ type PresentedJson = {
   readonly session?: z.infer<typeof sessionPayloadSchema> | undefined;
 };
 
-/** Returns the session or secret that the client sent, for a peer. */
+/** Returns the client's session or secret, for a peer. */
 export function presentedToJson({ shown }: RequestCredential): PresentedJson {
   if (shown?.session !== undefined) return { session: sessionToPayload(shown.session) };
   return shown === undefined ? {} : { secret: shown.secret };

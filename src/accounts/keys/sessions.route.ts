@@ -105,7 +105,7 @@ export async function createSessionRoute(c: AppContext, names: ModelNames) {
 }
 
 /**
- * Creates a session that lists the key's allowed models by default. Omits the list if the token
+ * Creates a session that by default lists the key's allowed models. Omits the list if the token
  * would be too long, because the key's list applies anyway.
  */
 async function mintWithinLength(
@@ -213,8 +213,8 @@ export function sessionsView({ sessions, nextAfter }: SessionPage) {
 }
 
 /**
- * Handles GET /v1/sessions. Returns active sessions that were used, oldest first. A `member` and a
- * limited key see only their own.
+ * Handles GET /v1/sessions. Returns active sessions that were used, oldest first. A `member` or
+ * limited key sees only their own.
  */
 export async function listSessionsRoute(c: AppContext) {
   const query = parseSessionsQuery(c.req.url);
@@ -239,7 +239,8 @@ export async function endSessionRoute(c: AppContext) {
 }
 
 /**
- * Returns the parameters to end a session, or `not_found` if no active session can have this ID.
+ * Returns the parameters to end a session, or `not_found` if the ID can't belong to an active
+ * session.
  */
 export async function parseSessionEnding(
   id: string,

@@ -12,7 +12,7 @@ import type { BucketSums } from "../../shared/budget-meter.ts";
 import { termsView } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A key's row in the home region's D1. Times are Unix ms. */
+/** A key's row in its home region's D1. Times are Unix ms. */
 export type StoredKey = Key & {
   readonly keyHash: string;
   readonly name: string;
@@ -22,7 +22,7 @@ export type StoredKey = Key & {
   readonly revokedAt: number | null;
   readonly changedAt: number | null;
   readonly spend: KeySpend;
-  /** The sums of the key's budgets by budget ID. Only lists of keys include them. */
+  /** The key's budget sums by budget ID. Only lists include them. */
   readonly tallies?: Readonly<Record<string, BucketSums>>;
 };
 
@@ -86,7 +86,6 @@ export const NO_SPEND: KeySpend = {
 export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;
 
-/** The fields of a key that PATCH rejects. */
 export const KEY_READ_ONLY: readonly string[] = [
   "id",
   "prefix",
@@ -101,8 +100,7 @@ export const KEY_READ_ONLY: readonly string[] = [
 ];
 
 /**
- * Returns a key in the API's format. `home` is this region, because D1 stores only this region's
- * keys.
+ * Returns a key in the API's format. D1 stores only this region's keys, so `home` is this region.
  */
 export function keyRecord(key: StoredKey, home: Region, nowMs: number) {
   const { terms, spend } = key;

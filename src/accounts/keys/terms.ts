@@ -16,8 +16,8 @@ import type { Micros } from "../../shared/money.ts";
 import { isPolicyNarrower } from "../../shared/policy.ts";
 
 /**
- * The names that a list of allowed models can contain. `entryOf` converts a name to an ID. It keeps
- * aliases and `author/*`, and returns null for an unknown name.
+ * The names in a list of allowed models. `entryOf` converts a name to an ID, keeps aliases and
+ * `author/*`, and returns null for an unknown name.
  */
 export type ModelNames = {
   readonly entryOf: (name: string) => string | null;

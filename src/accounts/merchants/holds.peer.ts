@@ -11,8 +11,8 @@ import { merchantResultToJson, parseMerchantRequest } from "./peer-hold.ts";
 import type { MerchantRequest } from "./peer-hold.ts";
 
 /**
- * Handles POST /internal/v1/holds, which applies a merchant's action to a hold. The calling region
- * has verified the merchant's secret.
+ * Handles POST /internal/v1/holds, a merchant's action on a hold. The calling region has verified
+ * the merchant's secret.
  */
 export async function holdsPeer(c: AppContext): Promise<Response> {
   const request = parseMerchantRequest(c.var.peerBody);

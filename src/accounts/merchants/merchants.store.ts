@@ -5,7 +5,7 @@ export const MERCHANT_SECRET_PREFIX = "svc_mer_";
 const SECRET_CHARACTERS = 43;
 const SECRET_PATTERN = new RegExp(`^${MERCHANT_SECRET_PREFIX}[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
 
-/** A service that operators allow to capture holds. Times are Unix ms. */
+/** A service that can capture holds. Times are Unix ms. */
 export type Merchant = {
   readonly name: string;
   readonly createdAt: number;

@@ -48,7 +48,7 @@ async function loadMember(
   return undefined;
 }
 
-/** Returns middleware that rejects members with other roles. It must run after `requireMember`. */
+/** Returns middleware that requires one of the roles. Use it after `requireMember`. */
 export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     if (!roles.includes(c.var.member.role)) return fail(c, { kind: "role_required", roles });
@@ -57,7 +57,7 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
   };
 }
 
-/** Middleware that rejects another organization's ID with the same 404 as an unknown ID. */
+/** Middleware that rejects another organization's ID with the 404 of an unknown ID. */
 export async function requireOwnOrganization(
   c: AppContext,
   next: Next,
@@ -75,7 +75,7 @@ export async function notifyWallet(c: AppContext, next: Next): Promise<void> {
   takeEventsLater(c, c.var.admitted.caller.orgId);
 }
 
-/** Makes a wallet take the events that wait for it in D1, after the response. */
+/** After the response, makes a wallet take the events that wait in D1. */
 export function takeEventsLater(c: AppContext, orgId: string): void {
   const taking = objectsOf(c.env).wallet(orgId).takeEvents();
   c.executionCtx.waitUntil(taking.catch(() => undefined));

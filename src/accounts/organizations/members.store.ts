@@ -8,7 +8,6 @@ import type { StoredMember } from "./organization.ts";
 
 const MEMBER_COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
 
-/** The IDs of a member and of its organization. */
 export type MemberIds = { readonly id: string; readonly orgId: string };
 
 type MemberChange = {
@@ -28,8 +27,8 @@ const OTHER_MEMBERS_SQL = `SELECT 1 FROM members AS other
 const OWNER_REMAINS_SQL = `(role <> 'owner' OR EXISTS (${OTHER_MEMBERS_SQL} AND other.role = 'owner'))`;
 
 /**
- * Returns the SQL condition that the acting member `by` is active, and an owner or a permitted
- * admin. A null `by` is an operator.
+ * Returns an SQL condition: the actor `by` is an active owner or a permitted admin. A null `by` is
+ * an operator.
  */
 const canActSql = (
   by: string,
@@ -128,8 +127,7 @@ export type MemberChangeActor = ChangeContext & { readonly memberId?: string | n
 
 /**
  * Applies a change in one batch, and ends invitations that the member's new role can't grant. Fails
- * with `not_found`, or with `conflict` if the address is taken or the member is the last owner
- * (`last_owner`).
+ * with `not_found`, or with `conflict` for a taken address or the last owner (`last_owner`).
  */
 export async function updateMember(
   db: D1Database,

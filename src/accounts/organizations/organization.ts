@@ -28,7 +28,7 @@ export function isReservedSlug(slug: string): boolean {
 
 export const nameSchema = labelSchema(200);
 
-/** zod's email pattern, with RFC 1035's rules for domain labels. */
+/** zod's email pattern, with RFC 1035's domain labels. */
 const EMAIL_PATTERN =
   /^(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
 const EMAIL_MESSAGE = "must be an email address";
@@ -59,7 +59,7 @@ export const MEMBER_READ_ONLY_FIELDS: readonly string[] = ["id", "created_at"];
 
 export type OrganizationStatus = "active" | "suspended";
 
-/** An organization's row in its home region's D1. Times are Unix ms. */
+/** An organization's row in D1. Times are Unix ms. */
 export type StoredOrganization = {
   readonly id: string;
   readonly name: string;
@@ -68,7 +68,7 @@ export type StoredOrganization = {
   readonly isPersonal: 0 | 1;
   readonly status: OrganizationStatus;
   readonly rpmLimit: number | null;
-  /** The organization's price list. Null if the region's list applies. */
+  /** Null: the region's list applies. */
   readonly priceList: string | null;
   readonly createdAt: number;
 };

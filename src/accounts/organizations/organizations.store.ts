@@ -161,7 +161,7 @@ function organizationCreatedStatement(
   actor: Actor,
 ): D1PreparedStatement {
   const { id, name, slug, region } = row;
-  const data = row.isPersonal === 1 ? { region } : { name, slug, region }; // events outlive people, so they don't contain a person's name
+  const data = row.isPersonal === 1 ? { region } : { name, slug, region }; // events outlive people
   const event = { type: "organization.created", orgId: id, subject: id, data } as const;
   return insertEventOnce(db, event, { actor, now: row.createdAt });
 }
@@ -171,7 +171,7 @@ function slugTakenRefusal(slug: string): Refusal {
   return refuse({ kind: "conflict", message, param: "slug" });
 }
 
-/** D1 reports the violated constraint only in SQLite's message. */
+/** Only SQLite's message has the violated constraint. */
 function isSlugTaken(error: unknown): boolean {
   return (
     error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")

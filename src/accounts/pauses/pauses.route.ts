@@ -11,7 +11,7 @@ import { memberKeyIds } from "../keys/keys.store.ts";
 import { validateNewPause } from "./paused-owner.ts";
 
 /**
- * Handles POST /v1/pauses. Once it returns, all regions reject new requests of the paused owner.
+ * Handles POST /v1/pauses. Before it returns, all regions reject the paused owner's new requests.
  */
 export async function createPauseRoute(c: AppContext) {
   const fields = await readFields(c, pauseSchema, []);
@@ -66,7 +66,7 @@ export async function endPauseRoute(c: AppContext) {
   return ended.ok ? success({ id: ending.id, ended: true }) : ended;
 }
 
-/** Returns the caller's member ID if its role is limited to the member's own objects, else null. */
+/** Returns the caller's member ID if its role permits only the member's own objects, else null. */
 function memberFilter(c: AppContext): string | null {
   const { member } = c.var;
   return member.role === "member" ? member.id : null;

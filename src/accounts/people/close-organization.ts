@@ -41,7 +41,7 @@ export async function deleteOrganization(call: MemberCall) {
 
 type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries">;
 
-/** Fails with `has_balance` if the organization has credits that the caller doesn't give up. */
+/** Fails with `has_balance` if the caller doesn't give up the organization's credits. */
 export async function requireBalanceGivenUp(
   { wallet }: Pick<ClosingServices, "wallet">,
   orgId: string,
@@ -58,7 +58,7 @@ export async function requireBalanceGivenUp(
 }
 
 /**
- * Closes an organization. No requests are admitted afterwards. Running requests finish and are
+ * Closes an organization. Its requests are then rejected, and running requests finish and are
  * charged. An operator can restore it for 7 days, unless its last member deletes their account
  * (`isAlone`). After a 503, a retry completes the closing.
  */
@@ -110,7 +110,10 @@ export async function notifyWalletOfClosing(
   });
 }
 
-/** Reopens an organization that was closed in the last 7 days. After a 503, a retry completes the work. */
+/**
+ * Reopens an organization that was closed in the last 7 days. After a 503, a retry completes the
+ * work.
+ */
 export async function reopenOrganization(
   services: KeyServices,
   orgId: string,
@@ -128,7 +131,7 @@ export async function reopenOrganization(
 }
 
 /**
- * Handles POST /organizations/{id}/restore, by which an owner reopens an organization that an owner
+ * Handles POST /organizations/{id}/restore. An owner can reopen an organization that an owner
  * closed.
  */
 export async function postOwnRestore(call: PeopleCall) {
@@ -157,14 +160,11 @@ function notRestorableRefusal(): Refusal {
   return refuse({ kind: "not_found", message });
 }
 
-/**
- * Maximum calls per removal that delete end users. Each call deletes 200, and the next sweep
- * continues.
- */
+/** Maximum calls per removal that delete end users (200 each). The next sweep continues. */
 const ERASING_CALLS_MAX = 50;
 
 /**
- * Removes a closed organization permanently: revokes its keys, and erases names, addresses and end
+ * Permanently removes a closed organization: revokes its keys, and erases names, addresses and end
  * users. The ledger stays. If this fails, the next sweep completes it.
  */
 export async function removeOrganization(

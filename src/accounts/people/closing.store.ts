@@ -8,7 +8,7 @@ import { DELETED_ADDRESS_SQL } from "./erasure.store.ts";
 import { REQUIRES_COMPANY_LOGIN } from "./people.store.ts";
 import type { Membership } from "./person.ts";
 
-/** Time in ms after closing during which an organization can be restored. */
+/** Time (ms) after closing for restoring an organization. */
 const RESTORABLE_MS = 7 * DAY_MS;
 
 type ClosedPerson = { readonly memberId: string; readonly personId: string };
@@ -33,9 +33,9 @@ export async function closeOrganization(
   const results = await db.batch<{ closed: 0 | 1 } & ClosedPerson>([
     db
       .prepare(
-        // This time is later than all earlier removals of members. A restoration therefore finds
-        // exactly the members that the closing removed. If an operator closes an organization that
-        // its owner closed, only operators can restore it.
+        // Later than all earlier removals of members, so that a restoration finds exactly the
+        // members that the closing removed. If an operator closes an organization that its owner
+        // closed, only operators can restore it.
         `INSERT INTO closed_organizations (org_id, closed_at, restorable_until, status, closed_by)
          SELECT id, max(?3, (SELECT coalesce(max(removed_at), 0) FROM members WHERE org_id = ?1) + 1,
            (SELECT coalesce(max(ended_at), 0) FROM invitations WHERE org_id = ?1) + 1), ?5, status, ?2
@@ -79,15 +79,16 @@ export async function closeOrganization(
 }
 
 type Restoration = {
-  /** Whether the organization was restored. False if the actor can't restore it, or it isn't closed. */
+  /**
+   * Whether the organization was restored. False if the actor can't restore it, or it isn't closed.
+   */
   readonly isRestored: boolean;
   readonly keys: readonly RevokedKey[];
 };
 
 /**
- * Restores a closed organization with its invitations, status and members, except those who deleted
- * their account since. A member can't restore it once an operator has closed it, even during this
- * call.
+ * Restores a closed organization with its invitations, status and members, except deleted accounts.
+ * After an operator's closing, even a concurrent one, a member can't restore it.
  */
 export async function restoreOrganization(
   db: D1Database,
@@ -115,8 +116,8 @@ export async function restoreOrganization(
     prepareStatement(
       `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED}) AND ${open}`,
     ),
-    // A person can have one personal organization. If they have created another one, this one
-    // becomes a team.
+    // A person can have one personal organization. If there is another one, this one becomes a
+    // team.
     prepareStatement(
       `INSERT OR IGNORE INTO personal_organizations (person_id, org_id)
        SELECT person_id, member_people.org_id FROM member_people
@@ -148,10 +149,7 @@ export async function restoreOrganization(
 type OrganizationClosing = {
   readonly status: "active" | "suspended";
   readonly closedAt: number | null;
-  /**
-   * The end of the time for a restoration. Null if the organization isn't closed or was already
-   * removed.
-   */
+  /** The latest time for a restoration. Null if the organization isn't closed or was removed. */
   readonly restorableUntil: number | null;
 };
 
@@ -172,14 +170,14 @@ export async function isClosed(db: D1Database, orgId: string): Promise<boolean> 
   return ((await findOrganizationClosing(db, orgId))?.closedAt ?? null) !== null;
 }
 
-/** `restorableUntil` is in Unix ms. */
+/** `restorableUntil` is Unix ms. */
 type RestorableOrganization = {
   readonly orgId: string;
   readonly name: string;
   readonly restorableUntil: number;
 };
 
-/** SQL clauses for the organizations in which a person is or was an owner. */
+/** SQL clauses for the organizations that a person owns or owned. */
 const OWNED_ORGANIZATIONS_SQL = `FROM member_people
   JOIN members ON members.id = member_id AND role = 'owner'
   JOIN organizations ON organizations.id = members.org_id
@@ -187,7 +185,10 @@ const OWNED_ORGANIZATIONS_SQL = `FROM member_people
   WHERE person_id = ?1`;
 const CLOSED_BY_OWNER_SQL = "closed_by IS NOT NULL AND members.removed_at = closed_at";
 
-/** Returns the organizations that a person can restore, without those that require their company login. */
+/**
+ * Returns the organizations that a person can restore, except those that require their company
+ * login.
+ */
 export async function listOwnRestorable(
   db: D1Database,
   personId: string,
@@ -205,7 +206,7 @@ export async function listOwnRestorable(
 
 /**
  * Returns the person's member if they can restore the organization, else null. They must have been
- * an owner when an owner closed it. Current owners count too, so that a retry can complete the
+ * an owner when an owner closed it. Current owners can too, so that a retry can complete the
  * restoration.
  */
 export function findRestoringOwner(

@@ -13,7 +13,7 @@ export type CompanyIssuer = {
   readonly createdAt: number;
   /** Time of an owner's first login with this issuer. Null for a draft. */
   readonly triedAt: number | null;
-  /** Time from which members must use the issuer. Null if they can use any login. */
+  /** Time from which members must use the issuer, or null. */
   readonly requiredAt: number | null;
 };
 
@@ -28,8 +28,8 @@ export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer
 }
 
 /**
- * Returns the issuer for a verified domain. Slugs aren't accepted, because anyone can choose
- * another company's name. If `needsApproval` is set, an operator must have approved the domain.
+ * Returns the issuer for a verified domain. Ignores slugs, because anyone can choose another
+ * company's name. With `needsApproval`, an operator must have approved the domain.
  */
 export function findIssuerByDomain(
   db: D1Database,
@@ -47,7 +47,7 @@ export function findIssuerByDomain(
     .first<CompanyIssuer>();
 }
 
-/** Stores an issuer as a draft. Returns false if the organization has no verified domain. */
+/** Stores an issuer as a draft. Returns false without a verified domain. */
 export async function storeIssuerDraft(
   db: D1Database,
   row: Omit<CompanyIssuer, "triedAt" | "requiredAt">,

@@ -172,7 +172,7 @@ export function issuerEntryOf({
   return { id: orgId, kind: "oidc", issuer, client_id: clientId, secret: "", reauth: false };
 }
 
-/** Returns the decrypted secret, or null if the KEY_SECRETS entry that encrypted it was removed. */
+/** Returns the decrypted secret, or null if its KEY_SECRETS entry was removed. */
 export function decryptClientSecret(
   row: CompanyIssuer,
   keySecrets: readonly KeySecret[],
@@ -197,8 +197,8 @@ export async function reencryptIssuerSecrets(
 }
 
 /**
- * Returns the claimed addresses at the organization's verified domains. Its issuer can't confirm
- * other addresses.
+ * Returns the claimed addresses at the organization's verified domains, the only ones that its
+ * issuer can confirm.
  */
 export async function listVerifiedAddresses(
   db: D1Database,

@@ -24,14 +24,14 @@ const DOMAIN_COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS cr
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
 /**
- * Time in ms that a domain's TXT record can be missing. After that, people can't join by the
- * domain, and other organizations can verify it.
+ * Time (ms) without a domain's TXT record after which people can't join by the domain and other
+ * organizations can verify it.
  */
 const RECORD_MISSING_MAX_MS = 7 * DAY_MS;
 
 /**
- * Returns the organization's row for a domain. Creates it if needed. Returns null if the
- * organization has ten domains.
+ * Returns the organization's row for a domain, created if needed, or null if the organization has
+ * ten domains.
  */
 export async function insertDomain(
   db: D1Database,
@@ -132,7 +132,7 @@ export async function removeDomain(
 }
 
 /**
- * Returns the SQL condition that people can join by a domain at the time `now`. `approved` is 1 if
+ * Returns an SQL condition: people can join by a domain at the time `now`. `approved` is 1 if
  * operators must approve domains.
  */
 const joinableSql = (now: string, approved: string): string => `proven_at IS NOT NULL

@@ -192,7 +192,7 @@ export async function checkDomains(
   });
 }
 
-/** DNS resolvers that must both confirm a domain, so that an attacker must deceive both. */
+/** DNS resolvers. Both must confirm a domain, so an attacker must deceive both. */
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;

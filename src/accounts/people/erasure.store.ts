@@ -2,8 +2,8 @@ import { DAY_MS } from "../../shared/clock.ts";
 export const DELETED_ADDRESS_SQL = "lower(id) || '@deleted.invalid'";
 
 /**
- * Erases the data of a person, except IDs. Returns false, and erases nothing, if the person is a
- * member of an organization.
+ * Erases a person's data, except IDs. Returns false, and erases nothing, for a member of an
+ * organization.
  */
 export async function erasePerson(
   db: D1Database,
@@ -76,10 +76,7 @@ export async function exportOrganization(
 
 const EXPORT_INTERVAL_MS = 600_000;
 
-/**
- * Allows one export per ten minutes and returns 0. Otherwise, returns the wait in ms until the next
- * one.
- */
+/** Allows one export per ten minutes and returns 0. Otherwise, returns the wait in ms. */
 export async function takeExportSlot(
   db: D1Database,
   personId: string,
@@ -134,13 +131,13 @@ export async function exportPerson(
 }
 
 const INVITATION_ADDRESS_MS = 30 * DAY_MS;
-/** Time in ms without a login after which a person without memberships is erased. */
+/** Time (ms) without a login after which a person without memberships is erased. */
 const INACTIVE_PERSON_MS = 90 * DAY_MS;
 const BATCH_ROWS = 500;
 
 /**
  * Erases a batch of addresses of ended invitations, and a batch of inactive people without
- * memberships. Members of restorable organizations stay.
+ * memberships. Keeps members of restorable organizations.
  */
 export async function eraseStalePeople(db: D1Database, nowMs: number): Promise<void> {
   const erasedPeopleSql = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;

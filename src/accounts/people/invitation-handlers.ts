@@ -42,8 +42,8 @@ type InvitationServices = Pick<
 };
 
 /**
- * Handles POST /invitations. Returns 201 with the link. If the address or member has an open
- * invitation, extends it.
+ * Handles POST /invitations. Returns 201 with the link. Extends an open invitation of the address
+ * or member.
  */
 export async function postInvitation(call: MemberCall) {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
@@ -171,7 +171,7 @@ export async function acceptRoute(call: PeopleCall) {
     : sessionChange;
 }
 
-/** Adds the person as the invited member. If they are already a member, their role stays. */
+/** Adds the person as the invited member. An existing member keeps their role. */
 export async function joinByInvitation(
   services: PeopleServices,
   requested: {
@@ -205,7 +205,7 @@ export async function joinByInvitation(
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }
 
-/** Returns the invitation for a valid token, even if it has ended. */
+/** Returns a valid token's invitation, even an ended one. */
 async function findInvitationByToken(
   services: PeopleServices,
   body: unknown,

@@ -9,19 +9,19 @@ export type Invitation = {
   readonly id: string;
   readonly orgId: string;
   readonly role: Role;
-  /** The verified address that the person must have. Null if anyone with the link can accept. */
+  /** The verified address that the person must have. Null: anyone with the link can accept. */
   readonly email: string | null;
-  /** The existing member who gets a login. Null if the invitation creates a new member. */
+  /** The existing member who gets a login. Null: a new member. */
   readonly memberId: string | null;
-  /** The inviting member. Null for an operator. */
+  /** The inviting member, or null for an operator. */
   readonly invitedBy: string | null;
   readonly createdAt: number;
   readonly expiresAt: number;
 };
 
 /**
- * The format of a token: `svc_iv_<region>_`, the ID of the signing secret, the rest of the
- * invitation's ID, and the tag.
+ * A token's format: `svc_iv_<region>_`, the ID of the signing secret, the rest of the invitation's
+ * ID, and the tag.
  */
 const TOKEN_PATTERN = /^svc_iv_([a-z]{2,8})_([0-9A-Za-z])([0-9A-Za-z]{24})([\w-]{43})$/;
 
@@ -54,7 +54,7 @@ async function computeTag(secret: KeySecret, region: Region, id: string): Promis
   return tag.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** Masks an address as `a…@example.com`, so that other people can see it. */
+/** Masks an address for other people, as `a…@example.com`. */
 export function maskAddress(email: string): string {
   return `${email.slice(0, 1)}…${email.slice(email.indexOf("@"))}`;
 }

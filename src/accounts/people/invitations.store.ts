@@ -18,8 +18,8 @@ const INVITATION_COLUMNS = `id, org_id AS orgId, role, email, member_id AS membe
 const IS_OPEN_SQL = "accepted_at IS NULL AND ended_at IS NULL";
 
 /**
- * Returns the SQL condition that the inviter `by` is active and can grant `role`. A null inviter is
- * an operator.
+ * Returns an SQL condition: the inviter `by` is active and can grant `role`. A null inviter is an
+ * operator.
  */
 function canInviteSql(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
@@ -174,7 +174,7 @@ const NOT_REMOVED_SINCE_SQL = `NOT EXISTS (SELECT 1 FROM member_people JOIN memb
 
 /**
  * Accepts an invitation in one batch and returns the member's ID. Returns null if the invitation,
- * its inviter, the organization or the person doesn't meet the conditions.
+ * inviter, organization or person doesn't meet the conditions.
  */
 export async function acceptInvitation(
   db: D1Database,

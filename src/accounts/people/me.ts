@@ -118,8 +118,8 @@ export async function deleteMySession(call: PeopleCall) {
 }
 
 /**
- * Handles POST /me/log-out. Ends all sessions and revokes console keys, which also ends session
- * tokens that were created in the console.
+ * Handles POST /me/log-out. Ends all sessions and revokes console keys, which also ends the session
+ * tokens of the console.
  */
 export async function postLogOut(call: PeopleCall) {
   await endSessionsOfPerson(call.db, call.person.id, call.now + 1);
@@ -140,7 +140,7 @@ export const identityBody = z.object({
 });
 
 /**
- * Handles POST /me/unlink. Unlinks an identity, unless it is the person's only one, and ends all
+ * Handles POST /me/unlink. Unlinks an identity, except the person's last one, and ends all
  * sessions.
  */
 export async function postUnlink(call: PeopleCall) {
@@ -154,7 +154,7 @@ export async function postUnlink(call: PeopleCall) {
   return refuse({ kind: "conflict", message, param: "issuer" });
 }
 
-/** Emails a person whose login methods have changed, if their address is verified. */
+/** Emails a person with a verified address that their login methods have changed. */
 export function notifyLoginMethods(
   { mail, origin }: Pick<PeopleServices, "mail" | "origin">,
   { email, isEmailProven }: Person,

@@ -4,7 +4,7 @@ import type { Refusal } from "../../shared/failure.ts";
 
 type SignUpLimits = { readonly maxPerHour: number; readonly maxPerDayAndAddress: number };
 
-/** Maximum sign-ups per identity and day, so that one account can't use up the hour's sign-ups. */
+/** Maximum sign-ups per identity and day, so that one account can't use up the hour's. */
 const DAILY_SIGN_UPS_PER_IDENTITY = 3;
 
 type SignUpAttempt = {
@@ -51,9 +51,7 @@ export async function identitySaltOf(db: D1Database, newSalt: string): Promise<s
   return found?.results[0]?.after ?? newSalt;
 }
 
-/**
- * A sign-up credit. `identity` is an HMAC of the person's identity, which can get only one credit.
- */
+/** A sign-up credit. `identity` is an HMAC of the person's identity, which can get only one. */
 export type Promotion = {
   readonly identity: string;
   readonly orgId: string;

@@ -28,13 +28,13 @@ import { createOrganization } from "../organizations/organizations.store.ts";
 import { isReservedSlug } from "../organizations/organization.ts";
 import type { StoredMember, StoredOrganization } from "../organizations/organization.ts";
 
-/** Minimum age in ms of an account that gets the sign-up credit. */
+/** Minimum age (ms) of an account that gets the sign-up credit. */
 const ACCOUNT_AGE_MS = 30 * 86_400_000;
 
 type SignUpRequest = {
   readonly identity: Identity;
   readonly name: string;
-  /** The verified address. Without it, the person can't sign up. */
+  /** The verified address, without which the person can't sign up. */
   readonly email: string | null;
   readonly madeAt: number | null;
   readonly address: string;
@@ -99,7 +99,7 @@ export async function takeSignUpSlots(
   return hasSlot ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
 }
 
-/** Credits an organization's sign-up promotion. Logs failures, and the next login retries. */
+/** Credits an organization's sign-up promotion. Logs failures; the next login retries. */
 export async function creditPromotion(services: PeopleServices, orgId: string): Promise<void> {
   try {
     await creditPromotionOnce(services, orgId);
@@ -109,8 +109,8 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
 }
 
 /**
- * Returns a hash of an identity, which is kept after the person is erased. Its salt is in D1,
- * because KEY_SECRETS rotate.
+ * Returns an identity's hash, which outlives the person's data. Its salt is in D1, because
+ * KEY_SECRETS rotate.
  */
 async function promotionTag(db: D1Database, identityJson: string): Promise<string> {
   return (
@@ -167,8 +167,8 @@ type NewOrganization = {
 export type CreatedOwner = { readonly orgId: string; readonly memberId: string };
 
 /**
- * Creates a person's organization: first the wallet, then all rows in one batch. If the batch
- * fails, discards the wallet unless the organization may exist. Throws if the identity is taken.
+ * Creates a person's organization: the wallet, then all rows in one batch. If the batch fails,
+ * discards the wallet unless the organization may exist. Throws if the identity is taken.
  */
 export async function createOrganizationWithWallet(
   services: PeopleServices,
@@ -247,7 +247,7 @@ async function discardWallet({ wallet }: PeopleServices, orgId: string): Promise
     });
 }
 
-/** Credits the sign-up promotion. A retry has no effect, because its reference is the same. */
+/** Credits the sign-up promotion once, because retries have the same reference. */
 export async function creditPromotionOnce(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
   const promotion: Promotion | null = await findOwedPromotion(db, orgId);
