@@ -17,8 +17,8 @@ import { priceListNameSchema } from "./prices.ts";
 import { SHOWN_ORGANIZATION_READ_ONLY_FIELDS, getOrganization } from "./organizations.ts";
 
 /**
- * A change of an organization. Null removes `rpm_limit` or `price_list`. Operators' events store
- * the `reason` of a suspension.
+ * A change of an organization. Null removes `rpm_limit` or `price_list`. Only operators see the
+ * `reason` of a suspension.
  */
 export const operatorOrganizationChangeSchema = z.extend(organizationChangeSchema, {
   status: z.optional(z.enum(["active", "suspended"])),
@@ -70,7 +70,7 @@ export async function patchOrganization(call: OperatorCall) {
 type Change = z.infer<typeof operatorOrganizationChangeSchema>;
 
 /**
- * Returns the changed organization. Its suspension comes from the request, because the event isn't
+ * Returns the changed organization. The request provides its suspension, because the event isn't
  * stored yet.
  */
 async function viewAfterChange(call: OperatorCall, { status, reason }: Change) {

@@ -2,6 +2,6 @@
 export const CRON_SCHEDULES = {
   hourly: "0 * * * *",
   watch: "*/3 * * * *",
-  /** Continues an hourly sweep that one invocation couldn't finish. */
+  /** Continues an incomplete hourly sweep. */
   round: "* * * * *",
 } as const;

@@ -6,7 +6,7 @@ export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
   readonly balanceMicro: number | null;
   readonly spend30dMicro: number;
-  /** Number of days that the balance lasts at the spend of the last seven full days. */
+  /** Days that the balance lasts at the spend of the last seven full days. */
   readonly daysLeft: number | null;
   readonly lastUsedAt: number | null;
 };
@@ -19,7 +19,7 @@ const dayAt = (ms: number): string => periodOf(ms).day;
 const spendSql = (from: string, before = "'9999'"): string =>
   `(SELECT coalesce(sum(cost_micro), 0) FROM daily_usage
     WHERE org_id = organizations.id AND day >= ${from} AND day < ${before})`;
-/** SQL expression for the spend of a week. ?2 is today, and ?3 is seven days before. */
+/** SQL expression for a week's spend. ?2 is today, and ?3 seven days before. */
 const WEEK_SPEND_SQL = spendSql("?3", "?2");
 const RUNWAY_SQL = `iif(${WEEK_SPEND_SQL} > 0, ${BALANCE_SQL} / ((${WEEK_SPEND_SQL} + 6) / 7), NULL)`;
 const MONTH_SPEND_SQL = spendSql("?6");
@@ -44,7 +44,7 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
 export const SORT_ORDERS = ["asc", "desc"] as const;
 
 /**
- * SQL condition that ?1 is null, or matches an organization's name, slug or ID, or one of its keys,
+ * SQL condition: ?1 is null, or matches an organization's name, slug or ID, or one of its keys,
  * members or domains.
  */
 const MATCHES_QUERY_SQL = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
@@ -64,7 +64,7 @@ type CustomersQuery = {
   readonly offset: number;
 };
 
-/** Returns a page of sorted customers and their total. Unknown values come last. */
+/** Returns a page of sorted customers, and the total count. Unknown values come last. */
 export async function listCustomers(
   db: D1Database,
   { q, status, endsWithinDays, sort, order, limit, offset }: CustomersQuery,
@@ -89,7 +89,7 @@ export async function listCustomers(
   return { rows: rows?.results ?? [], total: counts?.results[0]?.total ?? 0 };
 }
 
-/** A wallet whose organization is missing, for example after D1 was restored. */
+/** A wallet without an organization, for example after D1 was restored. */
 type LostOrganization = {
   readonly id: string;
   readonly balanceMicro: number;
@@ -99,8 +99,8 @@ type LostOrganization = {
 const LISTED_MAX = 1000;
 
 /**
- * Returns at most 1,000 wallets without an organization. Excludes wallets without a balance, which
- * a failed `POST /orgs` can leave.
+ * Returns at most 1,000 wallets without an organization. A failed `POST /orgs` can leave wallets
+ * without a balance, which are excluded.
  */
 export async function listLostOrganizations(db: D1Database): Promise<readonly LostOrganization[]> {
   const { results } = await db

@@ -74,8 +74,7 @@ import {
 import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts";
 
 /**
- * All endpoints below `/admin/v1`. All operators can read. Changes require a listed role or the
- * role `all`.
+ * All endpoints below `/admin/v1`. All operators can read. Changes require a listed role or `all`.
  */
 export const OPERATOR_ROUTES = [
   endpoint("POST", "/orgs", postOrganization, "support"),

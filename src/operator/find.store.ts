@@ -1,4 +1,3 @@
-/** The kinds of objects that the operators' search finds. */
 export const FOUND_KINDS = [
   "organization",
   "key",
@@ -87,7 +86,7 @@ type Row = {
   readonly orgName: string | null;
 };
 
-/** Returns the objects in D1 with this text as their ID, name, address or prefix. */
+/** Returns D1's objects with this text as their ID, name, address or prefix. */
 export async function findStored(
   db: D1Database,
   text: string,

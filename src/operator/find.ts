@@ -26,7 +26,7 @@ export const findQuery = z.object({
   ),
 });
 
-/** A lookup in organizations' wallets, for IDs that D1 doesn't have. */
+/** A lookup in wallets, for IDs that D1 lacks. */
 type ObjectLookup = {
   readonly object: "request" | "event";
   readonly id: string;
@@ -35,8 +35,8 @@ type ObjectLookup = {
 };
 
 /**
- * Handles `GET /find`. D1 has names and most IDs. For the ID of a request or event, searches the
- * wallets of at most 200 organizations, and `next_after` continues the search.
+ * Handles `GET /find`. D1 has names and most IDs. For the ID of a request or event, searches up to
+ * 200 wallets; `next_after` continues the search.
  */
 export async function getFind(call: OperatorCall) {
   const fields = parseQuery(findQuery, call.url);
@@ -81,7 +81,7 @@ function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup
 
 const EVENT_ID_PATTERN = /^evt_[0-9A-Za-z]{24}$/;
 const REFUND_ID_PATTERN = /^re_\w+$/;
-/** Matches IDs that D1 stores. Any other ID can be a request's. */
+/** Matches IDs that D1 stores. */
 const DATABASE_ID_PATTERN = /^(?:inv|key|per|prc|pur|whk)_/;
 
 type OwnersSearch = {
@@ -92,7 +92,7 @@ type OwnersSearch = {
 };
 const EMPTY_SEARCH: OwnersSearch = { found: [], count: 0, missing: [], nextAfter: null };
 
-/** Searches the wallets of organizations, ordered by ID, until one has the object. */
+/** Searches wallets in the order of their organizations' IDs until one has the object. */
 async function searchOwners(
   { object, id, owners, readFromWallet }: ObjectLookup,
   after: string,

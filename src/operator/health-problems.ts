@@ -29,10 +29,10 @@ type RegionState = {
   readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
   readonly sweep: { readonly atMs: number; readonly inConflict: number } | null;
   readonly paymentsAtMs: number | null;
-  /** Time of the first metrics (Unix ms), or null if they can't be read. */
+  /** Time of the first metrics (Unix ms), or null if unreadable. */
   readonly sinceMs: number | null;
   readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
-  /** Routes in cooldown in this isolate. `isolates` has the counts of other isolates. */
+  /** Routes in cooldown in this isolate. `isolates` counts those of the others. */
   readonly breakers: readonly RouteStatus[];
   readonly isolates: MetricValues;
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
@@ -99,7 +99,7 @@ function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
 }
 
 const SWEEP_MS_MAX = 2 * 60 * 60 * 1000;
-/** Maximum age in ms of the last payments sweep, which runs every 3 minutes. */
+/** Maximum age (ms) of the last payments sweep, which runs every 3 minutes. */
 const PAYMENTS_MS_MAX = 7 * 60 * 1000;
 
 function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Problem[] {
@@ -125,7 +125,7 @@ function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Prob
   ];
 }
 
-/** Maximum age in ms of a waiting message. Outboxes normally deliver within seconds. */
+/** Maximum age (ms) of a waiting message. Outboxes normally deliver within seconds. */
 const WAITING_MS_MAX = 10 * 60_000;
 
 function outboxProblems({ outboxes }: RegionState): Problem[] {

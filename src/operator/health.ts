@@ -12,7 +12,7 @@ import { findProblems } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
 import { testWallets } from "./unavailable-wallets.store.ts";
 
-/** Handles `GET /health`. Routes in cooldown are those of this isolate. */
+/** Handles `GET /health`. Lists only this isolate's routes in cooldown. */
 export async function getHealth(context: OperatorContext) {
   const { region, version, db, now, models } = context;
   const [database, wallets, metrics, peers, outboxes, orphaned] = await Promise.all([

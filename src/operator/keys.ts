@@ -110,8 +110,8 @@ export async function getSessions(call: OperatorCall) {
 }
 
 /**
- * Handles `DELETE /orgs/{id}/sessions/{session_id}`, also for an unused session. Ends it in all
- * regions before the response.
+ * Handles `DELETE /orgs/{id}/sessions/{session_id}`, also for an unused session. The session ends
+ * in all regions before the response.
  */
 export async function deleteSession(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);

@@ -15,7 +15,7 @@ import type { OperatorCall } from "./operator-context.ts";
 
 const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
-/** Maximum ms to read the costs of a wallet, which can have many rows. */
+/** Maximum ms to read a wallet's costs, which can have many rows. */
 const COSTS_MS_MAX = 15_000;
 
 const day = singleValueSchema.check(
@@ -41,8 +41,8 @@ export const newBillsSchema = z.object({
 });
 
 /**
- * Handles `GET /margin`. Returns charges and costs for one page of organizations. `missing` lists
- * organizations whose wallet can't be read. Compares bills only if one page by provider covers all
+ * Handles `GET /margin`. Returns charges and costs for a page of organizations. `missing` lists
+ * organizations with an unreadable wallet. Compares bills only if one page by provider covers all
  * organizations.
  */
 export async function getMargin(call: OperatorCall) {
@@ -84,8 +84,8 @@ export async function getMargin(call: OperatorCall) {
 }
 
 /**
- * Handles `POST /costs`. Stores bills. Alerts on large differences if the request includes the sums
- * of `GET /margin`.
+ * Handles `POST /costs`, which stores bills. Alerts on large differences if the request includes
+ * the sums of `GET /margin`.
  */
 export async function postCosts(call: OperatorCall) {
   const fields = parseFields(newBillsSchema, [], call.body);
@@ -178,7 +178,9 @@ function groupView(group: CostGroup, bills: readonly Bill[]) {
   };
 }
 
-/** Returns the bills whose difference from the counted costs shows a wrong price or wrong usage. */
+/**
+ * Returns the bills that differ from the counted costs, because of a wrong price or wrong usage.
+ */
 export function differingBills(
   groups: readonly Pick<CostGroup, "day" | "group" | "boughtMicro">[],
   bills: readonly Bill[],

@@ -20,15 +20,15 @@ export type OperatorContext = KeyServices &
     /** Minimum ms between posting a price and its start. */
     readonly priceLeadMs: number;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Sends emails. Null if email isn't configured. */
+    /** Null if email isn't configured. */
     readonly mail: SendMail | null;
     readonly aliases: ReadonlyMap<string, string>;
     readonly breakers: readonly RouteStatus[];
     readonly providers: ReadonlySet<string>;
     readonly models: ReadonlyMap<string, Model>;
     /**
-     * Calls a region. Returns its URL, why the call failed (or null), the duration, and the time of
-     * its last response to this isolate (Unix ms).
+     * Calls a region. Returns its URL, the reason of a failure (or null), the duration, and the
+     * time of the region's last response to this isolate (Unix ms).
      */
     readonly checkPeer: (peer: Region) => Promise<{
       url: string | null;
@@ -39,8 +39,8 @@ export type OperatorContext = KeyServices &
     readonly names: ModelNames;
     readonly takeEvents: (orgId: string) => void;
     /**
-     * Returns the payment ID for a refund ID, and any other ID unchanged. Returns null if there is
-     * no such refund, or if payments are off.
+     * Returns the payment ID for a refund ID, and any other ID unchanged. Returns null for an
+     * unknown refund, or if payments are off.
      */
     readonly paymentOf: (id: string) => Promise<string | null>;
   };
@@ -52,12 +52,12 @@ export type OperatorCall = OperatorContext & {
   readonly idempotencyKey: string | null;
 };
 
-/** `noteDetails` stores the details of a change that neither its body nor its response has. */
+/** A changing call. `noteDetails` stores details that neither its body nor its response has. */
 export type OperatorChange = OperatorCall & {
   readonly noteDetails: (details: Readonly<Record<string, unknown>>) => void;
 };
 
-/** A row of the table of operator routes, with its handler. */
+/** An operator route with its handler. */
 export type ForOperators = OperatorRoute & {
   readonly handle: (call: OperatorCall) => Promise<EndpointResult>;
 };

@@ -14,8 +14,7 @@ export type OperatorEvent = {
   /** The path's parameters except the organization's ID. */
   readonly target: Readonly<Record<string, string>>;
   /**
-   * The amounts, limits and reasons of the change. Null if there are none or an earlier release
-   * recorded it.
+   * The amounts, limits and reasons of the change, or null. Absent in events of earlier releases.
    */
   readonly details: Readonly<Record<string, unknown>> | null;
   readonly requestId: string;

@@ -19,7 +19,7 @@ import {
 import type { ListedOperatorEvent, OperatorEvent } from "./operator-events.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** Records an operator's change in the log and in D1. The change stays valid if D1 fails. */
+/** Records an operator's change in the log and in D1. If D1 fails, the change stays valid. */
 export async function recordOperatorChange(
   { db, actor, requestId, now }: OperatorCall,
   about: Pick<OperatorEvent, "act" | "orgId" | "target" | "details">,
@@ -95,7 +95,7 @@ function eventView(event: ListedOperatorEvent) {
 type Details = Readonly<Record<string, unknown>>;
 
 /**
- * The body fields that a change's event stores. They contain no name, address or secret. Only
+ * The body fields that a change's event stores, without names, addresses and secrets. Only
  * operators see the free text of `reason` and `reference`.
  */
 const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
@@ -116,15 +116,13 @@ const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "POST /orgs/:id/owed": ["forgive_micro", "reference"],
   "POST /rerate": ["id", "model"],
 };
-/** Body fields whose names are stored without their values: names, addresses and long values. */
+/** Body fields that events store by name only, because they are names, addresses or long values. */
 const NAME_ONLY_FIELDS =
   /^(?:name|slug|email|policy|budgets|expires_at|max_concurrent|end_user|may_hold)$/;
 const PRICES_MAX = 5;
 const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
 
-/**
- * Returns the details of a change to store, from its body and its response. Null if there are none.
- */
+/** Returns a change's details to store, or null without any. */
 export function detailsOf(act: string, body: unknown, response: object): Details | null {
   const sent = Object.entries(body instanceof Object ? body : {});
   const stored = STORED_FIELDS[act] ?? [];

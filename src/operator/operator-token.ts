@@ -14,10 +14,7 @@ export async function operatorOf(
   return token === undefined ? null : operatorByHash(await sha256Hex(token), operators);
 }
 
-/**
- * Returns the operator whose token has this hash. Compares all tokens in constant time, so that the
- * duration reveals nothing.
- */
+/** Returns the operator whose token has this hash. Compares all tokens in constant time. */
 export async function operatorByHash(
   hash: string,
   operators: Config["operators"],
@@ -39,7 +36,7 @@ export function operatorOfLogin(
   return found === undefined ? null : { name: found.name, role: found.role };
 }
 
-/** Operators with a verified console session, by request object. Only the gateway adds entries. */
+/** Operators with a verified console session. Only the gateway adds entries. */
 const operatorByRequest = new WeakMap<Request, Operator>();
 
 export function setOperatorOfRequest(request: Request, operator: Operator): void {

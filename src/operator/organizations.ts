@@ -61,8 +61,8 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
 
 /**
  * Handles `POST /orgs`. Creates the wallet, then the organization, its owner and a first key in one
- * batch. If the slug is taken, deletes the wallet. With `restore_id`, uses the wallet of a lost
- * organization.
+ * batch. If the slug is taken, deletes the wallet. With `restore_id`, uses a lost organization's
+ * wallet.
  */
 export async function postOrganization(call: OperatorCall) {
   const fields = parseFields(
@@ -229,8 +229,8 @@ export function organizationNotFound(): Refusal {
 }
 
 /**
- * Returns an organization with its wallet's amounts. They are null if the wallet can't be read, so
- * that a list never fails.
+ * Returns an organization with its wallet's amounts, or nulls if the wallet can't be read, so that
+ * a list never fails.
  */
 async function organizationViewWithBalance(call: OperatorCall, row: StoredOrganization) {
   const balance = await call

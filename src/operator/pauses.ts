@@ -13,7 +13,7 @@ export async function getPauses(call: OperatorCall) {
   return pauses.ok ? success({ pauses: pauses.value.map(pauseView) }) : pauses;
 }
 
-/** Handles `POST /orgs/{id}/pauses`. Only operators can end a pause that an operator created. */
+/** Handles `POST /orgs/{id}/pauses`. Only operators can end an operator's pause. */
 export async function postPause(call: OperatorCall) {
   const fields = parseFields(pauseSchema, [], call.body);
   if (!fields.ok) return fields;

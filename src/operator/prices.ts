@@ -158,7 +158,7 @@ function refuseTime(
 }
 
 /**
- * Rejects an invalid item. A model needs a price or a percentage, and `*` or an author needs a
+ * Rejects an invalid item. A model needs a price or a percentage, and `*` or an author a
  * percentage.
  */
 function refuseItem(

@@ -22,8 +22,8 @@ type Organization = { readonly id: string; readonly slug: string };
 type ReportResult = readonly [Organization, Result<ProviderCallsReport>];
 
 /**
- * Handles `GET /providers`. Reads the calls of the most recently used wallets. Failures that
- * requests caused don't count.
+ * Handles `GET /providers`, from the most recently used wallets. Failures that requests caused
+ * don't count.
  */
 export async function getProviders(call: OperatorCall) {
   const fields = parseQuery(providersQuery, call.url);

@@ -36,7 +36,7 @@ export const allPurchasesQuery = z.extend(purchasesQuery, {
   to: z.optional(timeParameter),
 });
 
-/** Handles `GET /purchases`. Returns the purchases of all organizations from D1, newest first. */
+/** Handles `GET /purchases`, from D1, newest first. */
 export async function getAllPurchases(call: OperatorCall) {
   const query = parseQuery(allPurchasesQuery, call.url);
   if (!query.ok) return query;
@@ -73,7 +73,7 @@ export async function getPurchase(call: OperatorCall) {
 
 /**
  * Handles `POST /orgs/{id}/purchases/{purchase_id}/check`. Lets the payments object read the
- * purchase from Stripe again. Returns before the purchase is updated.
+ * purchase from Stripe again, after the response.
  */
 export async function postCheck(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
@@ -90,8 +90,8 @@ export async function postCheck(call: OperatorCall) {
 }
 
 /**
- * Returns the Stripe object that determines a purchase: its payment, if it has one, or its checkout
- * session or invoice.
+ * Returns the Stripe object that determines a purchase: its payment, or else its checkout session
+ * or invoice.
  */
 function stripeObjectOf(purchase: PurchaseRecord): Pick<StripeHint, "kind" | "object"> | null {
   const { paymentId, sessionId, invoiceId } = purchase;

@@ -12,7 +12,7 @@ import { findOrganizationOfCall } from "./organizations.ts";
 import { priceFieldsSchema, findModelKind, refuseUnits } from "./prices.ts";
 
 const ID_MAX = 100;
-/** Maximum delay of settlements in ms. Older sums no longer change between two calls. */
+/** Maximum delay (ms) of settlements. Older sums are final. */
 const SETTLEMENT_DELAY_MAX_MS = 2 * 3_600_000;
 
 export const rerateSchema = z.object({
@@ -30,8 +30,8 @@ export const rerateSchema = z.object({
 type Fields = z.infer<typeof rerateSchema>;
 
 /**
- * Handles `POST /rerate`. Credits the amount by which a model's requests would have cost less at
- * another price, once per organization and ID. Changes no receipt.
+ * Handles `POST /rerate`. Credits the amount that a model's requests would have saved at another
+ * price, once per organization and ID. Changes no receipt.
  */
 export async function postRerate(call: OperatorCall) {
   const fields = parseFields(rerateSchema, [], call.body);

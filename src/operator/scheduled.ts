@@ -54,8 +54,8 @@ async function measureOutboxes(env: Env): Promise<void> {
 }
 
 /**
- * Sends Stripe's new events to organizations' payments objects, and wakes objects with due work.
- * Records success if Stripe listed its events, or if payments are off.
+ * Sends Stripe's new events to payments objects, and wakes objects with due work. Records success
+ * if Stripe listed its events, or if payments are off.
  */
 export async function runPaymentsSweep(env: Env): Promise<void> {
   const parsed = configOf(env);

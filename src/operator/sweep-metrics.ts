@@ -6,10 +6,7 @@ import type { MetricValues } from "../shared/contracts/metrics.ts";
 import type { OutboxState } from "../shared/contracts/outbox.ts";
 import type { WalletHealth } from "../shared/contracts/wallet.ts";
 
-/**
- * Cloudflare's maximum size of a D1 database and of a Durable Object, in bytes. Alerts start at 70
- * %.
- */
+/** Cloudflare's maximum bytes of a D1 database and of a Durable Object. Alerts start at 70 %. */
 export const STORAGE_BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
@@ -72,7 +69,7 @@ export class SweepMetrics {
   }
 }
 
-/** An outbox's message counts, or null if it didn't respond. */
+/** An outbox's message counts. Null if it didn't respond. */
 type OutboxDepth = { readonly name: string; readonly depth: OutboxState | null };
 
 /** Returns gauges by receiver: `own`, `us`, `us/revocations`. */

@@ -17,8 +17,8 @@ const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE_ROWS = 500;
 const CONCURRENT_MAX = 6;
 /**
- * Timeout of one call in ms. If all calls of a page time out, the page takes 14 minutes, less than
- * the lease.
+ * Timeout of one call in ms. If all calls of a page time out, it takes 14 minutes, less than the
+ * lease.
  */
 const POKE_TIMEOUT_MS = 5000;
 const LEASE_MS = 15 * 60_000;
@@ -34,7 +34,7 @@ export type SweepTargets = CallsOf<"wallet" | "deliveries", "poke">;
  */
 const roundSchema = z.object({
   after: z.string(),
-  /** End of the lease (Unix ms), or 0 if there is none. */
+  /** End of the lease (Unix ms), or 0 without one. */
   leaseMs: z.number(),
   found: sweepTotalsSchema,
   closed: z.array(z.string()),
@@ -51,7 +51,7 @@ export async function startSweep(db: D1Database): Promise<void> {
 }
 
 /**
- * Continues the sweep, and returns its totals once it is complete. Wakes recently used wallets, and
+ * Continues the sweep, and returns its totals once it is complete. Wakes recently used wallets and
  * the deliveries of organizations with a webhook, which restores lost alarms. If one object fails,
  * the others still run.
  */
@@ -127,7 +127,7 @@ class Sweep {
     }
   }
 
-  /** Saves the progress. Returns false if another invocation has taken over the sweep. */
+  /** Saves the progress. Returns false if another invocation has taken over. */
   async #saveProgress(after: string, leaseMs = this.#clock() + LEASE_MS): Promise<boolean> {
     const progress = { after, leaseMs, found: this.#depths.found(), closed: this.#unavailableIds };
     const { meta } = await this.#db
@@ -161,10 +161,7 @@ async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
 /** An organization to visit. 1 means that the object is due. */
 type Due = { readonly id: string; readonly wallet: 0 | 1; readonly deliveries: 0 | 1 };
 
-/**
- * Returns a page of organizations to visit, and the database size, which D1 reports with each
- * result.
- */
+/** Returns a page of organizations to visit, and the size of D1. */
 async function organizationsDue(
   db: D1Database,
   since: number,
@@ -219,8 +216,8 @@ async function logFailure(work: () => Promise<unknown>): Promise<void> {
 const EXPIRING_CURSOR = "expiring";
 
 /**
- * Records an event for each key that came within a week of its expiry since the last run. Keys
- * created with a shorter lifetime are excluded.
+ * Records an event for each key that came within a week of its expiry since the last run, except
+ * keys with a shorter lifetime.
  */
 async function recordExpiringKeys(db: D1Database, nowMs: number): Promise<void> {
   const until = nowMs + EXPIRY_NOTICE_MS;
@@ -232,7 +229,7 @@ async function recordExpiringKeys(db: D1Database, nowMs: number): Promise<void> 
   await db.batch([
     db
       .prepare(
-        // The event ID is derived from key and expiry, so a repeated event is ignored.
+        // The event ID is derived from key and expiry, so repeats are ignored.
         `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
          SELECT 'evt_' || substr(key_id, -16) || printf('%08x', expires_at / 1000), key_terms.org_id,
            'key.expiring', 'system', NULL, key_id,

@@ -167,7 +167,7 @@ export async function getEvents(call: OperatorCall) {
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
-/** The request body: the log line `settlement_unsaved`, complete or with only these fields. */
+/** The request body: the log line `settlement_unsaved`, or only these fields of it. */
 export const unsavedSettlementBody = z.object({
   request_id: z
     .string()
@@ -178,8 +178,8 @@ export const unsavedSettlementBody = z.object({
 });
 
 /**
- * Handles `POST /orgs/{id}/settle`. Charges a settlement from the log once. The results `voided`
- * and `unknown` mean that nothing is charged.
+ * Handles `POST /orgs/{id}/settle`. Charges a settlement from the log once. `voided` and `unknown`
+ * mean that nothing is charged.
  */
 export async function postSettle(call: OperatorCall) {
   const fields = parseBody(unsavedSettlementBody, call.body);
@@ -211,7 +211,7 @@ export async function postRebuildWallet(call: OperatorCall) {
   if (!found.ok) return found;
   const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
   if (!answer.ok) return answer;
-  // Adds payments made after the last publish. If this fails, the payments sweep retries it.
+  // Adds payments after the last publish. If this fails, the payments sweep retries it.
   await callObject(() => call.payments(found.value.id).poke());
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });
