@@ -65,9 +65,7 @@ export function App() {
   );
 }
 
-/**
- * Asks before logging in with the key of a link, because anyone can send a link with their own key.
- */
+/** Asks before logging in with a link's key, because anyone can send a link with their own key. */
 function LinkLogin({ brought: linkKey }: { brought: string }) {
   const current = useCell(session);
   const [name, setName] = useState<string | null>();

@@ -20,7 +20,7 @@ const mayCall =
     may(session, call);
 const mayListModels = mayCall("GET /v1/models");
 const hasUnlimitedKey = mayCall("GET /v1/keys");
-/** An operator's view of a customer shows these pages without their actions. */
+/** Operators who view a customer see these pages without actions. */
 const mayChat = (session: Session): boolean =>
   may(session, "POST /v1/chat/completions") || isViewing(session);
 /** Sessions with a key see the Team page too, because it explains how to get access. */
@@ -89,14 +89,14 @@ export const PAGES: readonly Page[] = ROWS.map(([path, title, icon, key, canOpen
   return { path, title, icon, key, canOpen, group, load: LOADS[path] };
 });
 
-/** Leaves a page that the session can't open after a login. */
+/** Leaves a page that the new session can't open. */
 export function leaveBarredPage(session: Session): void {
   const [path] = route.get().path;
   const page = PAGES.find((one) => one.path === path);
   if (page !== undefined && !page.canOpen(session)) goTo([]);
 }
 
-/** The pages that the navigation bar on phones links. */
+/** The pages in the phone navigation bar. */
 export const PHONE_BAR_PATHS: ReadonlySet<string> = new Set([
   "",
   "key",

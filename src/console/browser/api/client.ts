@@ -9,7 +9,7 @@ export type CallInput<C extends Call> = {
   readonly idempotencyKey?: string;
 };
 
-/** A failed call. `status` is 0 if there was no response. */
+/** A failed call. `status` is 0 without a response. */
 export type CallFailure = {
   readonly status: number;
   readonly code: string;
@@ -26,12 +26,12 @@ const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 
 /**
- * The organization that the page shows. Calls name it, so that the server rejects those for
- * another one.
+ * The organization on the page. Calls name it, and the server rejects them for another session's
+ * organization.
  */
 export const displayed: { organization: string | null } = { organization: null };
 
-/** Returns the URL of a call with its path and query filled in. */
+/** Returns a call's URL with its path and query. */
 export function urlOf<C extends Call>(
   name: C,
   { path = {}, query = {} }: CallInput<C> = {},
@@ -81,9 +81,7 @@ export async function readFile<C extends ReadCall>(
   }
 }
 
-/**
- * Exchanges a key or operator token for a session cookie. Removes whitespace that pasting added.
- */
+/** Exchanges a key or operator token for a session cookie. Removes pasted whitespace. */
 export async function login(key: string): Promise<Outcome<Session>> {
   return post(`${BASE}/login`, { key: key.replaceAll(/\s+/g, "") });
 }
@@ -100,13 +98,13 @@ export async function logout(): Promise<Outcome<unknown>> {
   return send(`${BASE}/logout`, { method: "POST" });
 }
 
-/** Sends JSON to a path that the API's document doesn't describe. */
+/** Sends JSON to a path that OpenAPI doesn't describe. */
 export async function post<T>(url: string, body: object): Promise<Outcome<T>> {
   const headers = { "content-type": "application/json" };
   return send(url, { method: "POST", body: JSON.stringify(body), headers });
 }
 
-/** Sends a call. Its response is trusted to have the type `T`. */
+/** Sends a call. The response's type is not checked. */
 export async function send<T>(url: string, init: RequestInit = {}): Promise<Outcome<T>> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -173,7 +171,7 @@ export type Session = {
     readonly limited: boolean;
   } | null;
   readonly member: { readonly id: string } | null;
-  /** The allowed calls. `own` means only the member's own objects. */
+  /** The allowed calls. `own`: only the member's own objects. */
   readonly may: Readonly<Record<string, "all" | "own">>;
   readonly region: string;
   readonly expires_at: string;

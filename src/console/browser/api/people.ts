@@ -15,7 +15,7 @@ export async function readLoginMethods(): Promise<Outcome<LoginMethodsInfo>> {
   return send("/console/api/login");
 }
 
-/** Returns the login methods, also while no session can be read. */
+/** Returns the login methods, also without a session. */
 export function useLoginMethods(): LoginMethodsInfo | undefined {
   const [known, setKnown] = useState<LoginMethodsInfo>();
   useEffect(() => void readLoginMethods().then((read) => read.ok && setKnown(read.value)), []);
@@ -25,7 +25,7 @@ export function useLoginMethods(): LoginMethodsInfo | undefined {
 export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
 const LAST_ISSUER_KEY = "turnpike-issuer";
 
-/** Returns the identity provider of the last login in this browser. */
+/** Returns the identity provider of this browser's last login. */
 export function lastIssuer(): string | null {
   return localStorage.getItem(LAST_ISSUER_KEY);
 }
@@ -49,7 +49,7 @@ export async function startLogIn(
   return started;
 }
 
-/** Switches the session, whichever organization another tab has chosen. */
+/** Switches the session's organization, even if another tab has chosen one. */
 export async function switchOrganization(organization_id: string): Promise<Outcome<unknown>> {
   return post("/console/api/people/me/act", { organization_id });
 }

@@ -4,7 +4,7 @@ import { formatDuration } from "./time.ts";
 /** The unit of a chart. Spend is rounded up, a balance down. `rate` is per second. */
 export type Unit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
 
-/** The formatter of each unit's axis labels. */
+/** The format of each unit's axis labels. */
 export const FORMATS: Readonly<Record<Unit, (value: number) => string>> = {
   spend: formatSpent,
   balance: formatLeft,
@@ -23,7 +23,7 @@ type Axis = {
 };
 
 const TICKS_MAX = 6;
-/** Values above this multiple of the 95th percentile are outliers, which don't scale the axis. */
+/** Values above this multiple of the 95th percentile don't scale the axis. */
 const OUTLIER_FACTOR = 5;
 const OUTLIER_VALUES_MIN = 5;
 const STEP_MIN: Readonly<Record<Unit, number>> = {
@@ -35,7 +35,7 @@ const STEP_MIN: Readonly<Record<Unit, number>> = {
   rate: 1,
 };
 
-/** Returns a chart's vertical axis. It breaks if a few values are far above all others. */
+/** Returns a chart's vertical axis, broken if a few values are far above all others. */
 export function axisOf(values: readonly number[], unit: Unit): Axis {
   const known = values.filter((value) => value !== 0).toSorted((a, b) => a - b);
   const usual = known[Math.floor(0.95 * (known.length - 1))] ?? 0;

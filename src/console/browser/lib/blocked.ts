@@ -2,11 +2,11 @@ import type { EndUser, Pause } from "../api/types.ts";
 import { limitOf, windowText } from "./budgets.ts";
 import { DAY, monthStart, utcDay, utcText } from "./time.ts";
 
-/** The reason why all paid requests of an end user are currently rejected. */
+/** The reason why an end user's paid requests are currently rejected. */
 export type Block = {
   readonly state: "paused" | "blocked";
   readonly why: string;
-  /** When the block ends: `until 1 Dec, 00:00 UTC`. */
+  /** The end, as `until 1 Dec, 00:00 UTC`. */
   readonly until: string;
 };
 type BlockFields = Pick<
@@ -25,7 +25,7 @@ type UsedLimit = readonly [
   resets: number | null,
 ];
 
-/** Returns the longest-lasting block of an end user, or null if new requests are accepted. */
+/** Returns an end user's longest-lasting block, or null. */
 export function findBlock(user: BlockFields, pauses: readonly Pause[], now: number): Block | null {
   const pause = pauses.find(
     ({ scope, subject }) => scope === "end_user" && subject === user.external_id,

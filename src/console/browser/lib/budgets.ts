@@ -64,8 +64,8 @@ function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
 }
 
 /**
- * Returns the list with `budget` replaced by `typed`. Adds `typed` if `budget` is undefined, and
- * removes `budget` if `typed` is null.
+ * Returns the list with `budget` replaced by `typed`. Without `budget`, adds `typed`; with a null
+ * `typed`, removes `budget`.
  */
 export function budgetsWith(
   budgets: readonly ListedBudget[],
@@ -83,10 +83,10 @@ export function budgetsWith(
 }
 export type BudgetEntries = ReturnType<typeof budgetsWith>;
 
-/** The use of one of a key's budgets. */
+/** The use of a key's budget. */
 type BudgetUse = { readonly used: number; readonly limit: number; readonly label: string };
 
-/** Returns the budget of a key with the largest used share. */
+/** Returns a key's budget with the largest used share. */
 export function mostUsedOf(key: Key): BudgetUse | null {
   const { budgets, budgets_used } = key;
   const all: BudgetUse[] = (budgets ?? []).map((budget) => {
@@ -100,7 +100,7 @@ export function mostUsedOf(key: Key): BudgetUse | null {
   return all.toSorted((a, b) => shareOf(b) - shareOf(a))[0] ?? null;
 }
 
-/** Returns the use of the key's own `budget_dollars`, or null without one. */
+/** Returns the use of the key's `budget_dollars`, or null without one. */
 export function simpleBudgetOf(key: Key): BudgetUse | null {
   const { budget_dollars: limit = null, budget_period: period, spent_dollars: used } = key;
   if (limit === null) return null;
@@ -108,7 +108,7 @@ export function simpleBudgetOf(key: Key): BudgetUse | null {
   return { used: used ?? 0, limit, label: `${formatAmount("dollars", used ?? 0)} of ${limitText}` };
 }
 
-/** Returns the used share of a budget. A budget of 0 counts as used up. */
+/** Returns a budget's used share. A budget of 0 is used up. */
 export function shareOf({ used, limit }: Pick<BudgetUse, "used" | "limit">): number {
   return limit === 0 ? 1 : used / limit;
 }

@@ -1,4 +1,4 @@
-/** Returns only the changed fields, so that saving a form doesn't undo another person's changes. */
+/** Returns the changed fields, so that saving a form doesn't undo another person's changes. */
 export function changedOf<T extends object>(before: T, after: T): Partial<T> {
   const known = new Map<string, unknown>(Object.entries(before));
   const differing = Object.entries(after).filter(

@@ -5,7 +5,7 @@ import { formatLeft, microsOf } from "./money.ts";
 type Fields = Readonly<Record<string, unknown>>;
 type Change = { readonly from?: unknown; readonly to?: unknown };
 
-/** Adds text before and after a text, unless the text is empty. */
+/** Adds text before and after a text, unless it is empty. */
 export function withAffixes(before: string, text: string, behind = ""): string {
   return text === "" ? "" : `${before}${text}${behind}`;
 }
@@ -30,13 +30,13 @@ function snake(field: string): string {
   return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** Returns the new value of a field if no other field changed, else "". */
+/** Returns a field's new value if no other field changed, else "". */
 export function onlyChange(changes: unknown, field: string): string {
   const [[name, change] = [], ...others] = Object.entries(fieldsOf(changes));
   return name === field && others.length === 0 ? valueText(fieldsOf(change)["to"] ?? "") : "";
 }
 
-/** Returns an event's changed fields as text, with their values before and after. */
+/** Returns an event's changed fields as text, before and after. */
 export function changesOf(changes: unknown, nameOf: (id: string) => string): string {
   return Object.entries(fieldsOf(changes))
     .flatMap(([field, change]) => splitPolicyChange(field, fieldsOf(change)))
@@ -55,7 +55,7 @@ export function fieldsText(fields: Fields): string {
     .join(", ");
 }
 
-/** Splits a change of a policy into changes of its lists. */
+/** Splits a policy's change into changes of its lists. */
 function splitPolicyChange(field: string, change: Change): readonly (readonly [string, Change])[] {
   if (!isPolicy(field)) return [[field, change]];
   const [from, to] = [fieldsOf(change.from), fieldsOf(change.to)];

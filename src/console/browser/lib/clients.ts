@@ -3,9 +3,9 @@ export type ClientBlocks = {
   readonly parts: readonly { readonly kind: "text" | "code"; readonly text: string }[];
 };
 
-/** A placeholder for the region's address in generated examples. */
+/** The region's address in generated examples. */
 export const ORIGIN = "https://this-region.invalid";
-/** A placeholder for the key in generated examples. */
+/** The key in generated examples. */
 export const YOUR_KEY = "YOUR_KEY";
 
 const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {
@@ -14,8 +14,8 @@ const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: 
 };
 
 /**
- * Replaces aliases by a model of the client's vendor if one is sold, because the client knows that
- * model's limits.
+ * Replaces aliases by a model of the client's vendor, if one is sold, because the client knows its
+ * limits.
  */
 export function withFittingModels(client: string, text: string, live: readonly string[]): string {
   const [large, small] = MODELS_BY_CLIENT[client] ?? [/^$/, /^$/];

@@ -5,7 +5,7 @@ import { memberName } from "./member-name.ts";
 import { formatLeft, formatPercent, formatSpent } from "./money.ts";
 
 export type EventType = Event["type"];
-/** Returns the name of a key, member or webhook with an ID. */
+/** Returns the name of a key, member or webhook by ID. */
 export type NameOf = (id: string) => string;
 
 /** Returns an event as a sentence for the Activity log. */
@@ -25,7 +25,7 @@ function inputOf(event: Event, nameOf: NameOf) {
     owner: ownerOf(event, nameOf),
     organization: nameOf(subject) === subject ? "the organization" : nameOf(subject),
     changes: changesOf(data["changes"], nameOf),
-    /** Returns the new value of a field if it is the only changed one, otherwise "". */
+    /** Returns a field's new value if no other field changed, else "". */
     changeOf: (field: string) => onlyChange(data["changes"], field),
     text: (name: string) => ((data[name] ?? null) === null ? "" : valueText(data[name])),
     money: (name: string) => (typeof data[name] === "number" ? formatSpent(data[name]) : ""),
@@ -49,7 +49,6 @@ export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
 const CLOSINGS: Readonly<Record<string, string>> = { on: "closed", off: "restored" };
 const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
 
-/** The sentence of each event type. */
 export const SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");

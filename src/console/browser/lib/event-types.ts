@@ -5,7 +5,7 @@ export const EVENT_TYPES = Object.keys(SENTENCES).map(
   (type) => [type as EventType, type.replace(".", ": ").replaceAll("_", " ")] as const,
 );
 
-/** Event types that need attention. The Events page highlights them. */
+/** Event types that the Events page highlights. */
 export const ATTENTION_TYPES =
   /\.low|needs|declined|reversed|paused|reached|disabled|alert|expiring|pause.cr/;
 

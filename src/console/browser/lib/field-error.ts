@@ -1,4 +1,4 @@
-/** Replaces the API's field name in an error by the label of the form's field. */
+/** Replaces the API's field name in an error by the form's label. */
 export function fieldError(message: string, param: string, label: string): string {
   const name = label.replace(/\s*[[(].*$/, "");
   const isNamed = message.startsWith(param) && !/^[\w.[]/.test(message.slice(param.length));

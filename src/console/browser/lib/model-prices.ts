@@ -1,7 +1,7 @@
 import type { Model } from "../api/types.ts";
 import { formatSpent } from "./money.ts";
 
-/** Prices as texts, in dollars per token. The other fields are prices of units. */
+/** Prices as texts, in dollars per token or unit. */
 type Pricing = {
   readonly prompt: string;
   readonly completion: string;
@@ -43,12 +43,12 @@ function unitPrices(pricing: Pricing): readonly string[] {
   });
 }
 
-/** Returns a price per million tokens, or nothing if it is 0 because the model has unit prices. */
+/** Returns a price per million tokens. Returns nothing for 0 if the model has unit prices. */
 export function tokenPrice(pricing: Pricing, dollars: string, label = ""): string {
   return Number(dollars) > 0 || unitPrices(pricing).length === 0 ? perMillion(dollars) + label : "";
 }
 
-/** Returns the prices of the output tokens and of all units. */
+/** Returns the prices of output tokens and of all units. */
 export function outputPrice(pricing: Pricing, label?: string): string {
   const tokens = tokenPrice(pricing, pricing.completion, label);
   return [tokens, ...unitPrices(pricing)].filter(Boolean).join(", ");
@@ -61,7 +61,7 @@ export function nextPrice({ next_price: next }: ListedModel): string {
   return `${next.from.slice(0, 10)}: ${input}${outputPrice(next, " out")}`;
 }
 
-/** Returns a model's prices in one line, with the model that an alias selects. */
+/** Returns a model's prices in one line, and an alias's model. */
 export function modelHint({
   alias_of,
   pricing,

@@ -15,16 +15,16 @@ function trimZeros(decimals: string): string {
 }
 
 /**
- * Formats a balance or limit: exactly below $10, otherwise in cents, rounded down. A balance of
- * $1.00 thus shows even a small charge.
+ * Formats a balance or limit, rounded down to cents from $10, exactly below. A balance of $1.00
+ * thus shows even a small charge.
  */
 export function formatLeft(micros: number): string {
   return formatDollars(micros, Math.abs(micros) < 10 * MICROS ? 6 : 2, Math.floor);
 }
 
 /**
- * Formats a charge with at least two nonzero digits: `$12.40`, `$0.000012`. Charges are rounded up,
- * also if a ledger lists them as negative amounts.
+ * Formats a charge, rounded up, with at least two nonzero digits: `$12.40`, `$0.000012`. Ledgers
+ * list charges as negative amounts.
  */
 export function formatSpent(micros: number): string {
   const digits = 8 - String(Math.floor(Math.abs(micros))).length;

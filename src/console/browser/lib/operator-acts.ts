@@ -6,13 +6,13 @@ type Details = Readonly<Record<string, unknown>>;
 type ActInput = {
   /** The customer's name, or "". */
   readonly whose: string;
-  /** The changed key's name, or the changed member's email address. */
+  /** The key's name, or the member's email address. */
   readonly name: string;
   readonly details: Details;
   readonly text: (field: string) => string;
 };
 
-/** Texts for operators' calls. The customer's name is appended to a plain text. */
+/** Texts for operators' calls. Plain texts get the customer's name at the end. */
 const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "POST /orgs": "created",
   "PATCH /orgs/{id}": organizationText,
@@ -130,7 +130,7 @@ function pricedText(field: string): string {
   return isUnit(field) ? `per ${pricedAmountText(field)}` : (TOKENS[field] ?? field);
 }
 
-/** Returns a sentence about an operator's call. Names an unknown call by its path. */
+/** Returns a sentence about an operator's call, or an unknown call's path. */
 export function operatorActSentence({
   operator,
   act,

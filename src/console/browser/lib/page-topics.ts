@@ -1,6 +1,6 @@
 type Topic = readonly [path: string, text: string, query?: Readonly<Record<string, string>>];
 
-/** What people search for by other words than a page's title. */
+/** Other words by which people search for a page. */
 const TOPICS: readonly Topic[] = [
   ["credits", "invoices and receipts"],
   ["credits", "balance, top-up and payments"],
@@ -17,7 +17,7 @@ const TOPICS: readonly Topic[] = [
   ["business", "price lists", { tab: "Prices" }],
 ];
 
-/** Returns the topics of a page that contain words with the given beginnings. */
+/** Returns a page's topics that contain words with the given beginnings. */
 export function topicsOf(path: string, text: string): readonly Topic[] {
   const beginnings = text.toLowerCase().split(/\s+/).filter(Boolean);
   return TOPICS.filter(([page, topic]) => {

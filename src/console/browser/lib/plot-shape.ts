@@ -9,7 +9,6 @@ type PlotSeries = {
   readonly slot: ColorSlot;
   readonly values: readonly (number | null)[];
 };
-/** The kinds of charts. */
 export type Kind = "bars" | "lines" | "steps";
 export type PlotData = {
   readonly days: readonly string[];

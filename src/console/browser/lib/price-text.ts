@@ -4,7 +4,9 @@ import { microsOf, formatSpent } from "./money.ts";
 
 const dollarsText = (price: number): string => formatSpent(microsOf(price));
 
-/** Returns a price as text: `$0.60 in, $4.00 out`. Leaves out tokens if only units have a price. */
+/**
+ * Returns a price as text, such as `$0.60 in, $4.00 out`. Omits tokens if only units have a price.
+ */
 export function priceText({ price, percent }: Pick<PriceRow, "price" | "percent">): string {
   if (price === null) return `${percent ?? 0}% above cost`;
   const units = unitPriceTexts(price);

@@ -28,7 +28,7 @@ export function stateOf(purchase: Purchase): readonly [word: string, tone: Tone]
 type Dated = { readonly created_at: string };
 const sumOf = (amounts: readonly number[]): number => amounts.reduce((sum, one) => sum + one, 0);
 
-/** Returns the UTC days of a list, newest first, with its sums: `1 Nov to 3 Nov (UTC): $5.00 paid.` */
+/** Returns a list's UTC days, newest first, with its sums: `1 Nov to 3 Nov (UTC): $5.00 paid.` */
 function sumText(rows: readonly Dated[], sums: readonly string[]): string {
   const days = [rows.at(-1), rows[0]].map((row) => dayName(row?.created_at.slice(0, 10) ?? ""));
   const text = sums.filter((sum) => !sum.startsWith("$0.00 ")).join(", ");
@@ -37,7 +37,7 @@ function sumText(rows: readonly Dated[], sums: readonly string[]): string {
     : `${[...new Set(days)].join(" to ")} (UTC): ${text}.`;
 }
 
-/** Returns the sums of the listed purchases as text, or "" if none was paid. */
+/** Returns the sums of purchases as text, or "" if none was paid. */
 export function purchaseSumText(purchases: readonly Purchase[]): string {
   const paid = purchases.filter(({ state }) => state === "paid" || state === "credited");
   const returned = sumOf(purchases.map(({ returned_micro }) => returned_micro));
@@ -48,7 +48,7 @@ export function purchaseSumText(purchases: readonly Purchase[]): string {
   ]);
 }
 
-/** Returns the sums of the listed transactions as text. */
+/** Returns the sums of transactions as text. */
 export function creditSumText(credits: Credits["credits"]): string {
   const amounts = credits.map(({ amount_micro }) => amount_micro);
   return sumText(credits, [
@@ -85,7 +85,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
     "A limit that prevents misuse is reached. Try again tomorrow, or ask the operator of this region.",
 };
 
-/** Returns what a customer can do about a failed purchase. */
+/** Returns a customer's remedy for a failed purchase. */
 export function remedyOf(purchase: Purchase): string {
   const found = REMEDIES[purchase.error?.code ?? "abandoned"];
   return found ?? "Try again, or use another card.";

@@ -4,7 +4,7 @@ import { DAY, hourStart, monthStart, utcDay } from "./time.ts";
 export type Range = { readonly from: string; readonly to: string };
 type Query = Readonly<Record<string, string>>;
 
-/** Returns the days of the Errors tab: the last seven, unless the query has others. */
+/** Returns the days of the Errors tab: by default the last seven. */
 export function errorDays({ from, to }: Query, now: number): Range {
   return { from: from ?? to ?? utcDay(now - 6 * DAY), to: to ?? utcDay(now) };
 }
@@ -13,7 +13,7 @@ export function lengthOf({ from, to }: Range): number {
   return hourStart(to) + (to.includes("T") ? DAY / 24 : DAY) - hourStart(from);
 }
 
-/** Returns the period of the same length before a period. */
+/** Returns the equally long period before a period. */
 export function rangeBefore(range: Range): Range {
   const length = lengthOf(range);
   const asHours = range.from.includes("T") || range.to.includes("T");
@@ -40,7 +40,7 @@ const PRESETS: Readonly<Record<string, (now: number) => Range>> = {
   }),
 };
 
-/** Returns the period that the page's query names. */
+/** Returns the period in the page's query. */
 export function rangeOf(query: Query, now: number): Range {
   const today = utcDay(now);
   const { range = "30", from = "", to = "" } = query;

@@ -4,7 +4,7 @@ type PageAddress = readonly [path: readonly string[], query?: Readonly<Record<st
 type Remedy = readonly [
   text: string,
   action?: readonly [text: string, place: PageAddress],
-  /** The call that the action needs. The action is only shown to callers who can make it. */
+  /** The action's call. Only callers who can make it see the action. */
   call?: keyof Calls,
 ];
 type Cause = {
@@ -20,7 +20,7 @@ const KEYS = ["Manage keys", [["keys"]]] as const;
 const END_PAUSE = "DELETE /v1/pauses/{id}";
 const TO_CREDITS = ["Go to Credits", [["credits"]]] as const;
 
-/** The explanation and link that the console shows for an error, by its code. */
+/** The console's explanation and link for an error, by code. */
 export const REMEDIES: Readonly<Record<string, Remedy>> = {
   insufficient_balance: ["The balance doesn't cover this request.", ADD_CREDITS],
   insufficient_quota: ["The balance doesn't cover this request.", ADD_CREDITS],
@@ -134,7 +134,7 @@ const BUDGET_REMEDIES: Readonly<Record<string, (cause: Cause) => Remedy>> = {
   ],
 };
 
-/** Returns what a customer can do about a failed request. */
+/** Returns a customer's remedy for a failed request. */
 export function remedyOf(cause: Cause): Remedy {
   const { status, code, message = "" } = cause;
   const [, owner = ""] = /^The budget of .* for (.+?) has /.exec(message) ?? [];
@@ -147,7 +147,7 @@ export function remedyOf(cause: Cause): Remedy {
   );
 }
 
-/** Links a remedy to the affected key instead of the list of keys. */
+/** Links a remedy to the affected key, not to the list of keys. */
 function linkToKey({ keyId }: Cause, remedy: Remedy | undefined): Remedy | undefined {
   if (remedy?.[1] !== KEYS || !keyId) return remedy;
   return [remedy[0], ["Open the key", [["keys", keyId]]]];

@@ -6,9 +6,9 @@ export const SUCCEEDED = "Succeeded";
 export const FAILED = "Failed or rejected";
 
 type Counts = {
-  /** Charged requests by hour or day, including those that failed. */
+  /** Charged requests by hour or day, failed ones included. */
   readonly settled: Usage["data"];
-  /** The failed requests among them. */
+  /** The failed charged requests. */
   readonly failed: readonly Pick<Generation, "created_at">[];
   /** All failures by hour. */
   readonly errors: Errors["data"];

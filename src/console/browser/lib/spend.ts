@@ -5,7 +5,7 @@ const METRICS = [
   "completion_tokens",
   "cost_micro",
 ] as const;
-/** An amount that Activity can show per day. */
+/** An amount that Activity shows per day. */
 export type Metric = (typeof METRICS)[number];
 type Amounts = Readonly<Record<Metric, number>>;
 export type DayRow = Amounts & {
@@ -73,7 +73,7 @@ export function stackGroups(
   return [...series].map(([name, values]) => ({ name, values }));
 }
 
-/** Returns for each day the share of input tokens that came from a cache, or null without input. */
+/** Returns each day's share of input tokens that came from a cache, or null without input. */
 export function cacheShares(
   rows: readonly DayRow[],
   days: readonly string[],

@@ -1,7 +1,6 @@
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** A day in ms. */
 export const DAY = 24 * HOUR;
 
 /** Formats a time relative to now, or as a local date if more than a day away. */

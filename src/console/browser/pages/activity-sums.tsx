@@ -42,7 +42,7 @@ export function changeText(now: number, before: number): string {
   return `${share < 0 ? "−" : "+"}${formatPercent(Math.abs(share))}`;
 }
 
-/** Notices about missing data: too much for one read, or already deleted. */
+/** Notices about data that is too large for one read, or already deleted. */
 export function MissingDataNotice({
   isCut,
   completeFrom,

@@ -153,7 +153,7 @@ function addRow(sum: Row | undefined, row: Row): Row {
   };
 }
 
-/** Adds two billed amounts. Null means that no bill was imported. */
+/** Adds two billed amounts. Null: no bill was imported. */
 function addBilled(one: number | null, other: number | null): number | null {
   return one === null && other === null ? null : (one ?? 0) + (other ?? 0);
 }

@@ -66,7 +66,7 @@ function priceColumn(id: "cost" | "price", title: string): Column<Row> {
   };
 }
 
-/** A column with the median of the last 30 minutes, and other percentiles as tooltip. */
+/** A column with the last 30 minutes' median, and other percentiles as tooltip. */
 function speedColumn(id: "latency_ms" | "tokens_per_second", title: string): Column<Row> {
   return column(id, title, (row) => row[id]?.p50 ?? null, {
     align: "right",

@@ -23,7 +23,7 @@ type SearchResult = {
   readonly what: string;
   readonly text: string;
   readonly href: string;
-  /** The customer as whom an operator opens the address. */
+  /** The customer that an operator views at the address. */
   readonly as?: string;
 };
 
@@ -95,7 +95,7 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
   );
 }
 
-/** The search results, and the text that is shown without results. */
+/** The search results, and the text without any. */
 type SearchResults = { readonly finds: readonly SearchResult[]; readonly none: ComponentChildren };
 
 function useSearchResults(text: string, pages: readonly Page[]): SearchResults {
@@ -200,7 +200,7 @@ function useModelResults(text: string, isRead: boolean): readonly SearchResult[]
 
 const SETTLED_MS = 200;
 
-/** Returns the text after typing pauses, to avoid a search for each letter. */
+/** Returns the text after typing pauses, to avoid a search per letter. */
 function useTextAfterTyping(text: string): string {
   const [pausedText, setPausedText] = useState("");
   useEffect(() => {
@@ -229,7 +229,7 @@ function useEndUserResults(text: string, isRead: boolean): readonly SearchResult
 
 type Found = Calls["GET /admin/v1/find"]["answer"]["data"][number];
 
-/** Searches the region's objects, page by page until a match. Sends only a key's prefix. */
+/** Searches the region's objects page by page until a match. Sends only a key's prefix. */
 function useObjectResults(text: string, isAsked: boolean): SearchResults {
   const [from, setFrom] = useState({ text: "", after: "" });
   const q = prefixOf(text);

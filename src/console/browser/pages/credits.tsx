@@ -241,7 +241,7 @@ const PURCHASES: readonly Column<Purchase>[] = [
 
 type Line = Known["credits"][number];
 
-/** Returns a transaction's reference. Those of reversals are internal. */
+/** Returns a transaction's reference. Reversals' references are internal. */
 function referenceOf({ kind, reference }: Line): string | null {
   return kind === "reversal" ? null : reference;
 }

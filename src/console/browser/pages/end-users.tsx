@@ -106,7 +106,7 @@ function useBlocks(): BlockNow {
 }
 
 /**
- * `none` is shown for end users without a block. Members can't read pauses, so for them it is "".
+ * `none` is the text for end users without a block. It is "" for members, who can't read pauses.
  */
 function columnsOf(blockNow: BlockNow, none: string): readonly Column<EndUser>[] {
   return [

@@ -81,7 +81,7 @@ function Technical({ book, version, aliases, sweep, wallets }: Technical) {
 
 type ProblemsProps = {
   readonly problems: readonly Problem[];
-  /** Routes in cooldown or disabled, without a success since. */
+  /** Routes in cooldown or disabled, without a later success. */
   readonly resting: readonly Breaker[];
   readonly figures: ProvidersAnswer | undefined;
 };

@@ -135,7 +135,7 @@ function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
   );
 }
 
-/** The key's own `budget_dollars`, which has no alert threshold. */
+/** The key's `budget_dollars`, which has no alert threshold. */
 function SimpleBudget({ apiKey }: { apiKey: Key }) {
   const simple = simpleBudgetOf(apiKey);
   if (simple === null) return null;

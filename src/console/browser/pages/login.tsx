@@ -86,7 +86,7 @@ const FAILED_LOGIN_TEXTS: Readonly<Record<string, string>> = {
 /** Matches only an email address, so that a link can't put other text on the page. */
 const ADDRESS = /^[^\s@]{1,64}@[^\s@]{1,100}$/;
 
-/** Returns why a login failed, from the address's query. */
+/** Returns the reason of a failed login, from the address's query. */
 function whyOf({ why = "", account = "" }: Query, region = ""): string {
   const text = FAILED_LOGIN_TEXTS[why] ?? "That did not work. Try again.";
   const isNamed = why === "unknown" && ADDRESS.test(account);
@@ -96,7 +96,7 @@ function whyOf({ why = "", account = "" }: Query, region = ""): string {
 
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 
-/** The storage key for the page to open after the login. */
+/** The storage key for the page after login. */
 const GOAL_KEY = "turnpike-goal";
 
 function goalOf({ path, query }: Route): string {
@@ -222,7 +222,7 @@ export function Invitation() {
   );
 }
 
-/** The dialog that asks for a login, or for the page's organization, when a call needs it. */
+/** The dialog for a call that needs a new login or the page's organization. */
 export function ConfirmLogin() {
   const pending = useCell(pendingConfirmation);
   if (pending === null) return null;
@@ -314,9 +314,7 @@ function ConfirmDialog({ why, change, finish }: PendingConfirmation) {
   );
 }
 
-/**
- * Buttons that log in at an identity provider in a new tab, so that forms on this page are kept.
- */
+/** Buttons that log in at an identity provider in a new tab, so that this page keeps its forms. */
 function ProviderButtons({ isOver, onDone }: { isOver: boolean; onDone: () => void }) {
   const loginMethods = useLoginMethods();
   const [why, setWhy] = useState<string>();
@@ -372,7 +370,7 @@ function PasteKeyForm({ onDone }: { onDone: () => void }) {
   );
 }
 
-/** The page at which a login in a new tab ends. It notifies the first tab and closes. */
+/** The page after a login in a new tab. It notifies the first tab and closes. */
 export function Confirmed() {
   const { query } = useCell(route);
   const { flow = "", why = null } = query;

@@ -26,7 +26,7 @@ const KEYS: readonly Column<MemberKey>[] = [
   timeColumn("used", "Last used", ({ last_used_at }) => last_used_at),
 ];
 
-/** A key's name. Highlights the key that a search found, and scrolls to it. */
+/** A key's name. If a search found the key, highlights it and scrolls to it. */
 function Name({ of: { id, name } }: { of: MemberKey }) {
   const [{ key }] = useQuery();
   const mark = useRef<HTMLElement>(null);

@@ -107,7 +107,6 @@ function Verbs({ one, onDo }: VerbsProps) {
   );
 }
 
-/** Opens the customer's console. */
 function ViewAsCustomer({ id }: { id: string }) {
   return <Action verb="View as customer" run={() => viewAs(id)} onDone={() => goTo([])} />;
 }

@@ -32,9 +32,7 @@ type SchedulePriceProps = {
   then?: () => Promise<Outcome<unknown>>;
   onClose: () => void;
 };
-/**
- * The form for a new price. `list` preselects a price list. `then` runs after the price is saved.
- */
+/** The form for a new price. `list` preselects a price list. `then` runs after saving. */
 export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceProps) {
   const [typed, line] = useTyped({
     list: fixedList ?? "default",
@@ -76,7 +74,7 @@ export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceP
   );
 }
 
-/** Saves one price. Failures name the form's fields. */
+/** Saves a price. Failures name the form's fields. */
 async function savePrice(
   row: Terms & Pick<PriceRow, "list" | "item" | "from">,
 ): Promise<Outcome<unknown>> {
@@ -92,7 +90,7 @@ function formField(text: string): string {
   return text.replaceAll(/rows\[0\]\.(?:price\.)?/g, "");
 }
 
-/** Returns the fields of a price: one per unit that has a price, and tokens if they have one. */
+/** Returns a price's fields, one per unit or kind of token with a price. */
 function priceFields(price: ListPrice | null | undefined): readonly PriceField[] {
   const units = Object.keys(price ?? {}).filter(isUnit);
   if (!price || units.length === 0) return TOKEN_FIELDS;
@@ -102,7 +100,7 @@ function priceFields(price: ListPrice | null | undefined): readonly PriceField[]
   ];
 }
 
-/** Returns the selectable models, each model's price and its fields, and the lead time as text. */
+/** Returns the selectable models, each model's price and fields, and the lead time as text. */
 function useKnownPrices(list: string) {
   const now = useNow();
   const models = latestOf(useRead("GET /admin/v1/catalog"))?.models ?? [];
@@ -160,7 +158,7 @@ function presentPrice(item: string, { rows, models, now }: KnownPrices): string 
 const livePrice = (model?: CatalogModels["models"][number]): ListPrice | null =>
   model?.routes.find(({ live }) => live)?.price ?? null;
 
-/** Reports whether MODELS defines the model. `author/*` and `*` don't apply to such models. */
+/** Reports whether MODELS defines the model. Prices for `author/*` and `*` exclude such models. */
 function isConfigured({ id, routes }: CatalogModels["models"][number]): boolean {
   return !id.startsWith("sandbox/") && routes.every(({ cost }) => cost === null);
 }

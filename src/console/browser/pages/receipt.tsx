@@ -28,7 +28,7 @@ type ReceiptProps = {
   beside: NeighborIds;
   onClose: () => void;
 };
-/** A request with its cost. `known` is set if the list already has the request. */
+/** A request with its cost. `known` is the request from a list, if any. */
 export function Receipt({ id, known, beside, onClose }: ReceiptProps) {
   const read = useRead(known === undefined ? "GET /v1/generations/{id}" : null, { path: { id } });
   return (

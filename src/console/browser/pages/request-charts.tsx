@@ -85,7 +85,7 @@ async function readChargedFailures(
 function RequestStates() {
   const [{ from, to, model, provider, external_id }] = useQuery();
   const mayCount = useMay()(USAGE);
-  /** Whether errors can be counted: the API has only counts by hour and key. */
+  /** The API counts errors only by hour and key. */
   const isCounted = (model ?? provider ?? external_id) === undefined;
   const title = titleOf(mayCount, isCounted);
   const days =
@@ -152,7 +152,7 @@ function StateChart({ title, mayCount, isCounted }: StateChartProps) {
   );
 }
 
-/** Returns the hours of a short range, otherwise the days. */
+/** Returns a short range's hours, otherwise its days. */
 function chartParts({ from, to }: Range, now: number): readonly string[] {
   const isShort = Date.parse(to) - Date.parse(from) < HOURLY_MS;
   return isShort ? hoursBetween(from, to, now) : daysBetween(from, to);

@@ -39,7 +39,7 @@ const TABS = [
   ["Running", "held"],
 ] as const;
 
-/** The API's statuses for tabs that tell charged failures from successes. */
+/** The API's statuses for tabs that separate charged failures from successes. */
 const OUTCOMES: Readonly<Record<string, string>> = { settled: "succeeded", error: "failed" };
 
 const CHARTS: LazyPart = { load: async () => (await import("./request-charts.tsx")).RequestChart };

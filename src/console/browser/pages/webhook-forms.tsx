@@ -38,7 +38,7 @@ const SETTINGS = [
   ["header", "Credential's header", "By default authorization"],
 ] as const;
 
-/** Reports whether a metering service receives the messages, which then have no signature. */
+/** Reports whether a metering service receives the messages. They then have no signature. */
 export function isMetered({ format }: Pick<Webhook, "format">): boolean {
   return format !== null && format !== "slack";
 }
@@ -220,7 +220,7 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
   );
 }
 
-/** Replays events since a time. Each click sends at most 1,000. */
+/** Replays events since a time, at most 1,000 per click. */
 export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook }) {
   const { id } = webhook;
   const [{ since }, line] = useTyped({ since: localMinute(Date.now() - DAY) });

@@ -112,7 +112,7 @@ type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
 
 function WebhookDetail({ id }: { id: string }) {
   const [deleting, setDeleting] = useState<Webhook | null>(null);
-  // The page stops reading a webhook that is being deleted.
+  // The page stops reading a webhook during its deletion.
   if (deleting) return <Delete webhook={deleting} onClose={() => setDeleting(null)} />;
   return <ActiveDetail id={id} onDelete={setDeleting} />;
 }

@@ -9,7 +9,7 @@ import { useSession } from "./session.ts";
 import { tagKeyOf } from "./spend.ts";
 import type { UsageFilter, Pair, Split } from "./spend.ts";
 
-/** The fields of usage that Activity can show, and their labels. */
+/** Activity's fields of usage, with labels. */
 export const METRICS = [
   ["cost_micro", "spend"],
   ["requests", "requests"],
@@ -21,7 +21,7 @@ export const METRICS = [
   ["tokens_per_s", "tokens a second"],
   ["errors", "errors"],
 ] as const;
-/** The fields by which Activity can group usage, and their labels. */
+/** Activity's groupings of usage, with labels. */
 export const SPLITS = [
   ["model", "by model"],
   ["provider", "by provider"],
@@ -29,7 +29,7 @@ export const SPLITS = [
   ["user", "by end user"],
   ["member", "by member"],
 ] as const;
-/** The filters that Activity shows as chips, and their query parameters. */
+/** Activity's filter chips, with their query parameters. */
 export const FILTER_CHIPS = [
   ["model", "model"],
   ["provider", "provider"],
@@ -40,7 +40,7 @@ export const FILTER_CHIPS = [
 ] as const;
 export type ActivityQuery = {
   readonly range: Range;
-  /** The hours or days of the chart's bars. Hours are used for short ranges. */
+  /** The chart's hours (in short ranges) or days. */
   readonly parts: readonly string[];
   readonly isHourly: boolean;
   readonly only: UsageFilter;
@@ -50,10 +50,10 @@ export type ActivityQuery = {
 };
 
 const HOURLY_DAYS = 3;
-/** The query parameter that asks for times as well. */
+/** The query parameter that adds times. */
 export const LATENCY = { with: "latency" } as const;
 
-/** Returns whether a metric is a time or a speed. */
+/** Reports whether a metric is a time or a speed. */
 export function isTimed(metric: ActivityQuery["metric"]): metric is "first_byte" | "tokens_per_s" {
   return metric === "first_byte" || metric === "tokens_per_s";
 }
@@ -85,7 +85,7 @@ export function useSplits(): readonly (readonly [split: Split, text: string])[] 
   return [...SPLITS, ...(tags ?? [])];
 }
 
-/** Returns the query for the requests of one group. */
+/** Returns the query for a group's requests. */
 export function filterBy(split: Split, group: string): Query {
   const tag = tagKeyOf(split);
   return tag === null ? { [split]: group } : { tag: `${tag}:${group}` };
@@ -100,7 +100,7 @@ function onlyOf(query: Query): UsageFilter {
   );
 }
 
-/** Returns two groupings in the API's order, or null if the API doesn't support this pair. */
+/** Returns two groupings in the API's order, or null if the API doesn't support the pair. */
 export function pairOf(by: Split, second: Split): Pair | null {
   const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
   const isNone = two === "member" ? one === "key" : one === "member"; // the API can't group keys or tags by member

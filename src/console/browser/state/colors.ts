@@ -7,7 +7,7 @@ function hashOf(name: string): number {
 }
 
 /**
- * Assigns each name a color slot by its hash, or the next free slot. Names after the sixth, and
+ * Assigns each name a color slot by hash, or the next free slot. Names after the sixth, and
  * "other", get null (gray).
  */
 export function colorsOf(

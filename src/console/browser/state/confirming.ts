@@ -3,10 +3,7 @@ import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
 export type PendingConfirmation = {
-  /**
-   * The reason: the login is too old, the session has ended, or another tab switched the
-   * organization.
-   */
+  /** The reason: an old login, an ended session, or another tab's organization. */
   readonly why: "old" | "ended" | "switched";
   readonly change: string;
   readonly finish: (isConfirmed: boolean) => void;

@@ -4,7 +4,7 @@ import { session } from "./session.ts";
 /** A key's secret, and its ID if known. */
 type HeldKey = { readonly secret: string; readonly id: string | null };
 
-/** The key of the Connect page. It stays only in this tab's memory, until logout or reload. */
+/** The key of the Connect page. It stays in this tab's memory until logout or reload. */
 export const connectKey = cell<HeldKey | null>(null);
 
 let account: string | null | undefined;

@@ -1,8 +1,8 @@
 import { cell } from "./cell.ts";
 
 /**
- * When an unreachable region is called again (Unix ms). 0 during the call, null while the region
- * responds.
+ * Time (Unix ms) of the next call to an unreachable region. 0 during the call, null while the
+ * region responds.
  */
 export const nextRetryAt = cell<number | null>(null);
 
@@ -20,7 +20,7 @@ export function onRetry(retry: () => boolean): () => void {
   return () => retries.delete(retry);
 }
 
-/** Records that a call got no response. Schedules retries with increasing delays. */
+/** Records a call without a response. Schedules retries with increasing delays. */
 export function reportLostConnection(): void {
   if (timer !== undefined) return;
   const wait = STEPS_MS[Math.min(failures, STEPS_MS.length - 1)] ?? 0;
@@ -29,7 +29,7 @@ export function reportLostConnection(): void {
   timer = setTimeout(retryNow, wait);
 }
 
-/** Ends the retries after a response, because the connection works. */
+/** Ends the retries after a response. */
 export function reportConnection(): void {
   failures = 0;
   stopTimer(null);

@@ -20,8 +20,8 @@ session.watch(() => {
 });
 
 /**
- * Returns members' names by ID. A session with a key can't list members, so with `readsOwners` each
- * key's owner is read separately.
+ * Returns members' names by ID. A session with a key can't list members, so `readsOwners` reads
+ * each key's owner separately.
  */
 export function useMemberNames({ readsOwners }: { readonly readsOwners: boolean }): Names {
   const may = useMay();

@@ -7,8 +7,8 @@ import { reportConnection, reportLostConnection, onRetry } from "./connection.ts
 import { endSession, describeSessionEnd, session } from "./session.ts";
 
 /**
- * The latest response of a URL. Only `ReadResult` and `Inline` (ui/states.tsx) show `latest`,
- * because they also show its age and failure.
+ * A URL's latest response. Only `ReadResult` and `Inline` (ui/states.tsx) show `latest`, with its
+ * age and failure.
  */
 export type Read<T> = {
   readonly latest: T | undefined;
@@ -31,9 +31,7 @@ const ENTRIES_MAX = 200;
 const entries = new Map<string, CacheEntry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 
-/**
- * Returns the response of a call, first from the cache, then refreshed. A null name reads nothing.
- */
+/** Returns a call's response, first from the cache, then refreshed. A null name reads nothing. */
 export function useRead<C extends ReadCall>(
   name: C | null,
   filling: CallInput<C> = {},
@@ -47,7 +45,7 @@ export function latestOf<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
-/** Returns a read that has its data already. */
+/** Returns a read that already has its data. */
 export function fixedRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, reload: () => undefined };
 }
@@ -80,7 +78,7 @@ export function useLoaded<T>(
   };
 }
 
-/** Makes a change. Then refreshes all reads whose path starts with one of `touches`. */
+/** Makes a change, then refreshes all reads whose path starts with one of `touches`. */
 export async function change<C extends Call>(
   name: C,
   filling: CallInput<C>,
@@ -162,7 +160,7 @@ async function refresh(entry: CacheEntry): Promise<void> {
   if (entry.stale && outcome.ok) void refresh(entry);
 }
 
-/** Several parts of a page can show the same read, so each skips what another has just read. */
+/** Skips a read that another part of the page has just refreshed. */
 function refreshIfDue(entry: CacheEntry, every: number): void {
   const isDue = !entry.pending && Date.now() - entry.at > every - FRESH_MS;
   if (isDue && !document.hidden) void refresh(entry);

@@ -8,7 +8,7 @@ export type Route = { readonly path: readonly string[]; readonly query: Query };
 export type Query = Readonly<Record<string, string>>;
 
 export const route = cell<Route>({ path: [], query: {} });
-/** Reads the address. Called directly after a change, because the browser's event comes later. */
+/** Reads the address. Changes call it directly, because the browser's event comes later. */
 const readAddress = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
 };
@@ -47,7 +47,7 @@ export function goTo(path: readonly string[], query: Query = {}): void {
 }
 
 /**
- * Returns the query of the address, and a function that changes it. A choice adds a history entry;
+ * Returns the address's query, and a function that changes it. A choice adds a history entry;
  * typing replaces the current one.
  */
 export function useQuery(): readonly [Query, (changes: Query, isTyped?: boolean) => void] {

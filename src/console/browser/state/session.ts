@@ -48,30 +48,30 @@ export async function logOut(): Promise<void> {
 }
 
 /**
- * Reports whether a session may make a call. `isOwn`: whether the object belongs to the session's
- * member (true for lists).
+ * Reports whether a session may make a call. `isOwn`: the object belongs to the session's member
+ * (true for lists).
  */
 export function may(who: Session, call: Call, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
 }
 
-/** Returns a function that tells whether the session may make a call. */
+/** Returns a function that reports whether the session may make a call. */
 export function useMay(): (call: Call, isOwn?: boolean) => boolean {
   const who = useSession();
   return (call, isOwn) => may(who, call, isOwn);
 }
 
-/** Returns whether the session may read the usage of the organization. */
+/** Reports whether the session may read the organization's usage. */
 export function isSenior(who: Session): boolean {
   return may(who, "GET /v1/usage");
 }
 
-/** Returns whether the session may manage webhooks. */
+/** Reports whether the session may manage webhooks. */
 export function isManager(who: Session): boolean {
   return may(who, "GET /v1/webhooks");
 }
 
-/** Returns whether the session's key has limits of its own. */
+/** Reports whether the session's key has its own limits. */
 export function isLimited({ key }: Session): boolean {
   return key?.limited === true;
 }
@@ -88,7 +88,7 @@ export function isViewing({ kind, organization }: Session): boolean {
   return kind === "operator" && organization !== null;
 }
 
-/** Shows a customer's console to an operator, or the operator's own for null. */
+/** Shows an operator a customer's console, or for null their own. */
 export async function viewAs(org: string | null): Promise<Outcome<Session>> {
   const outcome = await viewOrganization(org);
   if (outcome.ok) {

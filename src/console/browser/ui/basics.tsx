@@ -36,7 +36,6 @@ type CheckProps = {
   onChange: (isOn: boolean) => void;
   class?: string;
 };
-/** A labeled checkbox. */
 export function Check({ text, isOn, onChange, class: name = "check" }: CheckProps) {
   return (
     <label class={name}>
@@ -71,7 +70,7 @@ export function Tokens({ count }: { count: number }) {
   );
 }
 
-/** A model's ID. Small screens omit the author. */
+/** A model's ID, without the author on small screens. */
 export function ModelName({ id }: { id: string }) {
   const nameWithoutAuthor = id.slice(id.indexOf("/") + 1);
   return (
@@ -93,10 +92,7 @@ export function Time({ at, none = "never", withClock = false }: TimeProps) {
   );
 }
 
-/**
- * Returns a current time that isn't before a past `at`, because the page's clock updates only every
- * 10 s.
- */
+/** Returns the current time, or a later past `at`. The page's clock updates only every 10 s. */
 function currentTimeFor(at: string | number, current: number): number {
   const past = new Date(at).getTime();
   return past <= Date.now() ? Math.max(current, past) : Math.max(current, Date.now() - 10_000);

@@ -12,7 +12,7 @@ import { colorsOf } from "../state/colors.ts";
 
 type Props = Pick<PlotProps, "name" | "days" | "series" | "unit"> & {
   readonly kind?: Kind;
-  /** Called with a dragged range, or with a clicked bar and the index of its clicked series. */
+  /** Receives a dragged range, or a clicked bar and the index of its series. */
   readonly onSelect?: (from: string, to: string, series?: number) => void;
 };
 type Entry = { readonly label: string; readonly slot: ColorSlot; readonly value: number };

@@ -6,10 +6,7 @@ import { FormDialog, Input } from "./dialog.tsx";
 
 const WRONG_SLUG = failed("not_typed", "This isn't the organization's slug.", "slug");
 
-/**
- * Requires the user to type the slug, because closing stops all requests. `credits` are
- * micro-credits.
- */
+/** Requires typing the slug, because closing stops all requests. `credits` are micro-credits. */
 export function CloseOrganization({
   noun,
   slug,

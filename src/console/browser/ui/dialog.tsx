@@ -14,7 +14,7 @@ type DialogProps = {
   asks?: boolean;
   children: ComponentChildren;
 };
-/** A modal dialog. Escape closes it, but asks first if something was typed. */
+/** A modal dialog. Escape closes it, but first asks about typed text. */
 export function Dialog({ title, onClose, wide = false, asks = true, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState<"nothing" | "something" | "warned">("nothing");
@@ -138,7 +138,7 @@ export function Confirm<T>({
 type FormFailureState = { readonly failure: CallFailure | undefined; readonly clear: () => void };
 const FormFailure = createContext<FormFailureState>({ failure: undefined, clear: () => undefined });
 
-/** A form. If a failure names a field, the field shows it until the field changes. */
+/** A form. A field shows a failure that names it, until the field changes. */
 export function Form<T>({
   verb,
   run,
@@ -281,14 +281,14 @@ function namesField(param: string | null, field: string): boolean {
   return param === field || param?.startsWith(`${field}[`) === true;
 }
 
-/** Attributes of number fields. */
+/** Attributes of fields for counts. */
 export const COUNT = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 export const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
-/** Attributes of fields for dollars that are exact to the micro-credit. */
+/** Attributes of fields for dollars, exact to the micro-credit. */
 export const MICROS = { type: "number", step: "0.000001" } as const;
 export const MOMENT = { type: "datetime-local", required: true } as const;
 
-/** Returns the texts of a form's fields, and a function that renders the input of a field. */
+/** Returns a form's texts, and a function that renders a field's input. */
 export function useTyped<Name extends string>(first: Readonly<Record<Name, string>>) {
   const [typed, setTyped] = useState(first);
   const line = (name: Name, label: string, more: Partial<InputProps> = {}) => (

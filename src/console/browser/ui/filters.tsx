@@ -7,8 +7,7 @@ type ChoiceFilterProps = {
   options: readonly (readonly [value: string, text: string])[];
 };
 /**
- * A filter with fixed options. The address stores the choice, but omits the first option, the
- * default.
+ * A filter with fixed options. The address stores the choice, except the first option, the default.
  */
 export function ChoiceFilter({ name, label, options }: ChoiceFilterProps) {
   const [query, update] = useQuery();
@@ -28,7 +27,7 @@ export function ChoiceFilter({ name, label, options }: ChoiceFilterProps) {
   );
 }
 
-/** A text filter. It applies when typing ends, not at each letter. */
+/** A text filter, applied when typing ends. */
 export function TextFilter({ name, label }: { name: string; label: string }) {
   const [query, update] = useQuery();
   return (

@@ -55,7 +55,7 @@ export function LazyPage({ page, height = 480 }: { page: LazyPart; height?: numb
   const View = views.get(page);
   if (View !== undefined) return <View />;
   if (!hasFailed) return <Skeleton height={height} />;
-  // Browsers cache a failed import, so only a reload can load it.
+  // Browsers cache a failed import, so only a reload helps.
   return (
     <FailureNotice failure={NO_SCRIPT.failure} again={() => location.reload()} verb="Reload" />
   );

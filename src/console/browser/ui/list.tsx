@@ -14,7 +14,7 @@ type Props<C extends ReadCall, T> = {
   readonly name: string;
   readonly call: C;
   readonly filling?: CallInput<C>;
-  /** Returns a response's rows, and the cursor of the next page. */
+  /** Returns a response's rows, and the next page's cursor. */
   readonly read: (answer: Calls[C]["answer"]) => {
     readonly rows: readonly T[];
     readonly next: string | number | null;
@@ -83,8 +83,7 @@ const LIMIT = 50;
 const RATE_LIMIT_WAIT_MS = 2000;
 
 /**
- * Keeps the cursors of the visited pages in the address. Another list or filter starts at its first
- * page.
+ * Keeps the visited pages' cursors in the address. Another list or filter starts at its first page.
  */
 function useCursors(list: string) {
   const [query, update] = useQuery();

@@ -24,7 +24,7 @@ function authorsOf(models: readonly ListedModel[]): ModelOption[] {
   });
 }
 
-/** Suggestions for the input whose `list` attribute is `id`. */
+/** Suggestions for the input with `id` as its `list` attribute. */
 export function Options({ id, options }: { id: string; options: readonly ModelOption[] }) {
   return (
     <datalist id={id}>
@@ -62,9 +62,7 @@ export function ModelsField(chosen: Chosen) {
   return <Chips label="Models" options={options} none="all" {...chosen} />;
 }
 
-/**
- * Runs `move` after a mouse press ends, because a button that moves during the press isn't clicked.
- */
+/** Runs `move` after a mouse press, because a button that moves during the press isn't clicked. */
 function afterPress(move: () => void): void {
   if (document.querySelector(":active") === null) move();
   else addEventListener("mouseup", move, { once: true, capture: true });

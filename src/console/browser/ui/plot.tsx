@@ -7,7 +7,7 @@ export type PlotProps = PlotData & {
   readonly name: string;
   readonly describe: (index: number) => string;
   readonly onRead: (at: { readonly index: number; readonly x: number } | null) => void;
-  /** Called with a clicked column and series, or with a dragged range of columns. */
+  /** Receives a clicked column and series, or a dragged range of columns. */
   readonly onSelect?: ((from: number, to: number, series?: number) => void) | undefined;
 };
 

@@ -35,8 +35,8 @@ type PolicyPartProps = {
   note?: string;
 };
 /**
- * Shows a policy. `save` replaces it; without it, the policy is read-only. `models` are the models
- * that a key's own limits allow.
+ * Shows a policy. `save` replaces it; without it, the policy is read-only. `models` are those that
+ * a key's own limits allow.
  */
 export function PolicyPart({ policy, models = null, save = false, note = "" }: PolicyPartProps) {
   const [edited, setEdited] = useState(false);

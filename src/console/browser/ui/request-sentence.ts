@@ -6,7 +6,7 @@ const OUTCOMES = new Map([
   [499, "Stopped"],
 ]);
 
-/** Returns what happened to a request, as a sentence. */
+/** Returns a request's outcome as a sentence. */
 export function sentenceOf({
   status,
   error,

@@ -10,7 +10,7 @@ export type Column<T> = {
   readonly id: string;
   readonly title: string;
   readonly value: (row: T) => Cell;
-  /** The columns in CSV exports, by default the title and value. */
+  /** The columns in CSV exports, by default title and value. */
   readonly csv?: readonly CsvColumn<T>[];
   readonly cell?: (row: T) => ComponentChildren;
   readonly align?: "right";
@@ -22,7 +22,7 @@ export function usd(micros: number | null): string | null {
   return micros === null ? null : (micros / 1_000_000).toFixed(6);
 }
 
-/** The buttons below a list that has several pages. */
+/** The buttons below a list of several pages. */
 export type Pager<T> = {
   readonly label: string;
   readonly previous: (() => void) | undefined;
@@ -36,7 +36,7 @@ type Props<T> = {
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
   readonly open?: (row: T) => void;
-  /** Set if the API returns the rows in pages. Such rows can't be sorted or filtered here. */
+  /** Set if the API returns the rows in pages, which can't be sorted or filtered here. */
   readonly pager?: Pager<T>;
   readonly filters?: ComponentChildren;
   readonly empty: ComponentChildren;
@@ -127,10 +127,7 @@ function filterRows<T>(
   });
 }
 
-/**
- * Sorts rows by the column `sort` of the address, descending with a minus. Missing values come
- * last.
- */
+/** Sorts rows by the address's column `sort`, descending with a minus. Missing values come last. */
 function sortRows<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
@@ -189,7 +186,7 @@ export function Grid<T>({
   );
 }
 
-/** Hides `wide` columns, from the right, until the table fits. Exports still have them. */
+/** Hides `wide` columns, from the right, until the table fits. Exports keep them. */
 function useFittingColumns<T>(
   box: { readonly current: HTMLDivElement | null },
   columns: readonly Column<T>[],
