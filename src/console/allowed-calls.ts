@@ -2,9 +2,7 @@ import type { OperatorRole } from "../shared/config/config.ts";
 import type { Role } from "../shared/caller.ts";
 import type { KeyRoute, PeopleRoute, Route } from "../shared/http/route.ts";
 
-/**
- * The identity for which calls are listed. A null `role` means a person without an organization.
- */
+/** The identity for which calls are listed. A null `role`: a person without an organization. */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
   | { readonly kind: "person"; readonly role: Role | null }
@@ -24,9 +22,7 @@ export const PLAYGROUND_PATHS: ReadonlySet<string> = new Set([
   "/v1/embeddings",
 ]);
 
-/**
- * Paths about the caller's key. Operators who view a customer have none, so they can't call these.
- */
+/** Paths about the caller's key. Operators who view a customer have none. */
 export const OWN_KEY_PATHS: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
 
 export function allowedCalls(rows: readonly Route[], identity: SessionIdentity): AllowedCalls {

@@ -11,17 +11,16 @@ import type { ActivePerson } from "./own-session.route.ts";
 import { withStorageFailures } from "./people.route.ts";
 import { limitFailedLogins } from "./session.route.ts";
 
-/** The issuer ID for all companies' own identity providers. */
+/** The issuer ID of all companies' own identity providers. */
 export const COMPANY_ISSUER_ID = "company";
 
 /**
- * A started login. `connection` is the company's own identity provider, or null for one of the
- * operator's.
+ * A started login. `connection` is the company's own identity provider, or null for an operator's.
  */
 export type StartedLogin = { readonly at: LoginContext; readonly connection: CompanyIssuer | null };
 
 /**
- * Finds a company's identity provider: by the session's organization when linking or confirming,
+ * Finds a company's identity provider, by the session's organization when linking or confirming,
  * otherwise by the entered domain. Doesn't reveal whether a domain is known. Failures count toward
  * the login limit.
  */
@@ -83,8 +82,8 @@ function unknownLogin(): Result<StartedLogin> {
 
 /**
  * Reports whether a session may link or confirm a login. A session from a company's provider can't
- * link. Others can link only their own organization's provider. Confirming requires the provider of
- * the session.
+ * link. Others can link only their own organization's provider. Confirming requires the session's
+ * provider.
  */
 export function canStartLogin(
   { session }: Pick<ActivePerson, "session">,

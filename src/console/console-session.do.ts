@@ -14,7 +14,7 @@ import type {
 } from "../shared/contracts/console-session.ts";
 import { parseStoredJson } from "../shared/stored-json.ts";
 
-/** Maximum calls in 60 s of all sessions of an account. */
+/** Maximum calls in 60 s of an account's sessions. */
 const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
 const SESSIONS_MAX = 20;

@@ -31,7 +31,7 @@ type DispatchTarget = {
   readonly rows: readonly Route[];
 };
 
-/** Request headers that are forwarded. Credentials and the origin aren't. */
+/** Forwarded request headers, without credentials and origin. */
 const REQUEST_HEADERS = [
   "accept",
   "anthropic-beta",
@@ -68,7 +68,7 @@ export async function consoleDispatch(c: AppContext, target: DispatchTarget): Pr
     return fail(c, { kind: "role_required", roles });
   }
   setInternalRequestId(request, c.var.requestId);
-  c.set("logged", true); // the inner request is logged instead
+  c.set("logged", true); // the inner request has its own line
   return target.dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }
 
@@ -91,8 +91,8 @@ async function needsFreshLogin(request: Request, freshLogin: FreshLogin): Promis
 }
 
 /**
- * Returns a failure if an operator who views a customer would write, or if the call needs a more
- * recent login.
+ * Returns a failure for a write by an operator who views a customer, or for a call that needs a
+ * more recent login.
  */
 function refusalOf(c: AppContext, session: ActiveSession, needsNoLogin: boolean): Failure | null {
   const { identity } = session;
@@ -107,7 +107,7 @@ type ConsoleCall = {
   readonly isPaid: boolean;
 };
 
-/** Sets the inner request's caller. Returns false if the session can't make this call. */
+/** Sets the inner request's caller. Returns false if the session can't make the call. */
 function setInnerCaller(c: AppContext, request: Request, consoleCall: ConsoleCall): boolean {
   const { identity, rate } = consoleCall.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(consoleCall.path);
@@ -117,7 +117,7 @@ function setInnerCaller(c: AppContext, request: Request, consoleCall: ConsoleCal
       setOperatorOfRequest(request, operator);
       return true;
     }
-    // Prompts and outputs belong to the customer, so operators can't read them.
+    // Prompts and outputs belong to the customer.
     if (as === null || /^\/v1\/responses(?:\/|$)/.test(consoleCall.path)) return false;
     setInternalCaller(request, viewerAdmission(as, rate, c.var.config.region));
     return true;

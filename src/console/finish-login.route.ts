@@ -187,7 +187,7 @@ function profileOf({ name, email, proven }: Claims): IssuerProfile {
 }
 
 /**
- * Returns the member with this identity, or creates one when joining. Only email addresses of the
+ * Returns the member with this identity, or creates one when joining. Only addresses of the
  * company's proven domains count, and they never change a known person.
  */
 async function findPersonOfCompany(
@@ -325,7 +325,7 @@ async function finishInSession(
   const nowMs = services.now;
   const fresh = freshness(completed, nowMs);
   if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
-  // A new cookie is set, so that a stolen copy of the old one doesn't become fresh.
+  // A stolen copy of the old cookie must not become fresh.
   const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
   return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
 }

@@ -129,8 +129,7 @@ async function personToLogIn(
   if (!canStartLogin(identity, purpose, connection)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
-  // A linked login gives permanent access, so linking requires a recent login. Otherwise a stolen
-  // session could link one.
+  // A linked login gives permanent access, so a stolen old session must not link one.
   const mayStart =
     purpose !== "link" || hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
   return mayStart ? success(identity.session.personId) : refuse({ kind: "login_too_old" });

@@ -32,7 +32,7 @@ import {
 } from "./session-cookie.ts";
 import type { SessionLocation } from "./session-cookie.ts";
 
-/** A logged-in person. `key` is the console key of the current membership, if any. */
+/** A logged-in person. `key` is the current membership's console key, if any. */
 export type ActivePerson = {
   readonly kind: "person";
   readonly session: PersonSession;
@@ -40,7 +40,7 @@ export type ActivePerson = {
   readonly key: { readonly verified: VerifiedKey; readonly known: Key } | null;
 };
 
-/** A logged-in operator. `as` is the ID of the customer that the session views. */
+/** A logged-in operator. `as` is the ID of the viewed customer. */
 export type ActiveOperator = {
   readonly kind: "operator";
   readonly operator: Operator;
@@ -59,7 +59,7 @@ export type ActiveSession = Omit<EnteredSession, "identity"> & {
 
 /**
  * Allows only calls from the console's own pages. Rejects cross-site requests, and changes without
- * `Origin`, with 403 before the cookie is read.
+ * `Origin`, with 403 before reading the cookie.
  */
 export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
   const site = c.req.header("sec-fetch-site") ?? "same-origin";
@@ -73,7 +73,7 @@ export async function requireOwnPage(c: AppContext, next: Next): Promise<Respons
   return undefined;
 }
 
-/** Creates a session for 12 hours and ends the browser's previous session. */
+/** Creates a session for 12 hours and ends the browser's previous one. */
 export async function openSession(
   c: AppContext,
   identity: ConsoleIdentity,
@@ -98,8 +98,8 @@ function accountOf(identity: ConsoleIdentity): string {
 }
 
 /**
- * Returns the cookie's session if its key, operator or member is still active. Fails with 401
- * otherwise, or with 409 if the page shows another organization (`x-organization`).
+ * Returns the cookie's session. Fails with 401 if its key, operator or member is no longer active,
+ * or with 409 if the page shows another organization (`x-organization`).
  */
 export async function enterSession(
   c: AppContext,
@@ -130,7 +130,7 @@ function requireShownOrganization(c: AppContext, session: ActiveSession): Result
   return refuse({ kind: "conflict", message, param: null, code: "other_organization" });
 }
 
-/** Returns an error response. It deletes the cookie if the session has ended. */
+/** Returns an error response, which deletes an ended session's cookie. */
 export function failSession(c: AppContext, failure: Failure): Response {
   const response = fail(c, failure);
   if (failure.kind === "no_console_session") {
@@ -193,7 +193,7 @@ export function closeSession(c: AppContext, place: SessionLocation): Promise<Res
   return callSessions(c, place, (sessions) => sessions.close(place.session));
 }
 
-/** Calls the object that keeps an account's sessions. */
+/** Calls the object with an account's sessions. */
 export function callSessions<T>(
   c: AppContext,
   { account }: Pick<SessionLocation, "account">,

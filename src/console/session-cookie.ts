@@ -7,14 +7,14 @@ import { sha256Hex } from "../shared/hash.ts";
 
 /**
  * Returns the cookie's name. `__Host-` restricts the cookie to this host and HTTPS. The name
- * contains the region, because regions on different ports of a host share cookies.
+ * contains the region, because ports of a host share cookies.
  */
 const cookieName = (region: Region): string => `__Host-turnpike-${region}`;
 /** Lifetime of a session in seconds. Use doesn't extend it. */
 export const SESSION_S = 12 * 60 * 60;
 /**
- * SameSite is `Lax`, because browsers don't send a `Strict` cookie after a redirect from an
- * identity provider. `requireOwnPage` rejects other cross-site requests.
+ * Browsers don't send a `Strict` cookie after an identity provider's redirect. `requireOwnPage`
+ * rejects other cross-site requests.
  */
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 /**
@@ -52,8 +52,8 @@ export function hasSessionCookie(region: Region, cookies = ""): boolean {
 }
 
 /**
- * Returns the account and session of a cookie. Returns null for a missing, repeated or forged
- * cookie. Needs no I/O.
+ * Returns a cookie's account and session, or null for a missing, repeated or forged cookie. Needs
+ * no I/O.
  */
 export async function readSessionCookie(
   cookies = "",

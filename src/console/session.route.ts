@@ -30,7 +30,7 @@ const FAILURES_MAX = 20;
 const ADDRESSES_MAX = 1000;
 
 /**
- * Counts failed logins per IP address in this isolate. This only limits load, because keys can't be
+ * Counts failed logins per IP address in this isolate. It only limits load, because keys can't be
  * guessed.
  */
 class FailedLoginLimit {

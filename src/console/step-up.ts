@@ -15,8 +15,8 @@ function isFresh(freshAt: number, nowMs: number): boolean {
 }
 
 /**
- * Reports whether the caller has logged in recently. For a key or token, the login is the start of
- * the session.
+ * Reports whether the caller has logged in recently. A key's or token's login is the start of the
+ * session.
  */
 export function hasFreshLogIn(
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
@@ -56,9 +56,7 @@ export function freshLoginFor(rows: readonly Route[], method: string, path: stri
   return row?.freshLogin ?? "always";
 }
 
-/**
- * Reports whether a call with this body needs a recent login. `body` is null if it can't be read.
- */
+/** Reports whether a call with this body (null if unreadable) needs a recent login. */
 export function needsLogin(
   freshLogin: FreshLogin,
   body: Readonly<Record<string, unknown>> | null,

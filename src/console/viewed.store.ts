@@ -11,7 +11,7 @@ export type ViewedOrganization = {
   readonly status: "active" | "suspended" | "closed";
 };
 
-/** Finds an organization by ID or slug, whose formats differ. Throws if D1 fails. */
+/** Finds an organization by ID or slug. Throws if D1 fails. */
 export function findViewedOrganization(
   db: D1Database,
   name: string,
@@ -26,7 +26,7 @@ FROM organizations WHERE id = ?1 OR slug = ?1 LIMIT 1`,
     .first<ViewedOrganization>();
 }
 
-/** Records that an operator viewed the organization, at most once an hour. */
+/** Records at most once an hour that an operator viewed the organization. */
 export async function recordView(
   db: D1Database,
   orgId: string,
