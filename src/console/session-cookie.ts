@@ -70,8 +70,8 @@ export async function readSessionCookie(
 }
 
 /**
- * Returns the tag that authenticates a cookie. Its label differs from those of keys, so it is never
- * a valid tag of a key.
+ * Returns the tag that authenticates a cookie. Its label differs from a key's, so it is never a
+ * valid tag of a key.
  */
 async function tagOf(secret: KeySecret, region: Region, untagged: string): Promise<string> {
   return (await sign(await hmacOf(secret), `console ${region}`, untagged)).toHex();

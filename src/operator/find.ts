@@ -35,8 +35,8 @@ type ObjectLookup = {
 };
 
 /**
- * Handles `GET /find`. D1 has names and most IDs. For the ID of a request or event, searches up to
- * 200 wallets; `next_after` continues the search.
+ * Handles `GET /find`. Finds the ID of a request or event by searching up to 200 wallets;
+ * `next_after` continues the search.
  */
 export async function getFind(call: OperatorCall) {
   const fields = parseQuery(findQuery, call.url);

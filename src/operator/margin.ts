@@ -42,7 +42,7 @@ export const newBillsSchema = z.object({
 
 /**
  * Handles `GET /margin`. Returns charges and costs for a page of organizations. `missing` lists
- * organizations with an unreadable wallet. Compares bills only if one page by provider covers all
+ * those with an unreadable wallet. Compares bills only if one page by provider covers all
  * organizations.
  */
 export async function getMargin(call: OperatorCall) {

@@ -27,8 +27,8 @@ export type OperatorContext = KeyServices &
     readonly providers: ReadonlySet<string>;
     readonly models: ReadonlyMap<string, Model>;
     /**
-     * Calls a region. Returns its URL, the reason of a failure (or null), the duration, and the
-     * time of the region's last response to this isolate (Unix ms).
+     * Calls a region. Returns its URL, the failure's reason or null, the duration, and the time of
+     * its last response to this isolate (Unix ms).
      */
     readonly checkPeer: (peer: Region) => Promise<{
       url: string | null;
@@ -39,8 +39,8 @@ export type OperatorContext = KeyServices &
     readonly names: ModelNames;
     readonly takeEvents: (orgId: string) => void;
     /**
-     * Returns the payment ID for a refund ID, and any other ID unchanged. Returns null for an
-     * unknown refund, or if payments are off.
+     * Returns a refund's payment ID, and any other ID unchanged. Returns null for an unknown
+     * refund, or if payments are off.
      */
     readonly paymentOf: (id: string) => Promise<string | null>;
   };

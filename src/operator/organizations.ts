@@ -61,7 +61,7 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
 
 /**
  * Handles `POST /orgs`. Creates the wallet, then the organization, its owner and a first key in one
- * batch. If the slug is taken, deletes the wallet. With `restore_id`, uses a lost organization's
+ * batch. Deletes the wallet if the slug is taken. With `restore_id`, uses a lost organization's
  * wallet.
  */
 export async function postOrganization(call: OperatorCall) {

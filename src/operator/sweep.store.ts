@@ -52,8 +52,7 @@ export async function startSweep(db: D1Database): Promise<void> {
 
 /**
  * Continues the sweep, and returns its totals once it is complete. Wakes recently used wallets and
- * the deliveries of organizations with a webhook, which restores lost alarms. If one object fails,
- * the others still run.
+ * the deliveries of organizations with a webhook. If one object fails, the others still run.
  */
 export async function continueSweep(
   db: D1Database,
@@ -216,7 +215,7 @@ async function logFailure(work: () => Promise<unknown>): Promise<void> {
 const EXPIRING_CURSOR = "expiring";
 
 /**
- * Records an event for each key that came within a week of its expiry since the last run, except
+ * Records an event for each key that came within a week of its expiry since the last run. Excludes
  * keys with a shorter lifetime.
  */
 async function recordExpiringKeys(db: D1Database, nowMs: number): Promise<void> {

@@ -52,9 +52,8 @@ type ObjectQueue<Part, Answer> = RunningCalls & {
 };
 
 /**
- * Groups an isolate's concurrent calls to objects of one class while the maximum of calls is
- * running. Parts poll with their own timers, because a promise that another request resolves may
- * never settle (workerd#2719).
+ * Groups an isolate's calls to objects of one class while the maximum of calls is running. Parts
+ * poll with their own timers, because another request's promise may never settle (workerd#2719).
  */
 export class CallGroups<Part, Answer> {
   readonly #queueByName = new Map<string, ObjectQueue<Part, Answer>>();

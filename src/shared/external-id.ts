@@ -8,7 +8,7 @@ const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /**
  * Returns the problem of an external ID, or null. A valid ID has 1 to 256 UTF-8 bytes and no
- * control characters. URLs can't contain "." and "..".
+ * control characters, and isn't "." or "..".
  */
 export function externalIdProblem(value: string): string | null {
   if (value === "") return "must not be empty";

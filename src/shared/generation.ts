@@ -9,7 +9,7 @@ import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /**
- * The bill, in micro-credits, of a call that timed out or failed with reported usage. Null if the
+ * The bill (micro-credits) of a call that timed out or failed with reported usage. Null if the
  * provider's price is unknown. The operator pays it.
  */
 type LostCall = { readonly model: string; readonly cost: number | null };

@@ -21,7 +21,7 @@ const VISIBLE = /^[\x21-\x7e]{1,255}$/;
 
 /**
  * Returns the header's value, or null. Fails with 400 unless it has 1 to 255 visible ASCII
- * characters. A space would mean two joined headers.
+ * characters. A space means two joined headers.
  */
 export function readIdempotencyKey(header: string | undefined): Result<string | null> {
   if (header === undefined) return success(null);

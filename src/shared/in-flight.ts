@@ -35,8 +35,8 @@ const UNKNOWN_OWNER = "";
 
 /**
  * Divides an isolate's memory among open requests. Each organization can use at most as much as
- * stays free: one alone gets half, two get a third each. A small organization therefore always gets
- * a slot. Paid requests above the share wait; the organization with the fewest requests goes first.
+ * stays free: one alone gets half, two get a third each. Paid requests above the share wait; the
+ * organization with the fewest requests goes first.
  */
 export class RequestMemory {
   readonly #limits: InFlightLimits;

@@ -18,8 +18,7 @@ const runningByOrg = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
  * Runs an organization's D1 statement. If D1 is slow, busy or fails, logs a warning and fails with
- * `storage_unavailable` or `overloaded`. The statement may still run later, so it must be safe to
- * repeat.
+ * `storage_unavailable` or `overloaded`. The statement may still run, so it must be safe to repeat.
  */
 export async function queryDatabase<T>(
   statement: () => Promise<T>,

@@ -22,8 +22,7 @@ type WindowDecision =
   | { readonly admitted: false; readonly retryAfterMs: number };
 
 /**
- * An exact log of the last 1000 admissions. Never admits more than `limit` requests in any 60 s;
- * common approximations admit nearly twice as many.
+ * An exact log of the last 1000 admissions. Never admits more than `limit` requests in any 60 s.
  */
 export class RateWindow {
   /** Admission times by slot. From the next slot on, around the ring, they never decrease. */
@@ -46,8 +45,8 @@ export class RateWindow {
   }
 
   /**
-   * Decides whether to admit a request at `clockMs`, or at the last admission's time if the clock
-   * is behind. Returned waits are 1 to 60,000 ms.
+   * Decides whether to admit a request at `clockMs`. If the clock is behind, uses the last
+   * admission's time. Waits are 1 to 60,000 ms.
    */
   decide(limit: number, clockMs: number): WindowDecision {
     const at = Math.max(clockMs, this.#nthLast(1) ?? clockMs);

@@ -29,7 +29,7 @@ const claimsSchema = z.looseObject({
 });
 /**
  * Handles logins with Microsoft Entra. Each tenant has its own issuer, so standard discovery fails.
- * An email address counts as verified only if Entra verified its domain (`xms_edov`).
+ * An email address is verified only if Entra verified its domain (`xms_edov`).
  */
 export class EntraLogin {
   readonly #cachedIssuers = new MetadataCache();

@@ -217,8 +217,8 @@ export function requestTokens(
 }
 
 /**
- * Verifies the ID token's signature. If its key is unknown, reloads the issuer's keys once. The
- * library caches keys by `as`, so this passes a copy.
+ * Verifies the ID token's signature. Reloads the issuer's keys once for an unknown key. The library
+ * caches keys by `as`, so this passes a copy.
  */
 async function verifySignature(
   known: CachedIssuer,

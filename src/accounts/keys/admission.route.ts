@@ -21,8 +21,8 @@ import { internalCallerOf } from "./internal-caller.ts";
 
 /**
  * Middleware that verifies the key of each `/v1` request without I/O and starts its admission. A
- * paid POST also takes a memory slot. If its body is small and the isolate knows the key, the
- * hold's call admits the key instead.
+ * paid POST also takes a memory slot. For a known key and a small body, the hold's call admits the
+ * key instead.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {

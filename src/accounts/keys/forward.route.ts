@@ -22,8 +22,7 @@ const FLUSH_TIMEOUT_MS = 1000;
 
 /**
  * Middleware that forwards a global key's request to its home region. Delivers pending charges
- * first, so that the home region knows all spend. Sends a write only once. Returns 503 if the
- * response is lost.
+ * first. Sends a write only once. Returns 503 if the response is lost.
  */
 export async function forwardToHome(c: AppContext, next: Next): Promise<Response | undefined> {
   const { caller } = c.var.admitted;

@@ -42,7 +42,7 @@ const DATABASE_RETRY_MS = 15_000;
 
 /**
  * A key in one region: its data and revocation. At a peer, also the exact times of the last
- * minute's requests, each stored before the response.
+ * minute's requests, stored before each response.
  */
 export class KeyRegister extends DurableObject<Env> {
   /** The key's data in memory, or null before the first read of storage. */

@@ -41,8 +41,8 @@ import { keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
 /**
- * Handles GET /v1/keys. Returns active keys and the newest 100 revoked ones, or with
- * `?revoked=true` pages of all revoked keys. A `member` sees only their own.
+ * Handles GET /v1/keys. Returns active keys and the newest 100 revoked ones. With `?revoked=true`,
+ * returns pages of all revoked keys. A `member` sees only their own.
  */
 export async function listKeysRoute(c: AppContext) {
   const query = parseKeyListQuery(c.req.url);

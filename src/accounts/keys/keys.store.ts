@@ -36,8 +36,8 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
 }
 
 /**
- * Returns a statement that inserts a key. Checks the member, the calling secret and the
- * organization's limits in one statement, so that concurrent calls can't exceed the limits.
+ * Returns a statement that inserts a key. Also checks the member, the calling secret and the
+ * organization's limits, so that concurrent calls can't exceed them.
  */
 export function insertKeyStatement(
   db: D1Database,

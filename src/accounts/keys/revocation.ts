@@ -77,8 +77,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
 }
 
 /**
- * Revokes a key in its object, then in its wallet. Concurrent lookups can't reactivate it: they
- * find the revocation, or the wallet ignores their result.
+ * Revokes a key in its object, then in its wallet. Concurrent lookups find the revocation, or the
+ * wallet ignores their result.
  */
 async function revokeInObjects(
   { register, wallet, actor }: KeyServices,

@@ -105,8 +105,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames) {
 }
 
 /**
- * Creates a session that by default lists the key's allowed models. Omits the list if the token
- * would be too long, because the key's list applies anyway.
+ * Creates a session that by default lists the key's allowed models. Omits a list that makes the
+ * token too long, because the key's list applies anyway.
  */
 async function mintWithinLength(
   signer: SessionSigner,

@@ -16,7 +16,7 @@ import type { Micros } from "../../shared/money.ts";
 import { isPolicyNarrower } from "../../shared/policy.ts";
 
 /**
- * The names in a list of allowed models. `entryOf` converts a name to an ID, keeps aliases and
+ * The names in a list of allowed models. `entryOf` converts a name to an ID. It keeps aliases and
  * `author/*`, and returns null for an unknown name.
  */
 export type ModelNames = {

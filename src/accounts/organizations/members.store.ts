@@ -126,8 +126,8 @@ export function memberCreatedEventStatement(
 export type MemberChangeActor = ChangeContext & { readonly memberId?: string | null };
 
 /**
- * Applies a change in one batch, and ends invitations that the member's new role can't grant. Fails
- * with `not_found`, or with `conflict` for a taken address or the last owner (`last_owner`).
+ * Changes a member in one batch, and ends invitations that the new role can't grant. Fails with
+ * `not_found`, or with `conflict` for a taken address or the last owner (`last_owner`).
  */
 export async function updateMember(
   db: D1Database,

@@ -58,9 +58,9 @@ export async function requireBalanceGivenUp(
 }
 
 /**
- * Closes an organization. Its requests are then rejected, and running requests finish and are
- * charged. An operator can restore it for 7 days, unless its last member deletes their account
- * (`isAlone`). After a 503, a retry completes the closing.
+ * Closes an organization. New requests are rejected; running ones finish and are charged. An
+ * operator can restore it for 7 days, unless its last member deletes their account (`isAlone`).
+ * After a 503, a retry completes the closing.
  */
 export async function closeOrganizationEverywhere(
   services: ClosingServices,
@@ -165,7 +165,7 @@ const ERASING_CALLS_MAX = 50;
 
 /**
  * Permanently removes a closed organization: revokes its keys, and erases names, addresses and end
- * users. The ledger stays. If this fails, the next sweep completes it.
+ * users. Keeps the ledger. If this fails, the next sweep completes it.
  */
 export async function removeOrganization(
   services: Omit<ClosingServices, "takeEvents">,

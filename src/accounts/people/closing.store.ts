@@ -34,8 +34,8 @@ export async function closeOrganization(
     db
       .prepare(
         // Later than all earlier removals of members, so that a restoration finds exactly the
-        // members that the closing removed. If an operator closes an organization that its owner
-        // closed, only operators can restore it.
+        // members that the closing removed. Once an operator closes the organization, only
+        // operators can restore it.
         `INSERT INTO closed_organizations (org_id, closed_at, restorable_until, status, closed_by)
          SELECT id, max(?3, (SELECT coalesce(max(removed_at), 0) FROM members WHERE org_id = ?1) + 1,
            (SELECT coalesce(max(ended_at), 0) FROM invitations WHERE org_id = ?1) + 1), ?5, status, ?2
@@ -88,7 +88,7 @@ type Restoration = {
 
 /**
  * Restores a closed organization with its invitations, status and members, except deleted accounts.
- * After an operator's closing, even a concurrent one, a member can't restore it.
+ * A member can't restore it after an operator's closing, even a concurrent one.
  */
 export async function restoreOrganization(
   db: D1Database,
@@ -206,8 +206,7 @@ export async function listOwnRestorable(
 
 /**
  * Returns the person's member if they can restore the organization, else null. They must have been
- * an owner when an owner closed it. Current owners can too, so that a retry can complete the
- * restoration.
+ * an owner when an owner closed it. Current owners can retry a restoration.
  */
 export function findRestoringOwner(
   db: D1Database,
@@ -248,7 +247,7 @@ export async function listDueRemovals(db: D1Database, nowMs: number): Promise<re
 
 /**
  * Erases a closed organization's names and addresses, revokes its keys and deletes its webhooks.
- * Returns the revoked keys, also on a retry, or null if the organization can still be restored.
+ * Returns the revoked keys, also on a retry, or null while the organization can be restored.
  */
 export async function eraseOrganization(
   db: D1Database,

@@ -174,7 +174,7 @@ const NOT_REMOVED_SINCE_SQL = `NOT EXISTS (SELECT 1 FROM member_people JOIN memb
 
 /**
  * Accepts an invitation in one batch and returns the member's ID. Returns null if the invitation,
- * inviter, organization or person doesn't meet the conditions.
+ * inviter, organization or person doesn't qualify.
  */
 export async function acceptInvitation(
   db: D1Database,

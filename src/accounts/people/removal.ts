@@ -11,8 +11,8 @@ import type { RevokedKey, MemberIds, RemovedMember } from "../organizations/memb
 const CONCURRENT_MAX = 6;
 
 /**
- * Returns the name of a person's ConsoleSession object for one realm. Each realm has its own,
- * because a company's issuer can open any number of sessions.
+ * Returns the name of a person's ConsoleSession object for one realm. Realms are separate, because
+ * a company's issuer can open any number of sessions.
  */
 export function personAccountName(personId: string, realm = ""): string {
   return consoleAccountName(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);

@@ -103,8 +103,8 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
 
 /**
  * Parses PEERS and their secrets. PEER_OUT_<R> signs messages to region R, and PEER_IN_<R> verifies
- * messages from R. A `_NEXT` secret is for rotation. All secrets must differ, so that nobody can
- * replay a message to its sender.
+ * messages from R. `_NEXT` is for rotation. All secrets must differ, so that nobody can replay a
+ * message to its sender.
  */
 export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],

@@ -6,8 +6,8 @@ export type Difference = {
   readonly found: number | string | null;
 };
 /**
- * A comparison of a wallet's tables with each other and with D1, as of ledger row `seq`. `book` is
- * null without a readable balance in D1.
+ * A comparison of a wallet's tables with each other and D1, as of ledger row `seq`. `book` is null
+ * without a readable balance in D1.
  */
 export type Reconciliation = {
   readonly creditsMicro: Micros;

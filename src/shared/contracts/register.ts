@@ -27,9 +27,8 @@ export type PacedSession = Pick<Session, "id" | "rpmLimit">;
 
 export type RegisterCalls = {
   /**
-   * Admits one request. Never throws. Fails with `invalid_api_key`, `rate_limited` or
-   * `storage_unavailable`. The first use of a global key at a peer fails with
-   * `home_region_unreachable`. `secret` is a hash.
+   * Admits one request. Never throws. Fails with `invalid_api_key`, `rate_limited`,
+   * `storage_unavailable` or `home_region_unreachable`. `secret` is a hash.
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**

@@ -69,8 +69,8 @@ export type StoredResponsesCalls = {
   /** Stores a response durably. Deletes the oldest ones above the maximum. */
   keep(answer: ResponseToStore): Promise<Result<null>>;
   /**
-   * Returns the stored data, after any current write. Fails with 413 if the data exceeds the body
-   * limit, or with 400 for too many JSON values.
+   * Returns the stored data, after any current write. Fails with 413 above the body limit, or with
+   * 400 for too many JSON values.
    */
   recall(
     request: StoredResponseQuery,
@@ -95,8 +95,8 @@ export function responseOwner({
 }
 
 /**
- * Returns the filter for responses that a caller can continue. A session or limited key can
- * continue its own, any other key all of its member.
+ * Returns the filter for responses that a caller can continue: its own for a session or limited
+ * key, otherwise all of its member.
  */
 export function continuationFilter({
   caller,
@@ -108,8 +108,8 @@ export function continuationFilter({
 }
 
 /**
- * Returns the filter for responses that a caller can read. A limited key reads its own, and any
- * other key of a role above `member` all.
+ * Returns the filter for responses that a caller can read. Roles above `member` read all, but a
+ * limited key reads only its own.
  */
 export function readFilter(
   admitted: AdmittedRequest,

@@ -31,8 +31,8 @@ export type GenerationRecord = Generation & {
 };
 
 /**
- * The state of a request. Final, except for `held` and for an `expired` hold, which can still be
- * settled. `refused`: the hold of another region's request was rejected.
+ * The state of a request. `held` can change. An `expired` hold can still be settled. `refused`: the
+ * hold of another region's request was rejected.
  */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 

@@ -95,8 +95,8 @@ export type HoldRequest = {
 };
 /**
  * A granted hold. `tokens`: granted and left under the key's limit. `priceList`, `policies`,
- * `paused`: set only by admissions without a hold. `warmRoute`: the route with the cached prompt.
- * `routes`: indexes of allowed candidates. `uncovered`: those that credits don't cover.
+ * `paused`: set only without a hold. `warmRoute`: the route with the cached prompt. `routes`:
+ * indexes of allowed candidates. `uncovered`: those that credits don't cover.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -274,8 +274,8 @@ export type WalletCalls = OtherCalls & {
   ): Promise<Result<PlacedHold>>;
   /**
    * Extends, captures or releases a client's hold. The key can extend it. The merchant can end it,
-   * or the key if only quotas count it. A null `called` is the merchant. Fails with `not_found` for
-   * other callers, or with `conflict` if the hold ended differently.
+   * or the key if only quotas count it. A null `called` is the merchant. Fails with `not_found`, or
+   * with `conflict` if the hold ended differently.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;

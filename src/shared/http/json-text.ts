@@ -27,8 +27,8 @@ const BRACE_CLOSE = 125;
 
 /**
  * Parses a JSON object. Fails with 400 for JSON that parsers interpret differently (RFC 8259):
- * duplicate keys, lone surrogates, and numbers beyond a double. `__proto__` becomes an ordinary
- * key, so never merge the result into another object.
+ * duplicate keys, lone surrogates, numbers beyond a double. `__proto__` becomes an ordinary key, so
+ * never merge the result into another object.
  */
 export function parseJsonText(text: string): Result<JsonObject> {
   const structure = scanStructure(text);

@@ -96,8 +96,8 @@ function shortageDetails(
 }
 
 /**
- * Returns an end user's quota error. Clients stop on "You exceeded your current ... quota", so an
- * error that only open holds cause omits it.
+ * Returns an end user's quota error. Clients stop on "You exceeded your current ... quota". An
+ * error that only open holds cause omits this text.
  */
 function quotaExceeded(failure: FailureOf<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;

@@ -14,7 +14,7 @@ export type RouteReach = Route["reach"];
 
 /**
  * Whether a console call requires a login within the last ten minutes. A record lists values by
- * field. A change to only these values needs no login, because they lower limits.
+ * field. A change to only these values lowers limits and needs no login.
  */
 export type FreshLogin = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
 

@@ -8,9 +8,9 @@ const FOREIGN_LENGTH_MAX = 64 * 1024;
 const FIELD_NAMES: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // an empty field name is a comment
 
 /**
- * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. In overlong
- * lines, replaces the fields `skippedNames` by null. If an event is still too long, sets
- * `overflowed` and stops.
+ * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. Replaces the
+ * fields `skippedNames` of overlong lines by null. If an event is still too long, sets `overflowed`
+ * and stops.
  */
 export class SseDecoder {
   overflowed = false;

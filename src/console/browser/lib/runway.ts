@@ -27,8 +27,8 @@ export function totalsOf(rows: readonly DayRow[], now: number): Totals {
 }
 
 /**
- * Returns how long the balance lasts at the average spend of the last 7 complete days, or since the
- * first spend if that is later.
+ * Returns how long the balance lasts at the average spend of the last 7 complete days, or since a
+ * later first spend.
  */
 export function runway(availableMicro: number, rows: readonly DayRow[], now: number): string {
   const recent = rows.filter(
