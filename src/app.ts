@@ -44,7 +44,13 @@ import {
 } from "./accounts/organizations/member.route.ts";
 import { countRequests } from "./events/metrics/count-requests.route.ts";
 import { addOperatorRoutes } from "./operator/operator.route.ts";
-import { isAnsweredAtHome, PAID_ROUTES, PROVIDER_ROUTES, ROUTES, routesOf } from "./routes.ts";
+import {
+  isHandledAtHome,
+  PAID_ROUTES,
+  PROVIDER_ROUTES,
+  ROUTES,
+  filterRoutesByReach,
+} from "./routes.ts";
 import { ALL_ROLES } from "./shared/caller.ts";
 import type { KeyRoute } from "./shared/http/route.ts";
 import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
@@ -83,7 +89,7 @@ app.post("/internal/v1/kept", storedResponsesPeer);
 app.post("/internal/v1/holds", holdsPeer);
 app.post("/internal/v1/failures", failuresPeer);
 app.post("/internal/v1/watch", watchPeer);
-app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, isAnsweredAtHome }));
+app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, isHandledAtHome }));
 
 app.get("/v1/holds/:id", merchantRoute("read"));
 app.post("/v1/holds/:id/capture", merchantRoute("capture"));
@@ -92,23 +98,23 @@ app.use("/v1/*", startAdmission(PAID_ROUTES));
 serve("paid");
 
 app.use("/v1/*", requireAdmission);
-refuseOtherMethods(app, routesOf("paid"));
-const herePaths = new Set(routesOf("here").map(({ path }) => path));
+refuseOtherMethods(app, filterRoutesByReach("paid"));
+const herePaths = new Set(filterRoutesByReach("here").map(({ path }) => path));
 for (const path of herePaths) app.use(path, requireActiveKeyAtHome);
 serve("here");
-refuseOtherMethods(app, routesOf("here"));
+refuseOtherMethods(app, filterRoutesByReach("here"));
 
 for (const path of ["/v1/generations/*", "/v1/errors"]) app.use(path, flushFailedRequests);
 app.use("/v1/*", forwardToHome);
 serve("home");
-refuseOtherMethods(app, routesOf("home"));
+refuseOtherMethods(app, filterRoutesByReach("home"));
 
 app.use("/v1/*", requireUnlimited);
 for (const path of ["/v1/keys/*", "/v1/orgs/:org_id", "/v1/webhooks/*"]) {
   app.use(path, notifyWallet);
 }
 serve("managed");
-refuseOtherMethods(app, routesOf("managed"));
+refuseOtherMethods(app, filterRoutesByReach("managed"));
 
 addOperatorRoutes(app, deploymentOf);
 
@@ -138,7 +144,8 @@ for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
 }
 
 function serve(reach: KeyRoute["reach"]): void {
-  for (const row of routesOf(reach)) app.on(row.method, [row.path], ...checksOf(row), row.handle);
+  for (const row of filterRoutesByReach(reach))
+    app.on(row.method, [row.path], ...checksOf(row), row.handle);
 }
 
 /**

@@ -44,7 +44,7 @@ import {
 import { PEOPLE_ROUTES } from "./accounts/people/endpoints.ts";
 import type { PeopleEndpoint } from "./accounts/people/endpoints.ts";
 import { OPERATOR_ROUTES } from "./operator/endpoints.ts";
-import type { ForOperators } from "./operator/operator-context.ts";
+import type { OperatorEndpoint } from "./operator/operator-context.ts";
 import {
   createPauseRoute,
   endPauseRoute,
@@ -104,7 +104,7 @@ import {
 type ForKeys = KeyRoute & {
   readonly handle: (c: AppContext) => Response | Promise<Response>;
 };
-type RouteRow = ForKeys | ForOperators | PeopleEndpoint;
+type RouteRow = ForKeys | OperatorEndpoint | PeopleEndpoint;
 type AllowedCallers = Pick<KeyRoute, "roles" | "member" | "others" | "sessions">;
 
 const SENIOR_ROLES: readonly Role[] = ["owner", "admin", "billing"];
@@ -242,7 +242,7 @@ export const KEY_ROUTES = [
  */
 export const ROUTES: readonly RouteRow[] = [...KEY_ROUTES, ...OPERATOR_ROUTES, ...PEOPLE_ROUTES];
 
-export function routesOf<R extends RouteReach>(
+export function filterRoutesByReach<R extends RouteReach>(
   ...reaches: readonly R[]
 ): readonly (RouteRow & { readonly reach: R })[] {
   const wanted: readonly RouteReach[] = reaches;
@@ -252,9 +252,11 @@ export function routesOf<R extends RouteReach>(
 }
 
 /** Paths whose POST requests take one of the isolate's memory slots. */
-export const PAID_ROUTES: ReadonlySet<string> = new Set(routesOf("paid").map((row) => row.path));
+export const PAID_ROUTES: ReadonlySet<string> = new Set(
+  filterRoutesByReach("paid").map((row) => row.path),
+);
 
-const AWAY_ROUTES = routesOf("paid", "here");
+const AWAY_ROUTES = filterRoutesByReach("paid", "here");
 
 /** Paths whose POST requests can call a provider, paid or not. */
 export const PROVIDER_ROUTES: ReadonlySet<string> = new Set(
@@ -264,7 +266,7 @@ export const PROVIDER_ROUTES: ReadonlySet<string> = new Set(
 const AWAY_PATH_PATTERNS = AWAY_ROUTES.map((row) => pathPattern(row.path));
 
 /** Reports whether the key's home handles a path below `/v1`. */
-export function isAnsweredAtHome(routedPath: string): boolean {
+export function isHandledAtHome(routedPath: string): boolean {
   const isBelow = /^\/v1(?:\/|$)/.test(routedPath);
   return isBelow && !AWAY_PATH_PATTERNS.some((pattern) => pattern.test(routedPath));
 }

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { dayOf, priceOn } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { priceInDollars } from "../../src/shared/cost.ts";
-import { pricedAmountText } from "../../src/shared/units.ts";
+import { formatPricedAmount } from "../../src/shared/units.ts";
 import { UNITS } from "../../src/shared/usage.ts";
 import { callAdmin, pagesOf } from "../admin-client.ts";
 import type { AdminAnswer, AdminBody } from "../admin-client.ts";
@@ -183,7 +183,7 @@ function priceText({ price, percent }: Row): string {
   if (!price) return `+${percent ?? 0} %`;
   const { input, output, ...units } = price;
   const perUnit = UNITS.filter((unit) => units[unit] !== undefined);
-  const shown = perUnit.map((unit) => `${units[unit]} per ${pricedAmountText(unit)}`);
+  const shown = perUnit.map((unit) => `${units[unit]} per ${formatPricedAmount(unit)}`);
   const perToken = [input, output].filter((each) => each !== undefined && each > 0);
   return [...(perToken.length > 0 ? [perToken.join("/")] : []), ...shown].join(", ");
 }

@@ -10,7 +10,7 @@ import { randomTicket } from "../accounts/identity-providers/issuer-cache.ts";
 import {
   expiredTicketCookie,
   PURPOSES,
-  ticketCookie,
+  createTicketCookie,
   readTicket,
 } from "../accounts/identity-providers/ticket.ts";
 import type { Ticket } from "../accounts/identity-providers/ticket.ts";
@@ -94,7 +94,7 @@ async function startLogin(
   const location = await issuerCache(c).location(at, ticket);
   if (!location.ok) return location;
   const { region, keySecrets: secrets } = c.var.config;
-  const cookie = await ticketCookie(ticket, { region, issuer: at.entry.id, secrets });
+  const cookie = await createTicketCookie(ticket, { region, issuer: at.entry.id, secrets });
   return success({ location: location.value, cookie });
 }
 

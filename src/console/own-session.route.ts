@@ -12,7 +12,7 @@ import type { Failure, Result } from "../shared/failure.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import type { Key } from "../shared/key.ts";
 import { callObject } from "../shared/reach-object.ts";
-import { operatorByHash, operatorOfLogin } from "../operator/operator-token.ts";
+import { findOperatorByHash, operatorOfLogin } from "../operator/operator-token.ts";
 import type { Operator } from "../operator/operator-token.ts";
 import { findActingPerson } from "../accounts/people/people.store.ts";
 import type { ActingPerson } from "../accounts/people/people.store.ts";
@@ -151,7 +151,7 @@ export async function findActiveIdentity(
   }
   const operator =
     identity.kind === "operator"
-      ? await operatorByHash(identity.tokenHash, operators)
+      ? await findOperatorByHash(identity.tokenHash, operators)
       : operatorOfLogin(identity, operatorLogins);
   if (operator === null) return refuse({ kind: "invalid_api_key" });
   return success({ kind: "operator", operator, as: identity.as ?? null, session: identity });

@@ -1,4 +1,4 @@
-import { derivedEventId } from "../shared/event.ts";
+import { deriveEventId } from "../shared/event.ts";
 import { insertEventIfChanged } from "../shared/events.store.ts";
 import { HOUR_MS } from "../shared/clock.ts";
 import type { Role } from "../shared/caller.ts";
@@ -36,7 +36,7 @@ export async function recordView(
   await db.batch([
     db.prepare("UPDATE organizations SET id = id WHERE id = ?").bind(orgId),
     insertEventIfChanged(db, {
-      id: derivedEventId("operator.viewed", orgId, operator, Math.floor(nowMs / HOUR_MS)),
+      id: deriveEventId("operator.viewed", orgId, operator, Math.floor(nowMs / HOUR_MS)),
       orgId,
       type: "operator.viewed",
       actor: { kind: "operator", id: operator },

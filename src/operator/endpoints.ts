@@ -10,7 +10,7 @@ import { withoutFreshLogin } from "../shared/http/route.ts";
 import type { TypedRoute } from "../shared/http/route.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
-import { detailsOf, getOperatorEvents, recordOperatorChange } from "./operator-events.ts";
+import { extractDetails, getOperatorEvents, recordOperatorChange } from "./operator-events.ts";
 import { getCatalog } from "./catalog.ts";
 import { patchOrganization } from "./change-organization.ts";
 import {
@@ -37,7 +37,7 @@ import {
   deleteSession,
   getSessions,
 } from "./keys.ts";
-import type { ForOperators, OperatorCall, OperatorChange } from "./operator-context.ts";
+import type { OperatorEndpoint, OperatorCall, OperatorChange } from "./operator-context.ts";
 import {
   getLostOrganizations,
   getOrganization,
@@ -144,10 +144,10 @@ export const OPERATOR_ROUTES = [
   endpoint("POST", "/rerate", postRerate, "finance"),
   endpoint("GET", "/health", getHealth),
   endpoint("GET", "/providers", getProviders),
-] as const satisfies readonly ForOperators[];
+] as const satisfies readonly OperatorEndpoint[];
 
 function endpoint<
-  const M extends ForOperators["method"],
+  const M extends OperatorEndpoint["method"],
   const Path extends string,
   A extends EndpointResult,
 >(
@@ -155,7 +155,7 @@ function endpoint<
   path: Path,
   handle: (call: OperatorChange) => Promise<A>,
   ...roles: readonly OperatorRole[]
-): ForOperators & TypedRoute<`${M} ${Path}`, A> {
+): OperatorEndpoint & TypedRoute<`${M} ${Path}`, A> {
   const changeRoles: readonly OperatorRole[] = [...roles, "all"];
   return {
     method,
@@ -175,7 +175,7 @@ function endpoint<
             "This organization is closed. Restore it first, if it was closed recently.";
           return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
         }
-        let noted: ReturnType<typeof detailsOf> = null;
+        let noted: ReturnType<typeof extractDetails> = null;
         const noteDetails: OperatorChange["noteDetails"] = (details) => {
           noted = details;
         };
@@ -183,7 +183,7 @@ function endpoint<
         if (!answer.ok || method === "GET") return answer;
         const { id, ...target } = call.value.params;
         const act = `${method} ${path}`;
-        const details = noted ?? detailsOf(act, call.value.body, answer.value);
+        const details = noted ?? extractDetails(act, call.value.body, answer.value);
         await recordOperatorChange(requestedCall, {
           act,
           orgId: id ?? createdOrganizationId(answer),
@@ -208,7 +208,7 @@ function createdOrganizationId(answer: EndpointResult): string | null {
   return typeof id === "string" ? id : null;
 }
 
-function requiresOpenOrganization(method: ForOperators["method"], path: string): boolean {
+function requiresOpenOrganization(method: OperatorEndpoint["method"], path: string): boolean {
   const isChange = method === "PATCH" || method === "POST";
   return (
     isChange && /^\/orgs\/:id(?:\/(?:credits|(?:members|keys|invitations)(?:\/.+)?))?$/.test(path)

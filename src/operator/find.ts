@@ -2,13 +2,13 @@ import * as z from "zod/mini";
 import { HOUR_MS } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
-import { requestIdOf } from "../shared/generation.ts";
+import { parseRequestId } from "../shared/generation.ts";
 import { singleValueSchema, parseQuery } from "../shared/http/parse-body.ts";
 import { mintTimeOf } from "../shared/id.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { parseHoldName } from "../shared/placed-hold.ts";
 import { callObject } from "../shared/reach-object.ts";
-import { homeOfPrefix, listedPrefixOrText } from "../accounts/keys/api-key.ts";
+import { readHomeRegion, listedPrefixOrText } from "../accounts/keys/api-key.ts";
 import { findStored, listOwnersUsedSince } from "./find.store.ts";
 import type { FoundObject, Owner, OwnersPage } from "./find.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -46,7 +46,7 @@ export async function getFind(call: OperatorCall) {
   const payment = REFUND_ID_PATTERN.test(text) ? await call.paymentOf(text) : text;
   const isFirst = after === "" && payment !== null;
   const stored = isFirst ? await findStored(call.db, payment) : { found: [], hasMore: false };
-  const home = homeOfPrefix(text) ?? parseHoldName(text)?.home ?? call.region;
+  const home = readHomeRegion(text) ?? parseHoldName(text)?.home ?? call.region;
   const lookup = home === call.region ? lookupOf(call, text) : null;
   const asked = lookup === null ? EMPTY_SEARCH : await searchOwners(lookup, after);
   return success({
@@ -71,7 +71,7 @@ function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup
       readFromWallet: (orgId) => wallet(orgId).events(query),
     };
   }
-  const id = DATABASE_ID_PATTERN.test(text) ? null : requestIdOf(text);
+  const id = DATABASE_ID_PATTERN.test(text) ? null : parseRequestId(text);
   if (id === null) return null;
   const ms = mintTimeOf(id, "req_") ?? 0;
   const sinceMs = ms < now - USED_DELAY_MS ? ms - USED_DELAY_MS : 0;

@@ -67,7 +67,7 @@ export async function getMargin(call: OperatorCall) {
   const isComplete = after === "" && nextAfter === null && missing.length === 0;
   const comparesBills = isComplete && by === "provider";
   const bills = comparesBills ? await readBills(call.db, { from, to }) : [];
-  for (const one of differingBills(groups, bills)) logAlert("provider_bill_differs", one);
+  for (const one of findDifferingBills(groups, bills)) logAlert("provider_bill_differs", one);
   const completeFrom = Math.max(
     span.value.fromMs,
     ...reports.map(({ report }) => report.completeFrom),
@@ -96,7 +96,7 @@ export async function postCosts(call: OperatorCall) {
     bills.push(billed);
     if (counted === undefined) continue;
     const sum = { day: of, group: provider, boughtMicro: counted };
-    for (const one of differingBills([sum], [billed])) logAlert("provider_bill_differs", one);
+    for (const one of findDifferingBills([sum], [billed])) logAlert("provider_bill_differs", one);
   }
   await putBills(call.db, bills, { name: call.actor.id ?? "", nowMs: call.now });
   return created({ imported: bills.length });
@@ -181,7 +181,7 @@ function groupView(group: CostGroup, bills: readonly Bill[]) {
 /**
  * Returns the bills that differ from the counted costs, because of a wrong price or wrong usage.
  */
-export function differingBills(
+export function findDifferingBills(
   groups: readonly Pick<CostGroup, "day" | "group" | "boughtMicro">[],
   bills: readonly Bill[],
 ) {

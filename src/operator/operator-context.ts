@@ -58,6 +58,6 @@ export type OperatorChange = OperatorCall & {
 };
 
 /** An operator route with its handler. */
-export type ForOperators = OperatorRoute & {
+export type OperatorEndpoint = OperatorRoute & {
   readonly handle: (call: OperatorCall) => Promise<EndpointResult>;
 };

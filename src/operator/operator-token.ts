@@ -6,16 +6,16 @@ export type Operator = { readonly name: string; readonly role: OperatorRole };
 /**
  * Returns the operator of a bearer token. The scheme is case-insensitive and followed by one space.
  */
-export async function operatorOf(
+export async function findOperator(
   authorization: string | null,
   operators: Config["operators"],
 ): Promise<Operator | null> {
   const token = /^bearer (.+)$/is.exec(authorization ?? "")?.[1];
-  return token === undefined ? null : operatorByHash(await sha256Hex(token), operators);
+  return token === undefined ? null : findOperatorByHash(await sha256Hex(token), operators);
 }
 
 /** Returns the operator whose token has this hash. Compares all tokens in constant time. */
-export async function operatorByHash(
+export async function findOperatorByHash(
   hash: string,
   operators: Config["operators"],
 ): Promise<Operator | null> {

@@ -16,9 +16,9 @@ import { createStripe } from "../money/payments/stripe.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
 import type { RouteHealth } from "../models/routing/route-health.ts";
 import { findPeerFault } from "../regions/peer-call.ts";
-import { operatorOf, operatorOfRequest } from "./operator-token.ts";
+import { findOperator, operatorOfRequest } from "./operator-token.ts";
 import { OPERATOR_ROUTES } from "./endpoints.ts";
-import type { ForOperators, OperatorContext } from "./operator-context.ts";
+import type { OperatorEndpoint, OperatorContext } from "./operator-context.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { storageFailure } from "../shared/storage-failure.ts";
@@ -50,7 +50,7 @@ export function addOperatorRoutes(app: HonoBase<AppEnv>, deploymentOf: Deploymen
 async function requireOperator(c: AppContext, next: Next): Promise<Response | undefined> {
   const authorization = c.req.header("authorization") ?? null;
   const { operators } = c.var.config;
-  const operator = operatorOfRequest(c.req.raw) ?? (await operatorOf(authorization, operators));
+  const operator = operatorOfRequest(c.req.raw) ?? (await findOperator(authorization, operators));
   if (operator === null) return fail(c, { kind: "invalid_api_key" });
   c.set("operator", operator);
   await next();
@@ -59,7 +59,7 @@ async function requireOperator(c: AppContext, next: Next): Promise<Response | un
 
 async function handleOperatorCall(
   c: AppContext,
-  row: ForOperators,
+  row: OperatorEndpoint,
   deployment: Deployment,
 ): Promise<Response> {
   const { role } = c.var.operator;
@@ -75,7 +75,10 @@ async function handleOperatorCall(
   return respond(c, await row.handle({ ...context, ...requested }));
 }
 
-async function readOptionalBody(c: AppContext, { method }: ForOperators): Promise<Result<unknown>> {
+async function readOptionalBody(
+  c: AppContext,
+  { method }: OperatorEndpoint,
+): Promise<Result<unknown>> {
   const takesBody = method === "POST" || method === "PATCH";
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
   if (!takesBody || isEmpty) return success(null);

@@ -25,7 +25,7 @@ import type { Refusal, Result } from "../shared/failure.ts";
 import { mintId } from "../shared/id.ts";
 import { priceDetails } from "./operator-events.ts";
 import type { OperatorCall, OperatorChange } from "./operator-context.ts";
-import { priceOfFields, recordOfUnits, UNITS } from "../shared/usage.ts";
+import { parsePriceFields, recordOfUnits, UNITS } from "../shared/usage.ts";
 import type { Unit } from "../shared/usage.ts";
 import { micros, microsOfDollars } from "../shared/money.ts";
 import { priceInDollars } from "../shared/cost.ts";
@@ -120,7 +120,8 @@ function priceRows(call: OperatorCall, rows: readonly PostedRow[]): Result<reado
     const refused = refuseRow(call, row, `rows[${index}]`);
     if (refused !== null) return refused;
     const { list, item, from, percent, price } = row;
-    const says = price === undefined ? { percent: percent ?? 0 } : { price: priceOfFields(price) };
+    const says =
+      price === undefined ? { percent: percent ?? 0 } : { price: parsePriceFields(price) };
     const stamp = {
       id: mintId("prc_", call.now),
       postedBy: call.actor.id ?? "",

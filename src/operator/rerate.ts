@@ -6,7 +6,7 @@ import type { Result } from "../shared/failure.ts";
 import type { CostQuery, CostReport } from "../shared/contracts/reports.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { readCosts } from "./margin.ts";
-import { priceOfFields } from "../shared/usage.ts";
+import { parsePriceFields } from "../shared/usage.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { findOrganizationOfCall } from "./organizations.ts";
 import { priceFieldsSchema, findModelKind, refuseUnits } from "./prices.ts";
@@ -47,7 +47,7 @@ export async function postRerate(call: OperatorCall) {
   const kind = findModelKind(call, model) ?? "chat";
   const refused = refuseUnits({ item: model, kind, price: fields.value.price }, "price");
   if (refused !== null) return refused;
-  const price = priceOfFields(fields.value.price);
+  const price = parsePriceFields(fields.value.price);
   const query: CostQuery = { fromMs: from, beforeMs: to, by: "model", model, price };
   const requested = await readReports(call, query, fields.value, after);
   if (!requested.ok) return requested;

@@ -82,7 +82,7 @@ export function isAfterNow(window: string, tally: BucketSums, at: BudgetTime): b
  * Returns the time (Unix ms) at which the window has room for `missing`, or null if that never
  * happens.
  */
-export function capacityReturnsAt(
+export function findCapacityReturn(
   window: string,
   tally: BucketSums,
   { at, missing }: { readonly at: BudgetTime; readonly missing: number },

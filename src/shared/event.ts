@@ -124,7 +124,7 @@ export function mintEventId(nowMs: number): string {
 }
 
 /** Derives an event ID from the values, so that retries record the event once. */
-export function derivedEventId(...words: readonly (string | number | null)[]): string {
+export function deriveEventId(...words: readonly (string | number | null)[]): string {
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }
 

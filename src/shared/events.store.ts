@@ -1,4 +1,4 @@
-import { mintEventId, derivedEventId } from "./event.ts";
+import { mintEventId, deriveEventId } from "./event.ts";
 import type { EventData, NewEvent, ChangeContext } from "./event.ts";
 
 type EventRow = NewEvent & {
@@ -24,7 +24,7 @@ export function insertEventOnce(
     Partial<Pick<NewEvent, "data">>,
   { actor, now }: ChangeContext,
 ): D1PreparedStatement {
-  const id = derivedEventId(event.type, event.subject);
+  const id = deriveEventId(event.type, event.subject);
   return insertEventIfChanged(db, { data: {}, ...event, id, actor, createdAt: now });
 }
 
@@ -39,7 +39,7 @@ export function insertOrganizationEvent(
   { actor, now }: ChangeContext,
 ): D1PreparedStatement {
   const type = "organization.changed";
-  const id = derivedEventId(type, orgId, JSON.stringify(data), now);
+  const id = deriveEventId(type, orgId, JSON.stringify(data), now);
   return insertEventIfChanged(db, { id, orgId, type, actor, subject: orgId, data, createdAt: now });
 }
 

@@ -35,7 +35,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** Copies the recorded details of `original` to its edited copy. Returns the copy. */
-export function keepExactJson<T extends object>(original: object, copy: T): T {
+export function copyExactJson<T extends object>(original: object, copy: T): T {
   const lostDetails = LOST_DETAILS.get(original);
   return lostDetails === undefined ? copy : attachLostDetails(copy, lostDetails);
 }

@@ -10,7 +10,7 @@ const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
  * Returns the problem of an external ID, or null. A valid ID has 1 to 256 UTF-8 bytes and no
  * control characters, and isn't "." or "..".
  */
-export function externalIdProblem(value: string): string | null {
+export function findExternalIdProblem(value: string): string | null {
   if (value === "") return "must not be empty";
   const tooLong = utf8Bytes(value) > EXTERNAL_ID_BYTES_MAX;
   if (tooLong) return `must be at most ${EXTERNAL_ID_BYTES_MAX} bytes`;

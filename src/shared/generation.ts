@@ -158,7 +158,7 @@ const REQUEST_ID = "req_";
 const RESPONSE_ID_PREFIX = /^[a-z]{3,10}[-_]/;
 
 /** Returns the request ID in the ID of a request, response or hold, or null for other text. */
-export function requestIdOf(idOrHoldName: string): string | null {
+export function parseRequestId(idOrHoldName: string): string | null {
   const holdName = parseHoldName(idOrHoldName);
   if (holdName !== null) return holdName.id;
   const id = idOrHoldName.replace(RESPONSE_ID_PREFIX, REQUEST_ID);

@@ -78,7 +78,7 @@ function pluralize(noun: string, count: number): string {
 function describeExpected(expected: readonly string[], received: unknown): string {
   if (expected.length === 0) return "is not valid";
   const choices = [...new Set(expected)];
-  const list = orList(choices);
+  const list = joinWithOr(choices);
   const kind = kindOf(received);
   const hasSameKind = choices.some(
     (choice) => choice.endsWith(kind.slice(2)) || choice.startsWith('"'),
@@ -153,7 +153,7 @@ function valueAt(value: unknown, path: Path): unknown {
 }
 
 /** Joins words to a list such as "a, b or c". */
-export function orList(words: readonly string[]): string {
+export function joinWithOr(words: readonly string[]): string {
   const last = words.at(-1) ?? "";
   return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} or ${last}`;
 }

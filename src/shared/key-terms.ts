@@ -3,7 +3,7 @@ import { BUDGETS_MAX, budgetsSchema, budgetsView, budgetsFromFields } from "./bu
 import type { Budget, BudgetStatus } from "./budgets.ts";
 import type { Paused } from "./paused.ts";
 import { timestamp } from "./clock.ts";
-import { externalIdProblem } from "./external-id.ts";
+import { findExternalIdProblem } from "./external-id.ts";
 import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 import type { Micros } from "./money.ts";
 import type { Period } from "./period.ts";
@@ -91,7 +91,7 @@ const modelListSchema: z.ZodMiniType<readonly string[]> = z
   .check(z.minLength(1), z.maxLength(MODELS_MAX));
 const externalIdSchema = z.string().check(
   z.check((context) => {
-    const problem = externalIdProblem(context.value);
+    const problem = findExternalIdProblem(context.value);
     if (problem === null) return;
     context.issues.push({ code: "custom", message: problem, input: context.value });
   }),

@@ -12,7 +12,7 @@ export function isStorageFailure({ kind }: Failure): boolean {
 }
 
 /** Reports whether another try of a failed object call can succeed. */
-export function mayRetry(error: unknown): boolean {
+export function isRetryable(error: unknown): boolean {
   return callError(error).retryable === true && !isOverloaded(error);
 }
 

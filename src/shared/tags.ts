@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { externalIdProblem } from "./external-id.ts";
+import { findExternalIdProblem } from "./external-id.ts";
 import { utf8Bytes } from "./tokens.ts";
 
 export type Tags = Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export const TAG_KEY_PROBLEM =
 
 export function tagValueProblem(value: string): string | null {
   if (utf8Bytes(value) > TAG_BYTES_MAX) return `must be at most ${TAG_BYTES_MAX} bytes`;
-  return value === "." || value === ".." ? null : externalIdProblem(value);
+  return value === "." || value === ".." ? null : findExternalIdProblem(value);
 }
 
 /** Returns the tags with the given keys as JSON, in the order of `keys`, or null without any. */

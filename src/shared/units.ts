@@ -20,7 +20,7 @@ export function isUnit(name: string): name is Unit {
 }
 
 /** Returns the amount in a unit's price, such as `image` or `million characters`. */
-export function pricedAmountText(unit: Unit): string {
+export function formatPricedAmount(unit: Unit): string {
   const { name, per } = UNIT_TABLE[unit];
   return per === 1 ? name.replace(/s$/, "") : `million ${name}`;
 }

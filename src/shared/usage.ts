@@ -95,7 +95,7 @@ type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
 };
 
 /** Converts a configuration's price. A missing cache price equals the input price. */
-export function priceOfFields(priceFields: WrittenPrice): Price {
+export function parsePriceFields(priceFields: WrittenPrice): Price {
   const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = priceFields;
   const units = UNITS.flatMap((unit) => {
     const price = priceFields[unit];

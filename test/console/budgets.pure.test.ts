@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import {
   budgetText,
   budgetsWith,
-  mostUsedOf,
+  findMostUsedBudget,
   typedBudgetOf,
 } from "../../src/console/browser/lib/budgets.ts";
-import { remedyOf } from "../../src/console/browser/lib/remedies.ts";
+import { findRequestRemedy } from "../../src/console/browser/lib/remedies.ts";
 import { budgetsSchema, budgetsView, budgetsFromFields } from "../../src/shared/budgets.ts";
 import { BUDGET_ERRORS } from "../../src/shared/http/money-errors.ts";
 
@@ -84,14 +84,14 @@ it.each([
       resetsAt: 0,
     });
     const cause = { status, code, message, keyId: "key_1", externalId: "ann" };
-    const [text, action, call] = remedyOf(cause);
+    const [text, action, call] = findRequestRemedy(cause);
     expect(text).toContain("budget is used up");
     expect(action?.[1][0]).toEqual(path);
     expect(call).toBeDefined();
   },
 );
 
-const key = (fields: object) => fields as Parameters<typeof mostUsedOf>[0];
+const key = (fields: object) => fields as Parameters<typeof findMostUsedBudget>[0];
 
 describe("the list of keys", () => {
   const budgets = [
@@ -100,17 +100,17 @@ describe("the list of keys", () => {
   ];
 
   it("shows a key's most used budget with its unit and window", () => {
-    expect(mostUsedOf(key({ budgets, budgets_used: { a: 9, b: 1 } }))?.label).toBe(
+    expect(findMostUsedBudget(key({ budgets, budgets_used: { a: 9, b: 1 } }))?.label).toBe(
       "9 requests of 10 requests in any 60 minutes",
     );
     const own = { budget_dollars: 1, budget_period: "day", spent_dollars: 0.95 };
-    expect(mostUsedOf(key({ ...own, budgets, budgets_used: { a: 9 } }))?.label).toBe(
+    expect(findMostUsedBudget(key({ ...own, budgets, budgets_used: { a: 9 } }))?.label).toBe(
       "$0.95 of $1.00 a day",
     );
   });
 
   it("shows a limit of 0 as used up, and an empty cell for a key without a budget", () => {
-    expect(mostUsedOf(key({ budget_dollars: 0, budgets }))?.label).toBe("$0.00 of $0.00");
-    expect(mostUsedOf(key({}))).toBeNull();
+    expect(findMostUsedBudget(key({ budget_dollars: 0, budgets }))?.label).toBe("$0.00 of $0.00");
+    expect(findMostUsedBudget(key({}))).toBeNull();
   });
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { Event } from "../../src/console/browser/api/types.ts";
 import { EVENT_TYPES, ATTENTION_TYPES } from "../../src/console/browser/lib/event-types.ts";
-import { sentenceOf } from "../../src/console/browser/lib/event-sentence.ts";
+import { describeEvent } from "../../src/console/browser/lib/event-sentence.ts";
 
 const NAMES: Readonly<Record<string, string>> = {
   key_1: "Server",
@@ -17,7 +17,7 @@ const said = (
   subject: string,
   data: Event["data"],
   actor: Event["actor"] = SYSTEM,
-): string => sentenceOf({ id: "evt_1", type, created_at: "", actor, subject, data }, nameOf);
+): string => describeEvent({ id: "evt_1", type, created_at: "", actor, subject, data }, nameOf);
 
 const QUIET = [
   "balance.credited",

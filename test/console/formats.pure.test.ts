@@ -1,26 +1,28 @@
 import { expect, it, describe } from "vitest";
-import { changedOf } from "../../src/console/browser/lib/changed.ts";
+import { selectChangedFields } from "../../src/console/browser/lib/changed.ts";
 import { WEBHOOK_GROUPS, WEBHOOK_TYPES } from "../../src/console/browser/lib/event-types.ts";
 import type { Generation } from "../../src/console/browser/api/types.ts";
-import { sentenceOf } from "../../src/console/browser/ui/request-sentence.ts";
-import { colorsOf } from "../../src/console/browser/state/colors.ts";
+import { describeRequest } from "../../src/console/browser/ui/request-sentence.ts";
+import { assignColors } from "../../src/console/browser/state/colors.ts";
 import { fieldError } from "../../src/console/browser/lib/field-error.ts";
 import * as fc from "fast-check";
-import { balanceCurve, lastsUntil } from "../../src/console/browser/lib/balance-curve.ts";
+import { balanceCurve, findLastCoveredDay } from "../../src/console/browser/lib/balance-curve.ts";
 import { DAY, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts";
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { apiTypes } from "../../scripts/site/api-types.ts";
-import { REMEDIES, remedyOf } from "../../src/console/browser/lib/remedies.ts";
+import { REMEDIES, findRequestRemedy } from "../../src/console/browser/lib/remedies.ts";
 
 const KEY = { name: "Server", rpm_limit: 60, tpm_limit: 5000, allowed_models: ["sandbox/echo"] };
 
 it("a form of the console sends no unchanged field", () => {
-  expect(changedOf(KEY, { ...KEY, allowed_models: ["sandbox/echo"] })).toEqual({});
+  expect(selectChangedFields(KEY, { ...KEY, allowed_models: ["sandbox/echo"] })).toEqual({});
 });
 
 it("a form of the console sends only null for a removed limit", () => {
-  expect(changedOf<object>(KEY, { ...KEY, tpm_limit: null })).toEqual({ tpm_limit: null });
+  expect(selectChangedFields<object>(KEY, { ...KEY, tpm_limit: null })).toEqual({
+    tpm_limit: null,
+  });
 });
 
 it("the form of a webhook lists each event type in exactly one group", () => {
@@ -38,10 +40,10 @@ const request = (fields: Partial<Generation>): Generation =>
   ({ error: null, cost_micro: 0, held_micro: 0, ...fields }) as Generation;
 
 it("a failed request without a stored error says that its cause wasn't recorded", () => {
-  expect(sentenceOf(request({ status: "voided" }))).toBe(
+  expect(describeRequest(request({ status: "voided" }))).toBe(
     "Failed. The cause wasn't recorded. Nothing was charged.",
   );
-  expect(sentenceOf(request({ status: "settled", cost_micro: 12 }))).toBe(
+  expect(describeRequest(request({ status: "settled", cost_micro: 12 }))).toBe(
     "Succeeded. $0.000012 was charged.",
   );
 });
@@ -50,10 +52,10 @@ const NAMES = ["openai/gpt-6-sol", "anthropic/claude-haiku-5.5", "sandbox/echo",
 
 it("a name has the same color in every chart, and no two names of a chart have the same color", () => {
   for (const name of NAMES) {
-    expect(colorsOf([name, "other"])(name)).toBe(colorsOf([name, ...NAMES])(name));
+    expect(assignColors([name, "other"])(name)).toBe(assignColors([name, ...NAMES])(name));
   }
   const many = Array.from({ length: 12 }, (_, i) => `model-${i}`);
-  const of = colorsOf([...many, "other", null]);
+  const of = assignColors([...many, "other", null]);
   const slots = many.map((name) => of(name)).filter((slot) => slot !== null);
   expect(new Set(slots).size).toBe(6);
   expect(slots).toHaveLength(6);
@@ -96,10 +98,10 @@ it("the balance curve computes the balance at the end of each day from all chang
 });
 
 it("the runway ends on the last day that the money covers fully, and is null without spending", () => {
-  expect(lastsUntil(10, 3, START)).toBe(utcDay(START + 3 * DAY));
-  expect(lastsUntil(0, 3, START)).toBe(utcDay(START));
-  expect(lastsUntil(10, 0, START)).toBeNull();
-  expect(lastsUntil(1e15, 1, START)).toBeNull();
+  expect(findLastCoveredDay(10, 3, START)).toBe(utcDay(START + 3 * DAY));
+  expect(findLastCoveredDay(0, 3, START)).toBe(utcDay(START));
+  expect(findLastCoveredDay(10, 0, START)).toBeNull();
+  expect(findLastCoveredDay(1e15, 1, START)).toBeNull();
 });
 
 const CONSOLE = path.join(import.meta.dirname, "../../src/console/browser");
@@ -206,8 +208,8 @@ it("the console has a remedy for each documented conflict and limit", () => {
 it("the console's remedies differ between conflicts", () => {
   const texts = Object.values(REMEDIES).map(([text, action]) => `${text} ${action?.[0] ?? ""}`);
   expect(new Set(texts).size).toBeGreaterThan(0.8 * texts.length);
-  expect(remedyOf({ status: 409, code: "last_owner" })).not.toEqual(
-    remedyOf({ status: 409, code: "has_balance" }),
+  expect(findRequestRemedy({ status: 409, code: "last_owner" })).not.toEqual(
+    findRequestRemedy({ status: 409, code: "has_balance" }),
   );
 });
 
@@ -221,7 +223,7 @@ it.each([
   "the remedy for %s (%s) links to '%s', the one object to change",
   (code, message, text, hash) => {
     const cause = { status: 403, code, message, keyId: "key_1", externalId: "ann" };
-    const [, action] = remedyOf(cause);
+    const [, action] = findRequestRemedy(cause);
     expect(action?.[0]).toBe(text);
     expect(action?.[1][0]).toEqual(hash);
   },
@@ -231,6 +233,6 @@ it("the remedy for a paused organization or member links to all pauses", () => {
   for (const owner of ["this organization", "this API key's member"]) {
     const message = `New requests of ${owner} are paused.`;
     const cause = { status: 403, code: "paused", message, keyId: "key_1", externalId: "ann" };
-    expect(remedyOf(cause)[1]?.[1]).toEqual([["settings"]]);
+    expect(findRequestRemedy(cause)[1]?.[1]).toEqual([["settings"]]);
   }
 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { topicsOf } from "../../src/console/browser/lib/page-topics.ts";
+import { findTopics } from "../../src/console/browser/lib/page-topics.ts";
 
 it.each([
   ["credits", "invoice", "invoices and receipts"],
@@ -7,9 +7,9 @@ it.each([
   ["settings", "pause", "stop spending, pause requests"],
   ["payments", "refund", "refund a purchase"],
 ])("the search finds the page %s by %s", (path, words, text) => {
-  expect(topicsOf(path, words).map(([, topic]) => topic)).toEqual([text]);
+  expect(findTopics(path, words).map(([, topic]) => topic)).toEqual([text]);
 });
 
 it("the search finds no page by words of two topics", () => {
-  expect(topicsOf("credits", "invoices balance")).toEqual([]);
+  expect(findTopics("credits", "invoices balance")).toEqual([]);
 });

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FORMATS, axisOf } from "../../src/console/browser/lib/axis.ts";
+import { FORMATS, createAxis } from "../../src/console/browser/lib/axis.ts";
 import type { Unit } from "../../src/console/browser/lib/axis.ts";
-import { shapeOf } from "../../src/console/browser/lib/plot-shape.ts";
+import { layOutChart } from "../../src/console/browser/lib/plot-shape.ts";
 import { daysBetween } from "../../src/console/browser/lib/time.ts";
 
 const UNITS = Object.keys(FORMATS) as Unit[];
@@ -12,7 +12,7 @@ const days = daysBetween("2028-02-01", "2028-03-01");
 
 function shapeOfValues(values: readonly (number | null)[], unit: Unit = "spend") {
   const named = days.slice(0, values.length);
-  return shapeOf(
+  return layOutChart(
     { days: named, series: [{ label: "a", slot: 0, values }], kind: "bars", unit },
     600,
     widthOf,
@@ -28,7 +28,7 @@ describe("the axis of a chart", () => {
         fc.integer({ min: 1, max: 250_000_000_000 }),
         fc.constantFrom(...UNITS.filter((unit) => unit !== "share")),
         (max, unit) => {
-          const { ticks, labels, high } = axisOf([max, 0, max / 2], unit);
+          const { ticks, labels, high } = createAxis([max, 0, max / 2], unit);
           expect(ticks.length).toBeGreaterThanOrEqual(2);
           expect(ticks.length).toBeLessThanOrEqual(6);
           expect(ticks[0]).toBe(0);
@@ -45,21 +45,21 @@ describe("the axis of a chart", () => {
 
   it("labels its ticks with their exact values", () => {
     expect(
-      axisOf([250_000e6], "spend")
+      createAxis([250_000e6], "spend")
         .labels.at(-1)
         ?.replaceAll(/[,\u2009]/g, ""),
     ).toBe("$300000");
-    expect(axisOf([1], "spend").labels).toEqual(["$0.000000", "$0.000001"]);
-    expect(axisOf([940], "ms").labels).toEqual(["0.0 s", "0.5 s", "1.0 s"]);
-    expect(axisOf([80], "ms").labels.at(-1)).toBe("80 ms");
-    expect(axisOf([0.4], "share").labels).toEqual(["0%", "10%", "20%", "30%", "40%"]);
-    expect(axisOf([12_400], "count").labels).toEqual(["0k", "5k", "10k", "15k"]);
-    expect(axisOf([-5e6, 10e6], "balance").labels).toEqual(["−$5", "$0", "$5", "$10"]);
+    expect(createAxis([1], "spend").labels).toEqual(["$0.000000", "$0.000001"]);
+    expect(createAxis([940], "ms").labels).toEqual(["0.0 s", "0.5 s", "1.0 s"]);
+    expect(createAxis([80], "ms").labels.at(-1)).toBe("80 ms");
+    expect(createAxis([0.4], "share").labels).toEqual(["0%", "10%", "20%", "30%", "40%"]);
+    expect(createAxis([12_400], "count").labels).toEqual(["0k", "5k", "10k", "15k"]);
+    expect(createAxis([-5e6, 10e6], "balance").labels).toEqual(["−$5", "$0", "$5", "$10"]);
   });
 
   it("gets a gap if a value exceeds five times the 95th percentile", () => {
     const values = [...Array.from({ length: 20 }, () => 10e6), 250_000e6];
-    expect(axisOf(values, "spend").high).toBeLessThan(50e6);
+    expect(createAxis(values, "spend").high).toBeLessThan(50e6);
     const { breaks, numbers } = shapeOfValues(values);
     expect(breaks).toEqual([20]);
     expect(numbers.map(({ text }) => text)).toEqual([FORMATS.spend(250_000e6)]);
@@ -92,7 +92,7 @@ describe("the shape of a chart", () => {
   });
 
   it("separates the parts of a bar by one pixel", () => {
-    const { marks } = shapeOf(
+    const { marks } = layOutChart(
       { days: days.slice(0, 2), series: [part(0), part(1)], kind: "bars", unit: "spend" },
       600,
       widthOf,

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import { differingBills } from "../../src/operator/margin.ts";
+import { findDifferingBills } from "../../src/operator/margin.ts";
 import { proxyOf } from "../../scripts/workers/replaced.ts";
 import {
   ADMIN_TOKEN,
@@ -250,16 +250,16 @@ describe("POST /admin/v1/costs", () => {
   it("reports a provider's bill only if it differs from our own count by more than 2 %", () => {
     const counted = { day: today, group: "openai", requests: 1, chargedMicro: 0, unknown: 0 };
     const told = (boughtMicro: number, billedMicro: number): number =>
-      differingBills(
+      findDifferingBills(
         [{ ...counted, boughtMicro }],
         [{ provider: "openai", day: today, billedMicro }],
       ).length;
     expect([told(100, 98), told(98, 100), told(100, 97), told(97, 100), told(0, 0)]).toEqual([
       0, 0, 1, 1, 0,
     ]);
-    expect(differingBills([], [{ provider: "openai", day: today, billedMicro: 5 }])).toHaveLength(
-      1,
-    );
+    expect(
+      findDifferingBills([], [{ provider: "openai", day: today, billedMicro: 5 }]),
+    ).toHaveLength(1);
   });
 
   it("raises an alert if the bill differs by more than 2 %, but not at exactly 2 %", async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { traceOf } from "../../src/shared/traceparent.ts";
+import { parseTraceparent } from "../../src/shared/traceparent.ts";
 
 const [trace, parent] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
 
@@ -14,5 +14,5 @@ it.each([
   ["", undefined],
   [undefined, undefined],
 ])("the traceparent parser reads %s as %s", (header, expected) => {
-  expect(traceOf(header)).toBe(expected);
+  expect(parseTraceparent(header)).toBe(expected);
 });

@@ -1,9 +1,9 @@
 import { expect, it, test } from "vitest";
-import { bearerToken, readCredential } from "../../src/accounts/keys/authenticate.ts";
+import { readBearerToken, readCredential } from "../../src/accounts/keys/authenticate.ts";
 
 it("the Authorization header can have the word Bearer in any case, with exactly one space", () => {
   for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
-    expect(bearerToken(`${scheme} svc_x`)).toBe("svc_x");
+    expect(readBearerToken(`${scheme} svc_x`)).toBe("svc_x");
   }
 });
 
@@ -26,8 +26,8 @@ it("the Authorization header must have one bearer token and nothing else", () =>
     `Bearer ${"x".repeat(122)}`,
     `Bearer ${"x".repeat(10_240)}`,
   ];
-  for (const header of malformed) expect(bearerToken(header)).toBeNull();
-  expect(bearerToken(`Bearer ${"x".repeat(121)}`)).toBe("x".repeat(121));
+  for (const header of malformed) expect(readBearerToken(header)).toBeNull();
+  expect(readBearerToken(`Bearer ${"x".repeat(121)}`)).toBe("x".repeat(121));
 });
 
 test.each<[string | null, string | null, string | null, string?]>([

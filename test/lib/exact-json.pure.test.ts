@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { keepExactJson, parseJson } from "../../src/shared/exact-json.ts";
+import { copyExactJson, parseJson } from "../../src/shared/exact-json.ts";
 
 /** Numbers that a double or JavaScript's notation would change, and others. */
 const numbers = fc.oneof(
@@ -66,10 +66,10 @@ describe("parseJson", () => {
   });
 });
 
-describe("keepExactJson", () => {
+describe("copyExactJson", () => {
   it("keeps digits and key order in a copy, except the digits of a changed number", () => {
     const original = parseJson('{"b":1.0,"2":2.0,"1":3}') as Record<string, unknown>;
-    const copy = keepExactJson(original, { ...original, "2": 5, type: "object" });
+    const copy = copyExactJson(original, { ...original, "2": 5, type: "object" });
     expect(JSON.stringify(copy)).toBe('{"b":1.0,"2":5,"1":3,"type":"object"}');
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { operatorOf as whoIs } from "../../src/operator/operator-token.ts";
+import { findOperator as whoIs } from "../../src/operator/operator-token.ts";
 
 /** Returns only the operator's name. */
 const operatorOf = async (...asked: Parameters<typeof whoIs>): Promise<string | null> =>

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
-import { derivedEventId, SYSTEM_ACTOR } from "../../src/shared/event.ts";
+import { deriveEventId, SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { EventRecord, EventType } from "../../src/shared/event.ts";
 import { inviteAndJoin, signUp, newAccount, startIssuer } from "./people-client.ts";
 import type { Browser } from "./people-client.ts";
@@ -18,7 +18,7 @@ beforeEach(() => {
 type Sent = { readonly to: string; readonly subject: string; readonly text: string };
 
 function event(type: EventType, subject: string, data: EventRecord["data"]): EventRecord {
-  const id = derivedEventId(type, crypto.randomUUID());
+  const id = deriveEventId(type, crypto.randomUUID());
   return { id, type, actor: SYSTEM_ACTOR, subject, data, createdAt: Date.now() };
 }
 

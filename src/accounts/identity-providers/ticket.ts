@@ -33,7 +33,7 @@ const cookieName = (region: Region): string => `__Host-turnpike-${region}-login`
  * Returns a Set-Cookie value for a login's ticket. It is SameSite=Lax, because the issuer's site
  * redirects to the callback.
  */
-export async function ticketCookie(
+export async function createTicketCookie(
   ticketData: Ticket,
   { region, issuer, secrets }: { region: Region; issuer: string; secrets: readonly KeySecret[] },
 ): Promise<string> {

@@ -142,7 +142,7 @@ export function listedPrefixOrText(text: string): string {
 }
 
 /** Returns the home region in a key's prefix, or null. */
-export function homeOfPrefix(text: string): Region | null {
+export function readHomeRegion(text: string): Region | null {
   return findRegion(PREFIX_PATTERN.exec(text)?.[1]) ?? null;
 }
 

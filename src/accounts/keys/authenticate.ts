@@ -7,7 +7,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
-import { mayRetry, storageFailure } from "../../shared/storage-failure.ts";
+import { isRetryable, storageFailure } from "../../shared/storage-failure.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
@@ -130,7 +130,7 @@ async function retryOnce<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {
-    if (!mayRetry(error)) throw error;
+    if (!isRetryable(error)) throw error;
     return await call();
   }
 }
@@ -164,7 +164,7 @@ const HEADER_CHARACTERS_MAX = 128;
  * Returns the bearer token. The scheme is case-insensitive (RFC 9110, 11.1). Rejects a comma, which
  * joins two headers.
  */
-export function bearerToken(authorization: string | null): string | null {
+export function readBearerToken(authorization: string | null): string | null {
   if (authorization === null || authorization.length > SESSION_TOKEN_LENGTH_MAX + SCHEME_LENGTH) {
     return null;
   }
@@ -187,7 +187,7 @@ const TURNPIKE_PREFIX = "svc_";
  * Rejects two different Turnpike credentials.
  */
 export function readCredential(authorization: string | null, apiKey: string | null): Credential {
-  const bearer = bearerToken(authorization);
+  const bearer = readBearerToken(authorization);
   const key = apiKey?.trim() ?? "";
   if (key === "" || key === bearer) return { token: bearer };
   const longest = isSession(key) ? SESSION_TOKEN_LENGTH_MAX : HEADER_CHARACTERS_MAX;

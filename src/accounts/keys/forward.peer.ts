@@ -21,7 +21,7 @@ type Dispatch = (
 
 type HomeApi = {
   readonly dispatch: Dispatch;
-  readonly isAnsweredAtHome: (routedPath: string) => boolean;
+  readonly isHandledAtHome: (routedPath: string) => boolean;
 };
 
 /**
@@ -83,14 +83,14 @@ async function requireActiveKey(
 function buildForwardedRequest(
   c: AppContext,
   forwarded: ForwardedRequest,
-  { isAnsweredAtHome }: HomeApi,
+  { isHandledAtHome }: HomeApi,
 ): Request | null {
   const { path, query } = forwarded;
   const url = new URL(new URL(c.req.url).origin + path + query);
   if (url.pathname !== path) return null;
   const request = buildRequest(url, forwarded);
   const routedPath = request === null ? "" : routingPath(request);
-  return isAnsweredAtHome(routedPath) ? request : null;
+  return isHandledAtHome(routedPath) ? request : null;
 }
 
 function buildRequest(url: URL, { method, headers, body }: ForwardedRequest): Request | null {

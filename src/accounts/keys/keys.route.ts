@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { optionalVariable } from "../../shared/http/context.ts";
+import { readOptionalVariable } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readBody, readFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import {
@@ -235,7 +235,7 @@ async function readRotation(c: AppContext): Promise<Result<KeyRotationRequest>> 
 export async function revokeKeyRoute(c: AppContext) {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";
-  const memberFailure = optionalVariable(c, "memberUnread");
+  const memberFailure = readOptionalVariable(c, "memberUnread");
   const found =
     memberFailure === undefined
       ? await queryForCaller(c, "key_unreadable", () => findKey(c.env.DB, id, ownerOf(c)))

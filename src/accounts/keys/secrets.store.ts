@@ -1,5 +1,5 @@
 import { timestamp } from "../../shared/clock.ts";
-import { derivedEventId } from "../../shared/event.ts";
+import { deriveEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
 import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../shared/idempotency.ts";
@@ -116,7 +116,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
 function keyRotatedStatement(db: D1Database, newSecret: NewKeySecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = newSecret;
   return insertEventIfChanged(db, {
-    id: derivedEventId("key.rotated", hash),
+    id: deriveEventId("key.rotated", hash),
     orgId: of.orgId,
     type: "key.rotated",
     actor,

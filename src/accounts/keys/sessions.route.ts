@@ -33,7 +33,7 @@ import {
   sessionCreationTime,
 } from "./session-token.ts";
 import type { MintedSession, SessionSigner } from "./session-token.ts";
-import { allowedModels, isModelAllowed, keyStatusView } from "./terms.ts";
+import { normalizeAllowedModels, isModelAllowed, keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type {
   SessionQuery,
@@ -86,7 +86,7 @@ export async function createSessionRoute(c: AppContext, names: ModelNames) {
   if (!fields.ok) return fields;
   const status = await callObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
   if (!status.ok) return status;
-  const models = allowedModels(fields.value.allowed_models ?? null, names);
+  const models = normalizeAllowedModels(fields.value.allowed_models ?? null, names);
   if (!models.ok) return models;
   const resolvedFields = { ...fields.value, allowed_models: models.value };
   const terms = sessionTerms(resolvedFields, status.value, now(c.env));

@@ -32,7 +32,7 @@ export function applyTermFields(
   fields: TermFields,
   { now, names }: TermsContext,
 ): Result<KeyTerms> {
-  const models = allowedModels(fields.allowed_models, names);
+  const models = normalizeAllowedModels(fields.allowed_models, names);
   if (!models.ok) return models;
   const changed = changeTerms(before, { ...fields, allowed_models: models.value });
   const terms = changed.budgetMicro === null ? { ...changed, budgetPeriod: null } : changed;
@@ -50,7 +50,7 @@ export function applyTermFields(
 }
 
 /** Normalizes a list of models. Fails with 400 and `param` for an unknown name. */
-export function allowedModels<T extends null | undefined>(
+export function normalizeAllowedModels<T extends null | undefined>(
   given: readonly string[] | T,
   { entryOf }: Pick<ModelNames, "entryOf">,
 ): Result<string[] | T> {

@@ -1,4 +1,4 @@
-import { derivedEventId } from "../../shared/event.ts";
+import { deriveEventId } from "../../shared/event.ts";
 import type { Actor, ChangeContext } from "../../shared/event.ts";
 import { insertEventOnce } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -214,7 +214,7 @@ export async function acceptInvitation(
            ${memberSql}, json_object('role', role, 'invitation_id', id), ?3
          FROM invitations WHERE id = ?1 AND accepted_by = ?2`,
       )
-      .bind(id, memberId, nowMs, derivedEventId("member.created", memberId)),
+      .bind(id, memberId, nowMs, deriveEventId("member.created", memberId)),
     db
       .prepare(
         `INSERT INTO member_people (member_id, org_id, person_id, came_by, seen_at, created_at)

@@ -39,7 +39,7 @@ export async function takeSignUpSlot(
 }
 
 /** Returns the salt of identity hashes. The first call stores `newSalt`. */
-export async function identitySaltOf(db: D1Database, newSalt: string): Promise<string> {
+export async function readIdentitySalt(db: D1Database, newSalt: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
       .prepare(

@@ -12,7 +12,7 @@ import { isIdentityInUse, linkMemberToPerson, insertPerson } from "./people.stor
 import { emailAddressOf } from "./person.ts";
 import type { Identity, Person } from "./person.ts";
 import {
-  identitySaltOf,
+  readIdentitySalt,
   takeSignUpSlot,
   insertPersonalOrganization,
   insertPromotion,
@@ -114,7 +114,10 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
  */
 async function promotionTag(db: D1Database, identityJson: string): Promise<string> {
   return (
-    await hmacSha256(await importHmacKey(await identitySaltOf(db, randomBase62(43))), identityJson)
+    await hmacSha256(
+      await importHmacKey(await readIdentitySalt(db, randomBase62(43))),
+      identityJson,
+    )
   ).toHex();
 }
 

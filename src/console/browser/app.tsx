@@ -11,7 +11,7 @@ import { linkedKey, readOrganizationOfKey } from "./state/link.ts";
 import { goTo, hrefOf, route, usePath } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
 import {
-  isManager,
+  canManageWebhooks,
   isViewing,
   logOut,
   may,
@@ -198,7 +198,7 @@ function Sidebar({ pages, current, onSkip, onMore }: SidebarProps) {
 }
 
 function MorePages({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
-  const webhooks = isManager(useSession())
+  const webhooks = canManageWebhooks(useSession())
     ? [["Webhooks", hrefOf(["events"], { tab: "Webhooks" })] as const]
     : [];
   const links = [

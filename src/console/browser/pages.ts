@@ -1,7 +1,14 @@
 import type { FunctionComponent } from "preact";
 import type { Session, Call } from "./api/client.ts";
 import { goTo, route } from "./state/route.ts";
-import { isLimited, isOperator, isPerson, isSenior, isViewing, may } from "./state/session.ts";
+import {
+  isLimited,
+  isOperator,
+  isPerson,
+  canReadOrganizationUsage,
+  isViewing,
+  may,
+} from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
 export type Page = {
@@ -63,7 +70,7 @@ type Row = readonly [
 const ROWS: readonly Row[] = [
   ["", "Overview", "overview", "o", hasUnlimitedKey],
   ["key", "This key", "overview", "o", isLimited],
-  ["activity", "Activity", "activity", "a", isSenior, "Usage"],
+  ["activity", "Activity", "activity", "a", canReadOrganizationUsage, "Usage"],
   ["requests", "Requests", "requests", "r", hasUnlimitedKey, "Usage"],
   ["end-users", "End users", "users", "u", hasUnlimitedKey, "Usage"],
   ["exports", "Exports", "exports", "x", mayCall("GET /v1/exports"), "Usage"],
@@ -73,8 +80,8 @@ const ROWS: readonly Row[] = [
   ["keys", "Keys", "keys", "k", hasUnlimitedKey, "Build"],
   ["credits", "Credits", "credits", "b", hasUnlimitedKey, "Organization"],
   ["team", "Team", "team", "t", hasTeam, "Organization"],
-  ["events", "Events", "events", "e", isSenior, "Organization"],
-  ["settings", "Settings", "settings", "s", isSenior, "Organization"],
+  ["events", "Events", "events", "e", canReadOrganizationUsage, "Organization"],
+  ["settings", "Settings", "settings", "s", canReadOrganizationUsage, "Organization"],
   ["profile", "Profile", "profile", "i", isPerson, "Account"],
   ["health", "Health", "health", "h", isOperator],
   ["organizations", "Customers", "operator", "k", isOperator],

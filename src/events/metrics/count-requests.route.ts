@@ -1,6 +1,6 @@
 import type { Next } from "hono";
 import { routePath } from "hono/route";
-import { optionalVariable } from "../../shared/http/context.ts";
+import { readOptionalVariable } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { now } from "../../shared/clock.ts";
@@ -19,8 +19,8 @@ const createRecorder = ({ numbers }: Config): MetricRecorder =>
 /** Counts each response. A 401 starts no flush, so forged keys cause no object calls. */
 export async function countRequests(c: AppContext, next: Next): Promise<void> {
   await next();
-  const config = optionalVariable(c, "config");
-  if (config === undefined) return; // misconfigured: the Worker serves no requests
+  const config = readOptionalVariable(c, "config");
+  if (config === undefined) return; // misconfigured: no request is served
   const { tally } = metricRecorderOf(config);
   const { status } = c.res;
   const series = routeSeries(routePath(c));

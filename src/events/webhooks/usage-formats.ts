@@ -3,7 +3,7 @@ import type { GenerationRecord } from "../../shared/contracts/wallet.ts";
 import { HOUR_MS, timestamp } from "../../shared/clock.ts";
 import { sha256 } from "../../shared/hash.ts";
 import { COUNTED_UNITS, promptTokens } from "../../shared/usage.ts";
-import { derivedEventId, SYSTEM_ACTOR, USAGE_SETTLED } from "../../shared/event.ts";
+import { deriveEventId, SYSTEM_ACTOR, USAGE_SETTLED } from "../../shared/event.ts";
 
 export type ReceiverSettings = {
   readonly eventName?: string;
@@ -284,7 +284,7 @@ type UsageMessage = {
 
 /** Returns the message of a page. The same rows always get the same ID. */
 export function usageMessage(orgId: string, { from, rows }: StreamPage): UsageMessage {
-  const id = derivedEventId(USAGE_SETTLED, orgId, ...rows.map((row) => row.id));
+  const id = deriveEventId(USAGE_SETTLED, orgId, ...rows.map((row) => row.id));
   const last = rows.at(-1);
   const message = {
     id,

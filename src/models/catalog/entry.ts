@@ -1,4 +1,4 @@
-import { priceOfFields } from "../../shared/usage.ts";
+import { parsePriceFields } from "../../shared/usage.ts";
 import type { Price, Unit } from "../../shared/usage.ts";
 import type { Ability, RouteLimits } from "./model.ts";
 import type { InputKind, Kind } from "../../shared/kinds.ts";
@@ -197,7 +197,7 @@ export function pricesSeenOn(pricedOn: string): MakeRoute {
 function toMicroPrice(dollars: DollarPrices): Price {
   if (!isTokenDollars(dollars)) {
     const named = Object.entries(dollars).map(([name, each]) => [name, toMicros(each)]);
-    return priceOfFields(Object.fromEntries(named));
+    return parsePriceFields(Object.fromEntries(named));
   }
   const [input, ...more] = dollars;
   const output = more.pop() ?? 0;

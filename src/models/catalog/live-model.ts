@@ -1,5 +1,5 @@
 import type { ModelEntry } from "../../shared/config/config.ts";
-import { priceOfFields } from "../../shared/usage.ts";
+import { parsePriceFields } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
 import { hasRouteEnded, priceOn, longPromptPrice, pricesWithMarkup, withMarkup } from "./price.ts";
 import {
@@ -68,7 +68,7 @@ export function makeOperatorModel(
   hosts: HostTagsByProvider,
   { profiles, region }: { readonly profiles: ReadonlyMap<string, string>; readonly region: Region },
 ): Model | null {
-  const price = priceOfFields(entry.price);
+  const price = parsePriceFields(entry.price);
   const routes = entry.routes.flatMap((route) => {
     const like = profiles.get(route.provider) ?? route.provider;
     const dataRegion = preferRegion(hosts.get(route.provider) ?? [], region);

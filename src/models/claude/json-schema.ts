@@ -1,4 +1,4 @@
-import { keepExactJson } from "../../shared/exact-json.ts";
+import { copyExactJson } from "../../shared/exact-json.ts";
 import { isObject, listOf, textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
@@ -34,7 +34,7 @@ export function claudeSchema(schema: JsonObject): JsonObject {
   const parts = listOf(schema["allOf"]);
   if (parts.length > 0) converted["allOf"] = parts.filter(isObject).map(claudeSchema);
   if (isObjectSchema(schema)) converted["additionalProperties"] = false;
-  return keepExactJson(schema, converted);
+  return copyExactJson(schema, converted);
 }
 
 function convertByName(schemas: JsonObject): JsonObject {
@@ -45,7 +45,7 @@ function convertByName(schemas: JsonObject): JsonObject {
       isObject(value) ? claudeSchema(value) : value,
     ]),
   );
-  return keepExactJson(schemas, copy);
+  return copyExactJson(schemas, copy);
 }
 
 function isObjectSchema({ type, properties }: JsonObject): boolean {

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { parseBody } from "../../shared/http/parse-body.ts";
-import { externalIdProblem } from "../../shared/external-id.ts";
+import { findExternalIdProblem } from "../../shared/external-id.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { imageUrl } from "./data-url.ts";
@@ -107,7 +107,7 @@ const TOOLS_MAX = 1024;
 
 export const externalIdSchema = z.string().check(
   z.superRefine((value, context) => {
-    const problem = externalIdProblem(value);
+    const problem = findExternalIdProblem(value);
     if (problem !== null) context.addIssue({ code: "custom", message: problem });
   }),
 );
@@ -294,7 +294,7 @@ const PLAIN_FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ["n", (value) => isCount(value) && Number(value) <= CHOICES_MAX],
   ["stream", isBoolean],
   ["stream_options", isUsageOption],
-  ["user", (value) => typeof value === "string" && externalIdProblem(value) === null],
+  ["user", (value) => typeof value === "string" && findExternalIdProblem(value) === null],
 ]);
 
 /**

@@ -37,7 +37,10 @@ import * as z from "zod/mini";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import { failedBatchSchema } from "../../shared/failed-request.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
-import { continuationFilter, responseOwner } from "../../shared/contracts/stored-responses.ts";
+import {
+  createContinuationFilter,
+  responseOwner,
+} from "../../shared/contracts/stored-responses.ts";
 import { recallResultToJson, parseStoredResponsesRequest } from "./stored-format.ts";
 import type { StoredResponsesRequest } from "./stored-format.ts";
 import { QUERY_TIMEOUT_MS, parseWatchBody } from "./run-watch.ts";
@@ -219,7 +222,8 @@ async function runOperation(
   if (!key.ok) return key;
   const admitted = admittedKey(key.value, called, config.region);
   const kept = () => objectsOf(c.env).kept(key.value.orgId);
-  if (recall !== null) return callObject(() => kept().recall(recall, continuationFilter(admitted)));
+  if (recall !== null)
+    return callObject(() => kept().recall(recall, createContinuationFilter(admitted)));
   if (keep === null) return refuse({ kind: "storage_unavailable" });
   return callObject(() => kept().keep({ ...keep, by: responseOwner(admitted.caller) }));
 }

@@ -24,10 +24,10 @@ import { getPricing } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
 import { abortRun, settleAndRespond } from "./settle.ts";
 import { requestTags, withTags } from "./tags.ts";
-import { traceOf } from "../../shared/traceparent.ts";
+import { parseTraceparent } from "../../shared/traceparent.ts";
 import { decodeTokenInput } from "./token-texts.route.ts";
 import { isSlowCallKind } from "../../shared/kinds.ts";
-import { externalIdProblem } from "../../shared/external-id.ts";
+import { findExternalIdProblem } from "../../shared/external-id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import { serializeFormForHash } from "../../shared/http/form.ts";
@@ -228,7 +228,7 @@ function parseEndpointRequest(
   const { preferences, fallbacks } = fields;
   const session = fields.session ?? at.header("x-session-id") ?? at.header("x-session-affinity");
   const dropped = [...parsed.value.dropped, ...fields.dropped];
-  const trace = traceOf(at.header("traceparent"));
+  const trace = parseTraceparent(at.header("traceparent"));
   const extraFields = { dropped, preferences, fallbacks, session: session ?? null, trace };
   const request = { ...parsed.value, ...extraFields, user: user.value };
   return success(withTags(request, tagged.value));
@@ -247,7 +247,9 @@ function endUserOf(
 ): Result<string | null> {
   if (header === undefined) return success(user);
   // Client and server could decode other characters differently.
-  const problem = PRINTABLE_ASCII.test(header) ? externalIdProblem(header) : "must be plain ASCII";
+  const problem = PRINTABLE_ASCII.test(header)
+    ? findExternalIdProblem(header)
+    : "must be plain ASCII";
   if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER_HEADER);
   if (user === null || user === header) return success(header);
   const param = paramOf === undefined ? "user" : paramOf("user");

@@ -1,6 +1,6 @@
 import { BODY_BYTES_MAX } from "../../shared/http/read-json.ts";
 import {
-  continuationFilter,
+  createContinuationFilter,
   STORED_BODY_BYTES_MAX,
   responseOwner,
   RESPONSE_ID_PREFIX,
@@ -38,7 +38,7 @@ export async function recallStoredResponses(
 ): Promise<RecallFailure | { readonly ok: true; readonly value: StoredResponseResult }> {
   const { orgId } = admitted.caller;
   const found = await (home === null
-    ? callObject(() => objects(orgId).recall(request, continuationFilter(admitted)))
+    ? callObject(() => objects(orgId).recall(request, createContinuationFilter(admitted)))
     : home.callStoredResponses({ recall: request, keep: null }));
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "home_region_unreachable" });

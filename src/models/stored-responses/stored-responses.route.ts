@@ -7,7 +7,7 @@ import { mintTimeOf } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { listInputItems, parseStoredResponse, toResponseView } from "./items.ts";
-import { RESPONSE_ID_PREFIX, readFilter } from "../../shared/contracts/stored-responses.ts";
+import { RESPONSE_ID_PREFIX, createReadFilter } from "../../shared/contracts/stored-responses.ts";
 import type {
   StoredResponsesCalls,
   VisibilityFilter,
@@ -83,7 +83,7 @@ function callStoredResponses<T>(
   const id = idOf(c);
   if (mintTimeOf(id, RESPONSE_ID_PREFIX) === null) return Promise.resolve(notFoundRefusal(id));
   const { orgId } = admitted.caller;
-  return callObject(() => call(objectsOf(c.env).kept(orgId), readFilter(admitted, member)));
+  return callObject(() => call(objectsOf(c.env).kept(orgId), createReadFilter(admitted, member)));
 }
 
 function idOf(c: AppContext): string {

@@ -98,7 +98,7 @@ export function responseOwner({
  * Returns the filter for responses that a caller can continue: its own for a session or limited
  * key, otherwise all of its member.
  */
-export function continuationFilter({
+export function createContinuationFilter({
   caller,
   isLimited,
 }: Pick<AdmittedRequest, "caller" | "isLimited">): VisibilityFilter {
@@ -111,11 +111,11 @@ export function continuationFilter({
  * Returns the filter for responses that a caller can read. Roles above `member` read all, but a
  * limited key reads only its own.
  */
-export function readFilter(
+export function createReadFilter(
   admitted: AdmittedRequest,
   { role }: Pick<Member, "role">,
 ): VisibilityFilter {
-  const own = continuationFilter(admitted);
+  const own = createContinuationFilter(admitted);
   const isAll = own.keyId === null && role !== "member";
   return isAll ? { memberId: null, keyId: null, sessionId: null } : own;
 }

@@ -54,7 +54,7 @@ export type AppEnv = {
 type Variables = AppEnv["Variables"];
 
 /** Returns a variable, or undefined on paths that don't set it. */
-export function optionalVariable<Name extends keyof Variables>(
+export function readOptionalVariable<Name extends keyof Variables>(
   c: Context<AppEnv>,
   name: Name,
 ): Variables[Name] | undefined {
@@ -87,7 +87,7 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
   c.set("failed", failure);
-  const config = optionalVariable(c, "config");
+  const config = readOptionalVariable(c, "config");
   return failureResponse(failure, c.get("requestId"), {
     dialect: c.get("dialect") ?? null,
     docsUrl: config?.docsUrl ?? null,
@@ -146,20 +146,20 @@ async function catchErrors(c: AppContext, next: Next): Promise<void> {
 
 function finishResponse(c: AppContext): void {
   const headers = writableHeaders(c);
-  const admitted = optionalVariable(c, "admitted");
+  const admitted = readOptionalVariable(c, "admitted");
   headers.set("x-content-type-options", "nosniff");
   // no-transform: compression in a proxy would delay events
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   setDialectHeaders(c, headers, admitted);
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
-  else if (c.res.status >= 400 || optionalVariable(c, "peer") === undefined) {
+  else if (c.res.status >= 400 || readOptionalVariable(c, "peer") === undefined) {
     setKeylessHeaders(headers);
   }
   if (allowsOrigins(c.req.path)) {
     allowOrigin(headers, c.req.header("origin"), c.get("origins") ?? null);
   }
-  const config = optionalVariable(c, "config");
+  const config = readOptionalVariable(c, "config");
   if (c.get("logged") === true) return;
   if (hasFailed(c) || config?.logRequests === "all") log(c, admitted);
 }
@@ -177,7 +177,7 @@ function log(c: AppContext, admitted: AdmittedRequest | undefined): void {
     failure: c.get("failure") ?? null,
   };
   const nowMs = now(c.env);
-  if (countInSummaryLine(optionalVariable(c, "config"), request, nowMs)) return;
+  if (countInSummaryLine(readOptionalVariable(c, "config"), request, nowMs)) return;
   // never a key, prompt, output, path or query value
   logEvent("request", {
     request_id: request.requestId,

@@ -1,6 +1,6 @@
 import type { FailureCharge, Failure } from "../failure.ts";
 import { timestamp } from "../clock.ts";
-import { modelMessage, orList } from "../issue-text.ts";
+import { modelMessage, joinWithOr } from "../issue-text.ts";
 import { DO_NOT_RETRY, RETRY_SOON, forbidden, invalidRequest } from "./error-response.ts";
 import type { ErrorResponse, FailureOf } from "./error-response.ts";
 import { BUDGET_ERRORS, PAYMENT_ERRORS, topUpHint } from "./money-errors.ts";
@@ -81,7 +81,10 @@ const ERROR_RESPONSES: ErrorResponses = {
     message: `This regional key works only in its home region '${home}'. Use that region's base URL, or use a global key.`,
   }),
   role_required: ({ roles }) =>
-    forbidden("role_required", `This request needs the role ${orList(roles)} in the organization.`),
+    forbidden(
+      "role_required",
+      `This request needs the role ${joinWithOr(roles)} in the organization.`,
+    ),
   key_is_limited: () =>
     forbidden(
       "key_is_limited",
@@ -94,7 +97,7 @@ const ERROR_RESPONSES: ErrorResponses = {
   model_not_found: ({ model, message = modelMessage(model) }) =>
     invalidRequest(404, message, { param: "model", code: "model_not_found" }),
   method_not_allowed: ({ allow }) =>
-    invalidRequest(405, `This path only supports ${orList(allow)}.`, {
+    invalidRequest(405, `This path only supports ${joinWithOr(allow)}.`, {
       headers: { allow: allow.join(", ") },
     }),
   request_timeout: () => invalidRequest(408, "The request body did not arrive in time."),

@@ -4,7 +4,7 @@ import { refuse } from "../failure.ts";
 import type { Result } from "../failure.ts";
 import { RequestMemory } from "../in-flight.ts";
 import type { OverloadReason } from "../in-flight.ts";
-import { optionalVariable } from "./context.ts";
+import { readOptionalVariable } from "./context.ts";
 import type { AppContext } from "./context.ts";
 import { Isolate } from "./isolate.ts";
 import { SINGLE_READ_BYTES_MAX } from "./read-json.ts";
@@ -85,7 +85,7 @@ export async function readBodyWithSlot<T>(
   limits: BodyLimits,
   owner?: BodyOwner,
 ): Promise<Result<T> | OverloadRefusal> {
-  const caller = optionalVariable(c, "admitted")?.caller;
+  const caller = readOptionalVariable(c, "admitted")?.caller;
   const length = declaredBodyBytes(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
   const bytes = initialBodyBytes(length);

@@ -32,7 +32,7 @@ const TIMEOUT_MS = 30_000;
 export const displayed: { organization: string | null } = { organization: null };
 
 /** Returns a call's URL with its path and query. */
-export function urlOf<C extends Call>(
+export function buildUrl<C extends Call>(
   name: C,
   { path = {}, query = {} }: CallInput<C> = {},
 ): string {
@@ -55,7 +55,7 @@ export async function call<C extends Call>(
 ): Promise<Outcome<Calls[C]["answer"]>> {
   const [method = "GET"] = name.split(" ");
   const { body, idempotencyKey } = filling;
-  return send(urlOf(name, filling), {
+  return send(buildUrl(name, filling), {
     method,
     ...(body !== undefined && { body: JSON.stringify(body) }),
     headers: {
@@ -73,7 +73,7 @@ export async function readFile<C extends ReadCall>(
   const headers =
     displayed.organization === null ? {} : { "x-organization": displayed.organization };
   try {
-    const response = await fetch(urlOf(name, filling), { headers, credentials: "same-origin" });
+    const response = await fetch(buildUrl(name, filling), { headers, credentials: "same-origin" });
     if (response.ok) return { ok: true, value: await response.blob() };
     return { ok: false, failure: failureOf(response, await response.text()) };
   } catch {

@@ -36,7 +36,7 @@ const STEP_MIN: Readonly<Record<Unit, number>> = {
 };
 
 /** Returns a chart's vertical axis, broken if a few values are far above all others. */
-export function axisOf(values: readonly number[], unit: Unit): Axis {
+export function createAxis(values: readonly number[], unit: Unit): Axis {
   const known = values.filter((value) => value !== 0).toSorted((a, b) => a - b);
   const usual = known[Math.floor(0.95 * (known.length - 1))] ?? 0;
   const breaks = known.length >= OUTLIER_VALUES_MIN && usual > 0;

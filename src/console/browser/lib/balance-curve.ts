@@ -17,7 +17,7 @@ export function balanceCurve(
  * Returns the last day that the balance covers at a daily cost, or null without cost or beyond ten
  * years.
  */
-export function lastsUntil(micros: number, perDay: number, now: number): string | null {
+export function findLastCoveredDay(micros: number, perDay: number, now: number): string | null {
   if (perDay <= 0) return null;
   const days = Math.floor(Math.max(0, micros) / perDay);
   return days > 3650 ? null : utcDay(now + days * DAY);

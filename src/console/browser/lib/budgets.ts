@@ -87,7 +87,7 @@ export type BudgetEntries = ReturnType<typeof budgetsWith>;
 type BudgetUse = { readonly used: number; readonly limit: number; readonly label: string };
 
 /** Returns a key's budget with the largest used share. */
-export function mostUsedOf(key: Key): BudgetUse | null {
+export function findMostUsedBudget(key: Key): BudgetUse | null {
   const { budgets, budgets_used } = key;
   const all: BudgetUse[] = (budgets ?? []).map((budget) => {
     const [unit, limit] = limitOf(budget);
@@ -95,13 +95,13 @@ export function mostUsedOf(key: Key): BudgetUse | null {
     const limitText = `${formatAmount(unit, limit, formatLeft)} ${windowText(budget.window)}`;
     return { used, limit, label: `${formatAmount(unit, used)} of ${limitText}` };
   });
-  const simple = simpleBudgetOf(key);
+  const simple = findSimpleBudgetUse(key);
   if (simple !== null) all.unshift(simple);
-  return all.toSorted((a, b) => shareOf(b) - shareOf(a))[0] ?? null;
+  return all.toSorted((a, b) => computeUsedShare(b) - computeUsedShare(a))[0] ?? null;
 }
 
 /** Returns the use of the key's `budget_dollars`, or null without one. */
-export function simpleBudgetOf(key: Key): BudgetUse | null {
+export function findSimpleBudgetUse(key: Key): BudgetUse | null {
   const { budget_dollars: limit = null, budget_period: period, spent_dollars: used } = key;
   if (limit === null) return null;
   const limitText = `${formatAmount("dollars", limit, formatLeft)}${period ? ` a ${period}` : ""}`;
@@ -109,6 +109,6 @@ export function simpleBudgetOf(key: Key): BudgetUse | null {
 }
 
 /** Returns a budget's used share. A budget of 0 is used up. */
-export function shareOf({ used, limit }: Pick<BudgetUse, "used" | "limit">): number {
+export function computeUsedShare({ used, limit }: Pick<BudgetUse, "used" | "limit">): number {
   return limit === 0 ? 1 : used / limit;
 }

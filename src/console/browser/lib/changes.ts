@@ -31,13 +31,13 @@ function snake(field: string): string {
 }
 
 /** Returns a field's new value if no other field changed, else "". */
-export function onlyChange(changes: unknown, field: string): string {
+export function findOnlyChange(changes: unknown, field: string): string {
   const [[name, change] = [], ...others] = Object.entries(fieldsOf(changes));
   return name === field && others.length === 0 ? valueText(fieldsOf(change)["to"] ?? "") : "";
 }
 
 /** Returns an event's changed fields as text, before and after. */
-export function changesOf(changes: unknown, nameOf: (id: string) => string): string {
+export function formatChanges(changes: unknown, nameOf: (id: string) => string): string {
   return Object.entries(fieldsOf(changes))
     .flatMap(([field, change]) => splitPolicyChange(field, fieldsOf(change)))
     .map(([field, { from = null, to = null }]) => {

@@ -1,6 +1,6 @@
 import type { Event } from "../api/types.ts";
 import { windowText } from "./budgets.ts";
-import { withAffixes, changesOf, minuteInUtc, onlyChange, valueText } from "./changes.ts";
+import { withAffixes, formatChanges, minuteInUtc, findOnlyChange, valueText } from "./changes.ts";
 import { memberName } from "./member-name.ts";
 import { formatLeft, formatPercent, formatSpent } from "./money.ts";
 
@@ -9,7 +9,7 @@ export type EventType = Event["type"];
 export type NameOf = (id: string) => string;
 
 /** Returns an event as a sentence for the Activity log. */
-export function sentenceOf(event: Event, nameOf: NameOf): string {
+export function describeEvent(event: Event, nameOf: NameOf): string {
   const sentence = SENTENCES[event.type](inputOf(event, nameOf));
   return `${sentence.replaceAll(/\s+/g, " ").trim()}.`;
 }
@@ -24,9 +24,9 @@ function inputOf(event: Event, nameOf: NameOf) {
     /** The owner of the event's budget or pause. */
     owner: ownerOf(event, nameOf),
     organization: nameOf(subject) === subject ? "the organization" : nameOf(subject),
-    changes: changesOf(data["changes"], nameOf),
+    changes: formatChanges(data["changes"], nameOf),
     /** Returns a field's new value if no other field changed, else "". */
-    changeOf: (field: string) => onlyChange(data["changes"], field),
+    changeOf: (field: string) => findOnlyChange(data["changes"], field),
     text: (name: string) => ((data[name] ?? null) === null ? "" : valueText(data[name])),
     money: (name: string) => (typeof data[name] === "number" ? formatSpent(data[name]) : ""),
     left: (name: string) => (typeof data[name] === "number" ? formatLeft(data[name]) : ""),

@@ -1,4 +1,4 @@
-import { isUnit, pricedAmountText } from "../../../shared/units.ts";
+import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
 import { withAffixes, fieldsText, minuteInUtc } from "./changes.ts";
 import { countText, formatLeft, microsOf, formatSpent } from "./money.ts";
 
@@ -127,7 +127,7 @@ function priceText({ list, item, from, percent, price }: Price): string {
 const TOKENS: Readonly<Record<string, string>> = { input: "in", output: "out" };
 
 function pricedText(field: string): string {
-  return isUnit(field) ? `per ${pricedAmountText(field)}` : (TOKENS[field] ?? field);
+  return isUnit(field) ? `per ${formatPricedAmount(field)}` : (TOKENS[field] ?? field);
 }
 
 /** Returns a sentence about an operator's call, or an unknown call's path. */

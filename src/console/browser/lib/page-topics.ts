@@ -18,7 +18,7 @@ const TOPICS: readonly Topic[] = [
 ];
 
 /** Returns a page's topics that contain words with the given beginnings. */
-export function topicsOf(path: string, text: string): readonly Topic[] {
+export function findTopics(path: string, text: string): readonly Topic[] {
   const beginnings = text.toLowerCase().split(/\s+/).filter(Boolean);
   return TOPICS.filter(([page, topic]) => {
     const words = topic.toLowerCase().split(/\W+/);

@@ -1,4 +1,4 @@
-import { FORMATS, axisOf, labelStride } from "./axis.ts";
+import { FORMATS, createAxis, labelStride } from "./axis.ts";
 import type { Unit } from "./axis.ts";
 import { dayName } from "./time.ts";
 
@@ -50,7 +50,7 @@ export type PlotShape = {
 };
 
 /** Returns the positions of everything that a chart of `width` px draws. */
-export function shapeOf(
+export function layOutChart(
   { days, series, kind, unit }: PlotData,
   width: number,
   widthOf: (text: string) => number,
@@ -60,7 +60,7 @@ export function shapeOf(
   const isBars = kind === "bars" || isSingle;
   const sums = days.map((_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0));
   const all = isBars ? sums : series.flatMap(({ values }) => values.map((value) => value ?? 0));
-  const axis = axisOf(all, unit);
+  const axis = createAxis(all, unit);
   const left = 8 + Math.max(...axis.labels.map(widthOf));
   const column = Math.max(0, width - left - RIGHT) / Math.max(1, days.length);
   const yOf = (value: number): number =>

@@ -1,5 +1,5 @@
 import type { ListPrice, PriceRow } from "../api/types.ts";
-import { isUnit, pricedAmountText } from "../../../shared/units.ts";
+import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
 import { microsOf, formatSpent } from "./money.ts";
 
 const dollarsText = (price: number): string => formatSpent(microsOf(price));
@@ -18,6 +18,6 @@ export function priceText({ price, percent }: Pick<PriceRow, "price" | "percent"
 /** Returns the prices of a model's units, such as `$0.04 per image`. */
 export function unitPriceTexts(price: ListPrice): readonly string[] {
   return Object.entries(price).flatMap(([unit, dollars]) =>
-    isUnit(unit) ? [`${dollarsText(dollars)} per ${pricedAmountText(unit)}`] : [],
+    isUnit(unit) ? [`${dollarsText(dollars)} per ${formatPricedAmount(unit)}`] : [],
   );
 }

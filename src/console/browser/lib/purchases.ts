@@ -19,7 +19,7 @@ const STATES: Readonly<Record<Purchase["state"], readonly [word: string, tone: T
 };
 
 /** Returns the word and color for a purchase's state. */
-export function stateOf(purchase: Purchase): readonly [word: string, tone: Tone] {
+export function describePurchaseState(purchase: Purchase): readonly [word: string, tone: Tone] {
   const { state, amount_dollars: dollars, returned_micro: returned } = purchase;
   if (returned === 0) return STATES[state];
   return [returned < microsOf(dollars) ? "partly refunded" : "refunded", "warn"];
@@ -86,7 +86,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 /** Returns a customer's remedy for a failed purchase. */
-export function remedyOf(purchase: Purchase): string {
+export function findPurchaseRemedy(purchase: Purchase): string {
   const found = REMEDIES[purchase.error?.code ?? "abandoned"];
   return found ?? "Try again, or use another card.";
 }

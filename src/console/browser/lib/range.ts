@@ -41,7 +41,7 @@ const PRESETS: Readonly<Record<string, (now: number) => Range>> = {
 };
 
 /** Returns the period in the page's query. */
-export function rangeOf(query: Query, now: number): Range {
+export function readRange(query: Query, now: number): Range {
   const today = utcDay(now);
   const { range = "30", from = "", to = "" } = query;
   if (A_DAY_OR_HOUR.test(from) && A_DAY_OR_HOUR.test(to) && from <= to) {

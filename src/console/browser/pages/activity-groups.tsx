@@ -3,9 +3,9 @@ import {
   useActivityQuery,
   LATENCY,
   METRICS,
-  isTimed,
+  isTimeOrSpeed,
   filterBy,
-  pairOf,
+  orderGroupings,
 } from "../state/activity.ts";
 import type { Errors } from "../api/types.ts";
 import { localAndUtcTime, hourStart, formatDuration } from "../lib/time.ts";
@@ -20,7 +20,7 @@ import type { Column } from "../ui/table.tsx";
 import { headingOf, titleOf, MissingDataNotice } from "./activity-sums.tsx";
 import { cacheShares, sumByGroup, sumOf } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { colorsOf } from "../state/colors.ts";
+import { assignColors } from "../state/colors.ts";
 import { Chart, GROUPS_MAX } from "../ui/chart.tsx";
 import { ModelName } from "../ui/basics.tsx";
 import {
@@ -100,7 +100,7 @@ export function ActivityMeasures() {
   const [, update] = useQuery();
   const { range, parts, isHourly, only, by, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
-  const timed = isTimed(metric) && LATENCY;
+  const timed = isTimeOrSpeed(metric) && LATENCY;
   const read = useActivitySums(
     metric === "errors" ? null : { ...range, ...only, group_by, ...timed },
   );
@@ -119,7 +119,7 @@ export function ActivityMeasures() {
         if (rows.length === 0) {
           return <Empty text="No requests in this period." children={<FirstSteps />} />;
         }
-        return isTimed(metric) ? (
+        return isTimeOrSpeed(metric) ? (
           <Times rows={rows} parts={parts} metric={metric} />
         ) : (
           <Chart
@@ -142,7 +142,7 @@ function Times({ rows, parts, metric }: TimesProps) {
   const { by } = useActivityQuery();
   const nameOf = useGroupNames();
   const most = sumByGroup(rows, "requests").slice(0, GROUPS_MAX);
-  const colorOf = colorsOf(most.map(({ group }) => group));
+  const colorOf = assignColors(most.map(({ group }) => group));
   const valueOf = (row: DayRow | undefined): number | null =>
     (metric === "first_byte" ? row?.first_byte_ms?.p50 : row?.tokens_per_s) ?? null;
   const series = most.map(({ group }) => {
@@ -164,7 +164,7 @@ function Times({ rows, parts, metric }: TimesProps) {
 type PairTableProps = { by: Split; second: Split; asked: Range & UsageFilter };
 function PairTable({ by, second, asked }: PairTableProps) {
   const [query] = useQuery();
-  const pair = pairOf(by, second);
+  const pair = orderGroupings(by, second);
   const read = useActivitySums(pair === null ? null : { ...asked, group_by: pair });
   const isTurned = pair !== `${by},${second}`;
   const nameOf = useGroupNames();

@@ -2,7 +2,7 @@ import { formatPercent } from "../lib/money.ts";
 import { sumOf, sumByGroup } from "../lib/spend.ts";
 import { localAndUtcTime, hourStart } from "../lib/time.ts";
 import type { DayRow, Metric, GroupSum } from "../lib/spend.ts";
-import { colorsOf } from "../state/colors.ts";
+import { assignColors } from "../state/colors.ts";
 import type { Call } from "../api/client.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
@@ -100,7 +100,7 @@ function groupColumn(
   drawn: ReadonlySet<string | null>,
   nameOf: (group: string | null) => string,
 ): Column<GroupSum> {
-  const colorOf = colorsOf([...drawn]);
+  const colorOf = assignColors([...drawn]);
   return column("group", titleOf(by), ({ group }) => nameOf(group), {
     csv: [
       [headingOf(by), ({ group }) => group],

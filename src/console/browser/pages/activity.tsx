@@ -8,8 +8,8 @@ import {
   METRICS,
   SPLITS,
   useSplits,
-  isTimed,
-  pairOf,
+  isTimeOrSpeed,
+  orderGroupings,
   useActivityQuery,
 } from "../state/activity.ts";
 import type { ActivityQuery } from "../state/activity.ts";
@@ -48,10 +48,10 @@ export function Activity() {
   const [, update] = useQuery();
   const { range, parts: days, isHourly, only, by, second, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
-  const timed = isTimed(metric) && LATENCY;
+  const timed = isTimeOrSpeed(metric) && LATENCY;
   const read = useActivitySums({ ...range, ...only, group_by, ...timed });
   const before = useActivitySums({ ...rangeBefore(range), ...only, group_by: by });
-  const hasOwnTable = metric === "errors" || isTimed(metric) || second !== undefined;
+  const hasOwnTable = metric === "errors" || isTimeOrSpeed(metric) || second !== undefined;
   const pick = (from: string, to: string): void => update({ range: "dates", from, to });
   return (
     <>
@@ -99,7 +99,7 @@ export function Activity() {
 
 function SplitChoices({ by }: { by: Split }) {
   const splits = useSplits();
-  const seconds = splits.filter(([name]) => pairOf(by, name));
+  const seconds = splits.filter(([name]) => orderGroupings(by, name));
   const and = seconds.map(([name, text]) => [name, text.replace("by", "and")] as const);
   return (
     <>
@@ -200,7 +200,7 @@ function titleOf(metric: DrawingProps["metric"], by: Split): string {
 function hasOwnChart(
   metric: DrawingProps["metric"],
 ): metric is Exclude<DrawingProps["metric"], Metric> {
-  return metric === "cache_share" || metric === "errors" || isTimed(metric);
+  return metric === "cache_share" || metric === "errors" || isTimeOrSpeed(metric);
 }
 
 type DrawingProps = {

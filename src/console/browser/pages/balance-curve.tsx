@@ -1,4 +1,4 @@
-import { balanceCurve, lastsUntil } from "../lib/balance-curve.ts";
+import { balanceCurve, findLastCoveredDay } from "../lib/balance-curve.ts";
 import type { BalanceMovement } from "../lib/balance-curve.ts";
 import { formatSpent } from "../lib/money.ts";
 import { DAY, dayName, daysBetween, utcDay } from "../lib/time.ts";
@@ -73,7 +73,7 @@ function Paces({ left: micros, used }: { left: number; used: readonly BalanceMov
       0,
     );
     const perDay = Math.ceil(sum / days);
-    return [name, perDay, lastsUntil(micros, perDay, now)] as const;
+    return [name, perDay, findLastCoveredDay(micros, perDay, now)] as const;
   });
   return (
     <ul class="small">

@@ -3,14 +3,14 @@ import { useState } from "preact/hooks";
 import type { Margin } from "../api/types.ts";
 import type { Outcome } from "../api/client.ts";
 import { countText, formatCount, formatPercent } from "../lib/money.ts";
-import { daysOf, rangeOf } from "../lib/range.ts";
+import { daysOf, readRange } from "../lib/range.ts";
 import { localAndUtcTime } from "../lib/time.ts";
 import { change, readOnce, useLoaded } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
-import { FormDialog, MICROS, useTyped } from "../ui/dialog.tsx";
+import { FormDialog, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd, column, countColumn } from "../ui/table.tsx";
@@ -62,7 +62,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   const [isImporting, setImporting] = useState(false);
   const by = SPLITS.find(([name]) => name === query["by"])?.[0] ?? "provider";
   const isDaily = query["rows"] === "day";
-  const range = daysOf(rangeOf({ range: query["range"] ?? "7" }, useNow()));
+  const range = daysOf(readRange({ range: query["range"] ?? "7" }, useNow()));
   const read = useLoaded(`margin ${by} ${range.from} ${range.to}`, () =>
     readAllMargin({ ...range, by }),
   );
@@ -243,7 +243,7 @@ function EnterBill({ onClose }: { onClose: () => void }) {
     >
       {line("provider", "Provider", { required: true })}
       {line("day", "Day, UTC", { type: "date", required: true })}
-      {line("dollars", "Dollars billed", { ...MICROS, required: true })}
+      {line("dollars", "Dollars billed", { ...DOLLAR_FIELD, required: true })}
     </FormDialog>
   );
 }

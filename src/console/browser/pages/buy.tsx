@@ -1,6 +1,6 @@
 import { useMemo, useState, useEffect } from "preact/hooks";
 import { formatLeft, microsOf, formatSpent } from "../lib/money.ts";
-import { cardName, disabledReasonText, isFinal, remedyOf } from "../lib/purchases.ts";
+import { cardName, disabledReasonText, isFinal, findPurchaseRemedy } from "../lib/purchases.ts";
 import type { Credits, Purchase } from "../lib/purchases.ts";
 import { change, latestOf, refreshPaths, useRead } from "../state/reads.ts";
 import { Panel, Button, Check, Badge, UsageBar, Time } from "../ui/basics.tsx";
@@ -202,12 +202,12 @@ function PurchaseNotice({ purchase, onClose }: { purchase: Purchase; onClose: ()
           <strong>
             {dollars} dollars were not paid: {purchase.error?.message ?? "the card was declined."}
           </strong>{" "}
-          {remedyOf(purchase)}
+          {findPurchaseRemedy(purchase)}
         </span>
       )}
       {state === "expired" && (
         <span>
-          <strong>{dollars} dollars were not paid.</strong> {remedyOf(purchase)}
+          <strong>{dollars} dollars were not paid.</strong> {findPurchaseRemedy(purchase)}
         </span>
       )}
       {state === "needs_customer" && (

@@ -6,14 +6,20 @@ import type { Outcome } from "../api/client.ts";
 import type { Calls, Key } from "../api/types.ts";
 import { readLoginMethods } from "../api/people.ts";
 import type { Page } from "../pages.ts";
-import { topicsOf } from "../lib/page-topics.ts";
-import { prefixOf } from "../lib/key-prefix.ts";
+import { findTopics } from "../lib/page-topics.ts";
+import { extractKeyPrefix } from "../lib/key-prefix.ts";
 import { countText } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { useModels } from "../state/models.ts";
 import { latestOf, useLoaded, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { isLimited, isOperator, isSenior, useSession, viewAs } from "../state/session.ts";
+import {
+  isLimited,
+  isOperator,
+  canReadOrganizationUsage,
+  useSession,
+  viewAs,
+} from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { useNow } from "../state/cell.ts";
 import { Dialog } from "../ui/dialog.tsx";
@@ -133,7 +139,7 @@ function useOwnResults(text: string, pages: readonly Page[]): SearchResults {
       .filter(({ title }) => title.toLowerCase().startsWith(text.toLowerCase()))
       .map(pageResult),
     ...pages.flatMap((page) =>
-      topicsOf(page.path, text).map(([path, topic, query]) => ({
+      findTopics(page.path, text).map(([path, topic, query]) => ({
         what: "Page",
         text: `${page.title}: ${topic}`,
         href: hrefOf([path], query),
@@ -156,7 +162,7 @@ function useKeyResults(
 ): readonly [finds: readonly SearchResult[], isRead: boolean] {
   const now = useNow();
   const isSecret = SECRET.test(text);
-  const senior = isSenior(useSession());
+  const senior = canReadOrganizationUsage(useSession());
   const answer = latestOf(useRead(isAsked ? "GET /v1/keys" : null));
   const isRead = answer !== undefined;
   const keys = answer?.keys ?? [];
@@ -232,7 +238,7 @@ type Found = Calls["GET /admin/v1/find"]["answer"]["data"][number];
 /** Searches the region's objects page by page until a match. Sends only a key's prefix. */
 function useObjectResults(text: string, isAsked: boolean): SearchResults {
   const [from, setFrom] = useState({ text: "", after: "" });
-  const q = prefixOf(text);
+  const q = extractKeyPrefix(text);
   const after = from.text === q ? from.after : "";
   const query = { q, ...(after !== "" && { after }) };
   const call = isAsked && q.length > 1 ? "GET /admin/v1/find" : null;

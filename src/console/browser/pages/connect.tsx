@@ -14,7 +14,7 @@ import { CodeBlock, CopyButton, PageHead, Button, ModelName, Panel } from "../ui
 import { useChange } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 import { formatSpent } from "../lib/money.ts";
-import { sentenceOf } from "../ui/request-sentence.ts";
+import { describeRequest } from "../ui/request-sentence.ts";
 
 const BLOCKS = "/console/clients.json";
 type Read = Outcome<readonly ClientBlocks[]>;
@@ -219,7 +219,7 @@ function RequestArrived({ of }: { of: Generation }) {
         </>
       ) : (
         <>
-          {of.status === "held" ? "○" : "■"} {sentenceOf(of)}
+          {of.status === "held" ? "○" : "■"} {describeRequest(of)}
         </>
       )}{" "}
       <a href={hrefOf(["requests", of.id])}>See the request</a>

@@ -5,7 +5,7 @@ import type { Block } from "../lib/blocked.ts";
 import { formatLeft, microsOf, formatPercent } from "../lib/money.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
-import { isSenior, useMay, useSession } from "../state/session.ts";
+import { canReadOrganizationUsage, useMay, useSession } from "../state/session.ts";
 import { Badge, UsageBar, Facts, PageHead, Money, Time, Button } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
 import { Pauses, usePauses } from "../ui/pauses.tsx";
@@ -18,7 +18,7 @@ import type { Column } from "../ui/table.tsx";
 import type { ComponentChildren } from "preact";
 import { sumOf, sumByGroup } from "../lib/spend.ts";
 import type { GroupSum } from "../lib/spend.ts";
-import { daysOf, rangeOf } from "../lib/range.ts";
+import { daysOf, readRange } from "../lib/range.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { REQUESTS_COLUMN, SPEND_COLUMN, shareColumn } from "../ui/spend-columns.tsx";
@@ -31,9 +31,9 @@ export function EndUsers() {
   const [making, setMaking] = useState(false);
   const [, id] = path;
   const may = useMay();
-  const spent = isSenior(useSession()) ? (query["spent"] ?? "") : "";
+  const spent = canReadOrganizationUsage(useSession()) ? (query["spent"] ?? "") : "";
   const blockNow = useBlocks();
-  const mayReadPauses = isSenior(useSession());
+  const mayReadPauses = canReadOrganizationUsage(useSession());
   return (
     <>
       <PageHead
@@ -311,14 +311,14 @@ const PERIODS = [
 ] as const;
 
 function Period() {
-  return isSenior(useSession()) ? (
+  return canReadOrganizationUsage(useSession()) ? (
     <ChoiceFilter name="spent" label="Order" options={PERIODS} />
   ) : null;
 }
 
 function Spenders({ period, filters }: { period: string; filters: ComponentChildren }) {
   const [query] = useQuery();
-  const range = daysOf(rangeOf({ range: period }, useNow()));
+  const range = daysOf(readRange({ range: period }, useNow()));
   const read = useSpendByGroup("user", range);
   const mayCap = useMay()("PATCH /v1/users/{external_id}");
   return (

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
 import { valueText } from "../lib/changes.ts";
-import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
+import { actorOf, describeEvent } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES, ATTENTION_TYPES } from "../lib/event-types.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useNames } from "../state/spend.ts";
-import { isManager, useSession } from "../state/session.ts";
+import { canManageWebhooks, useSession } from "../state/session.ts";
 import { Facts, PageHead, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { ChoiceFilter, DayFilter } from "../ui/filters.tsx";
@@ -25,7 +25,7 @@ const WEBHOOK_PAGE: LazyPart = {
 
 export function Events() {
   const [query] = useQuery();
-  const isThere = isManager(useSession()) && query["tab"] === WEBHOOKS;
+  const isThere = canManageWebhooks(useSession()) && query["tab"] === WEBHOOKS;
   return isThere ? <LazyPage page={WEBHOOK_PAGE} /> : <EventList />;
 }
 
@@ -87,12 +87,12 @@ function pageOf({ type, subject }: Event): string | null {
 function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
   return [
     timeColumn("created", "When", ({ created_at }) => created_at, { withClock: true }),
-    column("what", "What", (event) => sentenceOf(event, nameOf), {
+    column("what", "What", (event) => describeEvent(event, nameOf), {
       csv: [
         ["event_id", ({ id }) => id],
         ["type", ({ type }) => type],
         ["subject", ({ subject }) => subject],
-        ["sentence", (event) => sentenceOf(event, nameOf)],
+        ["sentence", (event) => describeEvent(event, nameOf)],
       ],
       cell: (event) => (
         <>
@@ -101,7 +101,7 @@ function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
               ▲{" "}
             </span>
           )}
-          {sentenceOf(event, nameOf)} <span class="small muted wide-only">{event.type}</span>
+          {describeEvent(event, nameOf)} <span class="small muted wide-only">{event.type}</span>
         </>
       ),
     }),
@@ -122,7 +122,7 @@ function Detail({ event, nameOf, onClose }: { event: Event; nameOf: NameOf; onCl
   const { changes } = event.data as { changes?: Readonly<Record<string, Change>> };
   return (
     <Dialog title={event.type} onClose={onClose} wide>
-      <p class="said">{sentenceOf(event, nameOf)}</p>
+      <p class="said">{describeEvent(event, nameOf)}</p>
       <p>
         <Time at={event.created_at} /> by {actorOf(event.actor, nameOf)}.{" "}
         {page !== null && <a href={page}>See {nameOf(event.subject)}</a>}

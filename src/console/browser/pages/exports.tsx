@@ -4,7 +4,7 @@ import { DAY, monthStart, utcDay } from "../lib/time.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useNow } from "../state/cell.ts";
-import { isManager, useSession } from "../state/session.ts";
+import { canManageWebhooks, useSession } from "../state/session.ts";
 import { PageHead, Panel } from "../ui/basics.tsx";
 import { Action } from "../ui/dialog.tsx";
 import { column, Grid } from "../ui/table.tsx";
@@ -31,7 +31,7 @@ export function Exports() {
           </>
         }
       >
-        {isManager(who) && (
+        {canManageWebhooks(who) && (
           <a href={hrefOf(["events"], { tab: "Webhooks" })}>Send events to your systems</a>
         )}
       </PageHead>

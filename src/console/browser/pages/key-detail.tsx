@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import type { Key, RotatedKey, FreshKey } from "../api/types.ts";
-import { changedOf } from "../lib/changed.ts";
-import { simpleBudgetOf } from "../lib/budgets.ts";
+import { selectChangedFields } from "../lib/changed.ts";
+import { findSimpleBudgetUse } from "../lib/budgets.ts";
 import { sumOf } from "../lib/spend.ts";
 import { countText, formatCount } from "../lib/money.ts";
 import { DAY, utcDay, localAndUtcTime } from "../lib/time.ts";
 import { latestOf, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
-import { isSenior, useMay, useSession } from "../state/session.ts";
+import { canReadOrganizationUsage, useMay, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { UsageBar, Facts, Money, Time, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
@@ -64,7 +64,7 @@ function useIsOwn({ member_id }: Key): boolean {
 
 function useRecentUse(id: string): { requests: number; micros: number } | undefined {
   const now = useNow();
-  const senior = isSenior(useSession());
+  const senior = canReadOrganizationUsage(useSession());
   const range = { from: utcDay(now - DAY), to: utcDay(now) };
   const shares = latestOf(useSpendByGroup(senior ? "key" : null, range));
   const rows = shares?.rows.filter(({ group }) => group === id);
@@ -137,7 +137,7 @@ function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
 
 /** The key's `budget_dollars`, which has no alert threshold. */
 function SimpleBudget({ apiKey }: { apiKey: Key }) {
-  const simple = simpleBudgetOf(apiKey);
+  const simple = findSimpleBudgetUse(apiKey);
   if (simple === null) return null;
   return (
     <div class="budget">
@@ -190,7 +190,7 @@ function EditKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
       verb="Save"
       run={() => {
         const after = { name: name.trim(), ...bodyOf(terms) };
-        const body = changedOf(before, after);
+        const body = selectChangedFields(before, after);
         return change(CHANGE, { path: { id: apiKey.id }, body }, LIST);
       }}
       onClose={onClose}

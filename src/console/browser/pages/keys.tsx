@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Key, Session } from "../api/types.ts";
-import { mostUsedOf, shareOf } from "../lib/budgets.ts";
+import { findMostUsedBudget, computeUsedShare } from "../lib/budgets.ts";
 import { latestOf, useRead, change } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
@@ -120,8 +120,8 @@ function columnsAt(now: number, owner: (id: string) => string): readonly Column<
       "budget",
       "Budget used",
       (key) => {
-        const most = mostUsedOf(key);
-        return most && shareOf(most);
+        const most = findMostUsedBudget(key);
+        return most && computeUsedShare(most);
       },
       { cell: (key) => <Budget apiKey={key} /> },
     ),

@@ -7,7 +7,7 @@ import { nextPrice, outputPrice, tokenPrice, modelHint } from "../lib/model-pric
 import type { ListedModel } from "../lib/model-prices.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { isSenior, may, useSession } from "../state/session.ts";
+import { canReadOrganizationUsage, may, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { Badge, CopyButton, PageHead, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
@@ -46,7 +46,7 @@ export function Models() {
             columns={[
               ...NAMES,
               providersColumn(setOpen),
-              ...(isSenior(who) ? spendColumns(used) : []),
+              ...(canReadOrganizationUsage(who) ? spendColumns(used) : []),
               linksColumn({ mayTry: may(who, "POST /v1/chat/completions"), mayLimit }),
             ]}
             rows={data}
@@ -63,7 +63,7 @@ export function Models() {
 }
 
 function useModelUsage(): (id: string) => Used | undefined {
-  const senior = isSenior(useSession());
+  const senior = canReadOrganizationUsage(useSession());
   const now = useNow();
   const range = { from: utcDay(now - 29 * DAY), to: utcDay(now) };
   const spend = latestOf(useSpendByGroup(senior ? "model" : null, range))?.rows ?? [];

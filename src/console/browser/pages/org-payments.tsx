@@ -5,7 +5,7 @@ import { cardName } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Money, Panel, Button, Facts, Time } from "../ui/basics.tsx";
-import { FormDialog, MICROS, useTyped, Dialog, Select } from "../ui/dialog.tsx";
+import { FormDialog, DOLLAR_FIELD, useTyped, Dialog, Select } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { PURCHASE_COLUMNS, PurchaseState } from "../ui/purchase-columns.tsx";
 import { column } from "../ui/table.tsx";
@@ -67,7 +67,7 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
       run={() => change("POST /admin/v1/orgs/{id}/owed", { path: { id }, body }, TOUCHES)}
       onClose={onClose}
     >
-      {line("forgive_micro", "Dollars", { ...MICROS, required: true })}
+      {line("forgive_micro", "Dollars", { ...DOLLAR_FIELD, required: true })}
       {line("reference", "Reference", {
         hint: "Reusing a reference forgives nothing",
         required: true,

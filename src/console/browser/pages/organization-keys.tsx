@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { MemberKey } from "../api/types.ts";
-import { changedOf } from "../lib/changed.ts";
+import { selectChangedFields } from "../lib/changed.ts";
 import { change, useRead } from "../state/reads.ts";
 import { usePath, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
-import { COUNT, Confirm, DOLLARS, FormDialog, numberIn, useTyped } from "../ui/dialog.tsx";
+import { COUNT_FIELD, Confirm, DOLLARS, FormDialog, numberIn, useTyped } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -128,14 +128,14 @@ function bodyOf(typed: Typed) {
 function ChangeKey({ path, of, onClose }: KeyDialogProps) {
   const [typed, line] = useTyped(typedOf(of));
   const run = () => {
-    const body = changedOf(bodyOf(typedOf(of)), bodyOf(typed));
+    const body = selectChangedFields(bodyOf(typedOf(of)), bodyOf(typed));
     return change("PATCH /admin/v1/orgs/{id}/keys/{key_id}", { path, body }, TOUCHES);
   };
   return (
     <FormDialog title={`Change ${of.name}`} verb="Save" run={run} onClose={onClose}>
       {line("name", "Name", { required: true })}
-      {line("rpm_limit", "Rate limit, per 60 s", { ...COUNT, max: "1000", required: true })}
-      {line("tpm_limit", "Token limit, per 60 s; empty: none", COUNT)}
+      {line("rpm_limit", "Rate limit, per 60 s", { ...COUNT_FIELD, max: "1000", required: true })}
+      {line("tpm_limit", "Token limit, per 60 s; empty: none", COUNT_FIELD)}
       {line("budget_dollars", `Budget in dollars, ${of.budget_period ?? "total"}`, DOLLARS)}
       {line("allowed_models", "Models, separated by commas; empty: all")}
     </FormDialog>

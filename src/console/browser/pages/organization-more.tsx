@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import type { Event, OrganizationAndMoney, Member } from "../api/types.ts";
-import { changedOf } from "../lib/changed.ts";
-import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
+import { selectChangedFields } from "../lib/changed.ts";
+import { actorOf, describeEvent } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { useSession, useMay } from "../state/session.ts";
 import { Count, Money, Panel, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
-import { COUNT, FormDialog, useTyped, Confirm, Input } from "../ui/dialog.tsx";
+import { COUNT_FIELD, FormDialog, useTyped, Confirm, Input } from "../ui/dialog.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid, column, countColumn, moneyColumn, timeColumn, verbsColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -95,7 +95,7 @@ function useNamesIn(id: string): NameOf {
 function eventColumns(nameOf: NameOf): readonly Column<Event>[] {
   return [
     timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
-    column("what", "What", (event) => sentenceOf(event, nameOf)),
+    column("what", "What", (event) => describeEvent(event, nameOf)),
     column("actor", "Actor", ({ actor }) => actorOf(actor, nameOf), { wide: true }),
   ];
 }
@@ -125,7 +125,7 @@ export function ChangeOrganization({ one, onClose }: ChangeOrganizationProps) {
       title={`Change ${one.name}`}
       verb="Save"
       run={() => {
-        const body = changedOf(bodyOf(found), bodyOf(typed));
+        const body = selectChangedFields(bodyOf(found), bodyOf(typed));
         return change("PATCH /admin/v1/orgs/{id}", { path: { id: one.id }, body }, [
           "/admin/v1/orgs",
         ]);
@@ -137,7 +137,7 @@ export function ChangeOrganization({ one, onClose }: ChangeOrganizationProps) {
           {line("name", "Name", { required: true })}
           {line("slug", "Slug", { required: true })}
           {line("rpm_limit", "Rate limit, per 60 s", {
-            ...COUNT,
+            ...COUNT_FIELD,
             hint: "For all keys together; empty: unlimited",
           })}
         </>

@@ -5,7 +5,7 @@ import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { viewAs, useMay, useSession } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Tabs, Time, Button } from "../ui/basics.tsx";
-import { Action, Confirm, FormDialog, MICROS, useTyped } from "../ui/dialog.tsx";
+import { Action, Confirm, FormDialog, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -166,7 +166,7 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
       onClose={onClose}
     >
       {line("amount_micro", "Amount [$]", {
-        ...MICROS,
+        ...DOLLAR_FIELD,
         hint: "Use a negative amount to take credits. Credits on hold can't be taken.",
         required: true,
         autofocus: true,

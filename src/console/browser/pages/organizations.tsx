@@ -1,13 +1,13 @@
 import { useRef, useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
 import type { CreatedOrganization, ListedOrganization } from "../api/types.ts";
-import { prefixOf } from "../lib/key-prefix.ts";
+import { extractKeyPrefix } from "../lib/key-prefix.ts";
 import { microsOf } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
 import { goTo, usePath, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, PageHead, Money, Button } from "../ui/basics.tsx";
-import { FormDialog, Input, MICROS, useTyped } from "../ui/dialog.tsx";
+import { FormDialog, Input, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
@@ -63,7 +63,7 @@ export function Organizations() {
               aria-label="Search customers"
               placeholder="Name, slug, address, key  ( / )"
               value={found ?? ""}
-              onChange={({ currentTarget: { value } }) => update({ find: prefixOf(value) })}
+              onChange={({ currentTarget: { value } }) => update({ find: extractKeyPrefix(value) })}
             />
             <ChoiceFilter name="sort" label="Sorted by" options={SORTED} />
             <ChoiceFilter name="status" label="Status" options={STATUSES} />
@@ -178,7 +178,10 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
       />
       {line("owner_email", "Owner's email", { required })}
       {mayCredit &&
-        line("dollars", "First credit in dollars, if any", { ...MICROS, param: "amount_micro" })}
+        line("dollars", "First credit in dollars, if any", {
+          ...DOLLAR_FIELD,
+          param: "amount_micro",
+        })}
       {mayCredit && line("reference", "Reference of that payment", { required })}
     </FormDialog>
   );

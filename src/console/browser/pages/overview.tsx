@@ -4,11 +4,11 @@ import { sumOf, sumByGroup } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { countText, formatPercent, formatSpent } from "../lib/money.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";
-import { colorsOf } from "../state/colors.ts";
+import { assignColors } from "../state/colors.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import type { Read as Reading } from "../state/reads.ts";
 import { goTo, hrefOf } from "../state/route.ts";
-import { isSenior, useSession, useMay } from "../state/session.ts";
+import { canReadOrganizationUsage, useSession, useMay } from "../state/session.ts";
 import { useKeyNames, useSpendByGroup, useSpend } from "../state/spend.ts";
 import type { Range, SplitBy } from "../state/spend.ts";
 import { Count, PageHead, Money, Panel, CodeBlock, Button, Notice } from "../ui/basics.tsx";
@@ -26,7 +26,7 @@ const ALERTS: LazyPart = { load: async () => (await import("./alerts.tsx")).Aler
 const STOP: LazyPart = { load: async () => (await import("./halted.tsx")).StopSpending };
 
 export function Overview() {
-  const senior = isSenior(useSession());
+  const senior = canReadOrganizationUsage(useSession());
   return (
     <>
       <PageHead title="Overview">{senior && <LazyPage page={STOP} height={0} />}</PageHead>
@@ -216,7 +216,7 @@ function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
   const total = sumOf(rows, "cost_micro");
   const sums = sumByGroup(rows);
   const top = sums.slice(0, 5);
-  const colorOf = colorsOf(sums.map(({ group }) => group));
+  const colorOf = assignColors(sums.map(({ group }) => group));
   const nameOf = (group: string | null): string => {
     if (group === null) return "without an end user";
     return by === "key" ? nameOfKey(group) : group;

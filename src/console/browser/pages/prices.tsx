@@ -3,7 +3,7 @@ import { useState, useId } from "preact/hooks";
 import type { ListPrice, PriceRow, Rerated, CatalogModels } from "../api/types.ts";
 import { formatLeft, countText } from "../lib/money.ts";
 import { priceText } from "../lib/price-text.ts";
-import { isUnit, pricedAmountText } from "../../../shared/units.ts";
+import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { PageHead, Money, Button } from "../ui/basics.tsx";
@@ -96,7 +96,7 @@ function priceFields(price: ListPrice | null | undefined): readonly PriceField[]
   if (!price || units.length === 0) return TOKEN_FIELDS;
   return [
     ...TOKEN_FIELDS.filter(([name]) => (price[name] ?? 0) > 0),
-    ...units.map((unit): PriceField => [unit, `Price [$ per ${pricedAmountText(unit)}]`]),
+    ...units.map((unit): PriceField => [unit, `Price [$ per ${formatPricedAmount(unit)}]`]),
   ];
 }
 

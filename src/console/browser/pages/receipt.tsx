@@ -8,7 +8,7 @@ import { useKeyNames } from "../state/spend.ts";
 import { Badge, CopyButton, Facts, Time, Button } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { STATUS_WORDS, Status, purposeText, tagsText } from "../ui/request-table.tsx";
-import { sentenceOf } from "../ui/request-sentence.ts";
+import { describeRequest } from "../ui/request-sentence.ts";
 import { ReadResult, Remedy } from "../ui/states.tsx";
 import { usd } from "../ui/table.tsx";
 
@@ -65,7 +65,7 @@ function RequestBill({ of }: { of: Generation }) {
   const left = held - of.cost_micro;
   return (
     <>
-      <p class="said">{sentenceOf(of)}</p>
+      <p class="said">{describeRequest(of)}</p>
       <p>
         <Status of={of} /> <Time at={of.created_at} /> <code class="small">{of.request_id}</code>{" "}
         <CopyButton text={of.request_id} label="Copy ID" />{" "}

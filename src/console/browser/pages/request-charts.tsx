@@ -6,7 +6,7 @@ import { useNow } from "../state/cell.ts";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Button } from "../ui/basics.tsx";
-import { urlOf } from "../api/client.ts";
+import { buildUrl } from "../api/client.ts";
 import type { CallInput, Outcome } from "../api/client.ts";
 import { FAILED, SUCCEEDED, requestsByState } from "../lib/request-states.ts";
 import type { Errors, Generation, Usage } from "../api/types.ts";
@@ -127,7 +127,7 @@ function StateChart({ title, mayCount, isCounted }: StateChartProps) {
     every,
   );
   const charged = useLoaded(
-    mayCount ? `charged failures ${urlOf(LIST, { query: asked })}` : null,
+    mayCount ? `charged failures ${buildUrl(LIST, { query: asked })}` : null,
     () => readChargedFailures(asked),
     every,
   );

@@ -1,4 +1,4 @@
-import { lengthOf, rangeOf } from "../lib/range.ts";
+import { lengthOf, readRange } from "../lib/range.ts";
 import type { Range } from "../lib/range.ts";
 import { DAY, daysBetween, hoursBetween } from "../lib/time.ts";
 import { useNow } from "./cell.ts";
@@ -54,21 +54,23 @@ const HOURLY_DAYS = 3;
 export const LATENCY = { with: "latency" } as const;
 
 /** Reports whether a metric is a time or a speed. */
-export function isTimed(metric: ActivityQuery["metric"]): metric is "first_byte" | "tokens_per_s" {
+export function isTimeOrSpeed(
+  metric: ActivityQuery["metric"],
+): metric is "first_byte" | "tokens_per_s" {
   return metric === "first_byte" || metric === "tokens_per_s";
 }
 
 export function useActivityQuery(): ActivityQuery {
   const [query] = useQuery();
   const now = useNow();
-  const range = rangeOf(query, now);
+  const range = readRange(query, now);
   const isHourly = lengthOf(range) <= HOURLY_DAYS * DAY;
   const parts = isHourly
     ? hoursBetween(range.from, range.to, now)
     : daysBetween(range.from, range.to);
   const by = splitOf(query["split"]) ?? "model";
   const other = splitOf(query["split2"]);
-  const second = other && pairOf(by, other) ? other : undefined;
+  const second = other && orderGroupings(by, other) ? other : undefined;
   const metric = METRICS.find(([name]) => name === query["metric"])?.[0] ?? "cost_micro";
   return { range, parts, isHourly, only: onlyOf(query), by, second, metric };
 }
@@ -101,7 +103,7 @@ function onlyOf(query: Query): UsageFilter {
 }
 
 /** Returns two groupings in the API's order, or null if the API doesn't support the pair. */
-export function pairOf(by: Split, second: Split): Pair | null {
+export function orderGroupings(by: Split, second: Split): Pair | null {
   const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
   const isNone = two === "member" ? one === "key" : one === "member"; // the API can't group keys or tags by member
   return by === second || isNone ? null : (`${one},${two}` as Pair);

@@ -10,7 +10,7 @@ function hashOf(name: string): number {
  * Assigns each name a color slot by hash, or the next free slot. Names after the sixth, and
  * "other", get null (gray).
  */
-export function colorsOf(
+export function assignColors(
   names: readonly (string | null)[],
 ): (name: string | null) => number | null {
   const slots = new Map<string | null, number>();

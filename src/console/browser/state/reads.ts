@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { call, failed, urlOf } from "../api/client.ts";
+import { call, failed, buildUrl } from "../api/client.ts";
 import type { Call, CallFailure, CallInput, Outcome, ReadCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import { askToConfirm, pendingConfirmation, withoutFreshLogin } from "./confirming.ts";
@@ -37,7 +37,7 @@ export function useRead<C extends ReadCall>(
   filling: CallInput<C> = {},
   { every = 0 }: { readonly every?: number } = {},
 ): Read<Calls[C]["answer"]> {
-  const url = name === null ? null : urlOf(name, filling);
+  const url = name === null ? null : buildUrl(name, filling);
   return useLoaded(url, async () => call(name as C, filling), { every });
 }
 

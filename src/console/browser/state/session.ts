@@ -62,12 +62,12 @@ export function useMay(): (call: Call, isOwn?: boolean) => boolean {
 }
 
 /** Reports whether the session may read the organization's usage. */
-export function isSenior(who: Session): boolean {
+export function canReadOrganizationUsage(who: Session): boolean {
   return may(who, "GET /v1/usage");
 }
 
 /** Reports whether the session may manage webhooks. */
-export function isManager(who: Session): boolean {
+export function canManageWebhooks(who: Session): boolean {
   return may(who, "GET /v1/webhooks");
 }
 

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { urlOf } from "../api/client.ts";
+import { buildUrl } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
 import { memberName } from "../lib/member-name.ts";
 import type { DayRow } from "../lib/spend.ts";
@@ -33,7 +33,7 @@ export function useSpendByGroup(by: SplitBy | null, range: Range): Read<Rows> {
 
 function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
   const query = { from, to, group_by: group_by ?? "day" } as const;
-  const url = group_by === null ? null : urlOf(CALL, { query });
+  const url = group_by === null ? null : buildUrl(CALL, { query });
   const [every, setEvery] = useState(EVERY_MS);
   const load = async (): Promise<Outcome<Rows>> => {
     const outcome = await readAllSums(query);
@@ -78,7 +78,8 @@ export type CompleteRows = Rows & { readonly completeFrom: string | null };
 
 export function useActivitySums(asked: Asked | null): Read<CompleteRows> {
   const url =
-    asked && `${urlOf(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
+    asked &&
+    `${buildUrl(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
   const load = async (): Promise<Outcome<CompleteRows>> => {
     const outcome = await readAllSums(asked ?? { from: "", to: "", group_by: "model" });
     return outcome;

@@ -8,7 +8,7 @@ import { Button } from "./basics.tsx";
 import type { Unit } from "../lib/axis.ts";
 import { stackGroups } from "../lib/spend.ts";
 import type { DayRow, Metric } from "../lib/spend.ts";
-import { colorsOf } from "../state/colors.ts";
+import { assignColors } from "../state/colors.ts";
 
 type Props = Pick<PlotProps, "name" | "days" | "series" | "unit"> & {
   readonly kind?: Kind;
@@ -166,7 +166,7 @@ export function GroupChart({
   onSelect?: ((from: string, to: string, group?: string | null) => void) | undefined;
 }) {
   const all = stackGroups(rows, parts, { metric, most: GROUPS_MAX });
-  const colorOf = colorsOf(all.map((group) => group.name));
+  const colorOf = assignColors(all.map((group) => group.name));
   const series = all.map(({ name: group, values }) => ({
     label: group === "other" ? group : labelOf(group),
     slot: slotOf?.(group) ?? colorOf(group),

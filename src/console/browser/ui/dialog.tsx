@@ -282,10 +282,10 @@ function namesField(param: string | null, field: string): boolean {
 }
 
 /** Attributes of fields for counts. */
-export const COUNT = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
+export const COUNT_FIELD = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 export const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
 /** Attributes of fields for dollars, exact to the micro-credit. */
-export const MICROS = { type: "number", step: "0.000001" } as const;
+export const DOLLAR_FIELD = { type: "number", step: "0.000001" } as const;
 export const MOMENT = { type: "datetime-local", required: true } as const;
 
 /** Returns a form's texts, and a function that renders a field's input. */

@@ -1,5 +1,5 @@
 import { hrefOf } from "../state/route.ts";
-import { isManager, useSession } from "../state/session.ts";
+import { canManageWebhooks, useSession } from "../state/session.ts";
 import { Tabs } from "./basics.tsx";
 
 export const EVENTS = "Events";
@@ -10,7 +10,7 @@ export function EventTabs({ current }: { current: string }) {
     [EVENTS, hrefOf(["events"])],
     [WEBHOOKS, hrefOf(["events"], { tab: WEBHOOKS })],
   ] as const;
-  return isManager(useSession()) ? (
+  return canManageWebhooks(useSession()) ? (
     <Tabs label="Events and webhooks" {...{ tabs, current }} />
   ) : null;
 }

@@ -1,5 +1,5 @@
 import type { Key } from "../api/types.ts";
-import { mostUsedOf } from "../lib/budgets.ts";
+import { findMostUsedBudget } from "../lib/budgets.ts";
 import { Badge, UsageBar } from "./basics.tsx";
 
 export function stateOf(key: Key, now: number): "live" | "revoked" | "expired" {
@@ -14,6 +14,6 @@ export function KeyState({ state }: { state: "live" | "revoked" | "expired" }) {
 }
 
 export function Budget({ apiKey }: { apiKey: Key }) {
-  const most = mostUsedOf(apiKey);
+  const most = findMostUsedBudget(apiKey);
   return most === null ? <span class="muted">no budget</span> : <UsageBar {...most} />;
 }

@@ -1,6 +1,6 @@
 import type { Key } from "../api/types.ts";
 import { DAY, localMinute } from "../lib/time.ts";
-import { COUNT, DOLLARS, Field, Input, Select, numberIn } from "./dialog.tsx";
+import { COUNT_FIELD, DOLLARS, Field, Input, Select, numberIn } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 import { Button } from "./basics.tsx";
 
@@ -80,12 +80,12 @@ export function TermFields({ terms, onChange }: TermFieldsProps) {
         onPick={(budget_period) => onChange({ ...terms, budget_period })}
       />
       {line("rpm_limit", "Rate limit, per 60 s", "1 to 1000", {
-        ...COUNT,
+        ...COUNT_FIELD,
         max: "1000",
         placeholder: "60",
       })}
-      {line("tpm_limit", "Token limit, per 60 s", "Empty: no limit", COUNT)}
-      {line("max_concurrent", "Concurrent requests", "Empty: no limit", COUNT)}
+      {line("tpm_limit", "Token limit, per 60 s", "Empty: no limit", COUNT_FIELD)}
+      {line("max_concurrent", "Concurrent requests", "Empty: no limit", COUNT_FIELD)}
       <Field
         label="Models"
         param="allowed_models"

@@ -6,7 +6,7 @@ import { ClearFilters } from "./filters.tsx";
 import { Empty, ReadResult } from "./states.tsx";
 import { Table } from "./table.tsx";
 import type { Column, Pager } from "./table.tsx";
-import { urlOf } from "../api/client.ts";
+import { buildUrl } from "../api/client.ts";
 import { latestOf, readOnce, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
 
@@ -118,7 +118,7 @@ export function usePages<C extends ReadCall, T>(
   readonly rows: readonly T[];
   readonly pager: Pager<T>;
 } {
-  const [cursors, setCursors] = useCursors(urlOf(name, filling));
+  const [cursors, setCursors] = useCursors(buildUrl(name, filling));
   const at = (after: string | number | undefined, pageSize: number): CallInput<C> => ({
     ...filling,
     query: { ...filling.query, limit: pageSize, ...(after !== undefined && { [cursor]: after }) },

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { BOTTOM, HEIGHT, RIGHT, TOP, shapeOf } from "../lib/plot-shape.ts";
+import { BOTTOM, HEIGHT, RIGHT, TOP, layOutChart } from "../lib/plot-shape.ts";
 import type { PlotData, PlotShape } from "../lib/plot-shape.ts";
 import { dayName } from "../lib/time.ts";
 
@@ -25,7 +25,7 @@ export function Plot(props: PlotProps) {
   const { name, days } = props;
   const place = useRef<HTMLDivElement>(null);
   const width = useWidth(place);
-  const shape = useMemo(() => shapeOf(props, width, widthOf), [props.series, days, width]);
+  const shape = useMemo(() => layOutChart(props, width, widthOf), [props.series, days, width]);
   const { read, dragged, ...handlers } = useColumnPointer(props, place, shape);
   const now = Math.min(read ?? days.length - 1, days.length - 1);
   return (

@@ -1,12 +1,12 @@
 import { microsOf } from "../lib/money.ts";
-import { cardName, methodText, stateOf } from "../lib/purchases.ts";
+import { cardName, methodText, describePurchaseState } from "../lib/purchases.ts";
 import type { Purchase } from "../lib/purchases.ts";
 import { Badge, Money } from "./basics.tsx";
 import { column, leftColumn, timeColumn } from "./table.tsx";
 import type { Column } from "./table.tsx";
 
 export function PurchaseState({ of }: { of: Purchase }) {
-  const [word, tone] = stateOf(of);
+  const [word, tone] = describePurchaseState(of);
   return <Badge tone={tone}>{word}</Badge>;
 }
 
@@ -14,7 +14,7 @@ export const PURCHASE_COLUMNS: readonly Column<Purchase>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
   column("way", "How", (purchase) => methodText(purchase)),
   column("card", "Card", ({ card }) => (card === null ? "" : cardName(card)), { wide: true }),
-  column("state", "State", (purchase) => stateOf(purchase)[0], {
+  column("state", "State", (purchase) => describePurchaseState(purchase)[0], {
     cell: (purchase) => <PurchaseState of={purchase} />,
   }),
   column("dollars", "Amount", ({ amount_dollars }) => amount_dollars, {

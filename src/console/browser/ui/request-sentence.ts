@@ -7,7 +7,7 @@ const OUTCOMES = new Map([
 ]);
 
 /** Returns a request's outcome as a sentence. */
-export function sentenceOf({
+export function describeRequest({
   status,
   error,
   cost_micro: cost,

@@ -8,7 +8,7 @@ import { nextRetryAt, retryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { may, session } from "../state/session.ts";
-import { remedyOf } from "../lib/remedies.ts";
+import { findRequestRemedy } from "../lib/remedies.ts";
 import { CodeBlock, CopyButton, Button } from "./basics.tsx";
 
 const PLACEHOLDER_DELAY_MS = 300;
@@ -57,8 +57,8 @@ export function FirstSteps() {
   );
 }
 
-export function Remedy(cause: Parameters<typeof remedyOf>[0]) {
-  const [text, action, call] = remedyOf(cause);
+export function Remedy(cause: Parameters<typeof findRequestRemedy>[0]) {
+  const [text, action, call] = findRequestRemedy(cause);
   const who = useCell(session);
   const mayAct = call === undefined || (who ? may(who, call) : false);
   return (

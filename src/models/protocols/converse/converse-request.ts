@@ -17,7 +17,7 @@ import {
 } from "./model-fields.ts";
 import type { ConverseModelFields, BedrockFamily, ConverseOutputFormat } from "./model-fields.ts";
 import { listOf, objectOf, isObject } from "../../core/json-value.ts";
-import { keepExactJson } from "../../../shared/exact-json.ts";
+import { copyExactJson } from "../../../shared/exact-json.ts";
 import type { FunctionTool, RequestedTools } from "../../core/conversation.ts";
 import { NINE_CHARACTER_ID, ToolCallIds, WORD_64_ID } from "../../core/tool-calls.ts";
 
@@ -239,7 +239,7 @@ function answerToolOf(format: {
 
 function toolSpec({ name, description, parameters }: FunctionTool, isNova: boolean): JsonObject {
   const schema = isNova ? novaSchema(parameters) : parameters;
-  const json = keepExactJson(schema, { ...schema, type: "object" });
+  const json = copyExactJson(schema, { ...schema, type: "object" });
   const descriptionField = description.trim() === "" ? {} : { description };
   return { toolSpec: { name, ...descriptionField, inputSchema: { json } } };
 }

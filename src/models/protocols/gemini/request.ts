@@ -8,7 +8,7 @@ import { requestBodyOf } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import type { RequestedTools } from "../../core/conversation.ts";
-import { keepExactJson } from "../../../shared/exact-json.ts";
+import { copyExactJson } from "../../../shared/exact-json.ts";
 
 const PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator";
 
@@ -234,7 +234,7 @@ export function geminiSchema(schema: JsonObject): JsonObject {
       if (NAMED_SCHEMA_KEYWORDS.has(key) && isObject(value)) return [key, convertByName(value)];
       return [key, NESTED_SCHEMA_KEYWORDS.has(key) ? convertNested(value) : value];
     });
-  return keepExactJson(schema, Object.fromEntries(entries));
+  return copyExactJson(schema, Object.fromEntries(entries));
 }
 
 function convertNested(value: unknown): unknown {
@@ -244,5 +244,5 @@ function convertNested(value: unknown): unknown {
 
 function convertByName(schemaByName: JsonObject): JsonObject {
   const copies = Object.entries(schemaByName).map(([name, value]) => [name, convertNested(value)]);
-  return keepExactJson(schemaByName, Object.fromEntries(copies));
+  return copyExactJson(schemaByName, Object.fromEntries(copies));
 }

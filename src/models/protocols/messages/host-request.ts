@@ -16,7 +16,7 @@ import { claudeSchema } from "../../claude/json-schema.ts";
 import { imageProblem, isThinkingBlock, claudeMessagesOf } from "./host-messages.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
-import { keepExactJson } from "../../../shared/exact-json.ts";
+import { copyExactJson } from "../../../shared/exact-json.ts";
 
 /** The way to request JSON output: by an instruction, a schema or a forced tool call. */
 type JsonOutputMethod =
@@ -210,7 +210,7 @@ function claudeToolFields(
 }
 
 function objectSchema(schema: JsonObject): JsonObject {
-  return keepExactJson(schema, { ...schema, type: "object" });
+  return copyExactJson(schema, { ...schema, type: "object" });
 }
 
 function offeredTools(list: readonly FunctionTool[], rules: ClaudeRules): JsonObject[] {

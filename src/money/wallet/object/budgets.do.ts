@@ -13,7 +13,7 @@ import {
   addToBucket,
   bucketAt,
   clampFutureBuckets,
-  capacityReturnsAt,
+  findCapacityReturn,
 } from "../../../shared/budget-meter.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
 import {
@@ -168,7 +168,7 @@ function budgetStatusOf(tx: Tx, meter: Meter): BudgetStatus {
   const { budget, scope, sinceMs, tally } = meter;
   const { settled: used, held } = amountsOf(meter, tx);
   const isRolling = rollingMinutes(budget.window) !== null;
-  const resetsAt = capacityReturnsAt(budget.window, tally, {
+  const resetsAt = findCapacityReturn(budget.window, tally, {
     at: tx,
     missing: isRolling ? used : 1,
   });

@@ -1,6 +1,6 @@
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
 import { changedFields } from "../../../shared/event.ts";
-import { externalIdProblem } from "../../../shared/external-id.ts";
+import { findExternalIdProblem } from "../../../shared/external-id.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { sha256 } from "../../../shared/hash.ts";
@@ -140,7 +140,7 @@ function refuseChange(change: EndUserChange): Refusal | null {
 }
 
 function refuseExternalId(externalId: string): Refusal | null {
-  const problem = externalIdProblem(externalId);
+  const problem = findExternalIdProblem(externalId);
   return problem === null ? null : invalid(`external_id ${problem}.`, "external_id");
 }
 

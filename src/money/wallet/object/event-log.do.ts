@@ -2,7 +2,7 @@ import { insertRow } from "../../../shared/tables.do.ts";
 import {
   EVENT_LOG_PARTITIONS,
   SYSTEM_ACTOR,
-  derivedEventId,
+  deriveEventId,
   eventFromRow,
   truncateEventData,
   mintEventId,
@@ -37,7 +37,7 @@ export function addEvent(
   once?: readonly (string | number | null)[],
 ): boolean {
   const { nowMs } = tx;
-  const id = once === undefined ? mintEventId(nowMs) : derivedEventId(event.type, ...once);
+  const id = once === undefined ? mintEventId(nowMs) : deriveEventId(event.type, ...once);
   return storeEvent(tx, { ...event, actor: event.actor ?? SYSTEM_ACTOR, id, createdAt: nowMs });
 }
 

@@ -1,4 +1,4 @@
-import { derivedEventId } from "../../../shared/event.ts";
+import { deriveEventId } from "../../../shared/event.ts";
 import { micros } from "../../../shared/money.ts";
 import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
@@ -75,7 +75,7 @@ function streamRows({ memory }: Tx, row: LedgerRow, before: StreamCursor): Strea
   if (gap.seq > last) {
     const after = micros(isRolledUp ? balanceMicro : balanceMicro - amountMicro);
     const missing = micros(after - balance);
-    const id = derivedEventId("usage.rollup", orgId, madeAt, gap.firstSeq, gap.seq, missing);
+    const id = deriveEventId("usage.rollup", orgId, madeAt, gap.firstSeq, gap.seq, missing);
     const money = { amountMicro: missing, balanceMicro: after };
     events.push({ id, kind: "rollup", ...gap, ...money, createdAt, reference: null });
   }
@@ -84,7 +84,7 @@ function streamRows({ memory }: Tx, row: LedgerRow, before: StreamCursor): Strea
   return [
     ...events,
     {
-      id: id ?? derivedEventId("usage.credit", orgId, reference),
+      id: id ?? deriveEventId("usage.credit", orgId, reference),
       kind,
       firstSeq: seq,
       seq,

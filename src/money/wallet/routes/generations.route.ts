@@ -14,7 +14,7 @@ import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import type { FailedRequest, ReportedError } from "../../../shared/failed-request.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { isUnfinished, requestIdOf } from "../../../shared/generation.ts";
+import { isUnfinished, parseRequestId } from "../../../shared/generation.ts";
 import type { FailedAttempt, UnfinishedReason } from "../../../shared/generation.ts";
 import { chargeLines, promptTokens } from "../../../shared/usage.ts";
 import type {
@@ -170,7 +170,7 @@ async function findRequest(
 }
 
 async function readRequest(c: AppContext, named: string): Promise<Result<RequestRecord>> {
-  const id = requestIdOf(named);
+  const id = parseRequestId(named);
   if (id === null) return refuseUnknownGeneration();
   const answer = await callOwnWallet(c, (wallet) => wallet.request(id));
   return !answer.ok && answer.failure.kind === "not_found" ? refuseUnknownGeneration() : answer;

@@ -14,7 +14,7 @@ import {
   addToBucket,
   bucketAt,
   isAfterNow,
-  capacityReturnsAt,
+  findCapacityReturn,
   sumInWindow,
 } from "../../../shared/budget-meter.ts";
 import type { BudgetTime, BucketSums } from "../../../shared/budget-meter.ts";
@@ -197,7 +197,7 @@ function budgetFailure(meter: Meter, at: BudgetTime, short: Shortage): Failure {
     left: Math.max(0, left),
     held,
     required,
-    resetsAt: capacityReturnsAt(budget.window, tally, { at, missing }),
+    resetsAt: findCapacityReturn(budget.window, tally, { at, missing }),
     onlyHolds,
   };
 }
