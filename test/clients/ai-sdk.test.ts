@@ -88,19 +88,19 @@ async function talk(
 describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
   const { openai, anthropic, compatible } = packages;
   const own = () => ({ apiKey: at.key, baseURL: at.baseUrl });
-  const DOORS: Readonly<Record<string, (id: string) => unknown>> = {
+  const ENDPOINTS: Readonly<Record<string, (id: string) => unknown>> = {
     chat: (id) => openai(own()).chat(id),
     compatible: (id) => compatible({ ...own(), name: "turnpike", includeUsage: true })(id),
     messages: (id) => anthropic(own())(id),
   };
-  const cases = Object.entries(DOORS).flatMap(([door, make]) =>
+  const cases = Object.entries(ENDPOINTS).flatMap(([endpoint, make]) =>
     ["sandbox/agent", GPT, CLAUDE].flatMap((id) =>
-      [false, true].map((streamed) => ({ door, make, id, streamed })),
+      [false, true].map((streamed) => ({ endpoint, make, id, streamed })),
     ),
   );
 
   it.each(cases)(
-    "completes the conversation at $door, $id, streamed: $streamed",
+    "completes the conversation at $endpoint, $id, streamed: $streamed",
     async ({ make, id, streamed }) => {
       expect(await talk(packages, { model: make(id), streamed })).toEqual(EXPECTED_CONVERSATION);
     },

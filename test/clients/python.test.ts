@@ -56,22 +56,22 @@ it.for(examples)(
 const CHAINED = ["chained", "chained to none"];
 /** The programs in test/clients/python, with the endpoints of each. */
 const PROGRAMS = [
-  { program: "openai_sdk", major: "newest", doors: ["chat", "responses", ...CHAINED] },
-  { program: "openai_sdk", major: "older", doors: ["chat", "responses", ...CHAINED] },
-  { program: "anthropic_sdk", major: "newest", doors: ["by hand", "runner"] },
-  { program: "anthropic_sdk", major: "older", doors: ["by hand", "runner"] },
+  { program: "openai_sdk", major: "newest", endpoints: ["chat", "responses", ...CHAINED] },
+  { program: "openai_sdk", major: "older", endpoints: ["chat", "responses", ...CHAINED] },
+  { program: "anthropic_sdk", major: "newest", endpoints: ["by hand", "runner"] },
+  { program: "anthropic_sdk", major: "older", endpoints: ["by hand", "runner"] },
   {
     program: "langchain_sdk",
     major: "newest",
-    doors: ["chat", "responses", ...CHAINED, "messages"],
+    endpoints: ["chat", "responses", ...CHAINED, "messages"],
   },
   {
     program: "pydantic_ai_sdk",
     major: "newest",
-    doors: ["chat", "responses", ...CHAINED, "messages"],
+    endpoints: ["chat", "responses", ...CHAINED, "messages"],
   },
-  { program: "agent_framework_sdk", major: "newest", doors: ["chat", "responses", ...CHAINED] },
-  { program: "openrouter_sdk", major: "newest", doors: ["chat"] },
+  { program: "agent_framework_sdk", major: "newest", endpoints: ["chat", "responses", ...CHAINED] },
+  { program: "openrouter_sdk", major: "newest", endpoints: ["chat"] },
 ];
 const MODELS = ["sandbox/agent", GPT, CLAUDE];
 const REFUSED = { error: expect.stringContaining("keep_responses_hours") as string };
@@ -96,11 +96,11 @@ it.for(PROGRAMS)(
         },
       },
     );
-    const cases = one.doors.flatMap((door) =>
+    const cases = one.endpoints.flatMap((endpoint) =>
       MODELS.flatMap((model) =>
         ["whole", "streamed"].map((way) => [
-          `${door}, ${model}, ${way}`,
-          door === "chained to none" ? REFUSED : EXPECTED_CONVERSATION,
+          `${endpoint}, ${model}, ${way}`,
+          endpoint === "chained to none" ? REFUSED : EXPECTED_CONVERSATION,
         ]),
       ),
     );

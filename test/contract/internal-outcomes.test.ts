@@ -29,12 +29,12 @@ async function held(): Promise<string> {
   return id;
 }
 
-type Wire = Record<string, unknown>;
-const settle = (holdId: string, cost: number, orgId = account.orgId): Wire => ({
+type OutcomeJson = Record<string, unknown>;
+const settle = (holdId: string, cost: number, orgId = account.orgId): OutcomeJson => ({
   ...outcomeToJson({ ...settleOf(orgId, cost), holdId }),
 });
 
-const release = (holdId: string, orgId = account.orgId): Wire => ({
+const release = (holdId: string, orgId = account.orgId): OutcomeJson => ({
   ...outcomeToJson({ ...voidOf(orgId), holdId }),
 });
 
@@ -81,7 +81,7 @@ describe("POST /internal/v1/outcomes", () => {
 
   it("rejects only the malformed items", async () => {
     const good = await held();
-    const bad: readonly (Wire | string | null)[] = [
+    const bad: readonly (OutcomeJson | string | null)[] = [
       null,
       "settle",
       {},

@@ -126,12 +126,12 @@ describe("POST /v1/messages with an error", () => {
         },
       ],
     ];
-    for (const [door, asked] of bodies) {
+    for (const [endpoint, asked] of bodies) {
       const body = { model: "mock/chat", ...asked };
-      const answer = await send(`/v1/${door}`, { key, body, bindings });
+      const answer = await send(`/v1/${endpoint}`, { key, body, bindings });
       const { error } = await answer.json<{ error: { param?: string; details?: Json } }>();
       const { param = error.details?.["param"] } = error;
-      expect([door, answer.status, param]).toEqual([door, 400, "tool_choice"]);
+      expect([endpoint, answer.status, param]).toEqual([endpoint, 400, "tool_choice"]);
     }
     expect(calls).toEqual([]);
   });

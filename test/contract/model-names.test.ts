@@ -26,7 +26,7 @@ beforeAll(async () => {
   poor = await openAccount({ credits: 0 }); // nothing runs: an allowed model returns 402
 });
 
-const DOORS = {
+const BODIES_BY_PATH = {
   "/v1/chat/completions": { messages: [{ role: "user", content: "hi" }] },
   "/v1/responses": { input: "hi" },
   "/v1/messages": { max_tokens: 9, messages: [{ role: "user", content: "hi" }] },
@@ -41,7 +41,7 @@ async function allowed(key: string, names: readonly string[]) {
   const path = "/v1/chat/completions";
   const statuses: Record<string, number> = {};
   for (const model of names) {
-    const body = { ...DOORS[path], model };
+    const body = { ...BODIES_BY_PATH[path], model };
     statuses[model] = (await send(path, { key, bindings, body })).status;
   }
   return statuses;
@@ -64,7 +64,7 @@ describe("a model with several names", () => {
   it.each(SONNET)(
     "can be called by each name at every endpoint, and found in the model list: %s",
     async (name) => {
-      for (const [path, body] of Object.entries(DOORS)) {
+      for (const [path, body] of Object.entries(BODIES_BY_PATH)) {
         const asked = await send(path, { key: poor.key, bindings, body: { ...body, model: name } });
         expect([path, asked.status]).toEqual([path, 402]);
       }

@@ -155,11 +155,11 @@ const OPENAI: readonly Carrier[] = [
   ["the context of reasoning", (context) => ({ reasoning: { context } })],
 ];
 
-const WIRES = {
+const BODIES_BY_PATH = {
   "/v1/messages": { model: "mock/claude", max_tokens: 64, messages: [HI] },
   "/v1/responses": { model: "mock/own", max_output_tokens: 64, input: "Hi" },
 } as const;
-const on = (path: keyof typeof WIRES, carriers: readonly Carrier[]) =>
+const on = (path: keyof typeof BODIES_BY_PATH, carriers: readonly Carrier[]) =>
   carriers.map(([name, body]) => ({ name, path, body }));
 const CARRIERS = [...on("/v1/messages", CLAUDE), ...on("/v1/responses", OPENAI)];
 
@@ -168,11 +168,11 @@ type Asked = { readonly status: number; readonly charged: number };
 async function asked(
   key: string,
   env: Env,
-  path: keyof typeof WIRES,
+  path: keyof typeof BODIES_BY_PATH,
   fields: Json,
 ): Promise<Asked> {
   const headers = { "anthropic-beta": BETAS };
-  const body = { ...WIRES[path], ...fields };
+  const body = { ...BODIES_BY_PATH[path], ...fields };
   const response = await send(path, { key, body, headers, bindings: env });
   await response.text();
   return { status: response.status, charged: Number(response.headers.get("x-cost-micro") ?? 0) };
@@ -221,7 +221,7 @@ describe("a balance of $0.04 at a provider that bills a token per four bytes", (
 });
 
 const thinking = (budget_tokens: number) => ({
-  ...WIRES["/v1/messages"],
+  ...BODIES_BY_PATH["/v1/messages"],
   max_tokens: 4096,
   thinking: { type: "enabled", budget_tokens },
 });

@@ -41,7 +41,7 @@ const PROMPT_TOKENS = 20;
 const REFUSAL = { error: { message: "no", type: "no" } };
 
 /** A response in one format, as JSON and as stream events. */
-type WireAnswer = {
+type ResponseFormat = {
   readonly whole: (words: number) => object;
   readonly first: string;
   readonly word: (text: string) => string;
@@ -110,11 +110,11 @@ function answer({ path, body, turn }: UpstreamRequest, response: ServerResponse)
   const [status, oneIn] = how.refuses ?? [0, 0];
   if (oneIn > 0 && turn % oneIn === 0) return json(response, status, REFUSAL);
   if (path === "/v1/embeddings") return json(response, 200, embeddings(body));
-  const wire = WIRES[path] ?? CHAT;
+  const format = FORMATS[path] ?? CHAT;
   const cap = Math.min(capOf(body), how.isVaried === true ? VARIED_MAX : WORDS_MAX);
   const count = how.isVaried === true ? Math.min(cap, 5 + ((turn * 13) % VARIED_MAX)) : cap;
-  if (/"stream":\s*true/.test(body)) return stream(response, wire, { count, ...how });
-  const whole = wire.whole(how.isVaried === true ? count : WORDS_MAX);
+  if (/"stream":\s*true/.test(body)) return stream(response, format, { count, ...how });
+  const whole = format.whole(how.isVaried === true ? count : WORDS_MAX);
   if (how.isVaried === true) setTimeout(() => json(response, 200, whole), (turn * 7) % 40);
   else json(response, 200, whole);
 }
@@ -130,22 +130,22 @@ function json(response: ServerResponse, status: number, body: object): void {
 
 function stream(
   response: ServerResponse,
-  wire: WireAnswer,
+  format: ResponseFormat,
   { count, paceMs, breaksOff }: UpstreamBehavior & { readonly count: number },
 ): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
-  response.write(wire.first);
+  response.write(format.first);
   const words = Array.from({ length: count }, (_, i) => `word${i} `);
   const left = words.slice(0, breaksOff === true ? Math.ceil(count / 2) : count).values();
   const timer = setInterval(() => {
     const next = left.next();
     if (next.done !== true && !response.destroyed) {
-      response.write(wire.word(next.value));
+      response.write(format.word(next.value));
       return;
     }
     clearInterval(timer);
     if (breaksOff === true) response.socket?.resetAndDestroy();
-    else response.end(wire.last(words));
+    else response.end(format.last(words));
   }, paceMs);
 }
 
@@ -180,7 +180,7 @@ function chatUsage(words: number) {
   return { prompt_tokens: PROMPT_TOKENS, completion_tokens: words, total_tokens };
 }
 
-const CHAT: WireAnswer = {
+const CHAT: ResponseFormat = {
   whole: (words) => ({
     id: "chatcmpl-mock",
     created: 1_790_000_000,
@@ -227,7 +227,7 @@ function responseOf(text: string | null, words = 0): object {
   };
 }
 
-const RESPONSES: WireAnswer = {
+const RESPONSES: ResponseFormat = {
   whole: (words) => responseOf(TEXT, words),
   first:
     namedEvent("response.created", { sequence_number: 0, response: responseOf(null) }) +
@@ -271,7 +271,7 @@ function message(text: string | null, words: number): object {
   };
 }
 
-const MESSAGES: WireAnswer = {
+const MESSAGES: ResponseFormat = {
   whole: (words) => message(TEXT, words),
   first:
     namedEvent("message_start", { message: message(null, 1) }) +
@@ -287,7 +287,7 @@ const MESSAGES: WireAnswer = {
     namedEvent("message_stop", {}),
 };
 
-const WIRES: Readonly<Record<string, WireAnswer>> = {
+const FORMATS: Readonly<Record<string, ResponseFormat>> = {
   "/v1/responses": RESPONSES,
   "/v1/messages": MESSAGES,
 };

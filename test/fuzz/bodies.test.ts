@@ -82,10 +82,10 @@ function priced(prepare: (body: object) => Result<PaidRequest>) {
  * Returns a check for other formats than chat: the converted request is valid at the chat endpoint,
  * at the same price.
  */
-function converted(door: EndpointAdapter) {
+function converted(endpoint: EndpointAdapter) {
   return (bytes: Uint8Array): CheckResult | Promise<CheckResult> => {
     const json = parseJsonBytes(bytes);
-    const first = json.ok ? parseAndBound(door, json.value, catalog) : json;
+    const first = json.ok ? parseAndBound(endpoint, json.value, catalog) : json;
     if (!first.ok) return checkRejection(first);
     const { core, native, bounds } = first.value;
     mustHold(

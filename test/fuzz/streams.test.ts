@@ -4,7 +4,7 @@ import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { sseReader } from "../../src/models/core/frame-reader.ts";
-import * as wire from "../fixtures/openai-replies.ts";
+import * as replies from "../fixtures/openai-replies.ts";
 import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
 import { at, mutatedText, mutations } from "./mutate.ts";
@@ -70,12 +70,12 @@ describe("a generated event stream", () => {
   );
 });
 
-const { chunkOf, CHUNK, FINISH, OPENING, USAGE, usageChunk } = wire;
+const { chunkOf, CHUNK, FINISH, OPENING, USAGE, usageChunk } = replies;
 const call = (index: number, more: object): object => chunkOf({ tool_calls: [{ index, ...more }] });
 /** Complete streams in OpenAI's format, payload by payload. */
 const STREAMS: readonly (readonly unknown[])[] = [
-  [...wire.TEXT_ANSWER, "[DONE]"],
-  [...wire.TEXT_ANSWER, usageChunk(), "[DONE]"],
+  [...replies.TEXT_ANSWER, "[DONE]"],
+  [...replies.TEXT_ANSWER, usageChunk(), "[DONE]"],
   [OPENING, chunkOf({ content: "Grüße, \ufeff世界 😀\ndata: [DONE]\n\n" }), FINISH, "[DONE]"],
   [
     OPENING,

@@ -18,12 +18,12 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-type Wire = { readonly body?: string; readonly headers?: Readonly<Record<string, string>> };
-type Row = readonly [status: number, line: string, of?: Wire];
+type Message = { readonly body?: string; readonly headers?: Readonly<Record<string, string>> };
+type Row = readonly [status: number, line: string, of?: Message];
 
 const MIB = 1024 * 1024;
 const JSON_TYPE = { "content-type": "application/json" };
-const json = (body: string): Wire => ({ body, headers: JSON_TYPE });
+const json = (body: string): Message => ({ body, headers: JSON_TYPE });
 /** Headers that can differ between two responses to the same request. */
 const ITS_OWN = new Set([
   "date",
@@ -38,7 +38,7 @@ const REGIONS_OF_IT = /"regions":\["(eu|us)"\]/g;
 /**
  * Sends a request with its path unchanged and a body for any method, which `fetch` doesn't allow.
  */
-async function sent(region: TestRegion, line: string, { body = "", headers = {} }: Wire) {
+async function sent(region: TestRegion, line: string, { body = "", headers = {} }: Message) {
   const [method = "", written = ""] = line.split(" ");
   const { hostname, port } = new URL(region.url);
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {

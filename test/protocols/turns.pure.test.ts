@@ -48,7 +48,7 @@ const openAi = (profile: Profile): Turns => ({
   answer: (written) => chat.readChatCompletion(ofChoice(assistant(written))),
 });
 
-const WIRES: Readonly<Record<string, Turns>> = {
+const PROTOCOLS: Readonly<Record<string, Turns>> = {
   "chat, as it is": openAi(OPENAI_HOST_PROFILE),
   "chat, simplified": openAi(GENERIC_PROFILE),
   cohere: {
@@ -121,10 +121,10 @@ const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
       return said;
     });
 
-describe.each(Object.entries(WIRES))("the protocol %s", (_, wire) => {
+describe.each(Object.entries(PROTOCOLS))("the protocol %s", (_, protocol) => {
   it("parses an assistant message that it wrote as the original message", async () => {
     await fc.assert(
-      fc.asyncProperty(turns(wire), async (said) => {
+      fc.asyncProperty(turns(protocol), async (said) => {
         const message = toCompletion([said], null).body.choices[0]?.message ?? {};
         const results = (message.tool_calls ?? []).map(({ id }) => {
           return { role: "tool", tool_call_id: id, content: "done" };
@@ -138,10 +138,10 @@ describe.each(Object.entries(WIRES))("the protocol %s", (_, wire) => {
         const names = new Set((message.tool_calls ?? []).map((one) => one.function?.name));
         const tools = [...names].map((name) => ({ type: "function", function: { name } }));
         // Thoughts are only sent back if reasoning was requested.
-        const asked = wire.signs === "thoughts" ? { reasoning_effort: "high" } : {};
+        const asked = protocol.signs === "thoughts" ? { reasoning_effort: "high" } : {};
         const body = { messages, ...asked, ...(tools.length > 0 && { tools }) };
-        const call = callOf({ upstreamId: wire.model, cap: 20_000, body });
-        const read = await wire.answer((await wire.write(call)) as JsonObject, call);
+        const call = callOf({ upstreamId: protocol.model, cap: 20_000, body });
+        const read = await protocol.answer((await protocol.write(call)) as JsonObject, call);
         expect(read).toMatchObject({ body: { choices: [{ message: saidOf(message) }] } });
       }),
     );

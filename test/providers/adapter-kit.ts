@@ -154,7 +154,7 @@ type Delta = {
   readonly reasoning_content?: string;
   readonly refusal?: string;
   readonly reasoning_details?: readonly JsonObject[];
-  readonly tool_calls?: readonly WireTool[];
+  readonly tool_calls?: readonly ToolCallDelta[];
 };
 
 function choiceOf(event: StreamEvent): readonly Choice[] {
@@ -164,7 +164,7 @@ function choiceOf(event: StreamEvent): readonly Choice[] {
   return event.kind === "chunk" ? (event.chunk.choices as readonly Choice[]) : [];
 }
 
-function toolsOf(deltas: readonly WireTool[]) {
+function toolsOf(deltas: readonly ToolCallDelta[]) {
   const tools: { id: string; name: string; arguments: string; more: JsonObject }[] = [];
   for (const { index, id = "", type: _type, function: called, ...more } of deltas) {
     const tool = (tools[index] ??= { id, name: called.name ?? "", arguments: "", more });
@@ -173,7 +173,7 @@ function toolsOf(deltas: readonly WireTool[]) {
   return tools;
 }
 
-type WireTool = {
+type ToolCallDelta = {
   readonly index: number;
   readonly id?: string;
   readonly type?: string;

@@ -31,7 +31,7 @@ const HOSTS_MODELS = [
 ];
 
 /** Every protocol, with models that accept different fields. */
-const WIRES: readonly (readonly [name: string, build: Build, models: readonly string[]])[] = [
+const PROTOCOLS: readonly (readonly [name: string, build: Build, models: readonly string[]])[] = [
   [
     "anthropic",
     (call) => toMessagesApiRequest(call, null),
@@ -93,7 +93,7 @@ async function built(build: Build, upstreamId: string, body: JsonObject) {
   return { text: JSON.stringify(sent), named };
 }
 
-const CASES = WIRES.flatMap(([name, build, models]) =>
+const CASES = PROTOCOLS.flatMap(([name, build, models]) =>
   models.map((model) => [name, model, build] as const),
 );
 
@@ -140,7 +140,7 @@ it.each([
     },
   ],
 ])("a field without an effect isn't reported as dropped: %s", async (_, body) => {
-  for (const [, build, models] of WIRES) {
+  for (const [, build, models] of PROTOCOLS) {
     for (const model of models) expect((await built(build, model, body)).named).toEqual([]);
   }
 });

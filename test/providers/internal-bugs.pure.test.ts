@@ -10,7 +10,7 @@ const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 
 /** Returns a provider that converts a request with this function and never responds. */
 function asking(ask: CallHandler<ChatCall>["send"]) {
-  const wire: ProviderProtocol = {
+  const protocol: ProviderProtocol = {
     id: "up",
     streamType: "text/event-stream",
     chat: { send: ask, convertResponse: () => null },
@@ -18,7 +18,7 @@ function asking(ask: CallHandler<ChatCall>["send"]) {
     failure: (status) => ({ kind: "retry", reason: String(status) }),
     reader: () => ({ push: () => [], flush: () => [], ended: false }),
   };
-  return httpProvider(wire);
+  return httpProvider(protocol);
 }
 
 /** Returns a call that has ended. */

@@ -56,14 +56,14 @@ it("every profile has recorded failures", () => {
 
 it.each(HOST_REPLIES)(
   "the OpenAI-compatible adapter reports a first error, a mid-stream error and a cut as errors: $dialect.profile",
-  async (wire) => {
-    const provider = providerOf(wire.dialect.profile);
-    const first = await eventsOf(provider, {}, wire.errorFirst);
+  async (replies) => {
+    const provider = providerOf(replies.dialect.profile);
+    const first = await eventsOf(provider, {}, replies.errorFirst);
     expect(first).toMatchObject([{ kind: "error", failure: { kind: "retry", reason: "502" } }]);
-    const mid = await eventsOf(provider, {}, wire.errorMid);
+    const mid = await eventsOf(provider, {}, replies.errorMid);
     expect(mid.at(-1)).toMatchObject({ kind: "error", failure: { reason: "502" } });
     expect(mid.length).toBeGreaterThan(1);
-    const cut = await eventsOf(provider, {}, wire.cut);
+    const cut = await eventsOf(provider, {}, replies.cut);
     expect(cut.some((event) => event.kind === "end" || event.kind === "error")).toBe(false);
     const text = JSON.stringify([first, mid, cut]);
     for (const secret of [...SECRETS, CANARY.text]) expect(text).not.toContain(secret);

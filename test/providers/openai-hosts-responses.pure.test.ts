@@ -17,8 +17,8 @@ const SCENARIOS: readonly Scenario[] = [
   "length",
   "refusal",
 ];
-const CASES = HOST_REPLIES.flatMap((wire) =>
-  SCENARIOS.map((name) => ({ wire, name, profile: wire.dialect.profile })),
+const CASES = HOST_REPLIES.flatMap((replies) =>
+  SCENARIOS.map((name) => ({ replies, name, profile: replies.dialect.profile })),
 );
 
 function providerOf({ dialect }: HostReplies): Provider {
@@ -69,12 +69,12 @@ function jsonMessage(body: JsonObject) {
 
 it.each(CASES)(
   "the OpenAI-compatible adapter returns one message in stream and JSON: $profile, $name",
-  async ({ wire, name }) => {
-    const want = wanted(wire, name);
-    const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
+  async ({ replies, name }) => {
+    const want = wanted(replies, name);
+    const events = await eventsOf(providerOf(replies), {}, replies.chat[name].stream);
     expect(messageOf(events)).toMatchObject(want);
     expect(events.at(-1)).toEqual({ kind: "end" });
-    const { answer } = await answerTo(providerOf(wire), {}, wire.chat[name].json);
+    const { answer } = await answerTo(providerOf(replies), {}, replies.chat[name].json);
     if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
     expect(jsonMessage(answer.body)).toMatchObject(want);
   },
@@ -82,11 +82,11 @@ it.each(CASES)(
 
 it.each(CASES)(
   "the OpenAI-compatible adapter reports usage as five numbers once at the end: $profile, $name",
-  async ({ wire, name }) => {
-    const usage = usageOf(wire, name);
-    const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
+  async ({ replies, name }) => {
+    const usage = usageOf(replies, name);
+    const events = await eventsOf(providerOf(replies), {}, replies.chat[name].stream);
     expect(events.filter((event) => event.kind === "usage")).toEqual([{ kind: "usage", usage }]);
-    const { answer } = await answerTo(providerOf(wire), {}, wire.chat[name].json);
+    const { answer } = await answerTo(providerOf(replies), {}, replies.chat[name].json);
     expect(answer).toMatchObject({
       usage,
       body: { usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 } },
@@ -96,23 +96,23 @@ it.each(CASES)(
 
 it.each(HOST_REPLIES)(
   "the OpenAI-compatible adapter returns the same events however a stream is split: $dialect.profile",
-  async (wire) => {
+  async (replies) => {
     expect.hasAssertions();
     for (const name of ["tools", "reasoning"] as const) {
-      await expectSameHoweverCut(providerOf(wire), {}, wire.chat[name].stream);
+      await expectSameHoweverCut(providerOf(replies), {}, replies.chat[name].stream);
     }
   },
 );
 
 it.each(HOST_REPLIES)(
   "the OpenAI-compatible adapter drops the provider's own fields: $dialect.profile",
-  async (wire) => {
+  async (replies) => {
     const own =
       /obfuscation|filter_results|x_groq|queue_time|time_info|provider|native_|cost|num_sources|token_id|cache_hit|"p":|is_byok|seed/;
     for (const name of SCENARIOS) {
-      const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
+      const events = await eventsOf(providerOf(replies), {}, replies.chat[name].stream);
       expect(JSON.stringify(events)).not.toMatch(own);
-      const { answer } = await answerTo(providerOf(wire), {}, wire.chat[name].json);
+      const { answer } = await answerTo(providerOf(replies), {}, replies.chat[name].json);
       expect(JSON.stringify(answer)).not.toMatch(own);
     }
   },
@@ -120,8 +120,8 @@ it.each(HOST_REPLIES)(
 
 it.each(HOST_REPLIES)(
   "the OpenAI-compatible adapter orders chunks like OpenAI, with the time of the response: $dialect.profile",
-  async (wire) => {
-    const events = await eventsOf(providerOf(wire), {}, wire.chat.tools.stream);
+  async (replies) => {
+    const events = await eventsOf(providerOf(replies), {}, replies.chat.tools.stream);
     const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));
     const deltas = chunks.flatMap((chunk) => chunk.choices.slice(0, 1));
     expect(deltas.map(({ delta }) => delta.role !== undefined).indexOf(true)).toBe(0);

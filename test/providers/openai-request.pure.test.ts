@@ -16,15 +16,15 @@ function sent(body: JsonObject, profile: string, more: object = {}): JsonObject 
 }
 
 const AT = { header: () => undefined, query: () => undefined };
-const DOORS = [
-  { door: chatEndpoint, body: { model: "m", messages: [{ role: "user", content: "Hi" }] } },
-  { door: responsesEndpoint, body: { model: "m", input: "Hi" } },
+const ENDPOINTS = [
+  { endpoint: chatEndpoint, body: { model: "m", messages: [{ role: "user", content: "Hi" }] } },
+  { endpoint: responsesEndpoint, body: { model: "m", input: "Hi" } },
 ];
 
-it.each(DOORS)(
-  "a request to prewarm a cache is rejected at the $door.name endpoint",
-  ({ door, body }) => {
-    const parsed = door.parse({ ...body, prompt_cache_options: { prewarm: true } }, AT);
+it.each(ENDPOINTS)(
+  "a request to prewarm a cache is rejected at the $endpoint.name endpoint",
+  ({ endpoint, body }) => {
+    const parsed = endpoint.parse({ ...body, prompt_cache_options: { prewarm: true } }, AT);
     expect(parsed).toMatchObject({
       ok: false,
       failure: { kind: "invalid_request", param: "prompt_cache_options.prewarm" },
@@ -32,11 +32,11 @@ it.each(DOORS)(
   },
 );
 
-it.each(DOORS)(
-  "other cache options are dropped and reported at the $door.name endpoint",
-  ({ door, body }) => {
+it.each(ENDPOINTS)(
+  "other cache options are dropped and reported at the $endpoint.name endpoint",
+  ({ endpoint, body }) => {
     const prompt_cache_options = { mode: "explicit", ttl: "12h", comparison_response_id: "resp_1" };
-    const parsed = door.parse({ ...body, prompt_cache_options }, AT);
+    const parsed = endpoint.parse({ ...body, prompt_cache_options }, AT);
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
     const { request, native, dropped } = parsed.value;
     const left: string[] = [...dropped];

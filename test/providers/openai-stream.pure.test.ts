@@ -11,7 +11,7 @@ import {
   usageChunk,
 } from "../fixtures/openai-replies.ts";
 
-type Wire = { readonly delta: JsonObject; readonly finish_reason: string | null };
+type Choice = { readonly delta: JsonObject; readonly finish_reason: string | null };
 
 /** Returns every event of a stream whose bytes arrive in `parts`. */
 function read(parts: readonly Uint8Array[]): StreamEvent[] {
@@ -27,13 +27,13 @@ function readText(text: string): StreamEvent[] {
   return read([new TextEncoder().encode(text)]);
 }
 
-function choicesOf(events: readonly StreamEvent[]): Wire[] {
+function choicesOf(events: readonly StreamEvent[]): Choice[] {
   return events.flatMap((event) =>
-    event.kind === "chunk" ? (event.chunk.choices as readonly Wire[]) : [],
+    event.kind === "chunk" ? (event.chunk.choices as readonly Choice[]) : [],
   );
 }
 
-function readChunks(...chunks: object[]): Wire[] {
+function readChunks(...chunks: object[]): Choice[] {
   return choicesOf(readText(chunks.map(openAiEvent).join("") + DONE));
 }
 

@@ -31,8 +31,8 @@ it.each([
   },
 ])("an outcome stays unchanged in a message between regions: %j", (more) => {
   const sent = item(more);
-  const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
-  expect(outcomeFromJson(wire, "us")).toEqual({ ...sent, isCapped: false });
+  const json: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
+  expect(outcomeFromJson(json, "us")).toEqual({ ...sent, isCapped: false });
 });
 
 it("a message between regions keeps the cap of a charge and the absorbed provider call of a release", () => {
@@ -40,8 +40,8 @@ it("a message between regions keeps the cap of a charge and the absorbed provide
   const { kind: _, ...rest } = item({});
   const release = { ...rest, kind: "void", cost: micros(0) } as OutcomeItem;
   for (const sent of [charge, release]) {
-    const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
-    expect(outcomeFromJson(wire, "us")).toEqual(sent);
+    const json: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
+    expect(outcomeFromJson(json, "us")).toEqual(sent);
     expect(outcomeFromMessage(outcomeMessage(sent))).toMatchObject(sent);
   }
   const broken = { ...outcomeToJson(release), generation: { model: 7 } };
@@ -50,6 +50,6 @@ it("a message between regions keeps the cap of a charge and the absorbed provide
 
 it("a charge from another region is accepted even if it lacks fields that a newer release added", () => {
   const skipped = [{ route: "near:chat", why: "a reason of the next release" }];
-  const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(item({ skipped, kind: "chat" }))));
-  expect(outcomeFromJson(wire, "us")).toMatchObject({ kind: "settle", cost: 7 });
+  const json: unknown = JSON.parse(JSON.stringify(outcomeToJson(item({ skipped, kind: "chat" }))));
+  expect(outcomeFromJson(json, "us")).toMatchObject({ kind: "settle", cost: 7 });
 });

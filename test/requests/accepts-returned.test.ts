@@ -99,51 +99,50 @@ function argumentsIn(sent: string): readonly string[] {
   return texts;
 }
 
-describe.each(Object.values(ENDPOINT_CLIENTS).map((door) => [door.name, door] as const))(
-  "a response with malformed fields at %s",
-  (_name, door) => {
-    let key = "";
-    beforeAll(async () => {
-      ({ key } = await openOrganization({ credits: 1_000_000_000 }));
-    });
+describe.each(
+  Object.values(ENDPOINT_CLIENTS).map((endpoint) => [endpoint.name, endpoint] as const),
+)("a response with malformed fields at %s", (_name, endpoint) => {
+  let key = "";
+  beforeAll(async () => {
+    ({ key } = await openOrganization({ credits: 1_000_000_000 }));
+  });
 
-    const others = PROVIDERS.filter(
-      ({ name }) => door.name !== "responses" || !name.startsWith("openai"),
-    );
-    it.each(others.map((second) => [second.name, second] as const))(
-      "can be sent twice as history to a provider with the format %s",
-      async (__, second) => {
-        const first = named("openrouter");
-        const wish = { turns: [door.user("Weather?")], tools: true, thinks: true };
-        mockNetwork(REPLY);
-        const begun = await callEndpoint(door, { key, providers: [first], wish });
-        expect([begun.status, begun.text]).toEqual([200, expect.any(String)]);
-        vi.restoreAllMocks();
-        const { said, results } = turnOf(door, begun.text);
-        const turn = [...said, ...results];
-        const history = [door.user("Weather?"), ...turn, door.user("And?"), ...turn];
-        const asked = mockNetwork(second.chat.text.json);
-        const got = await callEndpoint(door, {
-          key,
-          providers: [second],
-          wish: { ...wish, turns: history },
-        });
-        vi.restoreAllMocks();
-        expect([got.status, got.text]).toEqual([200, expect.any(String)]);
-        const last = asked.at(-1);
-        if (last === undefined) throw new Error("nobody was asked");
-        const ids = second.idsIn(last.json);
-        expect(new Set(ids.calls).size, last.text).toBe(2 * calls.length);
-        expect(new Set(ids.results)).toEqual(new Set(ids.calls));
-        for (const id of ids.calls) expect(String(id)).toMatch(second.idPattern);
-        for (const given of argumentsIn(last.text)) {
-          expect(JSON.parse(given)).toEqual(expect.any(Object));
-          expect(Array.isArray(JSON.parse(given))).toBe(false);
-        }
-        expect(last.text).toContain("invalid_arguments");
-        const isValue = last.text.includes(DIGITS);
-        expect(isValue || last.text.includes(JSON.stringify(DIGITS).slice(1, -1))).toBe(true);
-      },
-    );
-  },
-);
+  const others = PROVIDERS.filter(
+    ({ name }) => endpoint.name !== "responses" || !name.startsWith("openai"),
+  );
+  it.each(others.map((second) => [second.name, second] as const))(
+    "can be sent twice as history to a provider with the format %s",
+    async (__, second) => {
+      const first = named("openrouter");
+      const wish = { turns: [endpoint.user("Weather?")], tools: true, thinks: true };
+      mockNetwork(REPLY);
+      const begun = await callEndpoint(endpoint, { key, providers: [first], wish });
+      expect([begun.status, begun.text]).toEqual([200, expect.any(String)]);
+      vi.restoreAllMocks();
+      const { said, results } = turnOf(endpoint, begun.text);
+      const turn = [...said, ...results];
+      const history = [endpoint.user("Weather?"), ...turn, endpoint.user("And?"), ...turn];
+      const asked = mockNetwork(second.chat.text.json);
+      const got = await callEndpoint(endpoint, {
+        key,
+        providers: [second],
+        wish: { ...wish, turns: history },
+      });
+      vi.restoreAllMocks();
+      expect([got.status, got.text]).toEqual([200, expect.any(String)]);
+      const last = asked.at(-1);
+      if (last === undefined) throw new Error("nobody was asked");
+      const ids = second.idsIn(last.json);
+      expect(new Set(ids.calls).size, last.text).toBe(2 * calls.length);
+      expect(new Set(ids.results)).toEqual(new Set(ids.calls));
+      for (const id of ids.calls) expect(String(id)).toMatch(second.idPattern);
+      for (const given of argumentsIn(last.text)) {
+        expect(JSON.parse(given)).toEqual(expect.any(Object));
+        expect(Array.isArray(JSON.parse(given))).toBe(false);
+      }
+      expect(last.text).toContain("invalid_arguments");
+      const isValue = last.text.includes(DIGITS);
+      expect(isValue || last.text.includes(JSON.stringify(DIGITS).slice(1, -1))).toBe(true);
+    },
+  );
+});

@@ -20,17 +20,23 @@ const STEP_MS = 10;
 /** Turns of the event loop until the effect of a run's timer has reached the provider. */
 const TURNS = 5;
 
-type Door = "/v1/chat/completions" | "/v1/messages" | "/v1/responses";
+type EndpointPath = "/v1/chat/completions" | "/v1/messages" | "/v1/responses";
 type Case = {
   readonly name: string;
-  readonly door: Door;
+  readonly endpoint: EndpointPath;
   readonly provider: ChatProvider;
   readonly stream: boolean;
 };
 
 /** Every protocol with its own code, and those that an endpoint also supports. */
-const WIRES = ["anthropic", "bedrock", "google", "cohere", "workers-ai, its own form"];
-const CONVERTED = [...WIRES, "workers-ai, OpenAI's form", "openai, Responses", "openai", "generic"];
+const PROTOCOLS = ["anthropic", "bedrock", "google", "cohere", "workers-ai, its own form"];
+const CONVERTED = [
+  ...PROTOCOLS,
+  "workers-ai, OpenAI's form",
+  "openai, Responses",
+  "openai",
+  "generic",
+];
 /** Models that don't reason with the effort none, unlike those of the table. */
 const STOPPABLE = new Map([
   ["google", "gemini-2.5-flash"],
@@ -40,11 +46,11 @@ const CASES: readonly Case[] = [
   ...CONVERTED.map((name) => ["/v1/chat/completions", name, name] as const),
   ["/v1/messages", "anthropic", "anthropic, native"] as const,
   ["/v1/responses", "openai, Responses", "openai, Responses, native"] as const,
-].flatMap(([door, id, name]) => {
+].flatMap(([endpoint, id, name]) => {
   const found = PROVIDERS.find((one) => one.name === id);
   if (found === undefined) throw new Error(`no provider ${id}`);
   const provider = { ...found, upstreamId: STOPPABLE.get(found.id) ?? found.upstreamId };
-  return [true, false].map((stream) => ({ name, door, provider, stream }));
+  return [true, false].map((stream) => ({ name, endpoint, provider, stream }));
 });
 
 /** The observed state of a provider. */
@@ -220,13 +226,18 @@ async function outcomeOf(
   return { upstream, generation: await told.json<Generation>() };
 }
 
-function requestOf({ door, stream }: Case, at: number, key: string, signal: AbortSignal): Request {
+function requestOf(
+  { endpoint, stream }: Case,
+  at: number,
+  key: string,
+  signal: AbortSignal,
+): Request {
   const said = `This is case ${at}.`;
   const asked =
-    door === "/v1/responses"
+    endpoint === "/v1/responses"
       ? { input: said, max_output_tokens: 4000, reasoning: { effort: "none" } }
-      : { messages: [{ role: "user", content: said }], max_tokens: 4000, ...thoughtless(door) };
-  return new Request(`https://eu.test${door}`, {
+      : { messages: [{ role: "user", content: said }], max_tokens: 4000, ...thoughtless(endpoint) };
+  return new Request(`https://eu.test${endpoint}`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ model: "test/chat", stream, ...asked }),
@@ -235,8 +246,8 @@ function requestOf({ door, stream }: Case, at: number, key: string, signal: Abor
 }
 
 /** Disables thinking, because the gateway reads on for longer from a model that may think. */
-function thoughtless(door: Door) {
-  if (door === "/v1/messages") return { thinking: { type: "disabled" } };
+function thoughtless(endpoint: EndpointPath) {
+  if (endpoint === "/v1/messages") return { thinking: { type: "disabled" } };
   return { reasoning_effort: "none" };
 }
 

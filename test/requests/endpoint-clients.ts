@@ -277,16 +277,16 @@ export type EndpointResult = {
  * replaced.
  */
 export async function callEndpoint(
-  door: EndpointClient,
+  endpoint: EndpointClient,
   { key, providers, wish }: Asking,
 ): Promise<EndpointResult> {
   withoutPauses();
   const context = createExecutionContext();
   const response = await app.fetch(
-    new Request(`https://eu.test${door.path}`, {
+    new Request(`https://eu.test${endpoint.path}`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify(door.body(wish)),
+      body: JSON.stringify(endpoint.body(wish)),
     }),
     { ...env, ...bindingsFor(providers) },
     context,
@@ -314,12 +314,12 @@ type Asking = {
 
 /** Returns the content of a 200 at an endpoint. */
 export function readResponse(
-  door: EndpointClient,
+  endpoint: EndpointClient,
   { status, text }: EndpointResult,
   stream = false,
 ): ReadResponse {
   expect([status, text]).toEqual([200, expect.any(String)]);
-  return door.read(text, stream);
+  return endpoint.read(text, stream);
 }
 
 /** Returns the balance of the key's organization in micro-credits. */

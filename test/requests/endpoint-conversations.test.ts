@@ -14,44 +14,47 @@ import type { Call, EndpointClient } from "./endpoint-clients.ts";
  * providers-continue covers all pairs at the chat endpoint.
  */
 const APART = effortFor(6, 1);
-const DOORS = Object.values(ENDPOINT_CLIENTS);
+const ENDPOINTS = Object.values(ENDPOINT_CLIENTS);
 const DOWN: RawReply = { status: 503, headers: {}, body: "" };
 const QUESTION = "The weather in Paris and Rome, and the time?";
 
 /** OpenAI answers its own format natively, which is a separate row. */
-const speaks = (door: EndpointClient, { name }: ChatProvider): boolean =>
-  door.name !== "responses" || name !== "openai";
+const speaks = (endpoint: EndpointClient, { name }: ChatProvider): boolean =>
+  endpoint.name !== "responses" || name !== "openai";
 
-const BEGUN = DOORS.flatMap((door, atDoor) =>
-  PROVIDERS.filter((wire) => speaks(door, wire)).map((first, at) => ({
-    name: door.name,
-    wire: first.name,
-    door,
+const BEGUN = ENDPOINTS.flatMap((endpoint, endpointIndex) =>
+  PROVIDERS.filter((provider) => speaks(endpoint, provider)).map((first, at) => ({
+    name: endpoint.name,
+    format: first.name,
+    endpoint,
     first,
-    turn: at + atDoor,
+    turn: at + endpointIndex,
   })),
 );
 
 describe.each(BEGUN)(
-  "a conversation that began at the endpoint $name with a provider of the format $wire",
-  ({ door, first, turn }) => {
+  "a conversation that began at the endpoint $name with a provider in the format $format",
+  ({ endpoint, first, turn }) => {
     let key = "";
     let calls: readonly Call[] = [];
     beforeAll(async () => {
       ({ key } = await openOrganization({ credits: 1_000_000_000 }));
       mockNetwork(first.chat.tools.json);
-      const wish = { turns: [door.user(QUESTION)], tools: true };
-      ({ calls } = readResponse(door, await callEndpoint(door, { key, providers: [first], wish })));
+      const wish = { turns: [endpoint.user(QUESTION)], tools: true };
+      ({ calls } = readResponse(
+        endpoint,
+        await callEndpoint(endpoint, { key, providers: [first], wish }),
+      ));
       vi.restoreAllMocks();
     });
 
     it("continues at providers with other formats, and keeps each tool result next to its call", async () => {
       expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
       for (const [at, second] of PROVIDERS.entries()) {
-        if ((at + DOORS.indexOf(door)) % DOORS.length !== 0) continue;
+        if ((at + ENDPOINTS.indexOf(endpoint)) % ENDPOINTS.length !== 0) continue;
         if ((at + turn) % APART !== 0) continue;
-        const next = DOORS[(turn + at) % DOORS.length] ?? door;
-        await goOn(speaks(next, second) ? next : door, second);
+        const next = ENDPOINTS[(turn + at) % ENDPOINTS.length] ?? endpoint;
+        await goOn(speaks(next, second) ? next : endpoint, second);
       }
     });
 
@@ -83,11 +86,11 @@ describe.each(BEGUN)(
 const CLAUDE = new Set(["anthropic", "bedrock"]);
 const THINKERS = new Set([...CLAUDE, "openai, Responses"]);
 const isOneMaker = (a: string, b: string): boolean => a === b || (CLAUDE.has(a) && CLAUDE.has(b));
-const THOUGHT = [ENDPOINT_CLIENTS.messages, ENDPOINT_CLIENTS.responses].flatMap((door) =>
+const THOUGHT = [ENDPOINT_CLIENTS.messages, ENDPOINT_CLIENTS.responses].flatMap((endpoint) =>
   PROVIDERS.filter(({ name }) => THINKERS.has(name)).map((first) => ({
-    name: door.name,
-    wire: first.name,
-    door,
+    name: endpoint.name,
+    format: first.name,
+    endpoint,
     first,
   })),
 );
@@ -99,26 +102,26 @@ const secretsIn = (body: string): string[] =>
   [...body.matchAll(SECRET)].map(([, secret]) => secret ?? "");
 
 it.each(THOUGHT)(
-  "encrypted reasoning of $wire from the endpoint $name is sent to no other provider",
-  async ({ door, first }) => {
+  "encrypted reasoning in the format $format, from the endpoint $name, is sent to no other provider",
+  async ({ endpoint, first }) => {
     const { key } = await openOrganization({ credits: 1_000_000_000 });
     const ask = async (at: ChatProvider, turns: readonly object[], reply: RawReply) => {
       const asked = mockNetwork(reply);
       const said = readResponse(
-        door,
-        await callEndpoint(door, { key, providers: [at], wish: { turns, thinks: true } }),
+        endpoint,
+        await callEndpoint(endpoint, { key, providers: [at], wish: { turns, thinks: true } }),
       );
       vi.restoreAllMocks();
       // An object of an earlier file can call its own receiver meanwhile.
       return { said, sent: asked.findLast(({ text }) => text.includes("And?"))?.text ?? "" };
     };
-    const begun = await ask(first, [door.user(QUESTION)], first.chat.reasoning.json);
-    const turns = [door.user(QUESTION), ...begun.said.turn, door.user("And?")];
+    const begun = await ask(first, [endpoint.user(QUESTION)], first.chat.reasoning.json);
+    const turns = [endpoint.user(QUESTION), ...begun.said.turn, endpoint.user("And?")];
     const { sent: back } = await ask(first, turns, first.chat.text.json);
     const secrets = secretsIn(back);
     expect(secrets.length).toBeGreaterThan(0);
     const others = PROVIDERS.filter(({ name }) => !isOneMaker(first.name, name));
-    for (const second of others.filter((other) => speaks(door, other))) {
+    for (const second of others.filter((other) => speaks(endpoint, other))) {
       const { said, sent } = await ask(second, turns, second.chat.text.json);
       expect(said.text).toBe("Hello, 世界!");
       for (const secret of secrets) expect(sent, second.name).not.toContain(secret);

@@ -23,44 +23,44 @@ const CREDITS = 1_000_000_000;
  * Returns the protocols for an endpoint. OpenAI answers its own format natively, which is a
  * separate row.
  */
-function wiresOf(door: EndpointClient): ChatProvider[] {
-  return PROVIDERS.filter(({ name }) => door.name !== "responses" || name !== "openai");
+function providersOf(endpoint: EndpointClient): ChatProvider[] {
+  return PROVIDERS.filter(({ name }) => endpoint.name !== "responses" || name !== "openai");
 }
 
 const FORMS = [
   ["JSON", false],
   ["a stream", true],
 ] as const;
-const THE_DOORS = [ENDPOINT_CLIENTS.responses, ENDPOINT_CLIENTS.messages];
+const CLIENTS = [ENDPOINT_CLIENTS.responses, ENDPOINT_CLIENTS.messages];
 /**
  * A long run combines each protocol with each endpoint in both forms. Otherwise, each has one
  * endpoint and one form in turn.
  */
-const CASES = THE_DOORS.flatMap((door, atDoor) =>
-  wiresOf(door).flatMap((provider) => {
+const CASES = CLIENTS.flatMap((endpoint, endpointIndex) =>
+  providersOf(endpoint).flatMap((provider) => {
     const turn = PROVIDERS.indexOf(provider);
-    if (!IS_LONG && turn % THE_DOORS.length !== atDoor) return [];
-    const form = Math.floor(turn / THE_DOORS.length) % FORMS.length;
+    if (!IS_LONG && turn % CLIENTS.length !== endpointIndex) return [];
+    const form = Math.floor(turn / CLIENTS.length) % FORMS.length;
     const forms = FORMS.filter((__, at) => IS_LONG || at === form);
-    return [{ name: door.name, wire: provider.name, door, provider, forms }];
+    return [{ name: endpoint.name, format: provider.name, endpoint, provider, forms }];
   }),
 );
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 describe.each(CASES)(
-  "the endpoint $name with a provider of the format $wire",
-  ({ door, provider, forms }) => {
+  "the endpoint $name with a provider in the format $format",
+  ({ endpoint, provider, forms }) => {
     let key = "";
     beforeAll(async () => {
       ({ key } = await openOrganization({ credits: CREDITS }));
     });
 
     const asked = (wish: Partial<RequestOptions>): Promise<EndpointResult> =>
-      callEndpoint(door, {
+      callEndpoint(endpoint, {
         key,
         providers: [provider],
-        wish: { turns: [door.user("Hi")], ...wish },
+        wish: { turns: [endpoint.user("Hi")], ...wish },
       });
 
     async function read(name: keyof ChatScenarios, stream: boolean): Promise<ReadResponse> {
@@ -71,7 +71,7 @@ describe.each(CASES)(
         schema: name === "schema",
         thinks: name === "reasoning",
       });
-      return readResponse(door, got, stream);
+      return readResponse(endpoint, got, stream);
     }
 
     describe.each(forms)("a response as %s", (_, stream) => {
@@ -112,7 +112,7 @@ describe.each(CASES)(
       it("reports a refusal", async () => {
         mockNetwork(provider.chat.refusal[stream ? "stream" : "json"]);
         const got = await asked({ stream });
-        const told = got.status === 400 ? "400" : readResponse(door, got, stream).end;
+        const told = got.status === 400 ? "400" : readResponse(endpoint, got, stream).end;
         expect(told).toBe(provider.refusesBy === "status" ? "400" : "refusal");
       });
 
@@ -120,8 +120,8 @@ describe.each(CASES)(
         const said = await read("reasoning", stream);
         expect(said).toMatchObject({ thought: "Let me think.", text: "42", end: "stop" });
         vi.restoreAllMocks();
-        const turns = [door.user("Hi"), ...said.turn, door.user("And?")];
-        const sent = await sentAt(door, turns);
+        const turns = [endpoint.user("Hi"), ...said.turn, endpoint.user("And?")];
+        const sent = await sentAt(endpoint, turns);
         expect(keptIn(sent)).toEqual(keptIn(await sentAtChat()));
       });
 
@@ -142,7 +142,7 @@ describe.each(CASES)(
           mockNetwork(provider.failures[name], splitBytes);
           const { status, text } = await asked({ stream: true });
           expect(status).toBe(200);
-          expect(text).toMatch(door.broken);
+          expect(text).toMatch(endpoint.broken);
           expect(text).not.toContain(CANARY.text);
         });
         expect(spent).toBe(0);
@@ -151,12 +151,12 @@ describe.each(CASES)(
 
     it("forwards an image as an image", async () => {
       const calls = mockNetwork(provider.chat.text.json);
-      const turns = [door.user("Look", `data:image/png;base64,${PIXEL}`)];
-      readResponse(door, await asked({ turns }));
+      const turns = [endpoint.user("Look", `data:image/png;base64,${PIXEL}`)];
+      readResponse(endpoint, await asked({ turns }));
       expect(calls.at(-1)?.text).toContain(PIXEL);
     });
 
-    it.runIf(door.name === "responses").each(["parts", "a text of parts"])(
+    it.runIf(endpoint.name === "responses").each(["parts", "a text of parts"])(
       "forwards a tool's image as an image, given as %s, and not as text",
       async (form) => {
         const calls = mockNetwork(provider.chat.text.json);
@@ -164,8 +164,8 @@ describe.each(CASES)(
         const parts = [{ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }];
         const output = form === "parts" ? parts : JSON.stringify(parts);
         const result = { type: "function_call_output", call_id: call.id, output };
-        const turns = [door.user("Look"), ...door.called([call]), result];
-        readResponse(door, await asked({ turns, tools: true }));
+        const turns = [endpoint.user("Look"), ...endpoint.called([call]), result];
+        readResponse(endpoint, await asked({ turns, tools: true }));
         const fields = fieldsWith(PIXEL, JSON.parse(calls.at(-1)?.text ?? "null"));
         expect(fields).toHaveLength(1);
         expect(fields[0]).toMatch(/^(?:url|image_url|data|bytes)$/);

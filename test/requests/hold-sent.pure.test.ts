@@ -108,19 +108,19 @@ function modelOf({ id, upstreamId, kind }: RequestFormat, more: Partial<Route>):
 
 function boundAt(
   asked: ParsedRequest,
-  wire: RequestFormat,
+  format: RequestFormat,
   more: Partial<Route> = {},
 ): PaidRequest | null {
   const catalog: Catalog = {
     span: { from: -Infinity, until: Infinity },
-    models: new Map([[wire.id, modelOf(wire, more)]]),
+    models: new Map([[format.id, modelOf(format, more)]]),
     aliases: new Map(),
     bareNames: new Map(),
     region: "eu",
   };
-  const body = { ...asked.request.body, model: wire.id };
+  const body = { ...asked.request.body, model: format.id };
   const request = { ...asked.request, body } as ParsedRequest["request"];
-  const providers = new Map([[wire.id, wire.provider]]);
+  const providers = new Map([[format.id, format.provider]]);
   const bound = computeRequestBounds(
     { ...asked, request },
     { catalog, providers, defaultCap: 4096 },
@@ -176,8 +176,8 @@ function expectPaid(request: PaidRequest, input: number, at: number): void {
 
 const REFUSES = { header: () => undefined, query: () => undefined };
 
-function parsedBy(door: EndpointAdapter, body: object): ParsedRequest | null {
-  const asked = door.parse(body, REFUSES);
+function parsedBy(endpoint: EndpointAdapter, body: object): ParsedRequest | null {
+  const asked = endpoint.parse(body, REFUSES);
   return asked.ok ? asked.value : null;
 }
 
@@ -186,30 +186,30 @@ const COUNTED = ENDPOINT_BODIES.filter(
 );
 
 describe.each(COUNTED)(
-  "the prompt that is sent for a body of $door.name",
-  ({ door, bodies, kind }) => {
+  "the prompt that is sent for a body of $endpoint.name",
+  ({ endpoint, bodies, kind }) => {
     it("contains, in any format, at most as many tokens as the upper bound (a token per byte) and the estimate (a token per four bytes)", async () => {
       const sent = new Map<string, number>();
       const network = taken();
-      const wires = REQUEST_FORMATS.filter((wire) => wire.kind === kind);
+      const formats = REQUEST_FORMATS.filter((format) => format.kind === kind);
       await fc.assert(
         fc.asyncProperty(bodies, fc.double({ min: 0, max: 1, noNaN: true }), async (body, at) => {
-          const asked = parsedBy(door, body as object);
+          const asked = parsedBy(endpoint, body as object);
           fc.pre(asked !== null);
-          for (const wire of wires) {
-            const request = asked === null ? null : boundAt(asked, wire);
-            const billed = request === null ? null : await sentFor(request, wire, network);
+          for (const format of formats) {
+            const request = asked === null ? null : boundAt(asked, format);
+            const billed = request === null ? null : await sentFor(request, format, network);
             if (request === null || billed === null) continue;
-            sent.set(wire.name, (sent.get(wire.name) ?? 0) + 1);
+            sent.set(format.name, (sent.get(format.name) ?? 0) + 1);
             const { bound, estimate } = request.prompt;
-            expect(bound, wire.name).toBeGreaterThanOrEqual(billed.bytes);
-            expect(estimate, wire.name).toBeGreaterThanOrEqual(billed.tokens);
+            expect(bound, format.name).toBeGreaterThanOrEqual(billed.bytes);
+            expect(estimate, format.name).toBeGreaterThanOrEqual(billed.tokens);
             expectPaid(request, billed.tokens, at);
           }
         }),
         { numRuns: CASES },
       );
-      for (const { name } of wires) expect(sent.get(name), name).toBeGreaterThan(CASES / 10);
+      for (const { name } of formats) expect(sent.get(name), name).toBeGreaterThan(CASES / 10);
     }, 3_600_000);
   },
 );
@@ -229,17 +229,17 @@ describe("a PDF in the prompt", () => {
     ],
   ])(
     "reaches, at %s, every provider format with support for files, and otherwise leads to 400",
-    async (_, door, fields) => {
-      const asked = parsedBy(door, { model: "m", ...fields });
+    async (_, endpoint, fields) => {
+      const asked = parsedBy(endpoint, { model: "m", ...fields });
       if (asked === null) throw new Error("refused");
       const network = taken();
       const reached: string[] = [];
-      for (const wire of REQUEST_FORMATS.filter(({ kind }) => kind === "chat")) {
-        const request = boundAt(asked, wire);
+      for (const format of REQUEST_FORMATS.filter(({ kind }) => kind === "chat")) {
+        const request = boundAt(asked, format);
         if (request === null) continue;
-        reached.push(wire.id);
-        await sentFor(request, wire, network);
-        expect(network.join("").includes(PDF_DATA), wire.name).toBe(wire.id !== "sandbox");
+        reached.push(format.id);
+        await sentFor(request, format, network);
+        expect(network.join("").includes(PDF_DATA), format.name).toBe(format.id !== "sandbox");
       }
       expect(reached).toEqual(READERS);
     },
@@ -247,14 +247,14 @@ describe("a PDF in the prompt", () => {
 });
 
 it("the long-prompt price applies to the sum of several prompts, which are rejected if only the sum reaches it", () => {
-  const [wire] = REQUEST_FORMATS;
+  const [format] = REQUEST_FORMATS;
   const [route] = MODEL.routes;
-  if (wire === undefined || route === undefined) throw new Error("none");
+  if (format === undefined || route === undefined) throw new Error("none");
   const longPrompt = { aboveTokens: 1000, price: { ...route.price } };
   const of = (count: number): PaidRequest | null => {
     const prompt = Array.from({ length: count }, () => "x".repeat(400));
     const asked = parsedBy(completionsEndpoint, { model: "m", prompt });
-    return asked === null ? null : boundAt(asked, wire, { longPrompt });
+    return asked === null ? null : boundAt(asked, format, { longPrompt });
   };
   expect([of(1) === null, of(2) === null, of(3) === null]).toEqual([false, false, true]);
 });

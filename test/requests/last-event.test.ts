@@ -31,9 +31,9 @@ function once(events: readonly StreamEvent[]): EventStream {
 
 /** Runs a row's stream. The test decides when the wallet confirms the charge. */
 function runThrough({ name, body }: EndpointRow) {
-  const door = ENDPOINTS.find((one) => one.name === name);
-  if (door === undefined) throw new Error(`no door ${name}`);
-  const asked = door.parse(body({ model: "sandbox/echo", text: "x", stream: true }), {
+  const endpoint = ENDPOINTS.find((one) => one.name === name);
+  if (endpoint === undefined) throw new Error(`no endpoint ${name}`);
+  const asked = endpoint.parse(body({ model: "sandbox/echo", text: "x", stream: true }), {
     header: () => undefined,
     query: () => undefined,
   });
@@ -52,7 +52,7 @@ function runThrough({ name, body }: EndpointRow) {
   const answered = Promise.withResolvers<Response>();
   const run = {
     ...runOf({ wallet, numbers: numbers as RunServices["numbers"] }),
-    door,
+    endpoint,
     answer: asResponse(answered.resolve),
   };
   run.request = {

@@ -12,8 +12,8 @@ const MIB = 1024 * 1024;
 const AT = { header: () => undefined, query: () => undefined };
 const CHAT: ChatBody = { model: "m", messages: [{ role: "user", content: "x" }] };
 
-function askedAt(door: typeof chatEndpoint, body: object, stream: boolean) {
-  const asked = door.parse(body, AT);
+function askedAt(endpoint: typeof chatEndpoint, body: object, stream: boolean) {
+  const asked = endpoint.parse(body, AT);
   if (!asked.ok) throw new Error("refused");
   return { ...asked.value, reply: stream ? STREAM_REPLY : JSON_REPLY };
 }

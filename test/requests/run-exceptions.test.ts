@@ -173,9 +173,9 @@ type Told = {
 
 /** Returns a request in which each read and each call of its endpoint is a step. */
 function requestOf({ row, stream }: Way, steps: Steps, request: PaidRequest): PaidRequest {
-  const door = ENDPOINTS.find(({ name }) => name === row.name);
+  const endpoint = ENDPOINTS.find(({ name }) => name === row.name);
   const nothing = { header: () => undefined, query: () => undefined };
-  const asked = door?.parse(row.body({ model: "up/m", text: "x", stream }), nothing);
+  const asked = endpoint?.parse(row.body({ model: "up/m", text: "x", stream }), nothing);
   if (asked?.ok !== true) throw new Error("the row's body is refused");
   const { reply, native: own } = asked.value;
   const left = ["a\nname", "x".repeat(20_000)];

@@ -61,7 +61,7 @@ function replyOf(kind: "json" | "stream"): ResponseWriter {
     stream: kind === "stream",
   };
   const asked = chatEndpoint.parse(body, { header: () => undefined, query: () => undefined });
-  if (!asked.ok) throw new Error("the chat door does not take a chat");
+  if (!asked.ok) throw new Error("the chat endpoint does not take a chat");
   return asked.value.reply;
 }
 export const JSON_REPLY = replyOf("json") as Extract<ResponseWriter, { kind: "json" }>;

@@ -62,11 +62,11 @@ function billed(unit: CountedUnit, held: number, told: number | undefined, price
 }
 
 function boundOf(
-  door: EndpointAdapter,
+  endpoint: EndpointAdapter,
   body: object,
   { kind, price }: { readonly kind: EndpointBodies["kind"]; readonly price: Route["price"] },
 ): PaidRequest | null {
-  const asked = door.parse({ ...body, model: "m" }, REFUSES);
+  const asked = endpoint.parse({ ...body, model: "m" }, REFUSES);
   if (!asked.ok) return null;
   const route: Route = { provider: "up", upstreamId: "m", dataRegion: "global", price };
   const model: Model = { ...MODEL, id: "m", kind, routes: [route] };
@@ -112,16 +112,16 @@ const pathsOf = (endpoints: readonly EndpointAdapter[]) =>
   endpoints.map(({ path }) => path).toSorted();
 
 it("the generator of bodies covers every endpoint", () => {
-  expect(pathsOf(ENDPOINT_BODIES.map(({ door }) => door))).toEqual(pathsOf(ENDPOINTS));
+  expect(pathsOf(ENDPOINT_BODIES.map(({ endpoint }) => endpoint))).toEqual(pathsOf(ENDPOINTS));
 });
 
-describe.each(MEASURED)("the charge of a request to the $door.name endpoint", (row) => {
-  const { door, kind, bodies } = row;
+describe.each(MEASURED)("the charge of a request to the $endpoint.name endpoint", (row) => {
+  const { endpoint, kind, bodies } = row;
 
   it("equals price times units, at most the held amount, and never zero", () => {
     fc.assert(
       fc.property(bodies, priceOf(kind), reported(kind), (body, price, usage) => {
-        const request = boundOf(door, body as object, { kind, price });
+        const request = boundOf(endpoint, body as object, { kind, price });
         fc.pre(request !== null);
         if (request === null) return;
         const [route] = request.routes;
