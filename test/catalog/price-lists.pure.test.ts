@@ -116,10 +116,10 @@ const world = fc.record({
   at: fc.integer({ min: 0, max: 45 }),
   isConfigured: fc.boolean(),
 });
-type World = typeof world extends fc.Arbitrary<infer T> ? T : never;
+type PriceCase = typeof world extends fc.Arbitrary<infer T> ? T : never;
 
 /** Returns the price of a route by the documented rules only. */
-function expected({ own, region, id, list, at, isConfigured }: World) {
+function expected({ own, region, id, list, at, isConfigured }: PriceCase) {
   const [before] = modelOf(id, list, isConfigured).routes;
   const says = meant(id, [own, region], at, isConfigured);
   if (says === null) return { price: before?.price, origin: before?.origin };

@@ -8,12 +8,12 @@ beforeEach(async () => {
 });
 
 type Answer = Record<string, unknown>;
-type Told = { readonly type: string; readonly actor: unknown; readonly subject: string };
+type EventSummary = { readonly type: string; readonly actor: unknown; readonly subject: string };
 
 const statusOf = async (key: string): Promise<number> => (await chat(key)).status;
-async function events(type: string): Promise<readonly Told[]> {
+async function events(type: string): Promise<readonly EventSummary[]> {
   const answer = await admin("GET", `/orgs/${account.orgId}/events?type=${type}`);
-  return (await answer.json<{ events: Told[] }>()).events;
+  return (await answer.json<{ events: EventSummary[] }>()).events;
 }
 const BY_ADMIN = { kind: "operator", id: "admin" };
 

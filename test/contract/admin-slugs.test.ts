@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 
 /** Other IDs in a path besides the organization, and the body. */
-type Asked = { readonly names?: Readonly<Record<string, string>>; readonly body?: unknown };
+type CallDetails = { readonly names?: Readonly<Record<string, string>>; readonly body?: unknown };
 const ofMember = () => ({ names: { member_id: account.memberId } });
 const ofKey = () => ({ names: { key_id: account.keyId } });
 const ofHook = () => ({ names: { webhook_id: webhook } });
@@ -42,7 +42,7 @@ async function newPause(): Promise<object> {
   return { scope: "key", id: keyId, reason: "a test" };
 }
 
-const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
+const ASKED: Readonly<Record<string, () => CallDetails | Promise<CallDetails>>> = {
   "GET /orgs/:id": nothing,
   "PATCH /orgs/:id": () => ({ body: { name: "Renamed" } }),
   "DELETE /orgs/:id": nothing,
@@ -114,7 +114,7 @@ const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
   "POST /orgs/:id/rebuild-wallet": nothing,
 };
 
-function ask(endpoint: string, org: string, { names = {}, body }: Asked): Promise<Response> {
+function ask(endpoint: string, org: string, { names = {}, body }: CallDetails): Promise<Response> {
   const [method = "", path = ""] = endpoint.split(" ");
   const filled = path.replaceAll(
     /:(\w+)/g,

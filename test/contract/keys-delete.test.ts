@@ -151,7 +151,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
 });
 
 /** Waits until the key's object has updated the database. */
-async function bookIsTold(): Promise<void> {
+async function updateDatabase(): Promise<void> {
   const register = env.KEY_REGISTER.getByName(await hashOf(victim.id));
   expect(await runDurableObjectAlarm(register)).toBe(true);
   expect(await listedAsRevoked()).toBe(true);
@@ -171,7 +171,7 @@ describe("DELETE /v1/keys/{id} while the database is unavailable", () => {
       expect(await statusOf(victim.key)).toBe(401);
     }
     expect(await listedAsRevoked()).toBe(false);
-    await bookIsTold();
+    await updateDatabase();
   });
 
   it("returns all fields of the key if only the write fails, and updates the database later", async () => {
@@ -180,7 +180,7 @@ describe("DELETE /v1/keys/{id} while the database is unavailable", () => {
     const { key: _, ...record } = victim;
     expect([response.status, await response.json()]).toEqual([200, { ...record, revoked: true }]);
     expect(await statusOf(victim.key)).toBe(401);
-    await bookIsTold();
+    await updateDatabase();
   });
 });
 

@@ -18,7 +18,7 @@ const read = async ({ orgId, key }: Account = owner): Promise<Record<string, unk
   expect(response.status).toBe(200);
   return response.json();
 };
-const brokenBook = (): Env =>
+const brokenDatabase = (): Env =>
   bindingsWith({
     DB: {
       prepare: (sql: string) => {
@@ -123,7 +123,7 @@ describe("a failed request to /v1/orgs/{id}", () => {
   it("returns 503 with retry-after while the database is down, for GET and PATCH", async () => {
     const path = `/v1/orgs/${owner.orgId}`;
     for (const sent of [{}, { method: "PATCH", body: { name: "late" } }]) {
-      const response = await send(path, { ...sent, key: owner.key, bindings: brokenBook() });
+      const response = await send(path, { ...sent, key: owner.key, bindings: brokenDatabase() });
       expect(response.headers.get("retry-after")).toMatch(/^\d+$/);
       expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
     }

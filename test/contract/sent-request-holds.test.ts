@@ -163,14 +163,14 @@ const on = (path: keyof typeof BODIES_BY_PATH, carriers: readonly Carrier[]) =>
   carriers.map(([name, body]) => ({ name, path, body }));
 const CARRIERS = [...on("/v1/messages", CLAUDE), ...on("/v1/responses", OPENAI)];
 
-type Asked = { readonly status: number; readonly charged: number };
+type StatusAndCharge = { readonly status: number; readonly charged: number };
 
 async function asked(
   key: string,
   env: Env,
   path: keyof typeof BODIES_BY_PATH,
   fields: Json,
-): Promise<Asked> {
+): Promise<StatusAndCharge> {
   const headers = { "anthropic-beta": BETAS };
   const body = { ...BODIES_BY_PATH[path], ...fields };
   const response = await send(path, { key, body, headers, bindings: env });

@@ -15,12 +15,12 @@ beforeEach(async () => {
 });
 afterEach(() => shiftClock(null));
 
-type Told = { readonly subject: string; readonly data: object };
+type EventBody = { readonly subject: string; readonly data: object };
 /** Returns the events of one type or of all types. */
-async function toldOf(key: string, type?: string): Promise<readonly Told[]> {
+async function eventsOfType(key: string, type?: string): Promise<readonly EventBody[]> {
   const response = await send(`/v1/events?limit=100${type ? `&type=${type}` : ""}`, { key });
   expect(response.status).toBe(200);
-  return (await response.json<{ events: readonly Told[] }>()).events;
+  return (await response.json<{ events: readonly EventBody[] }>()).events;
 }
 
 async function rotated(
@@ -52,7 +52,7 @@ describe("a rotation with end_sessions", () => {
     expect([(await chat(later)).status, (await chat(others)).status]).toEqual([200, 200]);
     await evictDurableObject(env.WALLET.getByName(account.orgId));
     expect([(await chat(later)).status, (await chat(unused)).status]).toEqual([200, 401]);
-    const [told] = await toldOf(account.key, "key.rotated");
+    const [told] = await eventsOfType(account.key, "key.rotated");
     expect(told).toMatchObject({ subject: made.id, data: { sessions_ended: true } });
   });
 
@@ -83,14 +83,14 @@ describe("a rotation with end_sessions", () => {
 describe("a session that was never used", () => {
   it("writes no row and no event when it is created or rejected", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
-    const before = (await toldOf(account.key)).length;
+    const before = (await eventsOfType(account.key)).length;
     for (let n = 0; n < 5; n++) {
       const { token } = await createSession(account.key, { budget_dollars: 0.000001 });
       expect((await chat(token)).status).toBe(402);
       expect((await chat(token, { model: "no/such" })).status).toBe(404);
     }
     expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(0);
-    expect((await toldOf(account.key)).length).toBe(before);
+    expect((await eventsOfType(account.key)).length).toBe(before);
   });
 
   it("leaves a row until the session's expiry when the session is ended, but creates no event", async () => {
@@ -101,7 +101,7 @@ describe("a session that was never used", () => {
       expect((await chat(token)).status).toBe(401);
     }
     expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(2);
-    expect(await toldOf(account.key, "session.ended")).toEqual([]);
+    expect(await eventsOfType(account.key, "session.ended")).toEqual([]);
     for (const hours of [25, 27]) {
       shiftClock(hours * 3_600_000);
       await runAlarm(wallet); // expired sessions are deleted hourly
@@ -156,7 +156,7 @@ describe("the event session.budget_reached", () => {
     }
     expect(status).toBe(402);
     for (let n = 0; n < 2; n++) expect((await chat(token)).status).toBe(402);
-    const told = await toldOf(account.key, "session.budget_reached");
+    const told = await eventsOfType(account.key, "session.budget_reached");
     expect(told).toMatchObject([{ subject: id, data: { budget_micro: 200, period: null } }]);
   });
 });

@@ -25,7 +25,7 @@ export type TokenChanges = {
   readonly answer?: (path: string, answer: Response) => Response | Promise<Response>;
 };
 
-type Asked = {
+type LoginRequest = {
   readonly account: Account;
   readonly nonce: string | null;
   readonly challenge: string;
@@ -50,7 +50,7 @@ export class LocalIssuer {
   readonly issuer: string;
   readonly #clients: readonly Client[];
   readonly #accounts: readonly Account[];
-  readonly #codes = new Map<string, Asked>();
+  readonly #codes = new Map<string, LoginRequest>();
   readonly #now: () => number;
   #keys: Promise<{ kid: string; pair: KeyPair }>;
   #kids = 0;
@@ -170,7 +170,7 @@ export class LocalIssuer {
     });
   }
 
-  async #idToken({ account, nonce, clientId }: Asked): Promise<string> {
+  async #idToken({ account, nonce, clientId }: LoginRequest): Promise<string> {
     const { kid, pair } = await this.#keys;
     const nowS = Math.floor(this.#now() / 1000);
     const plain = {

@@ -44,13 +44,13 @@ it("a key's object writes one row per admission", async () => {
 });
 
 /** The database itself, because a test only delays the key object's queries. */
-const realBook = env.DB;
+const realDatabase = env.DB;
 
 const world = watchedDatabase();
 
 /** Changes a limit as an operator does: in the database, then in the key object. */
 async function change(booked: { keyId: string; keyHash: string }, limit: number): Promise<void> {
-  await realBook
+  await realDatabase
     .prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?")
     .bind(limit, booked.keyId)
     .run();

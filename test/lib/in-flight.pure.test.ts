@@ -268,13 +268,13 @@ describe("the limits for concurrent requests in any order", () => {
   });
 });
 
-type World = {
+type SlotsModel = {
   readonly live: Map<RequestSlot, { org: string; bytes: number }>;
   readonly all: RequestSlot[];
 };
 
 /** Runs one step, and compares the request memory with a plain list of open requests. */
-function take(room: RequestMemory, one: Step, { live, all }: World): void {
+function take(room: RequestMemory, one: Step, { live, all }: SlotsModel): void {
   if (one.do === "take") {
     const slot = room.take(`key${one.key}`, one.bytes, 0);
     if (typeof slot !== "string") {
@@ -297,7 +297,11 @@ function take(room: RequestMemory, one: Step, { live, all }: World): void {
 }
 
 /** Changes a request of one of six keys, which belong to two organizations. */
-function change(slot: RequestSlot, what: Exclude<Step["do"], "take">, live: World["live"]): void {
+function change(
+  slot: RequestSlot,
+  what: Exclude<Step["do"], "take">,
+  live: SlotsModel["live"],
+): void {
   const known = live.get(slot);
   const org = `org${Number(slot.keyHash.slice(-1)) % 2}`;
   let refused: OverloadReason | null = null;

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => operator.stop());
 
 /** Changes the database without the wallet. */
-async function inBook(change: string, orgId: string): Promise<void> {
+async function inDatabase(change: string, orgId: string): Promise<void> {
   const db = await operator.region().miniflare.getD1Database("DB", "turnpike-eu");
   await db.prepare(`UPDATE balances SET ${change} WHERE org_id = ?`).bind(orgId).run();
 }
@@ -66,7 +66,7 @@ describe("the command turnpike reconcile", () => {
     ];
     await bent.published();
     expect(await operator.prints(`reconcile ${bent.orgId}`)).toContain("No differences.");
-    await inBook("credits_micro = 7", bent.orgId);
+    await inDatabase("credits_micro = 7", bent.orgId);
     const one = await operator.runs(`reconcile ${bent.orgId}`);
     expect(one.code).toBe(1);
     expect(one.out).toMatch(/1000000 +7\n/);
@@ -81,7 +81,7 @@ describe("the command turnpike reconcile", () => {
     expect(
       Object.fromEntries(organizations.map(({ id, differences }) => [id, differences.length])),
     ).toEqual({ [bent.orgId]: 1, [straight.orgId]: 0 });
-    await inBook("credits_micro = 1000000", bent.orgId);
+    await inDatabase("credits_micro = 1000000", bent.orgId);
     expect((await operator.runs("reconcile --all")).code).toBe(0);
     const db = await operator.region().miniflare.getD1Database("DB", "turnpike-eu");
     const lose = ["keys WHERE org_id", "members WHERE org_id", "organizations WHERE id"];
@@ -132,7 +132,7 @@ describe("the command turnpike rebuild-wallet", () => {
     const healthy = await operator.runs(`rebuild-wallet ${account.orgId}`);
     expect(healthy).toMatchObject({ code: 1, out: "" });
     expect(healthy.err).toContain("(status 409, ");
-    await inBook("epoch = 'another', credits_micro = 600000, seq = seq + 9", account.orgId);
+    await inDatabase("epoch = 'another', credits_micro = 600000, seq = seq + 9", account.orgId);
     const rebuilt = await operator.runs(`rebuild-wallet ${account.orgId}`);
     expect(rebuilt, rebuilt.err).toMatchObject({
       code: 0,

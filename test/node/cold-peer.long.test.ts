@@ -95,7 +95,7 @@ it("a key stays revoked if it is revoked while the home region's response is in 
   let isOverlapped = false;
   for (let tries = 0; !isOverlapped; tries++) {
     expect(tries).toBeLessThan(40);
-    isOverlapped = await revokedWhileAsked(300 + (tries % 5) * 300);
+    isOverlapped = await revokedDuringCall(300 + (tries % 5) * 300);
   }
 });
 
@@ -103,7 +103,7 @@ it("a key stays revoked if it is revoked while the home region's response is in 
  * Revokes a key while the home region's response is delayed by `delayMs`. Returns false if the
  * response came first or too late.
  */
-async function revokedWhileAsked(delayMs: number): Promise<boolean> {
+async function revokedDuringCall(delayMs: number): Promise<boolean> {
   await regions.toEu.set("pass");
   const { key: owner } = await openRemoteAccount(regions);
   const victim = await makeKey(regions, owner);
@@ -114,7 +114,7 @@ async function revokedWhileAsked(delayMs: number): Promise<boolean> {
   const first = statusOf(regions.us, victim.key);
   await expect.poll(() => regions.toEu.counts.operations["lookup"]).toBeGreaterThan(lookup);
   await expect.poll(() => regions.toEu.counts.forwarded).toBeGreaterThan(forwarded);
-  expect(await hasBeenAsked(victim.id)).toBe(true); // home confirmed the key and recorded the use
+  expect(await hasBeenCalled(victim.id)).toBe(true); // home confirmed the key and recorded the use
   const { answered } = regions.toUs.counts;
   expect(await revoke(regions, owner, victim.id)).toBe(200);
   await expect.poll(() => regions.toUs.counts.answered, RELAXED).toBeGreaterThan(answered);
@@ -128,7 +128,7 @@ async function revokedWhileAsked(delayMs: number): Promise<boolean> {
   return true;
 }
 
-async function hasBeenAsked(id: string): Promise<boolean> {
+async function hasBeenCalled(id: string): Promise<boolean> {
   const book = await regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
   const used = (): Promise<{ last_used_at: number | null } | null> =>
     book.prepare("SELECT last_used_at FROM keys WHERE id = ?").bind(id).first();

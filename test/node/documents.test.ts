@@ -56,7 +56,7 @@ afterAll(async () => {
  * Reports whether an example printed the page's output. An example without output must print
  * nothing and exit with 0.
  */
-function isAsTold({ example, printed, code }: Ran): boolean {
+function isAsDocumented({ example, printed, code }: Ran): boolean {
   if (example.answer === null) return code === 0 && printed === "";
   return hasShape(printed, example.answer);
 }
@@ -161,7 +161,7 @@ it.each(pages)(
     const own = path.join(directory, page.replaceAll("/", "-"));
     mkdirSync(own);
     await ensureDemo(places, adminToken, own); // organizations of its own, as after npm start
-    expect((await runPage(page, own)).filter((ran) => !isAsTold(ran))).toEqual([]);
+    expect((await runPage(page, own)).filter((ran) => !isAsDocumented(ran))).toEqual([]);
   },
   PAGE_TIMEOUT_MS,
 );

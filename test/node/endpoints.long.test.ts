@@ -37,14 +37,18 @@ const at = (place: Place): TestRegion => (place === "home" ? regions.eu : region
 const open = (options: { credits?: number; rpmLimit?: number } = {}): Promise<Account> =>
   Account.open(() => regions.eu, { keyScope: "global", credits: CREDITS, ...options });
 
-type Told = Pick<Asked, "headers" | "text">;
-type Asked = { readonly status: number; readonly headers: Headers; readonly text: string };
+type ResponseText = Pick<ReceivedResponse, "headers" | "text">;
+type ReceivedResponse = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+};
 
 async function ask(
   place: Place,
   key: string,
   { path, body, headers }: { path: string; body?: object; headers?: Record<string, string> },
-): Promise<Asked> {
+): Promise<ReceivedResponse> {
   const response = await call(at(place), key, path, {
     ...(body !== undefined && { body }),
     ...(headers !== undefined && { headers }),
@@ -63,14 +67,14 @@ async function charged(account: Account): Promise<number[]> {
 }
 
 /** Checks a complete stream with its cost and request ID. */
-function expectStream(row: EndpointRow, { headers, text }: Told, cost: number): void {
+function expectStream(row: EndpointRow, { headers, text }: ResponseText, cost: number): void {
   expect(headers.get("content-type")).toMatch(/^text\/event-stream/);
   expect(text).toMatch(row.last);
   expect(text).toContain(`"cost_micro":${cost}`);
   expectId(row, { headers, text });
 }
 
-function expectWhole(row: EndpointRow, { headers, text }: Told, cost: number): void {
+function expectWhole(row: EndpointRow, { headers, text }: ResponseText, cost: number): void {
   // a streamed response has its cost at the end
   const told = headers.get("x-cost-micro") ?? /"cost_micro":(\d+)/.exec(text)?.[1];
   expect(told).toBe(String(cost));
@@ -78,7 +82,7 @@ function expectWhole(row: EndpointRow, { headers, text }: Told, cost: number): v
   expectId(row, { headers, text });
 }
 
-function expectId({ idPrefix }: EndpointRow, { headers, text }: Told): void {
+function expectId({ idPrefix }: EndpointRow, { headers, text }: ResponseText): void {
   const id = headers.get("x-request-id")?.slice("req_".length) ?? "no id";
   if (idPrefix !== null) expect(text).toContain(`"${idPrefix}${id}"`);
 }

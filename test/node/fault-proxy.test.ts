@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { FaultProxy } from "../fakes/fault-proxy.ts";
 import type { Fault } from "../fakes/fault-proxy.ts";
 
-type Heard = {
+type ReceivedRequest = {
   readonly host: string | undefined;
   readonly tag: string;
   readonly body: string;
@@ -19,7 +19,7 @@ const REPLY = "the whole reply, and nothing but the reply";
 
 let server: Server;
 let proxy: FaultProxy;
-let heard: Heard[];
+let heard: ReceivedRequest[];
 
 beforeEach(async () => {
   heard = [];

@@ -120,13 +120,13 @@ describe("a key revoked while the link is down", () => {
   });
 });
 
-async function onBook(statement: string): Promise<void> {
+async function onDatabase(statement: string): Promise<void> {
   const db = await world.regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
   await db.prepare(statement).run();
 }
 
 /** Reports whether the database has the key as revoked. */
-async function isInBook({ hash }: GlobalKey): Promise<boolean> {
+async function isInDatabase({ hash }: GlobalKey): Promise<boolean> {
   const db = await world.regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
   const gone = db.prepare("SELECT 1 FROM keys WHERE hash = ? AND revoked_at IS NOT NULL");
   return (await gone.bind(hash).first()) !== null;
@@ -136,7 +136,7 @@ describe("a DELETE of a key during a failure", () => {
   it("returns 200 if the database rejects the change, revokes in both regions, and completes on a retry", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
-    await onBook(
+    await onDatabase(
       `CREATE TRIGGER refuse_revocation BEFORE UPDATE OF revoked_at ON keys
        BEGIN SELECT RAISE(ABORT, 'the book is down'); END`,
     );
@@ -146,12 +146,12 @@ describe("a DELETE of a key during a failure", () => {
         401, 401,
       ]);
       await buried([key]);
-      expect(await isInBook(key)).toBe(false);
+      expect(await isInDatabase(key)).toBe(false);
     } finally {
-      await onBook("DROP TRIGGER refuse_revocation");
+      await onDatabase("DROP TRIGGER refuse_revocation");
     }
     expect(await isRevoked(key)).toBe(200);
-    expect(await isInBook(key)).toBe(true);
+    expect(await isInDatabase(key)).toBe(true);
     expect([await chat(world.regions.eu, key), await chat(world.regions.us, key)]).toEqual([
       401, 401,
     ]);

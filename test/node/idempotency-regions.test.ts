@@ -20,7 +20,7 @@ type Answer = {
 };
 
 /** Sends a request with the account's global key and an Idempotency-Key. */
-async function send(region: TestRegion, name: string, [path, body]: Asked): Promise<Answer> {
+async function send(region: TestRegion, name: string, [path, body]: SentRequest): Promise<Answer> {
   const response = await fetch(`${region.baseUrl}${path}`, {
     method: "POST",
     headers: {
@@ -38,10 +38,10 @@ async function send(region: TestRegion, name: string, [path, body]: Asked): Prom
   };
 }
 
-type Asked = readonly [path: string, body: object];
+type SentRequest = readonly [path: string, body: object];
 const messages = [{ role: "user", content: "one two" }];
-const CHAT: Asked = ["/chat/completions", { model: "sandbox/echo", messages }];
-const KEYS: Asked = ["/keys", { name: "ci" }];
+const CHAT: SentRequest = ["/chat/completions", { model: "sandbox/echo", messages }];
+const KEYS: SentRequest = ["/keys", { name: "ci" }];
 
 describe("an Idempotency-Key of a global key", () => {
   it.each([

@@ -36,7 +36,7 @@ async function traffic(account: Account, count: number): Promise<number> {
   return costs.reduce((sum, cost) => sum + cost, 0);
 }
 
-async function onBook(statements: readonly string[]): Promise<void> {
+async function onDatabase(statements: readonly string[]): Promise<void> {
   const db = await regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
   await db.batch(statements.map((statement) => db.prepare(statement)));
 }
@@ -97,7 +97,7 @@ describe("the database", () => {
     let spent = await traffic(account, 8);
     await expectEqual(account, spent);
     const wallet = await account.wallet();
-    await onBook(TABLES.map((table) => `ALTER TABLE ${table} RENAME TO ${table}_away`));
+    await onDatabase(TABLES.map((table) => `ALTER TABLE ${table} RENAME TO ${table}_away`));
     try {
       for (let round = 0; round < 5; round++) {
         spent += await traffic(account, 40);
@@ -109,7 +109,7 @@ describe("the database", () => {
       expect((await away.bind(account.orgId).all()).results).toEqual([{ requests: 8 }]);
       expect(await account.balance()).toBe(CREDITS - spent);
     } finally {
-      await onBook(TABLES.map((table) => `ALTER TABLE ${table}_away RENAME TO ${table}`));
+      await onDatabase(TABLES.map((table) => `ALTER TABLE ${table}_away RENAME TO ${table}`));
     }
     await expectEqual(account, spent);
     const [day] = (await account.book()).days;
@@ -120,10 +120,10 @@ describe("the database", () => {
     const account = await open();
     let spent = await traffic(account, 20);
     await expectEqual(account, spent);
-    await onBook(PUBLISHED.map((table) => `DROP TABLE ${table}`));
+    await onDatabase(PUBLISHED.map((table) => `DROP TABLE ${table}`));
     spent += await traffic(account, 3);
     const statements = readMigrations().flatMap(({ queries }) => queries);
-    await onBook(
+    await onDatabase(
       statements.filter((one) => PUBLISHED.some((table) => one.includes(` TABLE ${table} `))),
     );
     await expectEqual(account, spent);

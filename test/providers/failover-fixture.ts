@@ -30,14 +30,14 @@ export function failure(what: ProviderFailure): ProviderResult {
   return { kind: "failure", failure: what };
 }
 
-type Asked = { readonly calls: string[]; readonly sent: ProviderCall[]; nowMs: number };
+type FailoverRecord = { readonly calls: string[]; readonly sent: ProviderCall[]; nowMs: number };
 
 /**
  * Returns candidates a, b, c and so on. Each returns its responses in order, and the last one
  * repeatedly.
  */
 export function routes(...answers: (readonly (ProviderResult | Promise<ProviderResult>)[])[]) {
-  const asked: Asked = { calls: [], sent: [], nowMs: 1_000_000 };
+  const asked: FailoverRecord = { calls: [], sent: [], nowMs: 1_000_000 };
   const health = new RouteHealth();
   const candidates = answers.map((own, at) => {
     const id = "abcdef".charAt(at);

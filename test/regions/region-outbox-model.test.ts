@@ -32,13 +32,13 @@ type Step = {
   readonly count: number;
 };
 type Fate = "taken" | "refused" | "failing";
-type World = {
+type OutboxRun = {
   readonly steps: readonly Step[];
   readonly faults: readonly Fault[];
   readonly fates: readonly Fate[];
 };
 
-const world: fc.Arbitrary<World> = fc.record({
+const world: fc.Arbitrary<OutboxRun> = fc.record({
   steps: fc.array(
     fc.record({
       minutes: fc.nat(3),
@@ -72,7 +72,7 @@ class Run {
   readonly #fates: readonly Fate[];
   #minutes = 0;
 
-  constructor({ faults, fates }: World) {
+  constructor({ faults, fates }: OutboxRun) {
     this.#fates = fates;
     let request = 0;
     this.peer.fault = () => faults[request++ % faults.length] ?? "none";

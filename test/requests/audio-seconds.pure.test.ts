@@ -4,7 +4,7 @@ import { audioSecondsMax } from "../../src/models/core/audio-seconds.ts";
 
 const RATE = 16_000;
 
-type Told = {
+type FrameHeader = {
   readonly bytes?: number;
   readonly rate?: number;
   readonly frame?: number;
@@ -17,7 +17,7 @@ function chunk(name: string, data: Uint8Array, length = data.length): number[] {
   return [...new TextEncoder().encode(name), ...size, ...data, ...(data.length % 2 ? [0] : [])];
 }
 
-function format({ rate = RATE, frame = 2, format: told = 1, codec }: Told = {}): number[] {
+function format({ rate = RATE, frame = 2, format: told = 1, codec }: FrameHeader = {}): number[] {
   const data = new Uint8Array(codec === undefined ? 16 : 40);
   const view = new DataView(data.buffer);
   view.setUint16(0, told, true);
@@ -30,7 +30,7 @@ function format({ rate = RATE, frame = 2, format: told = 1, codec }: Told = {}):
 }
 
 /** A WAV file of 16-bit mono samples, with other values in its header and other chunks before and after. */
-function wav(seconds: number, told: Told = {}, [before, after]: readonly number[][] = []) {
+function wav(seconds: number, told: FrameHeader = {}, [before, after]: readonly number[][] = []) {
   const data = new Uint8Array(seconds * RATE * 2);
   const head = new TextEncoder().encode("RIFF0000WAVE");
   const tail = chunk("data", new Uint8Array(), told.bytes ?? data.length);

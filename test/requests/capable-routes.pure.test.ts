@@ -39,10 +39,14 @@ function embedders(model: Model, dimensions?: number): unknown {
   return routes.ok ? routes.value.length : routes.failure;
 }
 
-type Asked = { readonly choices?: number; readonly estimate?: number; readonly least?: number };
+type RouteOptions = {
+  readonly choices?: number;
+  readonly estimate?: number;
+  readonly least?: number;
+};
 
 /** Returns the names of the routes for a chat request as one text, or its failure. */
-function able(model: Model, chat: ChatBody, asked: Asked = {}): string {
+function able(model: Model, chat: ChatBody, asked: RouteOptions = {}): string {
   const { choices = 1, estimate = 10, least = 64 } = asked;
   const prompt = { bound: estimate, estimate, likely: estimate };
   const routes = capableRoutes(model, {

@@ -11,7 +11,7 @@ type Namespace = { getByName(name: string): unknown };
  * A request in progress. `response` resolves with the response, and `end` once no work of the
  * request continues.
  */
-type Asked = {
+type RunningRequest = {
   readonly request: Request;
   readonly response: Promise<Response>;
   readonly end: () => Promise<void>;
@@ -65,7 +65,7 @@ export class OverloadFixture {
     headers = {},
     signal,
     path = "/v1/chat/completions",
-  }: SentRequest): Asked {
+  }: SentRequest): RunningRequest {
     const context = createExecutionContext();
     const isRaw = typeof body === "string" || body instanceof ReadableStream;
     const sent = isRaw ? body : JSON.stringify(body);

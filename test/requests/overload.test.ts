@@ -29,7 +29,7 @@ beforeEach(async () => {
  * Returns a Worker whose only slot for this organization is used by a request that waits for its
  * hold.
  */
-async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
+async function fullFixture(bindings: Readonly<Record<string, unknown>> = {}) {
   const world = new OverloadFixture({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });
   // The isolate has cached the key from now on.
   expect(await world.status({ key: account.key })).toBe(200);
@@ -42,7 +42,7 @@ async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
 
 describe("a paid request beyond its organization's maximum of concurrent requests", () => {
   it("gets a 503 before the key's object is called, the body is read or an amount is held", async () => {
-    const { world, first, goOn } = await fullWorld();
+    const { world, first, goOn } = await fullFixture();
     const before = { ...world.calls };
     const shed = world.ask({ key: account.key });
     const response = await shed.response;
@@ -61,7 +61,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
   });
 
   it("gets a 503 without a hold once the key's object identifies the organization of an unknown key", async () => {
-    const { world, first, goOn } = await fullWorld();
+    const { world, first, goOn } = await fullFixture();
     const { key } = await addKey(account.orgId, account.memberId);
     const { hold, admit = 0 } = world.calls;
     expect(await world.status({ key })).toBe(503);
@@ -74,7 +74,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
   });
 
   it("doesn't affect other organizations, free endpoints or a forged key's 401", async () => {
-    const { world, goOn, first } = await fullWorld();
+    const { world, goOn, first } = await fullFixture();
     goOn();
     await first.end();
     const other = await openAccount();
@@ -100,7 +100,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
     const second = Date.now() + 60_000;
     vi.spyOn(Date, "now").mockImplementation(() => second);
     const region = separateIsolate();
-    const { world, first, goOn } = await fullWorld({
+    const { world, first, goOn } = await fullFixture({
       LOG_REQUESTS: "failures",
       REGION_METRICS: region.bindings.REGION_METRICS,
     });
@@ -123,7 +123,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
   });
 
   it("gets a log line if LOG_REQUESTS is all", async () => {
-    const { world, first, goOn } = await fullWorld({ LOG_REQUESTS: "all" });
+    const { world, first, goOn } = await fullFixture({ LOG_REQUESTS: "all" });
     for (let i = 0; i < 3; i++) expect(await world.status({ key: account.key })).toBe(503);
     expect(lines.filter(({ status }) => status === 503)).toHaveLength(3);
     goOn();
@@ -133,7 +133,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
 
 describe("a paid request that waits for a slot", () => {
   it("continues once another request has ended", async () => {
-    const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "10000" });
+    const { world, first, goOn } = await fullFixture({ OVERLOAD_WAIT_MS: "10000" });
     const before = { ...world.calls };
     const waiting = world.ask({ key: account.key });
     goOn();
@@ -145,7 +145,7 @@ describe("a paid request that waits for a slot", () => {
   });
 
   it("gets a 503 after OVERLOAD_WAIT_MS, and leaves the slot for a later request", async () => {
-    const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "50" });
+    const { world, first, goOn } = await fullFixture({ OVERLOAD_WAIT_MS: "50" });
     const before = { ...world.calls };
     expect(await world.status({ key: account.key })).toBe(503);
     expect(world.calls).toEqual(before);

@@ -160,7 +160,7 @@ function watched(reply: ResponseWriter, steps: Steps): ResponseWriter {
 }
 
 /** The result of a run in which one step threw. */
-type Told = {
+type BrokenRun = {
   readonly steps: Steps;
   readonly costs: readonly number[];
   readonly voids: number;
@@ -218,7 +218,7 @@ function storesOf(steps: Steps) {
 }
 
 /** Runs a request to its end with a bug at one step. */
-async function broken(way: Way, at: number): Promise<Told> {
+async function broken(way: Way, at: number): Promise<BrokenRun> {
   const { row, stream, isNative } = way;
   const steps = new Steps(at);
   const upstream = new Upstream();
@@ -264,7 +264,7 @@ async function broken(way: Way, at: number): Promise<Told> {
   };
 }
 
-function countsOf(run: Run): Pick<Told, "bugs" | "absorbed"> {
+function countsOf(run: Run): Pick<BrokenRun, "bugs" | "absorbed"> {
   const tally = new Tally();
   countRunInMetrics(run, tally);
   const counted = Object.entries(tally.take());
@@ -297,7 +297,7 @@ const WAYS: readonly (readonly [name: string, way: Way])[] = ENDPOINT_ROWS.flatM
 });
 
 /** Returns the faults in a run's end, none for a correct one. */
-function faultsOf(told: Told, { row }: Way): string[] {
+function faultsOf(told: BrokenRun, { row }: Way): string[] {
   const { steps, costs, voids, isLetGo, text, absorbed } = told;
   // A stream that breaks off reports no usage, so the operator absorbs its cost.
   const isHosts = steps.broke === "next" && absorbed === 1;
@@ -314,7 +314,7 @@ function faultsOf(told: Told, { row }: Way): string[] {
 
 /** `isStarted`: the status can be sent before the first image. */
 function problemOfStatus(
-  { response, text, costs, bugs }: Told,
+  { response, text, costs, bugs }: BrokenRun,
   isHosts: boolean,
   isStarted: boolean,
 ): string {

@@ -39,7 +39,7 @@ type Request = { readonly startMs: number; readonly ms: number };
  * Runs requests of one organization in one isolate. From `pauseMs` on, queries return a stop for
  * every request.
  */
-class World {
+class WatchFixture {
   readonly questions: number[] = [];
   readonly haltedMs = new Map<string, number>();
   readonly reasons: (Failure | null)[] = [];
@@ -106,7 +106,7 @@ async function endInTime(limits: { latencyMaxMs: number; gapMinMs: number }): Pr
       fc.integer({ min: 0, max: 20_000 }),
       fc.array(latency, { minLength: 1, maxLength: 5 }),
       async (requests: readonly Request[], pauseMs, latencies) => {
-        const world = new World(pauseMs, (at) => latencies[at % latencies.length] ?? 0);
+        const world = new WatchFixture(pauseMs, (at) => latencies[at % latencies.length] ?? 0);
         for (const [at, { startMs, ms }] of requests.entries()) {
           setTimeout(() => world.start(String(at), ms), startMs);
         }
@@ -137,14 +137,14 @@ describe("a running request", () => {
   });
 
   it("causes no query for pauses in its first 6 s", async () => {
-    const world = new World(0, () => 0);
+    const world = new WatchFixture(0, () => 0);
     for (let at = 0; at < 50; at++) world.start(String(at), 5999);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(world.questions).toEqual([]);
   });
 
   it("continues if the isolate's query for pauses gets no response, and the isolate repeats the query", async () => {
-    const world = new World(0, (question) => (question < 3 ? 100_000 : 0));
+    const world = new WatchFixture(0, (question) => (question < 3 ? 100_000 : 0));
     world.start("one", 120_000);
     await vi.advanceTimersByTimeAsync(11_500);
     expect([world.haltedMs.size, world.questions.length]).toEqual([0, 3]);

@@ -64,7 +64,7 @@ it("a wallet emits exactly one event per change, whatever fails or restarts in b
 });
 
 async function run(all: readonly Step[], sizes: fc.Stream<number>): Promise<void> {
-  const world = new World(await openAccount());
+  const world = new EventsFixture(await openAccount());
   await world.begin();
   for (const one of all) await world.take(one);
   await world.heal();
@@ -89,7 +89,7 @@ type Event = {
   readonly subject: string;
   readonly actor: { readonly id: string | null };
 };
-type Asked = {
+type EventAction = {
   readonly method: string;
   readonly path: string;
   readonly body?: object;
@@ -113,10 +113,10 @@ function without(words: readonly string[], others: readonly string[]): readonly 
 const wordsOf = ({ type, subject, actor }: Event): string => `${type} ${subject} ${actor.id}`;
 
 /** An organization and the expected content of its log. */
-class World {
+class EventsFixture {
   readonly expected: string[] = [];
   readonly #account: Account;
-  readonly #asked: Asked[] = [];
+  readonly #asked: EventAction[] = [];
   readonly #sessions: string[] = [];
   #limited = { keyId: "", key: "" };
   #before: Things = new Map();
@@ -205,12 +205,12 @@ class World {
     return response.json<T>();
   }
 
-  #send({ by, path, ...rest }: Asked, bindings?: Env): Promise<Response> {
+  #send({ by, path, ...rest }: EventAction, bindings?: Env): Promise<Response> {
     return send(path, { ...rest, key: by, ...(bindings && { bindings }) });
   }
 
   // oxlint-disable-next-line complexity, max-lines-per-function -- a table of requests
-  #request(what: Step["what"], die: number): Asked | undefined {
+  #request(what: Step["what"], die: number): EventAction | undefined {
     const { orgId, key, keyId, memberId } = this.#account;
     const own = new Set([keyId, this.#limited.keyId, memberId]);
     const mine = [...this.#before].filter(([id, row]) => !own.has(id) && row["ended"] === null);
@@ -338,7 +338,7 @@ class World {
 }
 
 /** Repeating a change of a field would be another change. */
-function isRepeatable({ method }: Asked): boolean {
+function isRepeatable({ method }: EventAction): boolean {
   return method !== "PATCH";
 }
 

@@ -108,7 +108,7 @@ async function countMinutes(minutes: number, active: Active, isAsleep: boolean):
     setClock(START + minute * MINUTE_MS + minute * 1000);
     if (isAsleep) await evict(first);
     if (isAsleep || minute === step) {
-      await runInWallet(first, (wallet) => countBook(wallet, counts));
+      await runInWallet(first, (wallet) => countDatabaseCalls(wallet, counts));
     }
     for (const key of [first, ...others]) {
       for (let i = 0; i < active.requestsPerMinute * step; i += active.keys) await pay(key, null);
@@ -122,7 +122,7 @@ async function countMinutes(minutes: number, active: Active, isAsleep: boolean):
 }
 
 /** Counts the wallet's database calls until the object is evicted. */
-function countBook(wallet: Wallet, counts: Counts): void {
+function countDatabaseCalls(wallet: Wallet, counts: Counts): void {
   const lent = wallet as unknown as { env: Env };
   const value = Object.create(lent.env, { DB: { value: countedD1(lent.env.DB, counts) } });
   Object.defineProperty(wallet, "env", { value, configurable: true, writable: true });

@@ -94,7 +94,7 @@ export function runInWallet<T>(
 
 /** Changes the limit only in the database, as an operator can with D1's console. */
 export function setDatabaseLimit({ booked }: GatedKey, limit: number): Promise<unknown> {
-  return realBook
+  return realDatabase
     .prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?")
     .bind(limit, booked.keyId)
     .run();
@@ -107,7 +107,7 @@ export async function setLimit(key: GatedKey, limit: number): Promise<void> {
   await key.stub.setKeyLimit(key.hash, limit);
 }
 
-const realBook = env.DB;
+const realDatabase = env.DB;
 const realRegisters = env.KEY_REGISTER;
 
 /** Returns the real key object. */

@@ -41,7 +41,7 @@ async function lifeOf({ more, budgets = [] }: Case): Promise<Life> {
   valueOf(await key.stub.patchSettings({ budgets: budgetsFromFields(budgets) }));
   const [lived, gone] = await runInWallet(key, async (wallet, _sql, { storage }) => {
     const counts = noCounts();
-    countBook(wallet, counts);
+    countDatabaseCalls(wallet, counts);
     const stop = countStored(storage, counts);
     await complete(wallet, key.hash, {}); // reads the key once and sets the alarm
     valueOf(await wallet.poke());
@@ -74,7 +74,7 @@ function between(before: Counts, after: Counts): Counts {
   return Object.fromEntries(names.map((name) => [name, after[name] - before[name]])) as Counts;
 }
 
-function countBook(wallet: Wallet, counts: Counts): void {
+function countDatabaseCalls(wallet: Wallet, counts: Counts): void {
   const lent = wallet as unknown as { env: Env };
   const DB = countedD1(lent.env.DB, counts);
   lent.env = new Proxy(lent.env, {

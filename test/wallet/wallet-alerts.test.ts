@@ -122,14 +122,14 @@ describe("old alerts of a wallet", () => {
     await pay(stub, 1);
     valueOf(await stub.poke());
     expect(valueOf(await stub.alerts(1, 0)).total).toBe(10_000);
-    expect(await inBook(orgId)).toBe(1_000);
+    expect(await inDatabase(orgId)).toBe(1_000);
     setClock(now + 91 * DAY);
     for (let publishes = 0; publishes < 2; publishes++) {
       await pay(stub, 1);
       valueOf(await stub.poke());
     }
     expect(valueOf(await stub.alerts(1, 0)).total).toBe(0);
-    expect(await inBook(orgId)).toBe(0);
+    expect(await inDatabase(orgId)).toBe(0);
   });
 
   it("appear in the log when they expire, without the end user's name", async () => {
@@ -146,6 +146,6 @@ describe("old alerts of a wallet", () => {
   });
 });
 
-function inBook(orgId: string): Promise<unknown> {
+function inDatabase(orgId: string): Promise<unknown> {
   return env.DB.prepare("SELECT count(*) AS n FROM alerts WHERE org_id = ?").bind(orgId).first("n");
 }

@@ -160,9 +160,9 @@ async function step(
 }
 
 /** A part of the paid path. `plain` runs the rules when it is this part's turn. */
-type Asked = { readonly part: WalletPart; readonly plain: () => string };
+type PaidPart = { readonly part: WalletPart; readonly plain: () => string };
 
-function askedBy({ key, plain, sessions }: Both, command: Paid, { contents, ids }: Sent): Asked {
+function askedBy({ key, plain, sessions }: Both, command: Paid, { contents, ids }: Sent): PaidPart {
   const { slot } = command;
   const id = ids.get(slot) ?? mintId("req_", plain.now);
   ids.set(slot, id);
@@ -186,7 +186,7 @@ function askedBy({ key, plain, sessions }: Both, command: Paid, { contents, ids 
  * Sends one part alone and several together. Parts whose key must be looked up first are sent
  * alone, after the others.
  */
-async function askAll(stub: Stub, asked: readonly Asked[]): Promise<[string, string][]> {
+async function askAll(stub: Stub, asked: readonly PaidPart[]): Promise<[string, string][]> {
   const [first] = asked;
   if (first === undefined) return [];
   if (asked.length === 1) {
@@ -195,7 +195,7 @@ async function askAll(stub: Stub, asked: readonly Asked[]): Promise<[string, str
   }
   const answers = await stub.together(asked.map(({ part }) => part));
   const said: [string, string][] = [];
-  const apart: Asked[] = [];
+  const apart: PaidPart[] = [];
   for (const [i, one] of asked.entries()) {
     const answer = answers[i];
     if (answer?.kind === "answered") said.push([one.plain(), textOf(answer.answer)]);

@@ -159,7 +159,7 @@ const batch: Batch = (statements) => env.DB.batch(statements);
 const prepare = (sql: string): D1PreparedStatement => env.DB.prepare(sql);
 
 /** Replaces the wallet's database until it is evicted. */
-function throughBook(
+function throughDatabase(
   stub: Stub,
   bookOf: (wallet: Wallet) => { prepare: typeof prepare; batch: Batch },
 ): Promise<void> {
@@ -172,7 +172,7 @@ function throughBook(
 
 it("a rebuilt wallet ignores a credit made during a publish until its amount is published", async () => {
   const { stub, orgId } = await withMany();
-  await throughBook(stub, (wallet) => ({
+  await throughDatabase(stub, (wallet) => ({
     prepare,
     async batch(statements) {
       const results = await batch(statements);
@@ -190,7 +190,7 @@ it("a rebuilt wallet ignores a credit made during a publish until its amount is 
 it("a wallet publishes credits only if there is a new credit", async () => {
   const { stub } = await newWallet(BASE);
   const sent: string[] = [];
-  await throughBook(stub, () => ({
+  await throughDatabase(stub, () => ({
     prepare(sql) {
       sent.push(sql);
       return prepare(sql);

@@ -22,7 +22,7 @@ afterEach(() => setClock(null));
 type Made = { readonly stub: Stub; readonly orgId: string };
 
 /** Creates a wallet and its first database row, as for a new organization. */
-async function newInBook(): Promise<Made> {
+async function newInDatabase(): Promise<Made> {
   const made = await newWallet();
   const { epoch } = await made.stub.create(made.orgId);
   await env.DB.prepare("INSERT INTO balances VALUES (?, ?, 0, 0, 0)").bind(made.orgId, epoch).run();
@@ -37,14 +37,14 @@ const balanceOf = async (stub: Stub) => valueOf(await stub.balance()).creditsMic
 
 describe("a rebuild of a healthy wallet", () => {
   it("fails before its first publish, even if it has credits", async () => {
-    const { stub, orgId } = await newInBook();
+    const { stub, orgId } = await newInDatabase();
     await credit(stub, 100);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
     expect(await balanceOf(stub)).toBe(100);
   });
 
   it("fails if the wallet is ahead of the database", async () => {
-    const { stub, orgId } = await newInBook();
+    const { stub, orgId } = await newInDatabase();
     await credit(stub, 100);
     valueOf(await stub.poke());
     await pay(stub, 30);
@@ -53,7 +53,7 @@ describe("a rebuild of a healthy wallet", () => {
   });
 
   it("fails if the database was corrected by hand after a conflict", async () => {
-    const { stub, orgId } = await newInBook();
+    const { stub, orgId } = await newInDatabase();
     await credit(stub, 100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));
@@ -73,7 +73,7 @@ describe("a rebuild of a healthy wallet", () => {
 
 describe("a rebuild of a lost wallet", () => {
   it("returns an empty wallet if nothing was published", async () => {
-    const { stub, orgId } = await newInBook();
+    const { stub, orgId } = await newInDatabase();
     await deleteWalletStorage(stub);
     expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(0);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
@@ -83,7 +83,7 @@ describe("a rebuild of a lost wallet", () => {
   });
 
   it("restores the operator's suspension, limit and prices", async () => {
-    const { stub, orgId } = await newInBook();
+    const { stub, orgId } = await newInDatabase();
     await credit(stub, 100);
     valueOf(await stub.poke());
     await env.DB.prepare(
@@ -108,7 +108,7 @@ describe("a rebuild of a lost wallet", () => {
 });
 
 it("a wallet restored to an earlier time never overwrites its newer database rows", async () => {
-  const { stub, orgId } = await newInBook();
+  const { stub, orgId } = await newInDatabase();
   await credit(stub, 100);
   valueOf(await stub.poke());
   await update("balances SET seq = seq + 3, credits_micro = 60", orgId);
@@ -129,7 +129,7 @@ it("a wallet restored to an earlier time never overwrites its newer database row
 it.each(["the database has the same ID", "the database has another ID"])(
   "a rebuilt wallet keeps the end user of open holds: %s",
   async (which) => {
-    const { stub, orgId } = await newInBook();
+    const { stub, orgId } = await newInDatabase();
     await credit(stub, 1000);
     await pay(stub, 10, "ann");
     valueOf(await stub.poke());
@@ -152,7 +152,7 @@ it.each(["the database has the same ID", "the database has another ID"])(
 it("a wallet that conflicts with the database publishes nothing and rolls up no usage", async () => {
   const start = Date.UTC(2038, 1, 1, 12);
   setClock(start);
-  const { stub, orgId } = await newInBook();
+  const { stub, orgId } = await newInDatabase();
   await credit(stub, 100);
   const request = holdOf(10, { externalId: "u" });
   valueOf(await stub.hold(request));
@@ -176,7 +176,7 @@ describe("a rebuild of a lost wallet with many end users", () => {
    * Creates database rows of an organization whose wallet is lost, with an end user and an alert.
    */
   async function lostWithMany(): Promise<Made> {
-    const { stub, orgId } = await newInBook();
+    const { stub, orgId } = await newInDatabase();
     await credit(stub, 500);
     await pay(stub, 20, "first");
     valueOf(await stub.poke());

@@ -21,10 +21,13 @@ const warm = (affinity: string, seconds = 300): WarmRoute => {
   return { affinity, route: "beta:chat", seconds };
 };
 
-type Asked = { readonly affinity?: string; readonly moved?: WarmRoute };
+type RouteOptions = { readonly affinity?: string; readonly moved?: WarmRoute };
 
 /** Holds and settles a request. Returns the route in the hold. */
-async function pay(wallet: Pick<WalletCalls, "hold" | "settle">, { affinity, moved }: Asked) {
+async function pay(
+  wallet: Pick<WalletCalls, "hold" | "settle">,
+  { affinity, moved }: RouteOptions,
+) {
   const request = holdOf(10, affinity === undefined ? {} : { affinity });
   const { warmRoute } = valueOf(await wallet.hold(request));
   const generation = { ...GENERATION, ...(moved !== undefined && { warm: moved }) };
@@ -53,7 +56,7 @@ describe("a wallet's record of a conversation's provider route", () => {
   it("needs a row only if the conversation's route changed", async () => {
     const { stub } = await newWallet(10_000);
     await runInDurableObject(stub, async (wallet: Wallet, { storage }) => {
-      const rowsFor = (asked: Asked) =>
+      const rowsFor = (asked: RouteOptions) =>
         countWrites(storage, async () => void (await pay(wallet, asked)));
       await pay(wallet, { affinity: "first" });
       const plain = await rowsFor({});

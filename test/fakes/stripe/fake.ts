@@ -28,7 +28,7 @@ type FakeOptions = {
 };
 
 /** A received request with its response. A status of 0 means no response. */
-type Asked = {
+type ReceivedRequest = {
   readonly method: string;
   readonly path: string;
   readonly key: string | null;
@@ -50,7 +50,7 @@ export type Snapshot = {
  * It has no network or clock.
  */
 export class FakeStripe {
-  readonly asked: Asked[] = [];
+  readonly asked: ReceivedRequest[] = [];
   readonly person: Person;
   readonly bank: Bank;
   readonly world: StripeState;

@@ -13,7 +13,7 @@ import type { TestRegion } from "./two-regions.ts";
 const RESOLVED_WITHIN_MS = 100_000;
 const POLL_MS = 20;
 
-type Standing = {
+type BalanceResponse = {
   readonly credits_micro: number;
   readonly held_micro: number;
   readonly open_holds: number;
@@ -24,12 +24,12 @@ export type LedgerRow = {
   readonly balance_micro: number;
   readonly generation_id: string | null;
 };
-type BookRow = Readonly<Record<string, string | number | null>>;
+type DatabaseRow = Readonly<Record<string, string | number | null>>;
 /** An organization's rows in the database. */
-type Book = {
+type DatabaseRows = {
   readonly balance: number | null;
-  readonly endUsers: readonly BookRow[];
-  readonly days: readonly BookRow[];
+  readonly endUsers: readonly DatabaseRow[];
+  readonly days: readonly DatabaseRow[];
 };
 type WalletStub = Pick<
   WalletCalls,
@@ -88,12 +88,12 @@ export class Account {
     return ((await response.json()) as { credits_micro: number }).credits_micro;
   }
 
-  standing(): Promise<Standing> {
+  standing(): Promise<BalanceResponse> {
     return this.#operatorReads(`/orgs/${this.orgId}`);
   }
 
   /** Waits until no hold is open, and returns the balance. */
-  async resolved(): Promise<Standing> {
+  async resolved(): Promise<BalanceResponse> {
     const deadline = performance.now() + RESOLVED_WITHIN_MS;
     for (;;) {
       const standing = await this.standing();
@@ -134,17 +134,17 @@ export class Account {
   }
 
   /** Publishes the wallet and reads the database. */
-  async published(): Promise<Book> {
+  async published(): Promise<DatabaseRows> {
     const wallet = await this.wallet();
     assert.ok((await wallet.poke()).ok);
     return this.book();
   }
 
-  async book(): Promise<Book> {
+  async book(): Promise<DatabaseRows> {
     const { miniflare, name } = this.#region();
     const db = await miniflare.getD1Database("DB", `turnpike-${name}`);
-    const rows = async (sql: string): Promise<BookRow[]> =>
-      (await db.prepare(sql).bind(this.orgId).all<BookRow>()).results;
+    const rows = async (sql: string): Promise<DatabaseRow[]> =>
+      (await db.prepare(sql).bind(this.orgId).all<DatabaseRow>()).results;
     const [balance] = await rows("SELECT credits_micro FROM balances WHERE org_id = ?");
     return {
       balance: balance === undefined ? null : Number(balance["credits_micro"]),

@@ -44,9 +44,10 @@ export const FAULT_CAUSES: Readonly<Record<Fault, Strike>> = {
   "D1 down": {
     strike: async (regions) => {
       await lines(regions, "pass");
-      await onBook(regions, (table) => `ALTER TABLE ${table} RENAME TO ${table}_away`);
+      await onDatabase(regions, (table) => `ALTER TABLE ${table} RENAME TO ${table}_away`);
     },
-    heal: (regions) => onBook(regions, (table) => `ALTER TABLE ${table}_away RENAME TO ${table}`),
+    heal: (regions) =>
+      onDatabase(regions, (table) => `ALTER TABLE ${table}_away RENAME TO ${table}`),
   },
   "home unreachable": {
     strike: (regions) => lines(regions, "refuse"),
@@ -100,7 +101,7 @@ async function evictAll({ eu }: FaultyRegions): Promise<void> {
   }
 }
 
-async function onBook({ eu }: FaultyRegions, statement: (table: string) => string) {
+async function onDatabase({ eu }: FaultyRegions, statement: (table: string) => string) {
   const db = await eu.miniflare.getD1Database("DB", "turnpike-eu");
   await db.batch(TABLES.map((table) => db.prepare(statement(table))));
 }

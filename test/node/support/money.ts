@@ -8,7 +8,7 @@ import type { TestRegion } from "./two-regions.ts";
 const RESOLVED_WITHIN_MS = 100_000;
 const POLL_MS = 20;
 
-type Standing = {
+type BalanceResponse = {
   readonly credits_micro: number;
   readonly held_micro: number;
   readonly open_holds: number;
@@ -28,10 +28,10 @@ export async function operatorReads<T>(region: TestRegion, path: string): Promis
 }
 
 /** Waits until the organization has no open hold, and returns its balance. */
-export async function resolved(region: TestRegion, orgId: string): Promise<Standing> {
+export async function resolved(region: TestRegion, orgId: string): Promise<BalanceResponse> {
   const deadline = performance.now() + RESOLVED_WITHIN_MS;
   for (;;) {
-    const standing = await operatorReads<Standing>(region, `/orgs/${orgId}`);
+    const standing = await operatorReads<BalanceResponse>(region, `/orgs/${orgId}`);
     if (standing.open_holds === 0) return standing;
     expect(performance.now(), "a hold is still open").toBeLessThan(deadline);
     await sleep(POLL_MS);
