@@ -23,7 +23,7 @@ afterAll(async () => {
 
 /** Polls, because counting and logging continue briefly after a response. */
 async function kept(): Promise<LiveObjectCounts> {
-  const answer = await fetch(`${world.eu.url}__kept`);
+  const answer = await fetch(`${world.eu.url}__live-objects`);
   const text = await answer.text();
   if (!answer.ok) throw new Error(text);
   return JSON.parse(text) as LiveObjectCounts;
