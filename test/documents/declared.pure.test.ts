@@ -130,19 +130,19 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
   "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts TOKEN_COUNT_BYTES_MAX"],
   "Providers in a list of routing preferences": ["models/core/gateway-fields.ts PROVIDERS_MAX"],
-  "Open invitations of an organization; new ones of a sender": [
+  "Open invitations of an organization; new invitations of a sender": [
     "accounts/people/invitations.store.ts OPEN_INVITATIONS_MAX",
     "accounts/people/invitations.store.ts HOURLY_INVITATIONS_MAX",
   ],
   "Models in `models`": ["models/core/gateway-fields.ts FALLBACKS_MAX"],
-  "Budgets of an owner; of a session; models in one": [
+  "Budgets of an owner; budgets of a session; models of a budget": [
     "shared/budgets.ts BUDGETS_MAX",
     "shared/budgets.ts SESSION_BUDGETS_MAX",
     "shared/budgets.ts MODELS_MAX",
   ],
   "`max_concurrent`": ["shared/key-terms.ts CONCURRENT_MAX"],
   "Pauses of an organization": ["shared/pauses.ts PAUSES_MAX"],
-  "Window of a budget; tokens or requests in one": [
+  "Window of a budget; limit in tokens or requests": [
     "shared/budgets.ts MINUTES_MAX",
     "shared/budgets.ts COUNT_MAX",
   ],
@@ -199,15 +199,15 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "models/core/inline-image.ts DOWNLOADS_MAX",
   ],
   "Image URL that isn't a base64 data URL": ["models/core/data-url.ts URL_MAX"],
-  "Active keys per organization; new ones per day": [
+  "Active keys per organization; new keys per day": [
     "accounts/keys/keys.store.ts ACTIVE_KEYS_MAX",
     "accounts/keys/keys.store.ts NEW_KEYS_MAX",
   ],
-  "Active secrets per key; new ones per day": [
+  "Active secrets per key; new secrets per day": [
     "shared/key-uses.store.ts ACTIVE_SECRETS_MAX",
     "accounts/keys/secrets.store.ts ROTATIONS_MAX",
   ],
-  "Overlap of a key's secrets; of a webhook's": [
+  "Overlap of a key's secrets; overlap of a webhook's secrets": [
     "accounts/keys/rotation.ts OVERLAP_MAX_S",
     "events/webhooks/webhooks.route.ts OVERLAP_MAX_S",
   ],
@@ -221,7 +221,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "money/wallet/routes/holds.route.ts HOLD_DOLLARS_MAX",
     "money/wallet/routes/holds.route.ts HOLD_MAX_S",
   ],
-  "Sessions per organization used within some days": [
+  "Sessions per organization that were used and haven't ended": [
     "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],
   "Unused sessions ended by one key per day": [
@@ -236,7 +236,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   ],
   "Events of one type by one key": ["money/wallet/object/event-log.do.ts HOURLY_EVENTS_MAX"],
   "Stored events": ["money/wallet/object/event-log.do.ts EVENTS_MAX"],
-  "Webhooks per organization; tests of one": [
+  "Webhooks per organization; tests of a webhook": [
     "events/webhooks/webhooks.store.ts WEBHOOKS_MAX",
     "events/webhooks/webhook-deliveries.do.ts TESTS_PER_MINUTE_MAX",
   ],
