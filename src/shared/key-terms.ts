@@ -112,7 +112,7 @@ export const concurrencySchema: z.ZodMiniType<number> = z
 /**
  * All limits of a key except `rpm_limit`, and the permission `may_hold`. Bodies, key objects, rows
  * and events derive from this table. Enforce a new limit in hold-checks.do.ts, and compare it in
- * `IS_NO_WIDER`.
+ * `IS_NOT_RAISED`.
  */
 export const TERMS = {
   budgetMicro: defineTerm("budget_dollars", "budget_micro", {
