@@ -1,7 +1,12 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import { eraseExternalId, selectEventPage } from "../../src/money/wallet/object/event-log.do.ts";
+import {
+  clearRenamedFlags,
+  eraseExternalId,
+  selectEventPage,
+  selectRenamedEvents,
+} from "../../src/money/wallet/object/event-log.do.ts";
 import type { Tx } from "../../src/money/wallet/object/memory.do.ts";
 import { openAccount } from "../contract/client.ts";
 
@@ -48,6 +53,27 @@ it("the deletion of an end user finds the events with its name through an index,
       { id: "evt_7", data },
       { id: "evt_8", data },
     ]);
+  });
+});
+
+it("webhooks get an event again if a second end user in it is deleted while they get the first change", async () => {
+  const { orgId } = await openAccount();
+  await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage: { sql } }) => {
+    sql.exec(
+      `INSERT INTO events (id, type, actor_kind, actor_id, subject, data, created_at, room, place)
+       VALUES ('evt_1', 'key.changed', 'system', NULL, 'key_1',
+         '{"changes":{"end_user":{"from":"ann","to":"ben"}}}', ?, 'bulk', 1)`,
+      Date.now(),
+    );
+    const tx = { sql, memory: {} } as unknown as Tx;
+    eraseExternalId(tx, { id: "usr_1", externalId: "ann" });
+    const first = selectRenamedEvents(sql, 100);
+    eraseExternalId(tx, { id: "usr_2", externalId: "ben" });
+    clearRenamedFlags(sql, first);
+    const second = selectRenamedEvents(sql, 100);
+    expect(second).toMatchObject([{ data: { changes: { end_user: { to: "usr_2" } } } }]);
+    clearRenamedFlags(sql, second);
+    expect(selectRenamedEvents(sql, 100)).toEqual([]);
   });
 });
 

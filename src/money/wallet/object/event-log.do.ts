@@ -294,8 +294,18 @@ export function selectRenamedEvents(sql: SqlStorage, limit: number): readonly Ev
     .map(eventFromRow);
 }
 
-export function clearRenamedFlags(sql: SqlStorage, events: readonly EventRecord[]): void {
-  const ids = JSON.stringify(events.map(({ id }) => id));
+/** Clears the flags of the events that webhooks got, unless an event has changed again since. */
+export function clearRenamedFlags(sql: SqlStorage, sent: readonly EventRecord[]): void {
+  const texts = new Set(sent.map((event) => JSON.stringify(event)));
+  const current = sql
+    .exec<LoggedEvent>(
+      `SELECT ${COLUMNS} FROM events WHERE id IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(sent.map(({ id }) => id)),
+    )
+    .toArray()
+    .map(eventFromRow);
+  const unchanged = current.filter((event) => texts.has(JSON.stringify(event)));
+  const ids = JSON.stringify(unchanged.map(({ id }) => id));
   sql.exec("UPDATE events SET renamed = 0 WHERE id IN (SELECT value FROM json_each(?))", ids);
 }
 
