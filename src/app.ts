@@ -144,8 +144,9 @@ for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
 }
 
 function serve(reach: KeyRoute["reach"]): void {
-  for (const row of filterRoutesByReach(reach))
+  for (const row of filterRoutesByReach(reach)) {
     app.on(row.method, [row.path], ...checksOf(row), row.handle);
+  }
 }
 
 /**

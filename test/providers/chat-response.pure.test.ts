@@ -30,10 +30,11 @@ it("a provider's finish reasons map to OpenAI's, and a reason that means failure
 });
 
 it("a provider's refusal text stays in the message, and any other value becomes null", () => {
-  const refusalOf = (refusal: unknown): unknown =>
-    (bodyOf(completion({ content: null, refusal }))?.["choices"] as object[])?.[0];
-  expect(refusalOf("I can't help.")).toMatchObject({ message: { refusal: "I can't help." } });
-  expect(refusalOf(7)).toMatchObject({ message: { refusal: null } });
+  for (const refusal of ["I can't help.", 7]) {
+    const message = { refusal: typeof refusal === "string" ? refusal : null };
+    const body = bodyOf(completion({ content: null, refusal }));
+    expect(body).toMatchObject({ choices: [{ message }] });
+  }
 });
 
 it("a provider's malformed usage is ignored, and malformed details are limited to the totals", () => {

@@ -6,7 +6,7 @@ import {
   balanceAfterCredit,
   decideHold,
   decideSettle,
-  replayHoldResult,
+  recallHold,
   findStoredSettlement,
 } from "../../src/money/wallet/rules/ledger.ts";
 import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
@@ -94,9 +94,7 @@ export class PlainWallet {
     const most = micros(content.least + content.extra);
     const known = this.rows.get(id);
     const again =
-      known === undefined
-        ? null
-        : replayHoldResult(known, { id, least, most, externalId: content.user });
+      known === undefined ? null : recallHold(known, { id, least, most, externalId: content.user });
     if (again !== null) {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }

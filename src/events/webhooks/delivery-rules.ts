@@ -112,7 +112,7 @@ export function deliveryNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such delivery." });
 }
 
-export function refuseDisabledWebhook(): Refusal {
+export function refuseDisabled(): Refusal {
   const message = "This webhook is disabled. Enable it first.";
   return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
 }

@@ -63,7 +63,7 @@ function appendPath(base: string, path: string): string {
   return url.href;
 }
 
-export async function decryptMessageKeys(
+export async function openKeys(
   webhook: Webhook,
   keySecrets: readonly KeySecret[],
   nowMs: number,
@@ -80,7 +80,7 @@ export async function decryptMessageKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
-export const UNREADABLE_SECRET_ATTEMPT: AttemptRecord = {
+export const UNREADABLE_ATTEMPT: AttemptRecord = {
   attempt: {
     status: null,
     error: "secret_unreadable",
@@ -92,8 +92,8 @@ export const UNREADABLE_SECRET_ATTEMPT: AttemptRecord = {
 };
 
 /** The record of an unsent delivery whose rows the receiver could count twice. */
-export const UNSAFE_REPEAT_ATTEMPT: AttemptRecord = {
-  attempt: { ...UNREADABLE_SECRET_ATTEMPT.attempt, error: REPEAT_UNSAFE },
+export const TOO_LATE: AttemptRecord = {
+  attempt: { ...UNREADABLE_ATTEMPT.attempt, error: REPEAT_UNSAFE },
   headers: null,
 };
 

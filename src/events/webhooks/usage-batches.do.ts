@@ -375,7 +375,7 @@ function unsureAfter(
   return { seq: row.seq, rowMs: row.createdAt, sinceMs: unsure?.sinceMs ?? nowMs };
 }
 
-export function refuseUnsafeRepeat(
+export function refuseRepeat(
   { format }: Receiver["webhook"],
   { sentMs = -1, unsure }: StreamState,
   { first, nowMs }: { readonly first: StreamFirst | undefined; readonly nowMs: number },

@@ -41,12 +41,7 @@ import {
   selectWebhookStates,
   storeStreamState,
 } from "./receiver-rows.do.ts";
-import {
-  refuseDisabledWebhook,
-  disableReason,
-  deliveryNotFound,
-  retryTime,
-} from "./delivery-rules.ts";
+import { refuseDisabled, disableReason, deliveryNotFound, retryTime } from "./delivery-rules.ts";
 import { Notifications } from "../notifications/send-notifications.ts";
 import { usageFormat } from "./usage-formats.ts";
 import {
@@ -55,17 +50,11 @@ import {
   nextBatch,
   recordBatch,
   recordSentCalls,
-  refuseUnsafeRepeat,
+  refuseRepeat,
   findPossiblySentRow,
 } from "./usage-batches.do.ts";
 import type { UsageBatch } from "./usage-batches.do.ts";
-import {
-  eventDelivery,
-  decryptMessageKeys,
-  postCalls,
-  UNSAFE_REPEAT_ATTEMPT,
-  UNREADABLE_SECRET_ATTEMPT,
-} from "./send-calls.ts";
+import { eventDelivery, openKeys, postCalls, TOO_LATE, UNREADABLE_ATTEMPT } from "./send-calls.ts";
 import type { MessageKeys, ReceiverMessage, SentAttempt } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -170,7 +159,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   async resend(orgId: string, webhookId: string, which: ResendSelection): Promise<Result<number>> {
     const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isEnabled(found.value)) return refuseDisabledWebhook();
+    if (!isEnabled(found.value)) return refuseDisabled();
     const { storage } = this.ctx;
     const result = resendDeliveries(storage, webhookId, { which, nowMs: now(this.env) });
     if (result === 0 && "deliveryId" in which) {
@@ -188,7 +177,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   ): Promise<Result<number>> {
     const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isEnabled(found.value)) return refuseDisabledWebhook();
+    if (!isEnabled(found.value)) return refuseDisabled();
     const replay = { events, replayId, nowMs: now(this.env) };
     const queued = requeueEvents(this.ctx.storage, found.value, replay);
     if (queued === null) {
@@ -208,15 +197,12 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   ): Promise<Result<null>> {
     const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isEnabled(found.value)) return refuseDisabledWebhook();
+    if (!isEnabled(found.value)) return refuseDisabled();
     const { stream } = found.value;
     if (stream === null) {
       return invalid(`This webhook's types don't include ${USAGE_SETTLED}.`, "types");
     }
-    const refusal = refuseUnsafeRepeat(found.value.webhook, stream, {
-      first,
-      nowMs: now(this.env),
-    });
+    const refusal = refuseRepeat(found.value.webhook, stream, { first, nowMs: now(this.env) });
     if (refusal !== null) return refusal;
     const unsure = findPossiblySentRow(stream, first);
     const restarted = { ...stream, from, nextAt: now(this.env), idleMs: 0, unsure };
@@ -275,7 +261,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       batch &&= recordSentCalls(storage, receiver.webhook, { batch, taken, sending, nowMs });
     };
     const sending = isRepeatTooLate(receiver, now(this.env))
-      ? UNSAFE_REPEAT_ATTEMPT
+      ? TOO_LATE
       : await this.#sendMessage(receiver.webhook, { eventId: due.eventId, calls, onStep });
     const ending = this.#recordDelivery(receiver, { due, sending, batch });
     if (ending !== null) await this.#disableFailing();
@@ -324,7 +310,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const keys = await this.#readKeys(webhook);
     if (keys === null) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
-      return UNREADABLE_SECRET_ATTEMPT;
+      return UNREADABLE_ATTEMPT;
     }
     const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
     const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
@@ -336,13 +322,11 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const parsed = configOf(this.env);
     if (!parsed.ok) return null;
     const { keySecrets } = parsed.config;
-    const known = await decryptMessageKeys(webhook, keySecrets, now(this.env));
+    const known = await openKeys(webhook, keySecrets, now(this.env));
     if (known !== null) return known;
     await this.#reload(webhook.orgId);
     const found = this.#receivers().find((one) => one.webhook.id === webhook.id);
-    return found === undefined
-      ? null
-      : decryptMessageKeys(found.webhook, keySecrets, now(this.env));
+    return found === undefined ? null : openKeys(found.webhook, keySecrets, now(this.env));
   }
 
   async #disableFailing(): Promise<void> {

@@ -222,8 +222,9 @@ async function runOperation(
   if (!key.ok) return key;
   const admitted = admittedKey(key.value, called, config.region);
   const kept = () => objectsOf(c.env).kept(key.value.orgId);
-  if (recall !== null)
+  if (recall !== null) {
     return callObject(() => kept().recall(recall, createContinuationFilter(admitted)));
+  }
   if (keep === null) return refuse({ kind: "storage_unavailable" });
   return callObject(() => kept().keep({ ...keep, by: responseOwner(admitted.caller) }));
 }

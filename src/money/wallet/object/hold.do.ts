@@ -9,7 +9,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Session } from "../../../shared/session.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, refuseInvalidId } from "../rules/hold-guards.ts";
-import { decideHold, replayHoldResult } from "../rules/ledger.ts";
+import { decideHold, recallHold } from "../rules/ledger.ts";
 import { checkRequestBudgets, dollarLimits, decideTokens } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { isQuotaHold, openHold } from "../rules/open-holds.ts";
@@ -141,7 +141,7 @@ export function replayHold(
   // If the key is bound to an end user, the request doesn't name one.
   const externalId = request.externalId ?? known.externalId;
   const bounds = boundsForRetry(request, known);
-  const answer = replayHoldResult(known, { ...request, ...bounds, externalId });
+  const answer = recallHold(known, { ...request, ...bounds, externalId });
   if (!answer.ok) return answer;
   const routes = routesForRetry(policyLayersFor(tx, terms), request, {
     ...bounds,

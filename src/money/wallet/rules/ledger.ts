@@ -102,7 +102,7 @@ function balanceLimit({ balance, held }: HoldTotals): Limit {
  * Returns the stored response to a repeated hold request, or `overloaded` if the hold was voided or
  * expired. Throws if the request differs.
  */
-export function replayHoldResult(known: KnownHold, content: HoldContent): Result<Micros> {
+export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
   const same =
     known.least === content.least &&
