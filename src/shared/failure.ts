@@ -151,7 +151,7 @@ type FailureKinds =
       /** The response header `openai-organization`, for a known key. */
       readonly orgId?: string;
     }
-  /** Null for a session. */
+  /** The value is null for a session. */
   | {
       readonly kind: "concurrency_limited";
       readonly scope: "key" | "organization";
