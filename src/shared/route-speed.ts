@@ -18,7 +18,7 @@ export type RouteSpeed = {
 type SpeedMeasure = {
   readonly requests: number;
   readonly organizations: number;
-  /** Null with too few requests. */
+  /** The value is null with too few requests. */
   readonly percentiles: Percentiles | null;
 };
 

@@ -75,7 +75,7 @@ export async function notifyWallet(c: AppContext, next: Next): Promise<void> {
   takeEventsLater(c, c.var.admitted.caller.orgId);
 }
 
-/** After the response, makes a wallet take the events that wait in D1. */
+/** Makes a wallet take the events that wait in D1, after the response. */
 export function takeEventsLater(c: AppContext, orgId: string): void {
   const taking = objectsOf(c.env).wallet(orgId).takeEvents();
   c.executionCtx.waitUntil(taking.catch(() => undefined));

@@ -35,7 +35,7 @@ export type Receiver = {
   readonly pausedUntil: number | null;
   /** The reason for disabling the webhook, until stored in D1. */
   readonly ending: string | null;
-  /** Null if the webhook doesn't get `usage.settled`. */
+  /** The value is null if the webhook doesn't get `usage.settled`. */
   readonly stream: StreamState | null;
 };
 

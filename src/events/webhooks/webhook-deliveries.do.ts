@@ -317,7 +317,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return postCalls(calls, { keys, eventId, clock }, onStep);
   }
 
-  /** After a failure, reads the secrets again, because D1 may have new ones. */
+  /** Reads the secrets again after a failure, because D1 may have new ones. */
   async #readKeys(webhook: Webhook): Promise<MessageKeys | null> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return null;

@@ -99,7 +99,7 @@ export const TV: readonly Ability[] = ["tools", "vision"];
 export const TR: readonly Ability[] = ["tools", "reasoning"];
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
-/** What a catalog line says about a chat model. */
+/** The facts of a chat model in its line of the catalog. */
 export type ChatFacts = readonly [
   contextTokens: number,
   maxOutputTokens: number,

@@ -49,7 +49,7 @@ const parseCounts = objectReader({
 type Counts = ReturnType<typeof parseCounts>;
 const usageField = objectReader({ usage: anyValue });
 
-/** How a provider's usage differs from OpenAI's. */
+/** The differences of a provider's usage from OpenAI's. */
 export type UsageShape = {
   /**
    * Set if `completion_tokens` excludes reasoning. If there are more cached tokens than

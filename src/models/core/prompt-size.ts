@@ -50,7 +50,7 @@ export type NativePartCountRule =
 
 export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;
 
-/** For bodies whose parts all count as text. */
+/** The rules for bodies whose parts all count as text. */
 export const NO_PART_RULES: NativePartCountRules = new Map();
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {

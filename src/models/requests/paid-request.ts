@@ -129,7 +129,7 @@ export type RunServices = MoneyPlace & {
   readonly corrected: PricingFor["corrected"];
 };
 
-/** What has happened to a run so far. */
+/** The progress of a run. */
 export class RunProgress {
   admitted: AdmittedRequest | null;
   granted: Micros | null = null;

@@ -46,7 +46,7 @@ export type SnapshotPage = {
   readonly rows: readonly SnapshotRow[];
 };
 
-/** At most 800 KB of JSON. */
+/** A text of at most 800 KB of JSON. */
 export const PAGE_ROWS = 500;
 const BATCH_STATEMENTS = 8;
 

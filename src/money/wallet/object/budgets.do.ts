@@ -145,7 +145,7 @@ function usageInMemory(totals: UsageTotals, of: UsageLookup, unit: BudgetUnit): 
   return sum;
 }
 
-/** After the clock moved back, moves future entries of rolling windows to the present. */
+/** Moves future entries of rolling windows to the present after the clock moved back. */
 export function moveFutureBucketsToNow(tx: Tx): void {
   for (const owner of ownersWithRollingBudgets(tx)) {
     for (const meter of metersOfOwner(tx, owner)) {

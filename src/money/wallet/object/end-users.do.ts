@@ -292,7 +292,7 @@ export function rememberEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   moveHolds(memory.ledger, id, user.id);
 }
 
-/** Until the month ends, keeps a row with a hash of the external ID for holds and charges. */
+/** Keeps a row with a hash of the external ID for holds and charges until the month ends. */
 function removeEndUser(tx: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = tx;
   const hash = hashExternalId(tx, user.externalId);

@@ -244,7 +244,7 @@ export function markEventsDelivered(sql: SqlStorage, seq: number): void {
 const CHANGED_NAME_PATHS = ["$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
 /**
- * In all events, replaces an end user's external ID with its ID. Marks these events for webhooks.
+ * Replaces an end user's external ID with its ID in all events. Marks these events for webhooks.
  */
 export function eraseExternalId(
   { sql, memory }: Tx,

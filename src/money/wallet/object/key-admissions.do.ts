@@ -321,7 +321,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** After the clock moved back, changes future admission times to now. */
+  /** Changes future admission times to now after the clock moved back. */
   #clampAdmissions(
     { storage, clockMs }: Tx,
     hash: string,

@@ -27,7 +27,7 @@ export type IdempotencyHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
-  /** Null if the row was deleted. Within 24 hours, only settled rows can be deleted. */
+  /** The value is null if the row was deleted: within 24 hours, only a settled row. */
   readonly state: RequestState | null;
 };
 
