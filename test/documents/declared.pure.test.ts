@@ -221,7 +221,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "money/wallet/routes/holds.route.ts HOLD_DOLLARS_MAX",
     "money/wallet/routes/holds.route.ts HOLD_MAX_S",
   ],
-  "Sessions per organization that were used and haven't ended": [
+  "Used sessions per organization, until two days after they expire": [
     "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],
   "Unused sessions ended by one key per day": [
