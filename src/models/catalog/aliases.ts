@@ -10,8 +10,8 @@ export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
 ]);
 
 /**
- * Models of the alias `smart`, best first. An alias uses the first active model of its list.
- * `SMART_MODELS` and `FAST_MODELS` each have a model of every chat provider.
+ * Models of the alias `smart`, best first. An alias uses the first active model of its list. Both
+ * alias lists have a model of every chat provider.
  */
 const SMART_MODELS = [
   "anthropic/claude-opus-5.5",
@@ -45,7 +45,7 @@ const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
 
 /**
  * Returns the model of each alias: the operator's choice, or else the built-in one. Omits an alias
- * if the operator chose a model that isn't active.
+ * if the operator chose an inactive model.
  */
 export function aliasesOf(
   models: ReadonlyMap<string, Model>,
@@ -74,9 +74,7 @@ function builtInModelOf(
   return [...curated, ...own].find((id) => models.has(id));
 }
 
-/**
- * Returns the model with the lowest price, which is (3 x input + output) / 4 at its first route.
- */
+/** Returns the model with the lowest (3 x input + output) / 4 at its first route. */
 function cheapestModel(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)

@@ -4,8 +4,8 @@ import type { Kind } from "../../shared/kinds.ts";
 import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 
 /**
- * Returns contradictions between PROVIDERS, MODELS and ALIASES. If there are any, every request
- * returns 503 `misconfigured`, because it could get a wrong model or price.
+ * Returns contradictions between PROVIDERS, MODELS and ALIASES. While there are any, every request
+ * returns 503 `misconfigured`.
  */
 export function catalogProblems(
   config: Pick<Config, "providers" | "models" | "aliases">,

@@ -42,10 +42,7 @@ export type Catalog = {
   readonly span: Span;
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
-  /**
-   * Model IDs by name without the author, which some clients omit. Only names that a single author
-   * uses.
-   */
+  /** Model IDs by name without the author. Excludes names that several authors use. */
   readonly bareNames: ReadonlyMap<string, string>;
   readonly region: Region;
 };
@@ -116,8 +113,8 @@ function bareNamesOf(
 }
 
 /**
- * Returns the model, or `model_not_found` with a message if the name belongs to a model of another
- * kind.
+ * Returns the model. Fails with `model_not_found`, and explains if the name belongs to a model of
+ * another kind.
  */
 export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
   const model = findByAnyName(catalog, name);
@@ -146,8 +143,8 @@ function findByName({ models, bareNames }: Catalog, name: string): Model | undef
 }
 
 /**
- * Converts Anthropic's names of Claude models to ours (docs.claude.com, models). Anthropic's have a
- * hyphen instead of the dot, and can end in a date, `-latest` or `[1m]`.
+ * Converts Anthropic's names of Claude models to ours (docs.claude.com, models). Anthropic writes a
+ * hyphen instead of the dot, and can append a date, `-latest` or `[1m]`.
  */
 function claudeName(name: string): string {
   if (!/^(?:anthropic\/)?claude-/.test(name)) return "";
@@ -220,7 +217,7 @@ function priceForCaller(
     const then = later.findLast((one) => one.from <= from)?.catalog.models;
     const sold = then === undefined ? model : then.get(model.id);
     const left = sold === undefined ? null : allowedModel(sold, name, policies);
-    if (left?.ok !== true) break; // the model ends then
+    if (left?.ok !== true) break; // the model is no longer active
     const next = priceModel(left.value, { ...pricing, at: from });
     if (JSON.stringify(toListedPrice(next)) !== shown) {
       return { model: now, next: { from, model: next } };

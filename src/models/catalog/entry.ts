@@ -8,8 +8,8 @@ import type { Region } from "../../shared/regions.ts";
 export type HostTag = Region | "global";
 
 /**
- * IDs of built-in providers. A new one also needs routes in authors/, and an entry in `LIMITS` if
- * it has limits.
+ * IDs of built-in providers. A new provider also needs routes in authors/, and an entry in `LIMITS`
+ * if it has limits.
  */
 export type ProviderId =
   | "anthropic"
@@ -60,7 +60,7 @@ export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
   /**
-   * The day of the first public release. For a few models, the month, or the day on which the price
+   * The day of the first public release. For a few models, the month or the day on which the price
    * was read.
    */
   readonly released: string;
@@ -75,22 +75,24 @@ export type CatalogEntry = {
   readonly routes: readonly RouteEntry[];
 };
 
-/** Factor from estimated tokens to an upper bound for any language, for o200k. */
+/** Factor from estimated tokens to an upper bound in any language, for the tokenizer o200k. */
 export const O200K_FACTOR = 1.15;
-/** The factor for Gemini's tokenizer. */
+/** Upper-bound factor for Gemini's tokenizer. */
 export const GEMINI_FACTOR = 1.25;
-/** The factor for the tokenizer of older Claude models. */
+/** Upper-bound factor for the tokenizer of older Claude models. */
 export const CLAUDE_OLD_FACTOR = 1.4;
 /**
- * The factor for cl100k and similar open tokenizers (Llama, Mistral, Qwen, DeepSeek, GLM, Kimi,
- * Cohere).
+ * Upper-bound factor for cl100k and similar open tokenizers (Llama, Mistral, Qwen, DeepSeek, GLM,
+ * Kimi, Cohere).
  */
 export const CL100K_FACTOR = 1.5;
-/** The factor for Claude from 4.7 on, and for unknown tokenizers. */
+/** Upper-bound factor for Claude from 4.7 on, and for unknown tokenizers. */
 export const ESTIMATE_FACTOR_MAX = 1.65;
-/** Prompt tokens that Claude adds for tools, besides their text. Also used for unknown models. */
+/**
+ * Prompt tokens that Claude adds for tools, besides their text. Unknown models use this number too.
+ */
 export const TOOLS_TOKENS_MAX = 700;
-/** Maximum tokens of an image, for models whose author publishes no maximum. */
+/** Maximum tokens of an image if the model's author publishes no maximum. */
 export const UNKNOWN_IMAGE_TOKENS = 16_384;
 
 /** Abilities of models: T for tools, V for vision, R for reasoning. */
@@ -99,7 +101,7 @@ export const TV: readonly Ability[] = ["tools", "vision"];
 export const TR: readonly Ability[] = ["tools", "reasoning"];
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
-/** The facts of a chat model in its line of the catalog. */
+/** A chat model's facts in an author's file. */
 export type ChatFacts = readonly [
   contextTokens: number,
   maxOutputTokens: number,
@@ -108,7 +110,7 @@ export type ChatFacts = readonly [
   imageTokens?: number,
 ];
 
-/** A call and not a plain list, because the formatter keeps a model's first line together then. */
+/** A function, because the formatter then keeps a model's first line together. */
 export const facts = (...values: ChatFacts): ChatFacts => values;
 
 export function chatModel(
@@ -154,7 +156,7 @@ export function modelFactory(
   };
 }
 
-/** Embedding models. Requests can choose the size of the vectors of `vectors`. */
+/** Embedding models whose requests can choose the vector size. */
 export const vectors = modelFactory("embeddings", ["dimensions"]);
 export const fixedVectors = modelFactory("embeddings");
 
@@ -169,7 +171,7 @@ export type DollarPrices =
 /** Dollars per million tokens, characters or seconds, and dollars per piece of other units. */
 type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
 
-/** A later price: its first day, the price, and the day on which the price was read. */
+/** A later price: its first day, the price, and the day on which it was read. */
 export type PriceChange = readonly [from: string, dollars: DollarPrices, seenOn: string];
 
 type RouteOptions = Partial<
@@ -183,7 +185,7 @@ type MakeRoute = (
   more?: RouteOptions,
 ) => RouteEntry;
 
-/** Returns a function that makes routes whose prices were read on a day. */
+/** Returns a function that makes routes. Their prices were read on the given day. */
 export function pricesSeenOn(pricedOn: string): MakeRoute {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: toMicroPrice(dollars), seenOn: pricedOn };
@@ -221,7 +223,7 @@ function toMicros(dollars: number): number {
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
  * xAI's limits. Its output cap doesn't limit reasoning. The hold therefore covers twice the cap,
- * and at least 20,000 tokens, which hard questions use for reasoning.
+ * and at least 20,000 reasoning tokens.
  */
 const XAI_LIMITS: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
@@ -238,7 +240,7 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 
 /**
  * The limit of routes that accept one text per request. The gateway sends six at a time, so 128
- * take 22 rounds of up to 5 s, which fit into 120 s.
+ * texts take 22 rounds of at most 5 s, within 120 s.
  */
 const ONE_TEXT_LIMIT: RouteLimits = { inputs: 128 };
 
@@ -251,7 +253,7 @@ const IMAGE_LIMITS_BY_PROVIDER: ReadonlyMap<string, RouteLimits> = new Map<Provi
   ],
 );
 
-/** Returns a provider's limits. For an operator's provider, pass its profile. */
+/** Returns a provider's limits. An operator's provider needs its profile. */
 export function limitsOfProvider(
   provider: string,
   { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },

@@ -21,7 +21,7 @@ type ListedPrice = {
   readonly input_cache_write: string;
 } & { readonly [U in Unit]?: string };
 
-/** A model at the caller's price, and the price after the next announced change. */
+/** A model at the caller's price, and its price after the next announced change. */
 export type PricedModel = {
   readonly model: Model;
   readonly next: { readonly from: number; readonly model: Model } | null;
@@ -61,7 +61,7 @@ export function toListedModel(
     context_length: context,
     max_output_tokens: outputTokens,
     input_modalities: inputs,
-    // The fields from here to `pricing` are those of OpenRouter's list.
+    // From here to `pricing`, the fields are those of OpenRouter's list.
     architecture: {
       modality: `${inputs.join("+")}->${output}`,
       input_modalities: inputs,
@@ -82,7 +82,7 @@ export function toListedModel(
     /** The caller's price at the first route for a prompt of usual length. */
     pricing: toListedPrice(model),
     next_price: next === null ? null : { from: timestamp(next.from), ...toListedPrice(next.model) },
-    /** The region of this list. Other regions can have the model too. */
+    /** The region of this list. Other regions can also have the model. */
     regions: [region],
     providers: [...new Set(routes.map(({ provider }) => provider))],
     status: statusOf(routes.map(isInCooldown)),
@@ -119,9 +119,7 @@ export function toListedPrice({ routes }: Pick<Model, "routes">): ListedPrice {
   };
 }
 
-/**
- * Converts micro-credits per million tokens to exact dollars per token: 150,000 is "0.00000015".
- */
+/** Converts micro-credits per million tokens to exact dollars per token. */
 export function dollarsPerToken(perMillion: number): string {
   const digits = String(perMillion).padStart(13, "0");
   const whole = digits.slice(0, -12);
@@ -146,7 +144,7 @@ export function toListedEndpoint(
     model_name: id,
     provider_name: provider,
     tag: provider, // the ID in routing preferences
-    status: isCooling ? -1 : 0, // negative if requests avoid the provider
+    status: isCooling ? -1 : 0, // negative if requests avoid it
     data_region: dataRegion,
     context_length: Math.min(context, model.context),
     max_completion_tokens: KINDS[model.kind].hasOutput
@@ -156,7 +154,7 @@ export function toListedEndpoint(
     pricing: toListedPrice({ routes: [route] }),
     quantization: null,
     supported_parameters: parametersOf({ kind: model.kind, abilities, routes: [route] }),
-    // If clients must mark what to cache, cache writes cost more than input.
+    // Providers that require cache marks charge more for cache writes than for input.
     supports_implicit_caching: price.cached < price.input && price.cacheWrite <= price.input,
     supports_tool_choice: {
       auto: takesTools,
@@ -179,10 +177,7 @@ export const messagesListQuery = z.object({
   before_id: id,
 });
 
-/**
- * Returns a model in the format of Anthropic's Models API (platform.claude.com; @anthropic-ai/sdk
- * 1.12).
- */
+/** Returns a model in the format of Anthropic's Models API (@anthropic-ai/sdk 1.12). */
 export function toMessagesModel(model: ListedModel) {
   return {
     type: "model",

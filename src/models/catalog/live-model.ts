@@ -14,7 +14,7 @@ import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The active providers, each with the tags of its hosts that can serve this region. */
+/** The active providers, each with the tags of its hosts for this region. */
 export type HostTagsByProvider = ReadonlyMap<string, readonly HostTag[]>;
 
 type CatalogTerms = {
@@ -26,7 +26,7 @@ type CatalogTerms = {
 
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
-/** Returns a model with the highest limits of its active routes, or null if none is active. */
+/** Returns a model with the highest limits of its active routes, or null if no route is active. */
 export function makeBuiltInModel(
   entry: CatalogEntry,
   hosts: HostTagsByProvider,

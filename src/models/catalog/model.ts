@@ -10,14 +10,14 @@ type LongPrompt = {
 };
 
 /**
- * The price list of a price, and the time from which the price applies (Unix ms). `list` is null
- * for a price of the built-in catalog.
+ * The source of a price: the time from which it applies (Unix ms), and its price list. `list` is
+ * null for the built-in catalog.
  */
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * Limits of a route that are lower than the model's. A request that exceeds them skips the route,
- * except that an output cap is lowered.
+ * Limits of a route that are lower than the model's. An output cap is lowered to the route's limit.
+ * Requests that exceed other limits skip the route.
  */
 export type RouteLimits = {
   readonly context?: number;
@@ -25,14 +25,11 @@ export type RouteLimits = {
   readonly choices?: number;
   readonly inputs?: number;
   readonly lacks?: readonly Ability[];
-  /**
-   * The factor by which the hold multiplies the output cap, because xAI bills reasoning beyond the
-   * cap.
-   */
+  /** The hold's multiple of the output cap, because xAI bills reasoning beyond the cap. */
   readonly outputFactor?: number;
   /** The provider's API for images, if it isn't OpenAI's. */
   readonly imageApi?: "gemini" | "xai";
-  /** Reasoning tokens that can be billed in addition to each choice, even if its cap is small. */
+  /** Reasoning tokens that each choice can be billed in addition to its cap. */
   readonly reasoningTokens?: number;
 };
 
@@ -47,7 +44,7 @@ export type Route = {
   readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };
 };
 
-/** An active model in this region, with its active routes in the order of preference. */
+/** An active model in this region, with its active routes in order of preference. */
 export type Model = {
   readonly id: string;
   readonly kind: Kind;
@@ -56,14 +53,13 @@ export type Model = {
   readonly created: number;
   readonly context: number;
   readonly maxOutput: number;
-  /** Minimum output cap that the provider accepts. 1 if there is no minimum. */
+  /** Minimum output cap that the provider accepts, or 1. */
   readonly minOutput: number;
   /** Minimum thinking budget in tokens. The output cap must be larger. */
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
   /**
-   * Prompt tokens that the provider adds for tools, besides their text. If absent, OpenAI's number
-   * applies.
+   * Prompt tokens that the provider adds for tools, besides their text. Default: OpenAI's number.
    */
   readonly toolsTokens?: number;
   readonly imageTokens: number;

@@ -23,8 +23,8 @@ function openAiList(data: readonly ListedModel[]) {
 }
 
 /**
- * Reports whether a request comes from a client of Anthropic's API: it has an `anthropic-version`,
- * or its key in `x-api-key`.
+ * Reports whether a client uses Anthropic's API. Such a client sends `anthropic-version`, or its
+ * key in `x-api-key`.
  */
 export function isMessagesClient(request: { header(name: string): string | undefined }): boolean {
   if ((request.header("anthropic-version") ?? "") !== "") return true;

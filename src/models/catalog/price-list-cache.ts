@@ -11,7 +11,7 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 
 type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
-/** Stores copies of price lists outside D1 and finds them again. */
+/** Stores and finds copies of price lists outside D1. */
 export type PriceCopies = {
   readonly store: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;
@@ -20,8 +20,8 @@ export type PriceCopies = {
 const TAG_DIGITS = 64;
 
 /**
- * Stores copies in a cache to which others can write. Ignores copies without a valid signature by
- * the region's secret.
+ * Stores signed copies in a cache to which others can write. Ignores copies without this region's
+ * valid signature.
  */
 export function signedPriceCopies(
   cache: Pick<Cache, "match" | "put">,
@@ -54,8 +54,8 @@ export function signedPriceCopies(
 export const PRICE_READ_INTERVAL_MS = 120_000;
 const RETRY_MS = 15_000;
 /**
- * Margin in ms between the age limit of a copy and the lead time of prices. It covers clock
- * differences and late writes to D1.
+ * Margin in ms between a copy's age limit and the prices' lead time. It covers clock differences
+ * and late writes to D1.
  */
 export const PRICE_AGE_MARGIN_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
@@ -75,7 +75,7 @@ type CachedList = { readonly list: PriceList; readonly readAt: number; triedAt: 
 
 /**
  * This isolate's cached price lists, refreshed after responses. Prices are posted a lead time
- * before they apply, so a copy younger than the lead time is correct. An older copy is never used.
+ * before they apply. A copy older than the lead time could be wrong and is never used.
  */
 export class PriceListCache {
   readonly #ageMaxMs: number;
@@ -137,7 +137,7 @@ export class PriceListCache {
   }
 
   /**
-   * Reads a list, or returns null on failure. Each request reads for itself, because it can't await
+   * Reads a list, or returns null on failure. Each request reads separately, because it can't await
    * another request's promise.
    */
   async #read(name: string, reader: Reader): Promise<PriceList | null> {

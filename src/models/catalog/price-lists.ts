@@ -3,16 +3,16 @@ import type { Price } from "../../shared/usage.ts";
 import type { Model, Route } from "./model.ts";
 import { longPromptPrice, pricesWithMarkup } from "./price.ts";
 
-/** The region's list. It applies to models that an organization's own list doesn't have. */
+/** The region's list. It applies to models that are absent from an organization's own list. */
 export const REGION_PRICE_LIST = "default";
 
-/** Either a price, or a markup in percent on the catalog's price. */
+/** A price, or a markup in percent on the catalog's price. */
 export type PriceOrMarkup =
   | { readonly price: Price; readonly percent?: never }
   | { readonly percent: number; readonly price?: never };
 
 /**
- * A price or markup that applies from a time on (Unix ms), to a model ID, `author/*` or `*`.
+ * A price or markup from a time on (Unix ms). It applies to a model ID, `author/*` or `*`.
  * Wildcards can only have a markup.
  */
 export type PriceRow = {
@@ -39,8 +39,7 @@ export function priceListOf(name: string, rows: readonly PriceRow[]): PriceList 
 export type PriceLists = readonly PriceList[];
 
 /**
- * The price lists that apply to a customer at a given time (Unix ms). `list` is the name of the
- * customer's own list.
+ * The price lists of a customer at a time (Unix ms). `list` is the name of the customer's own list.
  */
 export type Pricing = {
   readonly list: string | null;
@@ -49,9 +48,8 @@ export type Pricing = {
 };
 
 /**
- * Functions that return an organization's price lists. `current` uses the list name that this
- * isolate has cached, `corrected` the one that the wallet returned. Both can return
- * `prices_unavailable`.
+ * Functions that return an organization's price lists, or `prices_unavailable`. `current` uses the
+ * list name in this isolate's cache. `corrected` uses the name that the wallet returned.
  */
 export type PricingFor = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
@@ -70,8 +68,8 @@ export function priceModel(model: Model, { lists, at }: Pick<Pricing, "lists" | 
 }
 
 /**
- * Returns the newest row of the most specific item, in the first list that has the model.
- * `author/*` and `*` don't apply to models of MODELS.
+ * Returns the newest row of the most specific item, in the first list that has the model. Wildcards
+ * don't apply to models of MODELS.
  */
 function ruleFor(model: Model, lists: PriceLists, at: number): PriceRule | null {
   for (const { name, items } of lists) {

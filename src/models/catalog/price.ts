@@ -35,9 +35,7 @@ function applyPercentToUnits(units: UnitPrices, percent: number): UnitPrices {
   return Object.fromEntries(entries.map(([unit, price]) => [unit, applyPercent(price, percent)]));
 }
 
-/**
- * `inputPercent` applies to the prices of input and cache, `outputPercent` to the price of output.
- */
+/** Returns the price of a long prompt. `inputPercent` also applies to cache prices. */
 export function longPromptPrice(
   price: Price,
   {

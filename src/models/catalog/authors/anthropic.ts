@@ -23,9 +23,9 @@ type ClaudeOptions = {
 };
 
 /**
- * Anthropic's models (platform.claude.com: pricing, models, data residency). A cache write costs
- * 1.25 x input for five minutes. The gateway requests no other lifetime. Haiku 4.5 has no
- * `inference_geo`, and can be retired on any day after 2026-10-15.
+ * Anthropic's models (platform.claude.com: pricing, models, data residency). A five-minute cache
+ * write costs 1.25 x input. Haiku 4.5 has no `inference_geo`, and can be retired from 2026-10-16
+ * on.
  */
 export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
   claude("fable-5.1", "2026-09-01", [10, 0.25, 12.5, 50], { profiles: ["us"] }),

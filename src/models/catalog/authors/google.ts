@@ -5,7 +5,7 @@ const vectors = modelFactory("embeddings", ["dimensions"], GEMINI_FACTOR);
 const IMAGE_TOKENS = 1_120;
 /** Maximum tokens of an image: 258 for each of at most 16 tiles of 768 pixels. */
 const IMAGE_TOKENS_2_5 = 4_128;
-/** The 3.7 and 3.8 Flash models cost half of this until the end of 2026. */
+/** Prices from 2027 on. Until then, the 3.7 and 3.8 Flash models cost half. */
 const fullPrice = (seen: string): readonly PriceChange[] => [
   ["2027-01-01", [1.5, 0.15, 7.5], seen],
 ];
@@ -13,7 +13,7 @@ const fullPrice = (seen: string): readonly PriceChange[] => [
 const august = pricesSeenOn("2026-08-21");
 
 type GeminiOptions = {
-  /** Whether Vertex AI has the model in both multi-regions, and not only on its global endpoint. */
+  /** Whether Vertex AI also has the model in both multi-regions, besides its global endpoint. */
   readonly regional?: boolean;
   readonly later?: readonly PriceChange[];
   readonly longPrompt?: LongPromptRule;
@@ -21,9 +21,8 @@ type GeminiOptions = {
 };
 
 /**
- * Google's models on the Gemini API and in the multi-regions of Vertex AI, which cost 10% more. 2.5
- * Pro and 2.5 Flash are left out, because Google serves other models under these names from
- * 2026-12-01 on.
+ * Google's models on the Gemini API and in Vertex AI's multi-regions, which cost 10% more. 2.5 Pro
+ * and 2.5 Flash are excluded: Google reuses these names for other models from 2026-12-01 on.
  */
 export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   gemini("4-argon", ["2026-11-20", "2026-11-20"], [2, 0.1, 10], {
@@ -71,8 +70,8 @@ function imageModel(
 }
 
 /**
- * Launch prices, announced until the end of 2026. The input price of Flash Lite isn't published, so
- * Flash's is used. The release dates are the day on which the prices were read (LiteLLM 1.110.2).
+ * Launch prices, valid until the end of 2026. Flash Lite uses Flash's input price, because its own
+ * isn't published. The release dates are the day on which the prices were read (LiteLLM 1.110.2).
  */
 function speechModel(upstreamId: string, audio: number): CatalogEntry {
   const route = pricesSeenOn("2026-11-20")("google", upstreamId, {

@@ -15,7 +15,7 @@ const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
  * Maximum tokens per image. Models that count tiles: 85 + 8 tiles x 170 (4o-mini: 2,833 + 8 x
- * 5,667). Other models: 1,536 patches (later models: 2,500 or 10,000), times the largest published
+ * 5,667). Other models: 1,536 patches (later models: 2,500 or 10,000) times the largest published
  * factor (large models: 1.2, small models: 2.46).
  */
 const TILES = 1_445;
@@ -29,7 +29,7 @@ const PATCHES_LARGE_SMALL = 24_600;
 type ModelFacts = {
   readonly chat: ChatFacts;
   readonly longPrompt?: LongPromptRule;
-  /** Set for models on the Responses API, which has one choice and this minimum output cap. */
+  /** The minimum output cap of models on the Responses API, which returns one choice. */
   readonly minOutput?: number;
   readonly later?: readonly PriceChange[];
 };
@@ -52,8 +52,7 @@ const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
 
 const AUGUST = "2026-08-05";
 /**
- * The last days before announced shutdowns (developers.openai.com, deprecations, read on
- * 2026-10-28).
+ * Last days before announced shutdowns (developers.openai.com, deprecations, read on 2026-10-28).
  */
 const GPT_5_ENDS = "2026-12-10";
 const GPT_4_ENDS = "2027-01-13";
@@ -63,10 +62,7 @@ const GPT_5_4_NANO_ENDS = "2027-03-31";
  */
 const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
-/**
- * OpenAI's models with their release and price dates. From 5.6 on, a cache write costs 1.25 x
- * input.
- */
+/** OpenAI's models with release and price dates. From 5.6 on, a cache write costs 1.25 x input. */
 export const OPENAI_MODELS: readonly CatalogEntry[] = [
   gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),
   gpt("gpt-6.1-terra", ["2026-10-26", "2026-10-26"], GPT_6_1, [1, 0.05, 1.25, 5]),
@@ -108,7 +104,7 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
       { ...HOSTS, uplift: 10 },
     ),
   ]),
-  // OpenAI doesn't charge for moderation (developers.openai.com, the model's page).
+  // OpenAI doesn't charge for moderation (developers.openai.com).
   modelFactory("moderation", ["vision"])("openai/omni-moderation-latest", "2024-09-26", 32_768, [
     pricesSeenOn("2026-11-20")("openai", "omni-moderation-latest", { request: 0 }, HOSTS),
   ]),
@@ -138,8 +134,8 @@ function endingOn(day: string, entries: readonly CatalogEntry[]): CatalogEntry[]
 }
 
 /**
- * The release date of gpt-image 2.6 is the day on which it first appeared in OpenAI's SDK. Its
- * image tokens are its output tokens.
+ * Image tokens are output tokens. The release date of gpt-image 2.6 is the day on which OpenAI's
+ * SDK added it.
  */
 function gptImage(name: string, released: string): CatalogEntry {
   const dollars = { input: 5, input_image_token: 8, image_token: 30 };

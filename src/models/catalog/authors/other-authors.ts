@@ -21,7 +21,7 @@ const august = pricesSeenOn("2026-08-21");
 const rerank = modelFactory("rerank");
 const november = pricesSeenOn("2026-11-20");
 
-/** Mistral's regional hosts cost 10% more than its global one, which this gateway never calls. */
+/** Mistral's regional hosts cost 10% more than its global host, which this gateway never calls. */
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 /** Maximum tokens of an image: 1,540 pixels in patches of 14 or 28, with line breaks. */
 const MISTRAL_IMAGE = 4_160;
@@ -29,8 +29,8 @@ const mistralFacts = (context: number, maxOutput: number, abilities: readonly Ab
   facts(context, maxOutput, abilities, CL100K_FACTOR, MISTRAL_IMAGE);
 
 /**
- * Mistral doesn't publish the output limit of Large 4, so Large 3's limit is used. It also doesn't
- * publish whether Large 4 accepts images, or whether its regional hosts have embeddings.
+ * Large 4 uses Large 3's output limit, because Mistral publishes none. Mistral doesn't publish
+ * whether Large 4 accepts images, or whether its regional hosts have embeddings.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
   chatModel("mistral/mistral-large-4", "2026-11-20", facts(1_000_000, 262_144, T), [
@@ -80,7 +80,7 @@ const MISTRAL_OCR = modelFactory("ocr")("mistral/mistral-ocr-4-1", "2026-07-16",
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
 
 /**
- * xAI's models (docs.x.ai: models, regions). Its US host has only Grok 4.6. Grok 4.6 and 4.7 have
+ * xAI's models (docs.x.ai: models, regions). The US host has only Grok 4.6. Grok 4.6 and 4.7 have
  * no output limit.
  */
 const XAI_MODELS: readonly CatalogEntry[] = [
@@ -94,8 +94,8 @@ const XAI_MODELS: readonly CatalogEntry[] = [
   chatModel("xai/grok-4.3", "2026-04-17", facts(1_000_000, 30_000, TVR, ESTIMATE_FACTOR_MAX), [
     july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK),
   ]),
-  // The release date isn't published, so it is the day on which the price was read. Larger images
-  // cost more and aren't sold.
+  // The release date is the day on which the price was read. Larger images cost more and aren't
+  // sold.
   modelFactory("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
     november("xai", "grok-imagine-image-2.0", { image: 0.04, input_image: 0.06 }),
   ]),
