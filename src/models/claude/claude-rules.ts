@@ -1,27 +1,29 @@
 import type { JsonObject } from "../core/provider.ts";
 
-/** The rules of a Claude model at every host (platform.claude.com, migration guides). */
+/** The rules of a Claude model, equal on all hosts (platform.claude.com, migration guides). */
 export type ClaudeRules = {
-  /** The model's kind of thinking. "always" is adaptive thinking that can't be turned off. */
+  /** "always" is adaptive thinking that can't be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
   readonly thinksByDefault: boolean;
   readonly thinkingOffType: "disabled" | "between_tools";
-  /** The accepted values of `output_config.effort`, lowest first. Empty if there are none. */
+  /** The accepted values of `output_config.effort`, lowest first. Can be empty. */
   readonly efforts: readonly string[];
   /** Whether the model accepts `temperature` and `top_p` while thinking is off. */
   readonly acceptsSampling: boolean;
-  /** Whether the model accepts the `tool_choice` types `any` and `tool`. If not, it returns 400. */
+  /**
+   * Whether the model accepts the `tool_choice` types `any` and `tool`. Otherwise, it returns 400.
+   */
   readonly canForceTools: boolean;
   readonly jsonSchema: "native" | "tool";
-  /** Whether the model accepts `inference_geo`. If not, the host returns 400. */
+  /** Whether the model accepts `inference_geo`. Otherwise, the host returns 400. */
   readonly acceptsInferenceGeo: boolean;
-  /** Whether editing a message invalidates later thinking blocks ("preserved thinking"). */
+  /** Whether an edited message invalidates later thinking blocks ("preserved thinking"). */
   readonly bindsThoughts: boolean;
 };
 
 /**
  * Matches `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0` and
- * `claude-3-7-sonnet-20250219`. Doesn't read a date as a minor version.
+ * `claude-3-7-sonnet-20250219`. A date isn't a minor version.
  */
 const MODEL_NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
@@ -46,7 +48,7 @@ export function claudeRules(model: string): ClaudeRules {
   };
 }
 
-/** Reports whether a model thinks by default. Returns true for models other than Claude. */
+/** Reports whether a model thinks by default. Returns true for other authors' models. */
 export function thinksByDefault(model: string): boolean {
   return !model.includes("claude-") || claudeRules(model).thinksByDefault;
 }
@@ -72,7 +74,7 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
 export type ClaudeReasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
-  /** Whether the model thinks. If so, requests have earlier thoughts but no sampling fields. */
+  /** Whether the model thinks. Requests then contain earlier thoughts but no sampling fields. */
   readonly thinks: boolean;
 };
 
@@ -87,9 +89,9 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_TOKENS_MIN = 1024;
 
 /**
- * Returns the request fields for a `reasoning_effort`. `cap` includes thinking. `mayThink` is false
- * if thinking would return 400: with a forced tool, or with a thinking budget after a tool call
- * without thoughts.
+ * Returns the request fields for a `reasoning_effort`. `cap` includes thinking. `mayThink` must be
+ * false if thinking would return 400: with a forced tool, or with a thinking budget after a tool
+ * call without thoughts.
  */
 export function claudeReasoningFields(
   rules: ClaudeRules,

@@ -38,7 +38,7 @@ export function claudeSchema(schema: JsonObject): JsonObject {
 }
 
 function convertByName(schemas: JsonObject): JsonObject {
-  // `fromEntries` copies even a property named `__proto__`. An assignment wouldn't.
+  // Unlike an assignment, `fromEntries` copies a property named `__proto__`.
   const copy = Object.fromEntries(
     Object.entries(schemas).map(([name, value]) => [
       name,

@@ -7,7 +7,7 @@ const REDACTED = "anthropic.redacted_thinking";
 
 /**
  * Converts a thinking block to an entry of `reasoning_details`. Returns null without a signature or
- * data, because Claude wouldn't accept the block back.
+ * data, because Claude would reject the block later.
  */
 export function claudeThoughtDetail({
   type,
@@ -26,7 +26,10 @@ type Thought = {
   readonly signature: string;
 };
 
-/** Converts an entry of `reasoning_details`. Returns null if it isn't a valid thought of Claude. */
+/**
+ * Converts an entry of `reasoning_details` to a thinking block. Returns null if Claude would reject
+ * the block.
+ */
 export function claudeThoughtBlock(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
@@ -37,8 +40,8 @@ export function claudeThoughtBlock(
 }
 
 /**
- * Reports whether the turn after the last user message calls tools without a thought before. With a
- * thinking budget, Claude then returns 400.
+ * Reports whether the turn after the last user message calls tools without an earlier thought. With
+ * a thinking budget, Claude then returns 400.
  */
 export function hasCallsWithoutThought(turns: readonly ConversationTurn[]): boolean {
   const lastUserTurn = turns.findLastIndex(
