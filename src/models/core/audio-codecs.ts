@@ -1,23 +1,21 @@
-/** An AAC frame has at most 2,048 samples at 7,350 Hz. */
+/** Maximum seconds of an AAC frame: 2,048 samples at 7,350 Hz. */
 export const AAC_FRAME_S_MAX = 0.28;
 const OPUS_FRAME_S_MAX = 0.12;
-/** An MPEG audio frame has at most 1,152 samples at 8 kHz, and an AC-3 frame 1,536. */
+/** Maximum seconds of an MPEG audio frame (1,152 samples at 8 kHz) or AC-3 frame (1,536). */
 const MPEG_FRAME_S_MAX = 0.15;
 const AC3_FRAME_S_MAX = 0.2;
 const TABLE_RATES = 13;
 const EXPLICIT_RATE = 15;
-/**
- * AAC object types whose frames have at most 2,048 samples. Others, such as ALS, can have 65,536.
- */
+/** AAC object types with at most 2,048 samples per frame. Others, such as ALS, can have 65,536. */
 const AAC_OBJECTS: ReadonlySet<number> = new Set([1, 2, 3, 4, 17, 19, 20, 23, 39]);
-/** Object types with a second rate and an inner type. */
+/** AAC object types with a second rate and an inner type. */
 const SBR_TYPES: ReadonlySet<number> = new Set([5, 29]);
-/** Maximum bytes of configurations and sample entries. Longer ones aren't read. */
+/** Maximum bytes of configurations and sample entries. Longer ones are ignored. */
 const [AAC_BYTES, ENTRY_BYTES, VORBIS_BYTES] = [64, 4096, 65_536];
 
 /**
- * Returns the maximum duration of an AAC frame by its AudioSpecificConfig (ISO 14496-3). A rate
- * that isn't in the standard's table can be 1 Hz.
+ * Returns the maximum seconds of an AAC frame by its AudioSpecificConfig (ISO 14496-3). A rate
+ * outside the standard's table can be 1 Hz.
  */
 function aacSeconds(config: Uint8Array): number {
   if (config.length < 2 || config.length > AAC_BYTES) return Infinity;
@@ -40,7 +38,7 @@ function aacSeconds(config: Uint8Array): number {
   return isKnown && !LATER_RATE.test(bits) ? AAC_FRAME_S_MAX : Infinity;
 }
 
-/** Matches a rate outside the table, in the extension that follows the configuration. */
+/** Matches a rate outside the table in the extension after the configuration. */
 const LATER_RATE = /01010110111001011(?:1101|1110|1111)/;
 
 export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
@@ -52,7 +50,7 @@ export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
 }
 
 const VORBIS = "\u0001vorbis";
-/** Types of streams that contain no sound, such as an index or video. */
+/** Signatures of streams without sound, such as an index or video. */
 const OGG_SILENT = ["fishead\0", "\u0080theora"];
 
 export function matroskaCodecSeconds(codec: string, config: Uint8Array): number {
@@ -69,7 +67,7 @@ export function matroskaCodecSeconds(codec: string, config: Uint8Array): number 
 const MP4_SILENT =
   /^(?:avc[1-4]|hvc1|hev1|dvh[1e]|vp0[89]|av01|mp4v|s263|h263|jpeg|ap[a-z0-9]{2}|tx3g|text|tmcd|mebx|c608|wvtt|stpp)$/;
 
-/** Returns the maximum duration of a frame by the name and data of its sample entry. */
+/** Returns the maximum seconds of a frame by its sample entry's name and data. */
 export function mp4CodecSeconds(name: string, data: Uint8Array): number {
   if (name === "Opus") return OPUS_FRAME_S_MAX;
   if (name === ".mp3") return MPEG_FRAME_S_MAX;

@@ -14,8 +14,8 @@ const DEPTH_MAX = 8;
 const PARTS_MAX = 500_000;
 
 /**
- * Returns an upper bound of a compressed file's seconds by its frames and headers. Infinity if the
- * format or a codec is unknown, because long silence needs almost no bytes.
+ * Returns an upper bound of a compressed file's seconds by its frames and headers. Returns Infinity
+ * for an unknown format or codec, because long silence needs almost no bytes.
  */
 export function framesSecondsMax(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -28,7 +28,7 @@ export function framesSecondsMax(bytes: Uint8Array): number {
 
 const FLAC_RATES = [0, 88.2, 176.4, 192, 8, 16, 22.05, 24, 32, 44.1, 48, 96];
 
-/** Adds up the frames, which are found by the checksum in their headers. */
+/** Adds up the frames, which the checksum in their headers identifies. */
 function flacSeconds(bytes: Uint8Array, view: DataView): number {
   const rate = view.getUint32(18) >>> 12;
   let seconds = 0;
@@ -53,7 +53,7 @@ function flacFrame(bytes: Uint8Array, start: number, rate: number): number {
   return samples / Math.max(1, hertz);
 }
 
-/** Header bytes for the block size or sample rate, by the code in a FLAC frame's header. */
+/** Header bytes for the block size or sample rate, by their code in a FLAC frame's header. */
 const BLOCK_BYTES: Readonly<Record<number, number>> = { 6: 1, 7: 2 };
 const RATE_BYTES: Readonly<Record<number, number>> = { 12: 1, 13: 2, 14: 2 };
 const SPEEDS = [1000, 1, 10];
@@ -73,7 +73,7 @@ function crc8(bytes: Uint8Array): number {
   return sum;
 }
 
-/** Counts the packets of all pages, including pages within pages. */
+/** Counts the packets of all pages, including nested pages. */
 function oggSeconds(bytes: Uint8Array, view: DataView): number {
   const streams = new Set<number>();
   let packets = 0;
@@ -93,9 +93,7 @@ function oggSeconds(bytes: Uint8Array, view: DataView): number {
   return longest === 0 ? Infinity : packets * longest;
 }
 
-/**
- * Returns the number of packets that end in a page, plus one if the next page continues a packet.
- */
+/** Returns the packets that end in a page, plus one if the next page continues a packet. */
 function countPackets(lengths: Uint8Array): number {
   let packets = lengths.at(-1) === 255 ? 1 : 0;
   for (const length of lengths) if (length < 255) packets++;
@@ -108,13 +106,13 @@ const MP4_BOXES = new Set(
   "moov trak mdia minf stbl moof traf edts mvex dinf udta tref gmhd".split(" "),
 );
 
-/** Boxes that normally have no sound, but in which some programs search for sound. */
+/** Boxes that normally contain no sound. Some programs search them for sound anyway. */
 const MP4_OTHERS = new Set("meta tapt ilst wave sinf schi".split(" "));
 const MP4_SOUND = ["trak", "traf", "stsd", "stsz", "stz2", "trun"];
 
 type Mp4Facts = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
 
-/** Returns the longest duration by frames, headers or edit lists, which can repeat sound. */
+/** Returns the longest duration by frames, headers or edit lists. Edit lists can repeat sound. */
 function mp4Seconds(view: DataView): number {
   const found: Mp4Facts = { boxes: 0, frames: 0, longest: 0, seconds: 0, scale: 1 };
   readBoxes(view, { from: 0, to: view.byteLength, depth: 0 }, found);
@@ -155,7 +153,9 @@ export function isMp4(bytes: Uint8Array): boolean {
 const PROBE_BYTES = 2 ** 20;
 const MP4_NAMES = new Set([...MP4_STARTS, ..."pnot udta ediw junk pict uuid prfl".split(" ")]);
 
-/** Reports whether a file starts with other data but has MP4 boxes later, which FFmpeg accepts. */
+/**
+ * Reports whether a file starts with other data but contains MP4 boxes. FFmpeg accepts such a file.
+ */
 export function isHiddenMp4(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   for (let at = 0; at + 16 <= Math.min(bytes.length, PROBE_BYTES);) {
@@ -208,7 +208,7 @@ function entriesSeconds(view: DataView, from: number, end: number): number {
   return longest;
 }
 
-/** Positions of the sample count in the boxes that have one. */
+/** Position of the sample count in each box that has one. */
 const MP4_COUNTS: Readonly<Record<string, number>> = { stsz: 8, stz2: 8, trun: 4 };
 const UNKNOWN_TICKS = new Set([2 ** 32 - 1, 2 ** 64]);
 
@@ -249,7 +249,10 @@ type MatroskaFacts = {
   config: Uint8Array;
 };
 
-/** Reads WebM and Matroska. If an element exceeds the file, reads its content as elements. */
+/**
+ * Returns the seconds of WebM and Matroska. Reads the content of an element that exceeds the file
+ * as elements.
+ */
 function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
   const start = { frames: 0, longest: 0, ticks: 0, scale: 1_000_000 };
   const found: MatroskaFacts = { ...start, codec: "", config: NO_CONFIG };
@@ -333,7 +336,7 @@ function readFloat(view: DataView, at: number, length: number): number {
   return length === 8 ? view.getFloat64(at) || 0 : 0;
 }
 
-/** Returns the frames of a block, up to 256 with lacing. */
+/** Returns the frames of a block. With lacing, a block can have 256. */
 function countFrames(bytes: Uint8Array, at: number): number {
   const { length } = readVariableNumber(bytes, at, 8);
   const isLaced = ((bytes[at + length + 2] ?? 0) & 6) !== 0;
@@ -344,7 +347,7 @@ function isAdts(bytes: Uint8Array, at: number): boolean {
   return bytes[at] === 0xff && ((bytes[at + 1] ?? 0) & 0xf6) === 0xf0;
 }
 
-/** Returns the maximum seconds of AAC. Each ADTS frame can have four blocks. */
+/** Returns the maximum seconds of AAC. An ADTS frame can have four blocks. */
 export function adtsSeconds(bytes: Uint8Array): number {
   let blocks = 0;
   let parts = 0;

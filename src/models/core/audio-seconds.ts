@@ -1,18 +1,18 @@
 import { hasText } from "./audio-codecs.ts";
 import { adtsSeconds, framesSecondsMax, isHiddenMp4, isMp4 } from "./audio-frames.ts";
 
-/** Minimum bytes per second of MP3 (8 kbit/s) and, below, of other formats (4 kbit/s). */
+/** Minimum bytes per second of MP3 (8 kbit/s). Below: of other formats (4 kbit/s). */
 const MP3_BYTE_RATE_MIN = 1000;
 const OTHER_BYTE_RATE_MIN = 500;
 /** The sample rate of Opus. Vorbis can be slower, but its bytes also give an upper bound. */
 const OPUS_SAMPLE_RATE = 48_000;
-/** The result for a file whose size doesn't limit its duration. */
+/** The duration of a file whose size doesn't limit it. */
 export const SECONDS_MAX = 1_000_000;
 const ID3_TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;
 
 /**
- * Returns an upper bound of a file's seconds: the largest of its header, its frames, and its size
+ * Returns an upper bound of a file's seconds: the largest by its header, its frames, and its size
  * at the format's lowest rate. Headers and tags can be wrong.
  */
 export function audioSecondsMax(file: Uint8Array): number {
@@ -22,7 +22,7 @@ export function audioSecondsMax(file: Uint8Array): number {
   return Math.min(SECONDS_MAX, Math.ceil(seconds));
 }
 
-/** Frames that don't start at the first byte can only be MPEG audio or AAC. */
+/** Only MPEG audio or AAC frames can start after the first byte. */
 function secondsByFrames(audio: Uint8Array): number {
   if (isHiddenMp4(audio)) return Infinity;
   if (isWav(audio)) return 0;
@@ -53,7 +53,7 @@ function isWav(audio: Uint8Array): boolean {
   return hasText(audio, 0, "RIFF") && hasText(audio, 8, "WAVE");
 }
 
-/** Reports whether a frame of MPEG audio follows, perhaps after zeros. */
+/** Reports whether an MPEG audio frame follows, perhaps after zeros. */
 function isMpeg(audio: Uint8Array): boolean {
   const at = firstByte(audio);
   const next = audio[at + 1] ?? 0;
@@ -84,7 +84,7 @@ function wavRate(bytes: Uint8Array): number {
 
 /** Maximum byte rate: 8 channels of 32 bits at 192 kHz. A higher stated rate is wrong. */
 const PCM_BYTE_RATE_MAX = 192_000 * 8 * 4;
-/** The codecs whose frames have the size that the header states: PCM and its logarithmic forms. */
+/** Codecs whose frames have the stated size: PCM and its logarithmic forms. */
 const PCM_CODECS: ReadonlySet<number> = new Set([1, 3, 6, 7]);
 /** Minimum bytes per sample of other codecs: two kinds of ADPCM, and GSM. */
 const SAMPLE_BYTES_MIN: Readonly<Record<number, number>> = { 0x02: 0.5, 0x11: 0.25, 0x31: 0.2 };
@@ -107,8 +107,8 @@ function wavFormatRate(format: Uint8Array): number {
 }
 
 /**
- * Returns the seconds by FLAC's header or Ogg's last page, or 0. A FLAC file that was written to a
- * pipe doesn't state its duration.
+ * Returns the seconds by FLAC's header or Ogg's last page, or 0. A FLAC file written to a pipe
+ * states no duration.
  */
 function secondsInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);
@@ -121,8 +121,8 @@ function secondsInHeader(bytes: Uint8Array): number {
 }
 
 /**
- * Returns the seconds up to the last page with an end position. A page in which no packet ends has
- * the position -1.
+ * Returns the seconds up to the last page with an end position. A page without the end of a packet
+ * has the position -1.
  */
 function oggSeconds(bytes: Uint8Array, view: DataView): number {
   for (let at = bytes.length - 14; at >= 0; at--) {

@@ -5,7 +5,7 @@ export type SequencedPart = {
   close(cut: boolean): string;
 };
 
-/** Writes the parts of a streamed response in order. Only one part is open at a time. */
+/** Writes the parts of a streamed response one after another. */
 export class BlockSequencer<P extends SequencedPart> {
   readonly parts: P[] = [];
   #current = 0;

@@ -13,7 +13,7 @@ export type BuiltInProvider = {
   isSet(config: ProviderConfig): boolean;
   tags(config: ProviderConfig): readonly HostTag[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
-  /** Called only if the variables are set and valid, and the provider has hosts. */
+  /** Requires valid variables and a host. */
   build(config: ProviderConfig): Provider;
 };
 
@@ -23,10 +23,7 @@ export function isWebAddress(address: string): boolean {
   return url.protocol === "https:" || url.protocol === "http:";
 }
 
-/**
- * Checks a base URL. `own` is the URL of the only host of its domain that keeps data in this
- * region.
- */
+/** Checks a base URL. `own` is the URL of the domain's only host that keeps data in this region. */
 export function baseUrlProblems(
   config: ProviderConfig,
   variable: string,

@@ -1,7 +1,7 @@
 import { isObject, listOf } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
-/** Reports whether a prompt should be cached up to this part or tool. */
+/** Reports whether to cache the prompt up to this part or tool. */
 export function isCacheMarked({ cache_control: mark }: JsonObject): boolean {
   return isObject(mark) && isEphemeral(mark);
 }
@@ -14,8 +14,8 @@ function isEphemeral({ type }: KnownFields<"type">): boolean {
 export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
 
 /**
- * Returns the paths of `cache_control` fields that the provider won't receive. If `isSent` is set,
- * these are only the lifetimes above five minutes.
+ * Returns the paths of `cache_control` fields that the provider won't receive. If `isSent`, returns
+ * only the paths of lifetimes above five minutes.
  */
 export function unsentCacheMarkPaths(
   { messages, tools }: JsonObject,

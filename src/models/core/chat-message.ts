@@ -16,8 +16,8 @@ export function chatFinishReason(raw: unknown, hasToolCalls: boolean): string | 
 }
 
 /**
- * Returns the failure of an incomplete response. With the finish reason `error`, the request may
- * have caused it.
+ * Returns the failure of an incomplete response. The request may have caused the finish reason
+ * `error`.
  */
 export function incompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
@@ -67,7 +67,7 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
   );
 }
 
-/** Returns Google's thought signature, which a client must send back with the call. */
+/** Returns Google's thought signature, which a client must return with the call. */
 export function toolCallExtras({
   extra_content: extra,
 }: JsonObject): Pick<ToolCallDelta, "extra_content"> {
@@ -109,8 +109,8 @@ function thinkingText(raw: unknown): string | null {
 }
 
 /**
- * Reports whether a response is an error, in the field `error` or, as at Mistral and Cerebras, at
- * the top level.
+ * Reports whether a response is an error: in the field `error` or, at Mistral and Cerebras, at the
+ * top level.
  */
 export function hasErrorField(
   raw: KnownFields<"error" | "choices" | "data" | "object" | "message">,
@@ -152,7 +152,7 @@ function toToolCall(raw: RawToolCall, finish: string | null): ToolCallDelta {
   return {
     id,
     type: "function",
-    // A call without arguments gets "{}", because clients always parse this text.
+    // A call without arguments gets "{}", because clients always parse them.
     function: {
       name: textOrNull(functionCall.name) ?? "",
       arguments: argumentsValue === "" && !isCutOffReason(finish) ? "{}" : argumentsValue,

@@ -1,6 +1,6 @@
 import type { JsonObject } from "./json-value.ts";
 
-/** The part of a message that one chunk adds. */
+/** The part of a message in one chunk. */
 export type Delta = {
   readonly role?: "assistant";
   readonly content?: string | null;
@@ -14,7 +14,10 @@ export type Delta = {
   readonly function_call?: FunctionDelta;
 };
 
-/** A tool call, or a piece of the tool call `index`. Only the first piece has ID, type and name. */
+/**
+ * A tool call, or a piece of one. Pieces of a call share `index`. Only the first piece has ID, type
+ * and name.
+ */
 export type ToolCallDelta = {
   readonly index?: number;
   readonly id?: string;

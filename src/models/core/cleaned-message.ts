@@ -12,8 +12,8 @@ const REST = "[^\\s\"'`),;]";
 const GROUPS = "[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6}";
 
 /**
- * Patterns of texts that could identify us, our account or the provider. Patterns of whole
- * addresses come before those of their parts.
+ * Patterns of texts that could identify us, our account or the provider. A whole address must match
+ * before its parts.
  */
 const IDENTIFYING_PATTERNS: readonly RegExp[] = [
   /\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+/gi,

@@ -6,10 +6,7 @@ import type { ParsedImageUrl } from "./data-url.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-/**
- * A part of a turn. Texts are never empty. `isMarked` means that the prompt should be cached up to
- * this part.
- */
+/** A non-empty part of a turn. If `isMarked`, the prompt should be cached up to this part. */
 export type ConversationPart =
   | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }
   /** `at` is the part's path in the request (`messages[0].content[1].image_url`). */
@@ -115,7 +112,7 @@ function appendPart(
 ): void {
   if (parts.length === 0) return;
   const last = turns.at(-1);
-  if (last?.role === role) for (const part of parts) last.parts.push(part); // not spread: function arguments are limited
+  if (last?.role === role) for (const part of parts) last.parts.push(part); // not spread: the number of arguments is limited
   else turns.push({ role, parts: [...parts] });
 }
 
@@ -198,8 +195,7 @@ export function unsupportedFailure(feature: string, param: string): ProviderFail
 }
 
 /**
- * Returns the failure of an unusable image. Clients detect it by its code and by the end of
- * `param`.
+ * Returns the failure of an unusable image. Clients detect it by its code and the end of `param`.
  */
 export function badImageFailure(message: string, at: string): ProviderFailure {
   return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
@@ -224,7 +220,7 @@ export type RequestedTools = {
   readonly parallel: boolean;
 };
 
-/** Fails for legacy functions, custom tools and unknown choices. */
+/** Returns the tools. Fails for legacy functions, custom tools and unknown choices. */
 export function parseTools(body: ChatBody): RequestedTools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: legacyChoice } = body;
   if (functions !== undefined || legacyChoice !== undefined) {
@@ -289,7 +285,10 @@ export type Prompt = {
 
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
-/** Fails for several choices, or if the conversation or tools can't be converted. */
+/**
+ * Returns the conversation, tools and settings. Fails for several choices and unsupported messages
+ * or tools.
+ */
 export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
   if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
   const conversation = conversationOf(body);

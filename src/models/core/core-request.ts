@@ -15,7 +15,7 @@ const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
 const nonempty = z.string().check(z.minLength(1));
-/** An object that is forwarded unchanged. A copy by zod would lose a property `__proto__`. */
+/** An object that is forwarded unchanged. Zod's copy would lose a property `__proto__`. */
 export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
 
 const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
@@ -78,8 +78,8 @@ const toolCall = z.discriminatedUnion("type", [
 ]);
 
 /**
- * A message of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are
- * dropped, because other hosts reject them. Fields can be null, because SDKs send responses back as
+ * A message of a chat request (openapi.yaml, ChatCompletionRequestMessage). Drops unknown fields,
+ * because other hosts reject them. Accepts null fields, because SDKs send responses back as
  * messages.
  */
 const chatMessage = z.discriminatedUnion("role", [
@@ -158,9 +158,7 @@ const flag = z.optional(z.boolean());
 const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = numberBetween(-2, 2);
 
-/**
- * Cache warming is rejected. Other options are dropped, because longer caching has another price.
- */
+/** Rejects cache warming. Drops other options, because longer caching has another price. */
 export const promptCacheOptions = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
 });
@@ -175,10 +173,7 @@ export const REASONING_EFFORTS = [
   "xhigh",
   "max",
 ] as const;
-/**
- * A field with an extra charge that the catalog has no price for. It is rejected instead of
- * silently dropped.
- */
+/** A field with an extra charge that has no price in the catalog. It returns an error. */
 const unsupportedField = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
@@ -253,7 +248,7 @@ export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): n
   return cap === Infinity ? null : cap;
 }
 
-/** Drops fields that are null. Uses `fromEntries`, so that `__proto__` stays a plain field. */
+/** Drops null fields. Uses `fromEntries`, so that `__proto__` stays a plain field. */
 export function removeNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
@@ -298,8 +293,8 @@ const PLAIN_FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 ]);
 
 /**
- * Reports whether a body is a plain text chat, like nine out of ten. It then needs no schema
- * validation.
+ * Reports whether a body is a plain text chat, which needs no schema validation. Nine of ten
+ * requests are.
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {
@@ -337,7 +332,7 @@ const EFFORT_BY_SHARE_MAX = [
   [0.75, "high"],
 ] as const;
 
-/** Returns the effort for reasoning that takes a share of the output, from 0 to 1. */
+/** Returns the effort for reasoning that takes a share (0 to 1) of the output. */
 export function effortOfShare(share: number): string {
   return EFFORT_BY_SHARE_MAX.find(([most]) => share <= most)?.[1] ?? "xhigh";
 }

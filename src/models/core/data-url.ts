@@ -1,10 +1,10 @@
 import { FormFile } from "../../shared/http/form.ts";
 import * as z from "zod/mini";
 
-/** Maximum arguments of `String.fromCharCode`, because they are on the stack. */
+/** Maximum arguments of `String.fromCharCode`. They are on the stack. */
 const ARGUMENTS_MAX = 8192;
 
-/** Encodes base64. Scripts run this code in Node, which has no `Uint8Array.toBase64`. */
+/** Encodes base64. Also runs in Node, which has no `Uint8Array.toBase64`. */
 export function toBase64(bytes: Uint8Array): string {
   let binary = "";
   for (let at = 0; at < bytes.length; at += ARGUMENTS_MAX) {
@@ -24,7 +24,7 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Returns a character per byte, or null if the text isn't base64. */
+/** Returns one character per byte, or null for invalid base64. */
 export function decodeBase64(text: string): string | null {
   try {
     return atob(text);
@@ -36,7 +36,8 @@ export function decodeBase64(text: string): string | null {
 const DATA_URL = /^data:((audio|video|image)\/[\w.+-]{1,64});base64,([A-Za-z0-9+/]{2,}(={0,2}))$/;
 
 /**
- * Reports whether the base64 of a data URL can be decoded. Padding can be absent, but not partial.
+ * Reports whether a data URL has one of these media types and valid base64. Padding can be absent,
+ * but not partial.
  */
 export function isDataUrl(url: string, media: readonly string[]): boolean {
   const [, , group = "", data = "", padding = ""] = DATA_URL.exec(url) ?? [];
@@ -64,7 +65,7 @@ export function parseImageUrl(url: string): ParsedImageUrl {
   return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
 }
 
-/** Reports whether a URL contains an image's bytes, which don't count as prompt text. */
+/** Reports whether a URL contains an image. Its bytes don't count as prompt text. */
 export function isInlineImage(url: string): boolean {
   return "base64" in parseImageUrl(url);
 }

@@ -2,11 +2,11 @@ import { unsentCacheMarkPaths } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
-/** The paths (with dots) that each field of a chat request can have in a protocol's body. */
+/** The paths (with dots) of each chat request field in a protocol's body. */
 export type SentFieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Fields that aren't reported as dropped: the adapter sets or rejects them, or they have no effect.
+ * Fields that aren't reported as dropped. The adapter sets or rejects them, or they have no effect.
  */
 const UNREPORTED_FIELDS: ReadonlySet<string> = new Set([
   "encoding_format",

@@ -44,7 +44,7 @@ export function floatsToBase64(floats: readonly number[]): string {
   return toBase64(bytes);
 }
 
-/** Reports whether a text is base64 of whole float32 values. Doesn't decode it. */
+/** Reports whether a text is base64 of whole float32 values, without decoding it. */
 export function isBase64Floats(base64: string): boolean {
   if (base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) return false;
   const padding = base64.length - base64.replace(/=+$/, "").length;
@@ -92,7 +92,7 @@ type EmbeddingSlices = {
 
 /**
  * Sends `size` texts per request, a few requests at a time, and joins the results. The usage is
- * null if it is missing for any request.
+ * null if any result has none.
  */
 export async function embedInBatches(
   call: EmbeddingsCall,
@@ -130,7 +130,7 @@ async function sendSlices(
   const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswerResult();
     let answer = await send(slice);
-    // If there is only one request, the caller retries it, possibly on another route.
+    // The caller retries a single request, possibly on another route.
     if (slices.length > 1 && shouldRetry(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += countValues(answer.body);

@@ -9,7 +9,7 @@ import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
 
-/** The values of `input_type`, which Cohere's models need. */
+/** Values of `input_type`, which Cohere's models need. */
 export const COHERE_INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "search_document",
   "search_query",
@@ -42,7 +42,9 @@ export const embeddingsBody = z.looseObject({
 
 export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
 
-/** Keeps unknown fields and `user` in the body, because OpenAI's schema is open. */
+/**
+ * Parses a request. Keeps unknown fields and `user` in the body, because OpenAI's schema is open.
+ */
 export function parseEmbeddingsRequest(value: object): Result<ParsedInputRequest<EmbeddingsBody>> {
   const parsed = parseBody(embeddingsBody, removeNulls(value));
   return parsed.ok ? success({ body: parsed.value, user: parsed.value.user ?? null }) : parsed;

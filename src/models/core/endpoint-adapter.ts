@@ -12,22 +12,22 @@ import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./kinds.ts";
 import type { NativePartCountRules } from "./prompt-size.ts";
 
-/** Converts between a client format and a core request, which has OpenAI's format. */
+/** Converts between a client format and core requests, which have OpenAI's format. */
 export type EndpointAdapter = {
   readonly name: string;
   readonly path: `/v1/${string}`;
-  /** Returns the error format for `path` and paths below it. Null means OpenAI's. */
+  /** Returns the error format for `path` and paths below it, or null for OpenAI's. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
-  /** Set for Codex. A request without an output cap then gets the model's maximum. */
+  /** Whether a request without an output cap gets the model's maximum (for Codex). */
   readonly defaultsToMaxOutput?: true;
   readonly idPrefix: string;
   readonly takesForms?: true;
   /**
-   * Returns 400 with the endpoint's `param` for an invalid object. Never throws because of client
-   * input.
+   * Returns 400 with the endpoint's `param` for an invalid object. Client input must not make it
+   * throw.
    */
   parse(body: object, at: EndpointContext, recalled?: StoredResponseResult): Result<ParsedRequest>;
-  /** Returns the IDs of the stored responses that `parse` needs, or null. Never throws. */
+  /** Returns the IDs of stored responses for `parse`, or null. Never throws. */
   readonly names?: (body: object) => StoredResponseQuery | null;
 };
 
@@ -39,10 +39,10 @@ export type EndpointContext = {
 
 export type ParsedRequest = {
   readonly request: CoreRequest;
-  /** The end user in the body. The header `x-end-user` is read elsewhere. */
+  /** The end user in the body, not in the header `x-end-user`. */
   readonly user: string | null;
   readonly tags?: Tags;
-  /** The client's trace context. The paid path sets it. */
+  /** The client's trace context, set by the paid path. */
   readonly trace?: string | undefined;
   readonly dropped: readonly string[];
   readonly place?: { readonly name: string; readonly param: string } | null;
@@ -51,14 +51,12 @@ export type ParsedRequest = {
    * this function, the names are equal.
    */
   readonly paramOf?: (coreParam: string) => string | null;
-  /** Returns a field's error code if clients depend on it. Null means the default code. */
+  /** Returns a field's error code if clients depend on it, or null for the default code. */
   readonly codeOf?: (param: string) => string | null;
   readonly preferences?: RoutePreferences | null;
   readonly fallbacks?: readonly ModelFallback[];
   readonly session?: string | null;
-  /**
-   * Must not reference the prompt, because streams are long and the prompt would stay in memory.
-   */
+  /** Must not reference the prompt, which would stay in memory during a long stream. */
   readonly reply: ResponseWriter;
   readonly native: NativeRequest | null;
   readonly keep?: ConversationAddition;
@@ -73,8 +71,8 @@ export type ResponseWriter =
   | {
       readonly kind: "json";
       /**
-       * Converts a response in OpenAI's format with our ID, model and usage. Must be pure except
-       * for random IDs, because it can run twice. If it throws, the response is still charged.
+       * Converts a response in OpenAI's format with our ID, model and usage. Can run twice, so it
+       * must be pure except for random IDs. If it throws, the response is still charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
@@ -82,7 +80,7 @@ export type ResponseWriter =
   | {
       readonly kind: "stream";
       /**
-       * The stream's content type. Default: server-sent events. Other types can't contain comments.
+       * The stream's content type. Default: server-sent events. Only these can contain comments.
        */
       readonly contentType?: string;
       stream(head: ResponseHead): StreamWriter;
@@ -102,10 +100,7 @@ export type Receipt = ResponseHead & {
   readonly usage: Usage;
   readonly costMicro: number;
   readonly estimated: boolean;
-  /**
-   * OpenAI's reason (`stop`, `length` and others) or the native one. Null if the response is
-   * incomplete.
-   */
+  /** OpenAI's reason (such as `stop`) or the native one. Null if the response is incomplete. */
   readonly finishReason: string | null;
   readonly capLoweredByMoney: boolean;
   readonly ended: number;
@@ -113,7 +108,7 @@ export type Receipt = ResponseHead & {
 
 export type StreamData = string | Uint8Array;
 
-/** Writes one stream. Each method returns complete events to send immediately, or "". */
+/** Writes one stream. Each method returns complete events, or "". */
 export type StreamWriter = {
   /** The event to send after KEEP_ALIVE_MS without output. It can change during the stream. */
   readonly ping: string;
@@ -124,20 +119,20 @@ export type StreamWriter = {
   audio?(bytes: Uint8Array): StreamData;
   /**
    * Writes the last chunk again with another text, in choice (or native block) `index`. `json` is a
-   * JSON string, which is copied without parsing.
+   * JSON string, copied without parsing.
    */
   text(index: number, json: string): string;
-  /** Returns the last events, after the charge. No earlier event may look like the end. */
+  /** Returns the last events, after the charge. Earlier events must not look like the end. */
   end(receipt: Receipt): StreamData;
   /**
-   * Returns the events of a failure, or null to close the connection without an event. `receipt` is
-   * null if nothing is charged.
+   * Returns the events of a failure, or null to close the connection without an event. A null
+   * `receipt` means no charge.
    */
   fail(failure: Failure, receipt: Receipt | null): string | null;
   kept?(receipt: Receipt): JsonObject | null;
 };
 
-/** A request in a provider's own protocol. Its response gets our ID and model. */
+/** A request in a provider's own protocol. */
 export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
   readonly dropped: readonly string[];
@@ -145,8 +140,8 @@ export type NativeRequest = NativeBody & {
   readonly weights: NativePartCountRules;
   /** Minimum output tokens that the host accepts, or 0. */
   readonly outputLeast: number;
-  /** Whether the request can cache the prompt for an hour, at another price. */
+  /** Whether the request can cache the prompt for an hour, which has another price. */
   readonly hourCache: boolean;
-  /** A field without a chat equivalent. Only a route with this protocol can serve the request. */
+  /** A field without a chat equivalent. It requires a route with this protocol. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

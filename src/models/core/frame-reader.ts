@@ -17,8 +17,8 @@ export function failureWithUsage(
 }
 
 /**
- * Returns the final events of a failed stream. Its usage is marked as partial and not charged,
- * unless the request may have caused the failure.
+ * Returns the final events of a failed stream. Partial usage is charged only if the request may
+ * have caused the failure.
  */
 export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
   const error: StreamEvent = { kind: "error", failure };
@@ -28,8 +28,8 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
 }
 
 /**
- * Returns the failure for an event larger than `bytesMax`. The request counts as the cause, because
- * other hosts would send such an event too.
+ * Returns the failure for an event above `bytesMax`. The request counts as the cause, because other
+ * hosts would also send such an event.
  */
 export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
   return {
@@ -72,13 +72,13 @@ export type StreamReader = {
 
 /**
  * Reads the frames of one stream. Skips empty frames, comments and frames that aren't JSON objects.
- * If a stream with an unreadable frame ends early, it fails with `bad_event`. Once every choice has
- * finished, ignores errors, but usage still counts. Nothing follows an `end` or an `error`.
+ * An early end after an unreadable frame fails with `bad_event`. Once every choice has finished,
+ * ignores errors but still reads usage. Nothing follows an `end` or an `error`.
  */
 export abstract class FrameReader {
   readonly repeated?: ReadonlySet<string>;
   ended = false;
-  /** The provider's key. Error texts must not contain it. */
+  /** The provider's key, which error texts must not contain. */
   protected readonly secret: string | undefined;
   #hasUnreadable = false;
 
@@ -109,7 +109,7 @@ export abstract class FrameReader {
     return this.#hasUnreadable ? [...events, ...this.fail(retryFailure("bad_event"))] : events;
   }
 
-  /** Ends an unreadable stream. This is a failure unless every choice has finished. */
+  /** Ends an unreadable stream. Fails unless every choice has finished. */
   fail(failure: ProviderFailure): StreamEvent[] {
     if (this.ended) return [];
     return this.#accept(this.isFinished ? [END_EVENT] : failureEvents(failure), false);
@@ -119,7 +119,9 @@ export abstract class FrameReader {
 
   protected abstract convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[];
 
-  /** Returns an event if the frame equals the previous one except for its text, otherwise null. */
+  /**
+   * Returns an event if the frame differs from the previous one only in its text, otherwise null.
+   */
   protected repeatedText(_data: string, _name: string): StreamEvent | null {
     return null;
   }

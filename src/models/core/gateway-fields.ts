@@ -196,7 +196,7 @@ function splitSortSuffix(name: string): { readonly name: string; readonly sort: 
   return by === undefined ? { name, sort: null } : { name: name.slice(0, at), sort: by };
 }
 
-/** Body fields for the gateway (formats of OpenRouter and Vercel). They are never forwarded. */
+/** Body fields for the gateway (formats of OpenRouter and Vercel). Providers never get them. */
 export const gatewayFields = z.object({
   /**
    * OpenRouter's legacy request for usage. By default, only streams of OpenAI endpoints omit usage.
@@ -230,8 +230,8 @@ const NO_GATEWAY_FIELDS: GatewayFields = {
 };
 
 /**
- * Separates the gateway's fields from the rest of a body. `model` defaults to the first of
- * `models`. Returns 400 with `param` for an invalid field.
+ * Separates the gateway's fields from a body. `model` defaults to the first of `models`. Returns
+ * 400 with `param` for an invalid field.
  */
 export function splitGatewayFields(body: object): Result<SplitBody> {
   const { model: nameWithSuffix }: { readonly model?: unknown } = body;
@@ -275,7 +275,7 @@ function modelFallbacks(fields: Fields): ModelFallback[] {
   });
 }
 
-/** Reports whether `param` is a gateway field. They have the same name on every endpoint. */
+/** Reports whether `param` is a gateway field. Gateway fields have equal names on all endpoints. */
 export function isGatewayParam(param: string): boolean {
   return FIELD_NAMES.includes(/^\w+/.exec(param)?.[0] ?? "");
 }
@@ -292,8 +292,8 @@ function ignoredFields({ provider, providerOptions }: Fields): string[] {
 }
 
 /**
- * Reports whether the user agent is one of OpenRouter's own clients, which read usage from each
- * stream and expect a number as the error code.
+ * Reports whether the user agent is an OpenRouter client. These clients read usage from each stream
+ * and expect numeric error codes.
  */
 export function isOpenRouterClient(at: { header(name: string): string | undefined }): boolean {
   return /\bopenrouter\b/i.test(at.header("user-agent") ?? "");

@@ -25,8 +25,7 @@ import type { Completion, Delta } from "./chunk.ts";
 
 export type CallHandler<Call extends ProviderCall> = {
   /**
-   * Returns a failure if the request isn't supported. Throws if the signal fires, or because of a
-   * bug.
+   * Returns a failure for an unsupported request. Throws if the signal fires, or because of a bug.
    */
   send(call: Call): Promise<Response | ProviderFailure>;
   convertResponse(
@@ -34,7 +33,7 @@ export type CallHandler<Call extends ProviderCall> = {
     call: Call,
     headers: Headers,
   ): ProviderResponse | ProviderFailure | null;
-  /** Returns a reader that passes on each response as it arrives, including JSON responses. */
+  /** Returns a reader that passes on any response piece by piece, even JSON. */
   pieces?(call: Call, headers: Headers): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(call: Call): StreamReader | undefined;
@@ -230,7 +229,7 @@ const BUG_FAILURE = { kind: "retry", reason: "exception", fault: "request" } as 
 
 /**
  * Returns the events of a body in batches. Until the first output, each network chunk is a batch.
- * Then there is at most one batch per `paceMs`.
+ * Later, there is at most one batch per `paceMs`.
  */
 export function eventStream(
   body: ReadableStream<Uint8Array>,
@@ -253,18 +252,18 @@ export function eventStream(
     }
   };
   const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
-    if (bytes === null && done) return null; // we ended the stream, so partial events don't count
+    if (bytes === null && done) return null; // the gateway ended the stream, so partial events don't count
     if (bytes === null) done = true;
     const events = read(bytes);
     if (stream.ended && !done) {
-      // Data after the end is discarded. Reading until the body ends frees the connection.
+      // Discards data after the end. Reading the whole body frees the connection.
       done = true;
       reader.finish();
     }
     if (reader.paceMs !== paceMs && events.some(hasOutput)) reader.paceMs = paceMs;
     return done && events.length === 0 ? null : events;
   };
-  // Not async, because that would add a microtask for each await and chunk.
+  // Not async, because each await would add a microtask per chunk.
   const next = (): Promise<readonly StreamEvent[] | null> =>
     done ? Promise.resolve(null) : reader.next().then(eventsOf);
   return { next, cancel };

@@ -12,7 +12,7 @@ const SOURCES_MAX = 16;
 const SIDE_PIXELS_MAX = 16_384;
 const PATCH_PIXELS = 32;
 /**
- * Minimum input tokens that an image is held for: the maximum of gpt-image-1, the only model with a
+ * Minimum hold per image, in input tokens: the maximum of gpt-image-1, the only model with a
  * published rule. It counts 65, 129 for each of up to 4 tiles, and 6,240 (developers.openai.com,
  * images and vision).
  */
@@ -51,7 +51,7 @@ export function parseImageEdit(value: object): Result<ParsedInputRequest<ImageBo
 
 const NUMBER_FIELDS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
 
-/** Converts the numbers and booleans of a form, which arrive as strings. */
+/** Converts a form's numbers and booleans, which arrive as strings. */
 function parseFormValues(value: object): object {
   const fields = Object.entries(value).map(
     ([name, given]: [string, unknown]): [string, unknown] => {
@@ -101,7 +101,7 @@ function readSource(
   return success({ file: new FormFile(filename, header.type, bytes), tokens: tokensOf(header) });
 }
 
-/** Returns the maximum input tokens of an image. The models count a token for each patch. */
+/** Returns the maximum input tokens of an image: one for each patch. */
 function tokensOf({ width, height }: ImageHeader): number {
   const patches = Math.ceil(width / PATCH_PIXELS) * Math.ceil(height / PATCH_PIXELS);
   return Math.max(SOURCE_TOKENS_MIN, Math.ceil((patches * RESERVE_PERCENT) / 100));

@@ -78,7 +78,7 @@ type ImageFamily = {
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: ImagePixels) => boolean;
   readonly tokens?: TokensByQuality;
-  /** Maximum output tokens of an image of any quality, if `tokens` is missing. */
+  /** Maximum output tokens of an image of any quality. Used without `tokens`. */
   readonly tokensMax?: number;
   /** Whether output text is billed at its own price. */
   readonly countsText?: true;
@@ -125,23 +125,20 @@ export function aspectRatioOf({ width, height }: ImagePixels): string | null {
 }
 
 /**
- * The hold in percent of an image's published output tokens. Some square sizes use more tokens than
- * published, and models add a few.
+ * The hold in percent of an image's published output tokens. Some square sizes exceed the published
+ * number, and models add a few tokens.
  */
 export const RESERVE_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
 /** The output cap of each request to Gemini. It limits reasoning, drafts and images together. */
 export const GEMINI_OUTPUT_MAX = 16_384;
-/**
- * Gemini's default output cap. It applies if a server with OpenAI's API forwards requests to
- * Gemini.
- */
+/** Gemini's default output cap, for servers with OpenAI's API that forward to Gemini. */
 const GEMINI_UNCAPPED_MAX = 32_768;
 
 /**
- * Output tokens of an image by size: a reseller's price for the size divided by the price per
- * token, read on 2026-11-20.
+ * Output tokens of an image by size: a reseller's price for the size, divided by the price per
+ * token (read on 2026-11-20).
  */
 const GPT_2_5: TokensByQuality = {
   low: [205, 371],
@@ -162,7 +159,7 @@ const OPENAI = {
   sourceUnit: "input_image_token",
   hasMasks: true,
 } as const;
-/** Families with OpenAI's API. A server with this API may forward to Gemini. */
+/** Families with OpenAI's API. Servers with this API may forward to Gemini. */
 const FAMILY_BY_NAME: readonly (readonly [models: RegExp, ImageFamily])[] = [
   [/^gpt-image-2(?:-|$)/, { ...OPENAI, tokens: GPT_2 }],
   [/^gpt-image-2\.5(?:-|$)/, { ...OPENAI, tokens: GPT_2_5 }],

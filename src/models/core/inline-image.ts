@@ -50,8 +50,8 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 type DownloadOptions = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
- * Returns the conversation with downloaded images, or a failure if a download fails. Throws only if
- * the signal fires.
+ * Returns the conversation with downloaded images, or the failure of a download. Throws only if the
+ * signal fires.
  */
 export async function downloadImages(
   { system, turns }: Conversation,

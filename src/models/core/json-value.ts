@@ -4,8 +4,8 @@ export type JsonObject = { readonly [key: string]: unknown };
 export type KnownFields<Name extends string> = { readonly [N in Name]?: unknown };
 
 /**
- * Parses a JSON object, or returns null. Serializing the result keeps the digits of numbers and the
- * order of keys.
+ * Parses a JSON object, or returns null. The result keeps the digits of numbers and the order of
+ * keys.
  */
 export function parseObject(text: string | null): JsonObject | null {
   return parseObjectBy(parseJson, text);
@@ -64,7 +64,7 @@ export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-/** Reads an untyped value. Never throws. Reads a value of an unexpected type as empty. */
+/** Reads an untyped value. Never throws. An unexpected type counts as empty. */
 export type ValueReader<T> = (value: unknown) => T;
 
 export function objectReader<Fields extends Readonly<Record<string, ValueReader<unknown>>>>(

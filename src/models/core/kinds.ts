@@ -27,9 +27,7 @@ type Bodies = {
   readonly ocr: OcrBody;
 };
 
-/**
- * Rules for the size and route needs of a request, by kind. Only for kinds without output tokens.
- */
+/** Rules for the size and route needs of requests, for each kind without output tokens. */
 export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K], UnitOf<K>> } = {
   embeddings: EMBEDDINGS_KIND,
   rerank: RERANK_KIND,
@@ -41,7 +39,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K],
 };
 
 export type CoreRequest = ChatRequest | InputRequest;
-/** If `apart` is set, each message is a separate prompt with the same settings. Never streamed. */
+/** If `apart` is set, each message is a separate prompt with equal settings. Never streamed. */
 export type ChatRequest = { readonly kind: "chat"; readonly body: ChatBody; readonly apart?: true };
 export type InputRequest<K extends InputKind = InputKind> = {
   [One in K]: { readonly kind: One; readonly body: Bodies[One] };

@@ -20,7 +20,7 @@ type ReadImageFacts = (raw: JsonObject, pictureCount: number) => PictureFacts | 
 
 /**
  * Reads images from JSON, or from server-sent events with one image each. Passes base64 on in
- * pieces, so that any size fits into memory.
+ * pieces, because whole images don't fit into memory.
  */
 export class ImageReader implements StreamReader {
   readonly #facts: ReadImageFacts;
@@ -45,10 +45,7 @@ export class ImageReader implements StreamReader {
     this.#isImage = isImage;
   }
 
-  /**
-   * Passes on bytes within an image without decoding them, because decoding large images would
-   * block other requests.
-   */
+  /** Passes on bytes within an image without decoding, which would block other requests. */
   push(bytes: Uint8Array): StreamEvent[] {
     if (this.#isWithinImage(bytes)) return [this.#pieceOf(bytes)];
     return this.#read(this.#decoder.decode(bytes, { stream: true }));
@@ -122,7 +119,7 @@ export class ImageReader implements StreamReader {
     const isPicture = IMAGE_FIELD.test(this.#tail);
     this.#state = isPicture ? "picture" : "text";
     if (!isPicture) return;
-    // Checked once per response, because the check joins all text except the images.
+    // Once per response, because the check joins all text except the images.
     if (this.#responseCount === 0) {
       this.#isPartial = PARTIAL_IMAGE_TYPE.test(this.#otherParts?.join("") ?? "");
     }
@@ -207,7 +204,7 @@ function nativeEvent(event: JsonObject): StreamEvent {
 /** The failure of a provider that returned no audio. Another provider may succeed. */
 export const NO_AUDIO = retryFailure("no_audio");
 
-/** Passes on an audio file. `counts` has the units that the provider billed, if it reports them. */
+/** Passes on an audio file. `counts` has the units that the provider reports as billed. */
 export class AudioFileReader implements StreamReader {
   readonly ended = false;
   readonly #counts: UnitCounts | null;
@@ -229,7 +226,7 @@ export class AudioFileReader implements StreamReader {
   }
 }
 
-/** Reads audio in base64 from a JSON response. `facts` reads the other fields. */
+/** Reads base64 audio from a JSON response. `facts` reads the other fields. */
 export class JsonAudioReader implements StreamReader {
   readonly #json: ImageReader;
   #usage: readonly StreamEvent[] = [];
@@ -284,7 +281,7 @@ export function toAudioEvents(base64: string): StreamEvent[] {
   }
 }
 
-/** Samples per second of OpenAI's `pcm`, which has 16 bits per sample and one channel. */
+/** Samples per second of OpenAI's `pcm`: 16 bits, one channel. */
 const PCM_RATE = 24_000;
 const PCM_BYTES = 2;
 

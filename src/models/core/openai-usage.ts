@@ -10,7 +10,7 @@ export function tokenCount(value: unknown): number | null {
   return value >= 0 && value <= TOKENS_MAX ? value : null;
 }
 
-/** Returns a token count. Returns 0 if it is absent, and null if it is invalid. */
+/** Returns a token count, 0 if it is absent, or null if it is invalid. */
 export function countOrZero(value: unknown): number | null {
   return tokenCount(value ?? 0);
 }
@@ -53,16 +53,16 @@ const usageField = objectReader({ usage: anyValue });
 export type UsageShape = {
   /**
    * Set if `completion_tokens` excludes reasoning. If there are more cached tokens than
-   * `prompt_tokens`, then `prompt_tokens` excludes cached tokens too.
+   * `prompt_tokens`, these exclude cached tokens too.
    */
   readonly apart?: boolean;
   readonly inside?: string;
 };
 
 /**
- * Reads the usage of an OpenAI-compatible host. Prompt tokens include cached ones and completion
- * tokens include reasoning, unless the host or the total shows otherwise. Returns null if a count
- * is missing or invalid or the prompt is 0.
+ * Reads the usage of an OpenAI-compatible host. Prompt tokens include cached tokens, and completion
+ * tokens include reasoning, unless the host or the total shows otherwise. Returns null for a
+ * missing or invalid count, or an empty prompt.
  */
 export function readUsage(raw: unknown, usageShape: UsageShape = {}): Usage | null {
   return countedUsage(readCounts(raw, usageShape));
@@ -74,7 +74,7 @@ export function readInputUsage(raw: unknown): Usage | null {
   return countedUsage(toUsage(reported, reported.prompt_tokens ?? reported.total_tokens, 0, {}));
 }
 
-/** Reads usage in which 0 is a valid count, for hosts that report it per stream event. */
+/** Reads usage in which 0 is valid, for hosts that report it per stream event. */
 export function readCounts(raw: unknown, usageShape: UsageShape = {}): Usage | null {
   const reported = parseCounts(raw);
   return toUsage(reported, reported.prompt_tokens, reported.completion_tokens, usageShape);

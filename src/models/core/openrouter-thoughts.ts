@@ -10,8 +10,9 @@ import {
 } from "./stored-thoughts.ts";
 
 /**
- * Reasoning in OpenRouter's format. `reasoning` has the text. `reasoning_details` has the text and
- * the provider's data. The data is one opaque string, because clients join and change other pieces.
+ * Type of reasoning text in OpenRouter's format. `reasoning` has the text. `reasoning_details` has
+ * the text and the provider's data. The data is one opaque string, because clients join and change
+ * other pieces.
  */
 const TEXT_TYPE = "reasoning.text";
 const ENCRYPTED_TYPE = "reasoning.encrypted";
@@ -20,10 +21,10 @@ const UNSIGNED_FORMAT = "unknown";
 
 const CONVERTERS = { openrouter: addReasoning, none: removeReasoning };
 
-/** The reasoning in a response: OpenRouter's fields, or none. */
+/** The format of a response's reasoning: OpenRouter's fields, or none. */
 export type ReasoningFormat = keyof typeof CONVERTERS;
 
-/** Converts a chunk's reasoning to a format. Removes choices that have only reasoning. */
+/** Converts a chunk's reasoning. Removes choices that have only reasoning. */
 export function formatChunkReasoning(chunk: Chunk, format: ReasoningFormat): Chunk {
   const choices = chunk.choices.flatMap((choice): ChunkChoice[] => {
     const delta = CONVERTERS[format](choice.delta);
@@ -33,7 +34,7 @@ export function formatChunkReasoning(chunk: Chunk, format: ReasoningFormat): Chu
   return { ...chunk, choices };
 }
 
-/** Converts the reasoning of a completion's choices to a format. Keeps invalid choices. */
+/** Converts the reasoning of a completion's choices. Keeps invalid choices. */
 export function formatReasoning(
   { choices }: KnownFields<"choices">,
   format: ReasoningFormat,
@@ -73,9 +74,7 @@ function sealDetail(detail: JsonObject): JsonObject {
   return { type: ENCRYPTED_TYPE, data, format: UNSIGNED_FORMAT, index: 1 };
 }
 
-/**
- * Converts the reasoning that clients send back in OpenRouter's format to the gateway's own fields.
- */
+/** Converts reasoning that clients send back in OpenRouter's format to the gateway's own fields. */
 export function restoreReasoning(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const isAny = messages.some(
     (message) =>

@@ -8,11 +8,11 @@ export type OutgoingBody = string | BodyInPieces;
 
 export type DownloadedImages = ReadonlyMap<string, readonly Uint8Array[]>;
 
-/** Bytes encoded per step. A multiple of 3 needs no padding. */
+/** Bytes per encoding step. Multiples of 3 need no padding. */
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
-/** Adds an image. Returns a marker that the image's base64 replaces in the request's JSON. */
+/** Adds an image. Returns a marker that its base64 replaces in the request's JSON. */
 export function addImage(
   images: Map<string, readonly Uint8Array[]>,
   parts: readonly Uint8Array[],
@@ -22,7 +22,7 @@ export function addImage(
   return marker;
 }
 
-/** Returns a body whose downloaded images are encoded while it is sent, without a second copy. */
+/** Returns a body that encodes its downloaded images while it is sent, without a second copy. */
 export function requestBodyOf(value: object, downloads: DownloadedImages): OutgoingBody {
   const json = JSON.stringify(value);
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
@@ -93,10 +93,7 @@ export class RequestForm {
   }
 }
 
-/**
- * Replaces ambiguous characters. Keeps the extension, because some hosts use it to detect the
- * format.
- */
+/** Replaces ambiguous characters. Keeps the extension, by which some hosts detect the format. */
 function plainFileName(filename: string): string {
   return filename.replaceAll(/[^!#-[\]-~]/g, "_") || "file";
 }

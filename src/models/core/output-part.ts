@@ -57,10 +57,10 @@ export type OutputPart =
 
 export type OutputCall = {
   readonly kind: "call";
-  /** "" if the provider gave no ID. The gateway then creates one. */
+  /** The provider's ID. The gateway replaces "". */
   readonly id: string;
   readonly name: string;
-  /** JSON text, or "" if there are none. For a custom tool, its text input. */
+  /** JSON text or "". For a custom tool, its text input. */
   readonly arguments: string;
   readonly isCustom?: true;
   readonly more?: Pick<ToolCallDelta, "extra_content">;
@@ -222,8 +222,8 @@ export class ChunkBuilder {
   }
 
   /**
-   * Ends the choice. Calls that arrived without arguments get "{}". The reason `stop` becomes
-   * `tool_calls` if there are calls.
+   * Ends the choice. Calls without arguments get "{}". With calls, the reason `stop` becomes
+   * `tool_calls`.
    */
   finish(reason: FinishReason): StreamEvent[] {
     if (this.finished) return [];

@@ -1,7 +1,7 @@
 import { elapsedMs } from "../../shared/clock.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 
-/** Ms to read FILE_READ_BYTES. All files of an isolate together are read at 64 MB/s. */
+/** Ms to read FILE_READ_BYTES. An isolate reads all files together at 64 MB/s. */
 const READ_MS = 1;
 const READ_MS_MIN = 0.25;
 const WAIT_MS_MAX = 1000;
@@ -10,7 +10,7 @@ const WAIT_MS_MAX = 1000;
 export class FileReadPacer {
   #freeAtMs = 0;
 
-  /** Waits until more of a file can be read. `bytes` is the size of the file's previous read. */
+  /** Waits until more of a file can be read. `bytes` is the size of the file's last read. */
   waitAfter(bytes: number): Promise<void> {
     const nowMs = elapsedMs();
     const hasMovedBack = this.#freeAtMs - nowMs > WAIT_MS_MAX; // the clock went back
@@ -25,9 +25,9 @@ export class FileReadPacer {
 }
 
 const STREAM_READ_BYTES = 4 * 1024;
-/** Bytes per read of a file or an image. It is large, because each read has a fixed cost. */
+/** Bytes per read of a file or image. Large, because each read has a fixed cost. */
 export const FILE_READ_BYTES = 64 * 1024;
-/** Maximum bytes to buffer before the reader takes them. After that, the upstream has to wait. */
+/** Maximum unread bytes to buffer. Then the upstream has to wait. */
 export const BUFFERED_AHEAD_BYTES = 16 * 1024;
 
 type ReadPart = { readonly done: boolean; readonly value?: Uint8Array | undefined };
@@ -52,8 +52,8 @@ export type ByteSource = {
 };
 
 /**
- * A response body that is split into two streams, so that the runtime buffers data. The bytes of
- * one stream are discarded as they arrive. One read of the other then returns all buffered data.
+ * A response body that the runtime buffers. It is split into two streams, and one stream's bytes
+ * are discarded as they arrive. A read of the other stream then returns all buffered data.
  */
 export class BufferedBody implements ByteSource {
   readonly #fileBytes: number | null;
@@ -64,10 +64,7 @@ export class BufferedBody implements ByteSource {
   #isDraining = false;
   #isOver = false;
 
-  /**
-   * `fileBytes` is the size of each read of a file. All reads of a file use one buffer, so the next
-   * read overwrites the bytes.
-   */
+  /** `fileBytes` is the size of each read of a file. The next read overwrites the bytes. */
   constructor(body: ReadableStream<Uint8Array>, fileBytes: number | null = null) {
     this.#fileBytes = fileBytes;
     this.#body = body;
@@ -153,9 +150,8 @@ type Waiter = {
 const FAST_AFTER_READS = 2;
 
 /**
- * Forwards a body about once per `paceMs`, because each chunk has a fixed cost. After a longer
- * pause, forwards data immediately. Data never waits longer than `paceMs`, or after the end of the
- * body.
+ * Forwards a body about once per `paceMs`, because each chunk has a fixed cost. Data never waits
+ * longer. After a longer pause and at the end of the body, data is forwarded immediately.
  */
 export class PacedBodyReader {
   readonly #source: ByteSource;
@@ -178,7 +174,7 @@ export class PacedBodyReader {
     this.#source = source;
   }
 
-  /** Must not be called again before the previous call has finished. */
+  /** Must not be called before the previous call has finished. */
   next(): Promise<Uint8Array | null> {
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
@@ -186,7 +182,7 @@ export class PacedBodyReader {
     });
   }
 
-  /** Reads the rest of a finished body, which frees the connection. */
+  /** Reads the rest of a finished body to free the connection. */
   finish(): void {
     if (!this.#isReading && !this.#isOver) this.#read();
   }

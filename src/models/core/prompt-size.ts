@@ -12,7 +12,8 @@ import { pdfPagesMax } from "./pdf-pages.ts";
 const MESSAGE_OVERHEAD = 8;
 const RESULT_OVERHEAD = 48;
 /**
- * Overhead of an instruction after the first user message. Some protocols send it as tagged text.
+ * Overhead of an instruction after the first user message, which some protocols send as tagged
+ * text.
  */
 const LATER_INSTRUCTION_OVERHEAD = 24;
 const PART_OVERHEAD = 4;
@@ -20,8 +21,8 @@ const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 const KNOWN_TOOL_TOKENS = 1500;
 /**
- * Maximum bytes of a short prompt. Its estimate is the upper bound, because short estimates are
- * inaccurate.
+ * Maximum bytes of a short prompt. Short estimates are inaccurate, so the upper bound replaces
+ * them.
  */
 const SHORT_PROMPT_BYTES = 512;
 /** Maximum bytes that an estimate counts as one token. */
@@ -35,22 +36,22 @@ export type PromptSize = {
   readonly bound: number;
   readonly estimate: number;
   readonly likely: number;
-  /** Set if the request can cache parts for an hour, at twice the input price. */
+  /** Whether the request can cache parts for an hour, at twice the input price. */
   readonly hourCache?: true;
   readonly units?: UnitCounts;
 };
 
-/** The rule for counting a part of a native body that doesn't count as text. */
+/** How to count a part of a native body that isn't text. */
 export type NativePartCountRule =
-  /** The field with an image as base64. Null for the URL of an image, which also counts as text. */
+  /** The field with an image as base64. Null for an image URL, which also counts as text. */
   | { readonly image: string | null }
   | { readonly pdf: string }
-  /** A tool that the provider defines. Its definition counts as tokens too. */
+  /** A tool of the provider, whose definition also counts as tokens. */
   | "known_tool";
 
 export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;
 
-/** The rules for bodies whose parts all count as text. */
+/** For bodies that contain only text. */
 export const NO_PART_RULES: NativePartCountRules = new Map();
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
@@ -70,7 +71,7 @@ export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   return tally.size();
 }
 
-/** Returns the sum of the sizes that the messages would have in separate requests. */
+/** Returns the sum of the messages' sizes in separate requests. */
 export function separatePromptSize(body: ChatBody, model: Model): PromptSize {
   const sum = { bound: 0, estimate: 0, likely: 0 };
   for (const message of body.messages) {
@@ -338,8 +339,8 @@ const SHORT_CONTEXT = 200_000;
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
 /**
- * Returns a PDF's tokens by Anthropic's rule, which is the highest: each page counts as text and as
- * an image.
+ * Returns a PDF's tokens by Anthropic's rule, the highest: each page counts as text and as an
+ * image.
  */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMax = model.context > SHORT_CONTEXT ? PAGES_MAX.long : PAGES_MAX.short;

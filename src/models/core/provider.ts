@@ -27,16 +27,16 @@ type AttemptContext = {
    */
   readonly room?: (bytes: number) => boolean;
   readonly signal: AbortSignal;
-  /** Called before each request to the provider. From then on, the provider can bill us. */
+  /** Called before each request to the provider, which can bill us from then on. */
   readonly onDispatch?: () => void;
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
   /**
-   * Called before downloads from the client's servers. This time doesn't count as the provider's.
+   * Called before downloads from the client's servers. Their time doesn't count as the provider's.
    */
   readonly onDownload?: () => void;
 };
 
-/** Adapters forward only the fields of `body` that they allow. */
+/** A chat request to a provider. Adapters forward only the fields of `body` that they allow. */
 export type ChatCall = AttemptContext &
   ChatRequest & {
     /** Replaces `body` if the provider supports the protocol. */
@@ -65,7 +65,7 @@ export type StreamEvent =
    * another route can still be tried.
    */
   | ({ readonly kind: "native"; readonly event: JsonObject } & NativeOutput)
-  /** A base64 piece of image `index` (from 1). A preview has the index of the final image. */
+  /** A base64 piece of image `index` (from 1). A preview has its final image's index. */
   | {
       readonly kind: "piece";
       readonly index: number;
@@ -73,14 +73,16 @@ export type StreamEvent =
       readonly isPartial: boolean;
     }
   | { readonly kind: "audio"; readonly bytes: Uint8Array }
-  /** Reasoning without output. It shows that the stream hasn't stalled. */
+  /** Reasoning without output, as a sign of progress. */
   | { readonly kind: "thinking" }
   /** `partial` marks the usage so far of an incomplete output. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   | { readonly kind: "end" };
 
-/** `next` returns events, or null at the end. It throws when the connection breaks. */
+/**
+ * A stream of event batches. `next` returns null at the end, and throws when the connection breaks.
+ */
 export type EventStream = { next(): Promise<readonly StreamEvent[] | null>; cancel(): void };
 
 export type ProviderFailure = {
@@ -91,11 +93,11 @@ export type ProviderFailure = {
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
-  /** Whether a retry on the same route can succeed (408, 5xx, reset before headers). */
+  /** Whether the same route can succeed on a retry (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
-   * Set if the request may have caused this `retry`. The failure then doesn't count against the
-   * route, and its output is charged.
+   * Set if the request may have caused this `retry`. The output is then charged, and the route
+   * isn't blamed.
    */
   readonly fault?: "request";
   readonly spent?: FailedUsage;
@@ -126,22 +128,24 @@ export type ProviderResult =
       readonly usage: Usage | null;
       readonly native?: NativeOutput;
     }
-  /** `lateMs` is set if the first event hasn't arrived yet. It is the remaining time to wait. */
+  /**
+   * `lateMs` is the remaining time to wait for the first event. Absent if the event has arrived.
+   */
   | { readonly kind: "stream"; readonly events: EventStream; readonly lateMs?: number }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
 /**
- * A provider's adapter. Converts from and to OpenAI's format, or forwards a native protocol. Never
- * throws because of a provider's fault.
+ * A provider's adapter. Converts from and to OpenAI's format, or forwards a native protocol. A
+ * provider's fault never makes it throw.
  */
 export type Provider = {
   readonly id: string;
   readonly kinds?: readonly Kind[];
   readonly supportsProtocol?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly acceptsFiles?: boolean;
-  /** Whether a model reasons by default. If absent, all reasoning models do. */
+  /** Whether a model reasons by default. Without this function, all reasoning models do. */
   readonly thinksByDefault?: (upstreamId: string) => boolean;
-  /** Whether a model reasons although the effort is none. If absent, no model does. */
+  /** Whether a model reasons despite the effort `none`. Without this function, no model does. */
   readonly ignoresNone?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;
   readonly takesTokens?: boolean;

@@ -7,8 +7,8 @@ import { anyValue, listReader, objectReader } from "./json-value.ts";
 const readRanks = listReader(objectReader({ index: anyValue, relevance_score: anyValue }));
 
 /**
- * Parses ranked documents, best first. Returns null if there are none, or one is repeated or
- * unknown.
+ * Parses ranked documents, best first. Returns null for an empty list, or for a repeated or unknown
+ * document.
  */
 export function rankedResponse(
   raw: unknown,

@@ -65,7 +65,7 @@ export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
 
 /**
  * Returns the size of all pairs of query and document, because providers read the query for each
- * one.
+ * document.
  */
 function pairsSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptSizeCounter(model);
@@ -79,9 +79,7 @@ function pairsSize({ query, documents }: RerankBody, model: Model) {
   return { bound: totalOf("bound"), estimate: totalOf("bound"), likely: totalOf("likely") };
 }
 
-/**
- * Returns the search units. A piece has at least half of PIECE_TOKENS, however long the query is.
- */
+/** Returns the search units. Even with a long query, a piece has at least half of PIECE_TOKENS. */
 function searchUnits({ query, documents, max_tokens_per_doc: tokensMax }: RerankBody): number {
   const documentTokens = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));
   const pieces = documents.reduce(

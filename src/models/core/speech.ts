@@ -42,7 +42,7 @@ export type SpeechBody = Omit<
   "response_format" | "stream" | "user" | "voice" | "voice_id"
 > & { readonly response_format: Format; readonly voice: NonNullable<Fields["voice"]> };
 
-/** `isMistral` means that request and response have Mistral's format, which uses `voice_id`. */
+/** `isMistral` selects Mistral's format, which uses `voice_id`. */
 type ParsedSpeech = ParsedInputRequest<SpeechBody> & { readonly isMistral: boolean };
 
 export function parseSpeechRequest(value: object): Result<ParsedSpeech> {
@@ -90,7 +90,7 @@ const PROMPT_OVERHEAD = 64;
 
 /**
  * Returns the maximum audio tokens for a text, which is also Gemini's output cap. A second has 25
- * tokens and about 15 bytes of English, so the factor leaves room for slow speech.
+ * tokens and about 15 bytes of English. The factor leaves room for slow speech.
  */
 export function audioTokensMax(body: SpokenText): number {
   const audioTokens = AUDIO_TOKENS_MIN + textBytes(body) * AUDIO_TOKENS_PER_BYTE;
@@ -104,8 +104,8 @@ function textBytes({ input, instructions = "" }: SpokenText): number {
 }
 
 /**
- * Providers don't define a character as a code point, UTF-16 unit or byte, so each byte counts as
- * one.
+ * The rules of speech. Providers don't define a character as a code point, UTF-16 unit or byte, so
+ * each byte counts as one.
  */
 export const SPEECH_KIND: InputKindRules<SpeechBody, "character" | "audio_token"> = {
   size: (body, model) => ({

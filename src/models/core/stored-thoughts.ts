@@ -53,8 +53,8 @@ function joinableField(one: JsonObject, next: JsonObject): "text" | "summary" | 
 }
 
 /**
- * Serializes reasoning without encryption. The provider has already signed or encrypted it if
- * needed.
+ * Serializes reasoning without encryption. If necessary, the provider has already signed or
+ * encrypted it.
  */
 export function serializeThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details include the text
@@ -68,7 +68,7 @@ export function isSerializedThoughts(text: string): boolean {
   return text.startsWith(`${FORMAT_VERSION}.`);
 }
 
-/** Returns null if the reasoning isn't ours, is damaged or is too large. Never throws. */
+/** Returns null for foreign, damaged or too large reasoning. Never throws. */
 export function parseThoughts(sealedText: string): StoredThoughts | null {
   if (sealedText.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = sealedText.split(".", 4);

@@ -16,7 +16,7 @@ export class ToolCallPairs {
     this.#openCalls = new Map();
   }
 
-  /** Returns the ID, or a new one if an earlier call has the same ID. */
+  /** Returns the ID, or a new one if an earlier call has this ID. */
   addCall(id: string): string {
     let sentId = id;
     for (let attempt = 2; this.#usedIds.has(sentId); attempt++) sentId = `${id}_${attempt}`;
@@ -27,7 +27,7 @@ export class ToolCallPairs {
     return sentId;
   }
 
-  /** Returns the unique ID of the first call with this ID that has no result yet. */
+  /** Returns the unique ID of the first call with this ID and no result yet. */
   addResult(id: string): string {
     const sentId = this.#openCalls.get(id)?.shift() ?? this.#answeredCalls.get(id) ?? id;
     this.#answeredCalls.set(id, sentId);
@@ -43,8 +43,8 @@ export const NINE_CHARACTER_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/,
 export const WORD_64_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
- * Maps tool call IDs to IDs that a host accepts: one to one, and always to the same ID, so that
- * prompt caches still match.
+ * Maps each tool call ID to one that a host accepts. The mapping is constant, so that prompt caches
+ * still match.
  */
 export class ToolCallIds {
   readonly #shape: ToolCallIdShape;
@@ -172,7 +172,7 @@ function normalizeCall(call: ToolCall, id: string): ToolCall {
 }
 
 /**
- * Returns tool arguments as the text of a JSON object. Wraps other text, so that the model sees its
+ * Returns tool arguments as the text of a JSON object. Wraps other text to show the model its
  * mistake.
  */
 export function acceptedArguments(text: string): string {

@@ -55,9 +55,7 @@ export type TranscriptionBody = {
   readonly stream: boolean;
 };
 
-/**
- * `isMistral` means that the response has Mistral's format. Mistral's SDKs always send `diarize`.
- */
+/** `isMistral` selects Mistral's response format. Mistral's SDKs always send `diarize`. */
 type ParsedTranscription = ParsedInputRequest<TranscriptionBody> & { readonly isMistral: boolean };
 
 export function parseTranscriptionRequest(value: object): Result<ParsedTranscription> {

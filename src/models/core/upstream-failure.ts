@@ -8,9 +8,7 @@ type UpstreamError = {
   readonly code: string;
   readonly type: string;
   readonly param: string;
-  /**
-   * The status in the error, or NaN. Proxies can return it inside a response with another status.
-   */
+  /** The status in the error, or NaN. Proxies can return it within another status. */
   readonly status: number;
 };
 
@@ -70,7 +68,7 @@ const NO_ENDPOINT = /^no endpoints found that /i;
 function isNotProviderFault(status: number, { message, code, type }: UpstreamError): boolean {
   if (status === 403) return message === "" && code === "" && type === ""; // from a firewall in front of the host
   if (status === 404) return NO_ENDPOINT.test(message);
-  // Groq returns 413 and OpenAI 429 if one request has more tokens than the limit per minute.
+  // Groq returns 413 and OpenAI 429 if one request exceeds the tokens per minute.
   if (status === 413) return code === "rate_limit_exceeded";
   return status === 429 && message.startsWith("Request too large ");
 }
@@ -100,8 +98,8 @@ function effectiveStatus(status: number, upstreamError: UpstreamError): number {
 }
 
 /**
- * Error types and codes of an invalid request. `invalid_request_error` isn't one, because some
- * servers use it for every error.
+ * Error types and codes of an invalid request. Excludes `invalid_request_error`, which some servers
+ * use for every error.
  */
 const REQUEST_CODES: ReadonlySet<string> = new Set([
   "bad_request",
@@ -125,7 +123,7 @@ const KEY_OR_MODEL_CODES: ReadonlySet<string> = new Set([
   "model_not_found",
   "unknown_model",
   "invalid_api_key",
-  "no_db_connection", // LiteLLM without a database, for any key but its master key
+  "no_db_connection", // LiteLLM without a database, for any other key than its master key
   "token_not_found_in_db",
 ]);
 /**
@@ -164,7 +162,7 @@ function refusal(
     const reported = { reason, message: cleaned || NO_MESSAGE, param, code };
     return { kind: "refused", ...reported, ...(tooLarge && { tooLarge }) };
   }
-  // Clients recognize a prompt that is too long by these words.
+  // Clients recognize too long prompts by these words.
   const message = cleaned.includes(CONTEXT_WORDS)
     ? cleaned
     : `This model's ${CONTEXT_WORDS} is exceeded. ${cleaned}`.trim();
@@ -244,7 +242,7 @@ const WAIT_MS_MAX = 3_600_000;
 
 /**
  * Returns the requested wait in ms. The header has milliseconds, seconds or a date (RFC 9110
- * 10.2.3), which is compared with the response's `date`.
+ * 10.2.3) to compare with the response's `date`.
  */
 export function retryAfterMs(headers: Headers): number | null {
   for (const name of ["retry-after-ms", "x-ms-retry-after-ms"]) {
@@ -277,8 +275,8 @@ const HINT_MS_MAX = 60_000;
 const RESET_SUFFIXES = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns the wait for a response without `retry-after`, at most a minute, by the message or an
- * exhausted limit's reset time.
+ * Returns the wait for a response without `retry-after`, at most a minute. Reads the message, or
+ * the reset time of an exhausted limit.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(
