@@ -25,7 +25,7 @@ import { failureEvents, END_EVENT, FrameReader, sseReader } from "../../core/fra
 import { speechVoiceOf } from "../../core/speech.ts";
 import { usageOfSeconds } from "../../core/transcription.ts";
 
-/** How OpenAI's and Mistral's moderation endpoints are called. */
+/** Calls of OpenAI's and Mistral's moderation endpoints. */
 export const MODERATION_CALL: CallProtocol<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
@@ -41,7 +41,7 @@ export const MODERATION_CALL: CallProtocol<"moderation"> = {
   },
 };
 
-/** Joins text parts, because Mistral doesn't accept a list of parts. */
+/** Mistral doesn't accept a list of parts. */
 function joinTexts(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];
@@ -53,7 +53,7 @@ const readCounts = objectReader({
   usage_info: objectReader({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
 });
 
-/** How Mistral's OCR endpoint is called. */
+/** Calls of Mistral's OCR endpoint. */
 export const OCR_CALL: CallProtocol<"ocr"> = {
   path: "/ocr",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
@@ -78,7 +78,8 @@ const responseReader = objectReader({
 });
 
 /**
- * Handles POST /rerank. Voyage uses `top_k` and `data`. Jina and others use `top_n` and `results`.
+ * Returns the protocol of POST /rerank. Voyage uses `top_k` and `data`. Jina and others use `top_n`
+ * and `results`.
  */
 export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"> {
   return {
@@ -94,7 +95,7 @@ export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"
   };
 }
 
-/** How OpenAI's image endpoints are called. */
+/** Calls of OpenAI's image endpoints. */
 export const IMAGE_CALL: CallProtocol<"image"> = {
   path: "/images/generations",
   otherPath: ({ body }) => (body.edit === undefined ? null : "/images/edits"),
@@ -169,7 +170,7 @@ const readImageFields = objectReader({
   }),
 });
 
-/** Returns the usage. If it has no details, the gateway charges the input images as held. */
+/** Returns the usage. Without details, the gateway charges the input images as held. */
 function readImageUsage(raw: JsonObject): Usage | null {
   const {
     input_tokens: input,
@@ -186,7 +187,7 @@ function readImageUsage(raw: JsonObject): Usage | null {
   };
 }
 
-/** How OpenAI-compatible speech endpoints are called. */
+/** Calls of OpenAI-compatible speech endpoints. */
 export const SPEECH_CALL: CallProtocol<"speech"> = {
   path: "/audio/speech",
   request: ({ body: { stream_format: _format, ...body }, upstreamId }) => {

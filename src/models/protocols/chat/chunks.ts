@@ -43,7 +43,7 @@ type Report = { readonly usage: Usage; readonly finished: number };
  */
 export class ChatChunkReader extends FrameReader {
   readonly #texts = new RepeatedTextReader();
-  /** The failure of a choice. It is reported later, because the next chunk can have usage. */
+  /** The failure of a choice. It waits, because the next chunk can have usage. */
   #failure: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
   #report: Report | null = null;
@@ -54,7 +54,7 @@ export class ChatChunkReader extends FrameReader {
   readonly #usageShape: UsageShape;
   readonly #choicesRequested: number;
 
-  /** `secret` is the operator's key, which is removed from errors. */
+  /** `secret` is the operator's key, which errors must not contain. */
   constructor(secret?: string, shape: UsageShape = {}, choicesRequested = 1) {
     super();
     this.#secret = secret;
@@ -128,7 +128,7 @@ export class ChatChunkReader extends FrameReader {
     return this.#failure === null ? this.#closingEvents() : failureEvents(this.#failure);
   }
 
-  /** Some servers omit `[DONE]`. A stream with usage and a finished choice is still complete. */
+  /** Some servers omit `[DONE]`. A stream with usage and a finished choice is complete. */
   protected override eventsAtEnd(): StreamEvent[] {
     if (this.#failure !== null) return failureEvents(this.#failure);
     return this.#report !== null && this.#finishedChoices > 0 ? this.#closingEvents() : [];
@@ -233,7 +233,7 @@ function toolDelta(raw: RawToolCall, choice: ChoiceState, position: number): Too
   if (knownTool === undefined || currentTool === undefined) {
     return startCall(raw, choice, sentIndex);
   }
-  // Some hosts give every call the same index. Then a different ID, or a name without ID and index,
+  // Some hosts give every call the same index. Then a new ID, or a name without ID and index,
   // starts another call.
   const hasNoId = id === null || id === "";
   const hasIndex = Number.isSafeInteger(raw.index);
@@ -273,7 +273,7 @@ function continueCall(raw: RawToolCall, tool: Tool, index: number): ToolCallDelt
   return { index, function: { arguments: piece }, ...toolCallExtras(raw) };
 }
 
-/** Finishes a choice. Calls without arguments get `{}`, because clients parse the arguments. */
+/** Finishes a choice. Calls without arguments get `{}`, because clients parse arguments. */
 function finishChoice(choice: ChoiceState, proposedReason: string): Omit<ChunkChoice, "index">[] {
   choice.finished = true;
   const reason =

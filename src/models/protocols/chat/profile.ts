@@ -22,29 +22,29 @@ export type Profile = {
   readonly capField: "max_completion_tokens" | "max_tokens";
   /** The `stream_options` that request usage. Null if the host always sends usage. */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
-  /** Whether the host accepts the role `developer`. If not, messages get the role `system`. */
+  /** Whether the host accepts the role `developer`. If not, its messages get the role `system`. */
   readonly acceptsDeveloperRole: boolean;
   readonly plainStyle?: PlainStyle;
-  /** Assistant fields that are sent back besides OpenAI's. Not used with a plain style. */
+  /** Assistant fields to send back besides OpenAI's. Not used with a plain style. */
   readonly returnedFields?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly supportsOneChoice?: boolean;
-  /** Maximum texts in an embeddings request. Only for hosts that accept only texts. */
+  /** Maximum texts in an embeddings request, for hosts that accept only texts. */
   readonly textsMax?: number;
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
-  /** The header that contains the API key. If absent, the key is a bearer token. */
+  /** The header with the API key. By default, the key is a bearer token. */
   readonly keyHeader?: "api-key";
-  /** The header with the cache key. If absent, the key is in the body (`prompt_cache_key`). */
+  /** The header with the cache key. By default, the key is in the body (`prompt_cache_key`). */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
   readonly usageShape?: UsageShape;
   readonly calls?: { readonly [K in InputKind]?: CallProtocol<K> };
 };
 
-/** How calls of a kind are sent to a provider, and how the responses are read. */
+/** How the gateway sends calls of a kind and reads the responses. */
 export type CallProtocol<K extends InputKind> = {
   readonly path: string;
-  /** Returns the path for calls that don't use `path`, or null. */
+  /** Returns the path of a call that doesn't use `path`, or null. */
   otherPath?(call: ProviderCallOf<K>): string | null;
   request(call: ProviderCallOf<K>): JsonObject | RequestForm | BodyInPieces;
   convertResponse(raw: JsonObject, call: ProviderCallOf<K>): ProviderResponse | null;
@@ -55,24 +55,24 @@ export type CallProtocol<K extends InputKind> = {
 
 export type FieldRule = {
   readonly fields: readonly string[];
-  /** Matches the models' names at the provider. If absent, the rule applies to all models. */
+  /** Matches the models' names at the provider. If absent, all models match. */
   readonly models?: RegExp;
   readonly unless?: readonly [field: string, value: string];
   /**
-   * The replacement by value: another value, an object of other fields, or null to drop the field.
-   * If `values` is absent, the field is always dropped.
+   * The replacement of each value: another value, an object of other fields, or null to drop the
+   * field. Without `values`, the field is always dropped.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** Fields that some models require if the request has a certain other field. */
+/** Fields that some models require next to a certain other field. */
 export type RequiredFields = {
   readonly models: RegExp;
   readonly whenField: string;
   readonly fields: JsonObject;
 };
 
-/** A field of a provider's message that the client must send back to the provider. */
+/** A field of a provider's message that the client must send back. */
 export type ReturnedField =
   | "reasoning_content"
   | "reasoning"
@@ -83,17 +83,17 @@ export type ReturnedField =
 export type PlainStyle = {
   readonly keepsNames?: boolean;
   readonly keepsCacheMarks?: boolean;
-  /** The field that sends earlier reasoning back. If absent, earlier reasoning isn't sent. */
+  /** The field for earlier reasoning. If absent, earlier reasoning isn't sent. */
   readonly reasoning?: {
     readonly as: "reasoning_content" | "reasoning" | "thinking";
     readonly models?: RegExp;
     readonly always?: boolean;
     readonly details?: boolean;
   };
-  /** The only format of tool call IDs that the host accepts. Other IDs are replaced. */
+  /** The only accepted format of tool call IDs. Other IDs are replaced. */
   readonly toolIds?: ToolCallIdShape;
   /**
-   * The text of an assistant message added between a tool result and a user message, for hosts that
+   * The text of an assistant message between a tool result and a user message, for hosts that
    * require alternating turns. Empty assistant turns are dropped.
    */
   readonly bridgeText?: string;

@@ -116,7 +116,7 @@ function applyRules(field: string, value: unknown, rules: readonly FieldRule[]):
   return isMappedValue ? rule.values[value] : value;
 }
 
-/** Removes the fields that coding agents add, because strict hosts return 400 for them. */
+/** Removes fields of coding agents for which strict hosts return 400. */
 function forwardField(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {
     return (value as ChatBody["messages"]).map((message) => forwardMessage(message, profile));

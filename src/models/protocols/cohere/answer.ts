@@ -87,7 +87,7 @@ const readBilledUnits = objectReader({
   billed_units: objectReader({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
-/** Reads the billed usage. `tokens` is larger, because it includes Cohere's own instructions. */
+/** Reads the billed usage. `tokens` also includes Cohere's own instructions. */
 export function readCohereUsage(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = readBilledUnits(raw).billed_units;
   if (input === null || output === null) return null;
@@ -139,7 +139,7 @@ const readEvent = objectReader({
 });
 type Event = ReturnType<typeof readEvent>;
 
-/** Reads a stream of POST /v2/chat. It ends with `message-end`. Tool calls don't overlap. */
+/** Reads a stream of POST /v2/chat, which ends with `message-end`. Tool calls don't overlap. */
 export class CohereStream extends FrameReader {
   readonly #builder = new ChunkBuilder();
 

@@ -17,7 +17,9 @@ const STATUS_BY_EXCEPTION: ReadonlyMap<string, number> = new Map([
 ]);
 const CREDENTIAL_EXCEPTION =
   /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
-/** The starts of messages about our model or account. AWS can repeat clients' text later in them. */
+/**
+ * Starts of messages about our model or account. AWS can repeat clients' text later in a message.
+ */
 const ABOUT_MODEL_OR_ACCOUNT = new RegExp(
   `^(?:${[
     "the provided (?:model identifier|arn|inference profile)\\b",

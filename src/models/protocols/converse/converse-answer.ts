@@ -49,8 +49,8 @@ const readOutput = objectReader({
 });
 
 /**
- * Converts a Converse response (Bedrock API reference, Converse: Response Syntax). Returns null if
- * it is invalid. The input of `answerTool` becomes the JSON output.
+ * Converts a Converse response (Bedrock API reference, Converse). Returns null if it is invalid.
+ * The input of `answerTool` becomes the JSON output.
  */
 export function converseAnswer(
   { output, stopReason, usage: rawUsage }: JsonObject,
@@ -62,7 +62,7 @@ export function converseAnswer(
   const usage = readConverseUsage(rawUsage);
   const answerCall = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
-    // Drops text next to a call of the answer tool, and further calls of this tool.
+    // Drops further calls of the answer tool, and text next to its call.
     { kind: "text", text: answerCall ? JSON.stringify(answerCall.input) : "" },
     ...message.content.flatMap((one) => toOutputParts(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },

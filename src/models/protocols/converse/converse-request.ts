@@ -139,13 +139,12 @@ function usesThinkingBudget(model: string): boolean {
   return bedrockFamilyOf(model) === "claude" && claudeRules(model).thinking === "budget";
 }
 
-/** A cache point of 5 minutes. One of an hour has another price. */
+/** A cache point of 5 minutes. An hour has another price. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
- * Adds a cache point (Bedrock user guide, prompt caching). For Claude, it follows the last user
- * message, so that the next request finds all earlier messages. For Nova, it follows the
- * instructions.
+ * Adds a cache point (Bedrock user guide, prompt caching). Claude's follows the last user message,
+ * so that the next request finds all earlier messages. Nova's follows the instructions.
  */
 function addCachePoint(requested: InstructedMessages, family: BedrockFamily): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {
@@ -166,7 +165,7 @@ function hasCachePoint({ system, messages }: JsonObject): boolean {
 
 type ConverseToolFields = {
   readonly toolConfig?: JsonObject;
-  /** Claude's own `tool_choice`. Replaces Converse's, which can't forbid parallel calls. */
+  /** Claude's own `tool_choice`. Converse's can't forbid parallel calls. */
   readonly toolChoice?: JsonObject;
   readonly isForced: boolean;
   readonly instruction: string;
@@ -174,8 +173,8 @@ type ConverseToolFields = {
 
 /**
  * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Sends no tools for the choice
- * "none", which Converse lacks. Never sends `strict`, because newer Claude models reject it and
- * other models reject open schemas.
+ * "none", which Converse lacks. Never sends `strict`: newer Claude models reject it, and other
+ * models then reject open schemas.
  */
 function converseToolFields(
   requested: RequestedTools,
@@ -259,13 +258,13 @@ type InstructedMessages = {
 
 type MessageRules = {
   readonly family: BedrockFamily;
-  /** Whether to send calls and results as blocks. Without tools, Bedrock rejects such blocks. */
+  /** Whether to send calls and results as blocks. Bedrock rejects these blocks without tools. */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;
 };
 
 const OPENING_TEXT = "Hello.";
-/** Replaces an empty tool result, because Bedrock returns 400 for blank texts. */
+/** Replaces an empty tool result. Bedrock returns 400 for blank texts. */
 const NO_RESULT = "(empty)";
 
 /**

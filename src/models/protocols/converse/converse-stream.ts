@@ -32,7 +32,7 @@ export type EventStreamFrame = {
 
 const PRELUDE_BYTES = 12;
 const CRC_BYTES = 4;
-/** Maximum size of a frame, in bytes. AWS limits payloads to 16 MiB. */
+/** Maximum bytes of a frame. AWS limits payloads to 16 MiB. */
 const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Bytes of a header's value by type (0 to 9). Null if its length comes first, in two bytes. */
@@ -133,7 +133,7 @@ function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Computes CRC-32 as in gzip (ISO 3309, reflected polynomial 0xedb88320). */
+/** Computes gzip's CRC-32 (ISO 3309, reflected polynomial 0xedb88320). */
 export function crc32(bytes: Uint8Array): number {
   let crc = -1;
   for (const byte of bytes) crc = (CRC_TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);
@@ -172,8 +172,8 @@ type Block = {
 };
 
 /**
- * Converts a Converse stream to events (Bedrock API reference, ConverseStream: Response Syntax).
- * The finish chunk waits for the usage in `metadata`, which can come before `messageStop`.
+ * Converts a Converse stream (Bedrock API reference, ConverseStream). The finish chunk waits for
+ * the usage in `metadata`, which can come before `messageStop`.
  */
 export class ConverseReader extends FrameReader {
   readonly #chunks = new ChunkBuilder();
@@ -300,7 +300,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return toStreamReader(source, reader);
 }
 
-/** An exception becomes an event named "error" with the exception's name in `__type`. */
+/** An exception becomes an event "error" with the exception's name in `__type`. */
 function textFrame({ headers, payload }: EventStreamFrame): NamedFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

@@ -19,7 +19,7 @@ export function bedrockFamilyOf(model: string): BedrockFamily {
   return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
 }
 
-/** Returns how a model can be forced to call a tool (Bedrock API reference, ToolChoice). */
+/** Returns how to force a model to call a tool (Bedrock API reference, ToolChoice). */
 export function toolForcingOf(model: string): "tool" | "any" | "none" {
   const family = bedrockFamilyOf(model);
   if (family === "claude") return claudeRules(model).canForceTools ? "tool" : "none";
@@ -31,7 +31,7 @@ const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**
  * Reports whether a model runs only in the guaranteed region. A geography in its name must match
- * the region. ARNs never match, because they don't contain the geography.
+ * the region. ARNs never match, because they contain no geography.
  */
 export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;
@@ -42,15 +42,15 @@ export function isWithinRegion(tag: HostTag, model: string): boolean {
 export type ConverseOutputFormat =
   | { readonly kind: "text" }
   | { readonly kind: "schema"; readonly output: JsonObject }
-  /** The model must call a tool whose parameters are the schema. Its input becomes the content. */
+  /** The model must call a tool with this schema. The call's input becomes the content. */
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
   | { readonly kind: "told"; readonly words: string };
 
 const TEXT_FORMAT: ConverseOutputFormat = { kind: "text" };
 
 /**
- * Returns the way to request the output format. Bedrock accepts a schema only for Claude 4.5 and
- * 4.6. Most models and the newest Claude models can't be forced to call a tool.
+ * Returns how to request the output format. Bedrock accepts a schema only for Claude 4.5 and 4.6.
+ * Most models and the newest Claude models can't be forced to call a tool.
  */
 export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
   const format = outputFormatOf(body);
@@ -133,7 +133,7 @@ function claudeFields({
   };
 }
 
-/** The level for each effort. "none" becomes "low" for models that can't turn reasoning off. */
+/** The level for each effort. Models that can't turn reasoning off get "low" for "none". */
 const THREE_LEVELS: ReadonlyMap<unknown, string> = new Map([
   ["none", "low"],
   ["minimal", "low"],
@@ -150,8 +150,7 @@ function reasoningFields(family: string, model: string, effort: unknown): JsonOb
   if (family === "gpt_oss") return { reasoning_effort: level };
   if (family === "gpt") return { reasoning: { effort } };
   if (!/\bnova-2-/.test(model) || effort === "none") return {};
-  // Nova rejects an output cap with the effort "high". Every request has a cap, so "high" becomes
-  // "medium".
+  // Nova rejects the effort "high" with an output cap, which every request has.
   const maxReasoningEffort = level === "low" ? "low" : "medium";
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }

@@ -25,7 +25,7 @@ const readPredictions = objectReader({
   ),
 });
 
-/** Embeddings of the Gemini API. It accepts at most 100 texts (measured). */
+/** Embeddings of the Gemini API, which accepts at most 100 texts (measured). */
 export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "batchEmbedContents",
   textsMax: () => 100,

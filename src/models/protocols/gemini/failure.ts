@@ -103,7 +103,7 @@ function isAboutAccount({ status, details }: GoogleError, message: string): bool
   );
 }
 
-/** Reads google.rpc.RetryInfo, such as "34.4s", because Google sends no Retry-After header. */
+/** Reads google.rpc.RetryInfo ("34.4s"). Google sends no Retry-After header. */
 function retryDelayMs({ details }: GoogleError): number | null {
   for (const { retryDelay } of details) {
     const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(retryDelay) ?? [];

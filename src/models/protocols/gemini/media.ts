@@ -66,7 +66,7 @@ const BLOCK_REASONS = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
 type MediaUsage = ReturnType<typeof readMediaResponse>["usageMetadata"];
 
-/** The customer pays the tokens that Google reports for a blocked request. */
+/** Reads usage and fields. The customer also pays for the tokens of a blocked request. */
 export function readGeminiImageFields(
   raw: JsonObject,
   imageCount: number,
@@ -85,7 +85,7 @@ export function readGeminiImageFields(
   }
   if (usage?.image_token !== 0) return { usage, fields: {} };
   const { image_token: _images, text_token: _texts, ...inputs } = usage;
-  return { usage: inputs, fields: {} }; // Google didn't count the output, so the held amount is charged
+  return { usage: inputs, fields: {} }; // Google didn't count the output: the held amount is charged
 }
 
 function withOutputCount(counted: MediaUsage): MediaUsage {
@@ -140,10 +140,10 @@ export function geminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonObj
   };
 }
 
-/** The media type of OpenAI's `pcm`. Clients would play other sample rates at a wrong speed. */
+/** The media type of OpenAI's `pcm`. Clients would play other sample rates too fast or slow. */
 const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
-/** The customer pays the tokens that Google reports for blocked text. */
+/** Reads usage and fields. The customer also pays for the tokens of blocked text. */
 export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: readonly string[]) {
   const failure = geminiFailureInside(raw, secrets);
   if (failure !== null) return failure;

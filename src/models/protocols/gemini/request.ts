@@ -61,7 +61,7 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
   const instructions = system.map((text) => ({ text }));
   if (instructions.length === 0) return { contents };
   const [first, ...rest] = contents;
-  // Instructions without messages are a valid prompt. Gemma has no separate field for instructions.
+  // Instructions without messages are a valid prompt. Gemma has no field for instructions.
   if (first === undefined) return { contents: [{ role: "user", parts: instructions }] };
   if (!model.startsWith("gemma")) return { systemInstruction: { parts: instructions }, contents };
   if (first.role === "model") {
@@ -70,7 +70,7 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/** Google matches results to calls only by order and name before Gemini 3. */
+/** Before Gemini 3, Google matches results to calls only by order and name. */
 function orderByCall(
   parts: readonly PartWithImages[],
   calls: readonly string[],
@@ -101,7 +101,7 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
-/** Google returns 400 if the first tool call of a turn has no signature. */
+/** Google returns 400 for an unsigned first tool call of a turn. */
 function signFirstCall(fields: JsonObject[]): void {
   const at = fields.findIndex((part) => "functionCall" in part);
   const first = fields[at];
@@ -130,7 +130,7 @@ function callingConfig(choice: RequestedTools["choice"], isStrict: boolean): Jso
 }
 
 const NAME_BY_FIELD = { temperature: "temperature", top_p: "topP", n: "candidateCount" } as const;
-/** Zeros are dropped, because newer models return 400 for any penalty. */
+/** Drops zeros, because newer models return 400 for any penalty. */
 const NAME_BY_PENALTY = {
   presence_penalty: "presencePenalty",
   frequency_penalty: "frequencyPenalty",
@@ -158,7 +158,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   };
 }
 
-/** A family's limit of thinking: levels (Gemini 3 and later) or a budget in tokens (2.5). */
+/** How a family limits thinking: by levels (Gemini 3 and later) or a budget in tokens (2.5). */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
   | { readonly offBudget: number; readonly budgetMin: number; readonly budgetMax: number }
@@ -170,7 +170,7 @@ const LEVELS_FROM_MINIMAL = { ...LEVELS, none: "MINIMAL", minimal: "MINIMAL" };
 
 const FAMILIES: readonly Family[] = [
   { models: /^gemini-3-pro/, levels: { ...LEVELS_FROM_LOW, medium: "HIGH" } },
-  // Flash models from 3.7 on and all Pro models return 400 for MINIMAL. All models support LOW.
+  // Flash models from 3.7 on and all Pro models return 400 for MINIMAL. All support LOW.
   { models: /^gemini-3(?:\.[0-6])?-flash/, levels: LEVELS_FROM_MINIMAL },
   { models: /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/, levels: LEVELS_FROM_LOW },
   { models: /^gemini-2\.5-pro/, offBudget: 128, budgetMin: 128, budgetMax: 32_768 },

@@ -14,7 +14,7 @@ export type ClientMessage = {
   readonly stop_details: JsonObject | null;
 };
 
-/** Client tool names by the names sent to the provider. Unlisted names were sent unchanged. */
+/** Client tool names by the names sent to the provider. Excludes names that were sent unchanged. */
 export type OriginalToolNames = ReadonlyMap<string, string>;
 
 export function clientMessageOf({ choices }: JsonObject, names: OriginalToolNames): ClientMessage {
@@ -53,7 +53,7 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
     ),
     text: "",
   };
-  // Claude's blocks already contain the readable text of the thoughts.
+  // Claude's blocks already contain the thoughts' text.
   const thinking = claudeBlocks.length > 0 ? "" : textOf(message.reasoning_content);
   if (thinking === "" && hasNoThoughts(otherReasoning)) return claudeBlocks;
   return [
@@ -70,7 +70,7 @@ function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolN
   return { type: "tool_use", id, name, input, caller: DIRECT_CALLER };
 }
 
-/** The `caller` of a tool call that the model itself made. */
+/** The `caller` of a tool call by the model itself. */
 export const DIRECT_CALLER: JsonObject = { type: "direct" };
 
 /**
@@ -138,7 +138,9 @@ export function messagesInitialUsage(usage: Usage): JsonObject {
   return { ...messagesUsageView({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
-/** Returns the usage of an uncounted prompt: at least 1 token. Clients read 0 as unknown. */
+/**
+ * Returns the usage of an uncounted prompt: at least 1 token, because clients read 0 as unknown.
+ */
 export function estimatedStartUsage(promptTokens: number): JsonObject {
   const input = Math.max(1, Math.ceil(promptTokens));
   return messagesInitialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });

@@ -23,8 +23,8 @@ type RecalledThoughts = Pick<StoredThoughts, "details"> & {
 };
 
 /**
- * Reads the thoughts that a client sends back. Those of Claude are unchanged blocks. Those of other
- * providers are encoded in `signature`, and Claude never gets them.
+ * Reads the thoughts that a client sends back. Claude's thoughts are unchanged blocks. Other
+ * providers' thoughts are encoded in `signature` and never sent to Claude.
  */
 export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
   const details: JsonObject[] = [];
@@ -56,7 +56,7 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
 
 /**
  * Converts a Messages request to a chat request. Drops and reports tuning fields that chat requests
- * lack. Fields that would change the output require a native route.
+ * lack. Other fields without an equivalent require a native route.
  */
 export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest> {
   const losses = new ConversionLosses(body);
@@ -178,7 +178,7 @@ type ToolResult = Extract<MessagesInputBlock, { type: "tool_result" }>;
 type ToolUse = Extract<MessagesInputBlock, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly images: readonly JsonObject[] };
 
-/** Moves a result's images to the next user message, because no host accepts images in a result. */
+/** Moves a result's images to the next user message, because no host accepts them in a result. */
 function toToolMessage(block: ToolResult, path: string, losses: ConversionLosses): ResultParts {
   const texts: string[] = [];
   const images: JsonObject[] = [];

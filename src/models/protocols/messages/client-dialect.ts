@@ -43,7 +43,7 @@ export const messagesDialect: Dialect = {
   }),
 };
 
-/** Returns the body of an error response or event. `details` has our own code and numbers. */
+/** Returns the body of an error response or event. `details` has the gateway's code and numbers. */
 export function messagesErrorBody(failure: Failure, requestId: string): object {
   const response = errorResponseOf(failure);
   const status = statusOf(failure, response);

@@ -1,6 +1,6 @@
 /**
- * A rule to forward a field on native routes. Other fields are dropped and listed in `x-dropped`.
- * Fields of a beta are sent only if the client names the beta (@anthropic-ai/sdk 1.12).
+ * How to forward a field on native routes. Other fields are dropped and listed in `x-dropped`. A
+ * beta's fields are sent only if the client names the beta (@anthropic-ai/sdk 1.12).
  */
 export type NativeFieldRule =
   | "word"
@@ -233,7 +233,10 @@ function betasIn(rule: NativeFieldRule): readonly string[] {
   return "beta" in rule ? [rule.beta, ...betasIn(rule.rule)] : betasOf(rule.object);
 }
 
-/** Reports whether a beta is forwarded. It must cost only tokens and have supported fields. */
+/**
+ * Reports whether a beta is forwarded. It must cost only tokens, and the gateway must know its
+ * fields.
+ */
 export function isForwardedBeta(value: string): boolean {
   return FORWARDED_BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
 }

@@ -60,7 +60,7 @@ export function parseBetaHeader(header: string | undefined): readonly string[] {
 
 /**
  * Returns a request in Claude's own format. The adapter adds model, cap and stream. Returns 400 if
- * the client forces a tool that has no price in the catalog.
+ * the client forces a tool without a price in the catalog.
  */
 export function claudeNativeRequestOf(
   body: MessagesBody | CountBody,

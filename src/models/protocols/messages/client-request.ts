@@ -6,7 +6,7 @@ import { isObject } from "../../core/json-value.ts";
 import { toolNameSchema, opaqueObject } from "../../core/core-request.ts";
 import { imageUrl } from "../../core/data-url.ts";
 
-/** Supported `anthropic-version` values. The first is the default. */
+/** Supported `anthropic-version` values, default first. */
 export const MESSAGES_VERSIONS = ["2023-06-01", "2026-10-21"] as const;
 export type MessagesVersion = (typeof MESSAGES_VERSIONS)[number];
 
@@ -35,7 +35,7 @@ const imageBlock = z.looseObject({
       data: nonempty,
     }),
     z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
-    // File IDs are rejected, because customers share our account and could read each other's files.
+    // File IDs are rejected. Customers share our account, so they could read each other's files.
     z.looseObject({ type: z.literal("file"), file_id: rejectFiles() }),
   ]),
   cache_control: cacheControl,
@@ -61,8 +61,7 @@ const documentBlock = z.looseObject({
         z.array(z.discriminatedUnion("type", [textBlock, imageBlock])),
       ]),
     }),
-    // Documents by URL are rejected, because their page count, and thus their price, is unknown in
-    // advance.
+    // Documents by URL are rejected, because their page count and price are unknown in advance.
     z.looseObject({ type: z.literal("url"), url: rejectFiles() }),
     z.looseObject({ type: z.literal("file"), file_id: rejectFiles() }),
   ]),
@@ -179,7 +178,7 @@ const toolName = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 of a-z, A-Z, 0-9, _ and -"));
 
-/** The client's own tool if `type` is absent, null or `custom`, else one that Anthropic defines. */
+/** A client's own tool (`type` absent, null or `custom`), or one that Anthropic defines. */
 const tool = z.looseObject({
   type: z.nullish(nonempty),
   name: z.nullish(toolName),
@@ -286,7 +285,7 @@ export function parseCountRequest(value: object): Result<CountBody> {
   return checkThread(value) ?? parseBody(countBody, value);
 }
 
-/** The error code for threads. It makes SDKs send the whole conversation instead. */
+/** The error code for threads, after which SDKs send the whole conversation. */
 export const THREADS_UNSUPPORTED = "thread_unsupported_request";
 
 function checkThread(value: { readonly thread?: unknown }): Result<never> | null {

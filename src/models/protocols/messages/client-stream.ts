@@ -72,7 +72,7 @@ class ThinkingBlock extends Block {
   readonly details: JsonObject[] = [];
   readonly extras: Record<string, JsonObject> = {};
   readonly text = "";
-  /** Whether the block has its signature. If so, further thinking starts a new block. */
+  /** Whether the block has its signature. Further thinking then starts a new block. */
   isSigned = false;
 
   override close(): string {
@@ -266,7 +266,7 @@ const FORWARDED_EVENTS: ReadonlySet<unknown> = new Set([
   "ping",
 ]);
 
-/** Writes Claude's events with our ID, model and charge. The last ones wait for the charge. */
+/** Writes Claude's events with our ID, model and charge. The last events wait for the charge. */
 export function nativeStream(head: ResponseHead): StreamWriter {
   let stop: JsonObject = {};
   return {
@@ -320,7 +320,10 @@ function textEvent(index: number, json: string): string {
   return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${json}}}\n\n`;
 }
 
-/** Returns a server-sent event. Repeats the type, because clients read the name or the data. */
+/**
+ * Returns a server-sent event. Repeats the type in the data, because some clients read only one of
+ * them.
+ */
 function formatEvent(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 }

@@ -29,8 +29,8 @@ function toolNamesIn({ tools, messages }: CountBody): readonly string[] {
 }
 
 /**
- * The client runs `custom` and `client` tools, Anthropic the others. Anthropic bills `server` tools
- * per call, and the catalog has no price for a call.
+ * The client runs `custom` and `client` tools, Anthropic the others. Anthropic bills each call of
+ * `server` tools, for which the catalog has no price.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 

@@ -44,7 +44,7 @@ export function reportsOutputTokens(raw: unknown): boolean {
   return readCounts(raw).output_tokens !== null;
 }
 
-/** Merges a later usage report, whose totals replace the earlier ones. Ignores nulls. */
+/** Merges a later usage report. Its totals replace earlier ones, but nulls don't. */
 export function mergeLaterUsage(before: JsonObject, laterUsage: unknown): JsonObject {
   const reported = Object.entries(objectOf(laterUsage)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(reported) };
@@ -68,7 +68,10 @@ export const readMessagesEnding = objectReader({
   stop_details: objectReader({ explanation: textOf }),
 });
 
-/** Returns null for an invalid message. The input of `jsonTool` becomes the JSON output. */
+/**
+ * Converts a message, or returns null if it is invalid. The input of `jsonTool` becomes the JSON
+ * output.
+ */
 export function readMessagesCompletion(
   raw: JsonObject,
   jsonTool: string | null,

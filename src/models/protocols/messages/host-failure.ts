@@ -55,7 +55,7 @@ export function eventFailure(raw: JsonObject, secret: string | undefined): Provi
   );
 }
 
-/** Adds a missing `retry-after`: the time at which the last exhausted limit resets. */
+/** Adds a missing `retry-after`: the last reset time of the exhausted limits. */
 function addRetryAfter(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;
   const reset = LIMIT_NAMES.map((limit) => `anthropic-ratelimit-${limit}`)

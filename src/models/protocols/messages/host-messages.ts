@@ -17,7 +17,10 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 
 const OPENING_TEXT = "Hello.";
 
-/** Drops blank texts, for which the host returns 400. If `thinks` is set, sends thoughts back. */
+/**
+ * Converts turns. Drops blank texts, for which the host returns 400. If `thinks`, sends thoughts
+ * back.
+ */
 export function claudeMessagesOf(
   { system, markedSystem, turns }: Conversation,
   thinks: boolean,
@@ -122,7 +125,7 @@ const BLOCK_PATH = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
 const UNNAMED_IMAGE_ERROR = /^(?:could not process image|unable to download the file)/i;
 
 /**
- * Adds `param` to a failure about an image. If the host names no block, the last image failed,
+ * Adds `param` to a failure about an image. If the host names no block, blames the last image,
  * because the host accepted the earlier turns.
  */
 export function addImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {

@@ -64,7 +64,7 @@ const readSettings = objectReader({
 });
 const THINKING_TYPES: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
-/** The host returns 400 for `temperature` together with `top_p`. */
+/** The host returns 400 for `temperature` with `top_p`. */
 function removeTopP(samplingFields: JsonObject): JsonObject {
   const { top_p: _, ...withoutTopP } = samplingFields;
   return "temperature" in withoutTopP ? withoutTopP : samplingFields;

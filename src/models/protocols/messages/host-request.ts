@@ -18,7 +18,7 @@ import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { copyExactJson } from "../../../shared/exact-json.ts";
 
-/** The way to request JSON output: by an instruction, a schema or a forced tool call. */
+/** How to request JSON output: by an instruction, a schema or a forced tool call. */
 type JsonOutputMethod =
   | { readonly by: "words" }
   | { readonly by: "schema"; readonly schema: JsonObject }
@@ -112,8 +112,8 @@ function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
 }
 
 /**
- * Adds standing instructions to the system text. Adds `now`, which is for this turn, at the end to
- * keep the prompt cache and thoughts valid.
+ * Adds standing instructions to the system text. Adds `now`, this turn's instructions, at the end
+ * to keep the prompt cache and thoughts valid.
  */
 function addInstructions(
   conversation: Conversation,
@@ -153,7 +153,7 @@ function outputConfig(
   return { output_config: { ...effort, format } };
 }
 
-/** Claude's maximum temperature is 1. The host returns 400 for `temperature` plus `top_p`. */
+/** Claude's maximum temperature is 1. The host returns 400 for `temperature` with `top_p`. */
 function samplingFields(
   body: ChatBody,
   rules: ClaudeRules,
@@ -200,7 +200,7 @@ function claudeToolFields(
   if (toolsForHost.length > 0) {
     return { fields: { tools: toolsForHost, ...choice.field }, forced: choice.forced };
   }
-  // A conversation with calls must list their tools, even if no tool can be called.
+  // A conversation with calls must list their tools, even if none can be called.
   const calledNames = new Set(
     turns.flatMap(({ parts }) => parts.flatMap((part) => (part.kind === "call" ? part.name : []))),
   );

@@ -237,7 +237,7 @@ function errorOf(failure: Failure): ResponseError {
   return { ...errorFields, code: SERVER_ERROR_CODE };
 }
 
-/** Failures that retrying the same request can't resolve. */
+/** Failures that a retry of the same request can't resolve. */
 const PERMANENT_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "too_many_end_users",
   "tokens_over_limit",
@@ -264,7 +264,7 @@ const SERVER_ERROR_CODE = "server_error";
 const INSUFFICIENT_CODE = "insufficient_quota";
 export const CONTEXT_CODE = "context_length_exceeded";
 
-/** The error if the balance was used up. After `incomplete`, clients would retry and pay again. */
+/** The error of an exhausted balance. After `incomplete`, clients would retry and pay again. */
 const OUT_OF_CREDITS: ResponseError = {
   code: INSUFFICIENT_CODE,
   message:

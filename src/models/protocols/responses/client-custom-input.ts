@@ -17,7 +17,7 @@ export class CustomInputReader {
     return piece;
   }
 
-  /** Returns the rest of `whole`. Text that was already returned can't change. */
+  /** Returns the rest of `whole`. Already returned text can't change. */
   end(whole: string): string {
     if (this.#state === "after" || !whole.startsWith(this.text)) return "";
     if (this.#state === "text") return "";

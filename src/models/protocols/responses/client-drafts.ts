@@ -64,7 +64,7 @@ export abstract class BaseDraft implements ItemDraft {
   }
 }
 
-/** A text that grows by JSON string literals. Most are copied without parsing. */
+/** A text that grows by JSON string literals, most of them copied without parsing. */
 type GrowingText = {
   readonly kind: "text";
   literal: string;

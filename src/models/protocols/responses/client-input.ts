@@ -24,15 +24,14 @@ type UserPart = Exclude<Extract<ChatMessage, { role: "user" }>["content"], strin
 
 export type ConvertedInput = {
   readonly messages: readonly ChatMessage[];
-  /** Types of the dropped items, such as reasoning that only its own provider can read. */
+  /** Types of dropped items, such as reasoning that only its own provider can read. */
   readonly left: ReadonlySet<string>;
   readonly places: ReadonlyMap<number, string>;
 };
 
 /**
- * Converts items to messages. Consecutive assistant items become one message, followed by the
- * outputs of its calls. Returns 400 for calls and outputs that don't match, stored files and
- * images, and files by URL.
+ * Converts items to messages. Joins consecutive assistant items and the outputs of their calls.
+ * Returns 400 for calls and outputs that don't match, stored files and images, and files by URL.
  */
 export function chatMessagesOfItems(items: readonly InputItem[]): Result<ConvertedInput> {
   const outputs = outputsOf(items);
@@ -47,7 +46,7 @@ type CalledTool = Pick<
 >;
 type OutputAtPath = { readonly item: Output; readonly at: string };
 
-/** Tool outputs by call ID, in order. Some hosts use the same ID again in a later turn. */
+/** Tool outputs by call ID, in order. Some hosts reuse an ID in a later turn. */
 type Outputs = ReadonlyMap<string, readonly OutputAtPath[]>;
 
 function outputsOf(items: readonly InputItem[]): Result<Outputs> {
@@ -313,7 +312,7 @@ function userPart(part: InputPart, path: string): Result<UserPart> {
   });
 }
 
-/** The code by which Codex, with the end of `param`, recognizes a bad image and drops it. */
+/** The code of a bad image. Codex drops the image if the end of `param` matches too. */
 const BAD_IMAGE = "invalid_value";
 
 export function imageErrorCode(param: string): string | null {
@@ -367,7 +366,7 @@ function textsOf(content: readonly InputPart[], path: string): Result<readonly s
   return success(texts);
 }
 
-/** Returns the text of a message from another agent (Codex). Agents put it in different fields. */
+/** Returns the text of another agent's message (Codex). Agents put it in different fields. */
 export function textOfAgentMessage(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)

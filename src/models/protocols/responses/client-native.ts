@@ -26,7 +26,8 @@ import type { FlattenedTools } from "./client-tools.ts";
 
 /**
  * A request for a native route. The adapter sets model, stream, cap, tier and storage, and replaces
- * `prompt_cache_key`. Unlisted fields are dropped, and reported if they could change the output.
+ * `prompt_cache_key`. Unlisted fields are dropped. They are reported if they could change the
+ * output.
  */
 type NativeRequest = {
   readonly body: JsonObject;

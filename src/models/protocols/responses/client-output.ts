@@ -29,8 +29,8 @@ type StartedDraft<D> = { readonly text: string; readonly draft: D };
 const NO_EXTRAS: TextExtras = { logprobs: [], annotations: [] };
 
 /**
- * Creates the items of a response. Only one is open at a time. An item that starts during a tool
- * call waits until the call ends.
+ * Creates the items of a response. Only one is open at a time. During a tool call, new items wait
+ * until the call ends.
  */
 export class Output {
   readonly #drafts = new BlockSequencer<ItemDraft>();
@@ -107,7 +107,7 @@ export class Output {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
-  /** Ends all items. If `cut` is set, the last item is incomplete. Waiting items never start. */
+  /** Ends all items. If `isCutOff`, the last item is incomplete. Waiting items never start. */
   end(isCutOff: boolean): string {
     let text = "";
     const hasOutput = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));

@@ -186,7 +186,7 @@ const metadata = z
   .record(z.string().check(z.maxLength(64)), z.string().check(z.maxLength(512)))
   .check(z.refine((pairs) => Object.keys(pairs).length <= PAIRS_MAX, "must have at most 16 pairs"));
 
-/** The request body (openai npm, ResponseCreateParams). Unknown fields are dropped. */
+/** The request body (openai npm, ResponseCreateParams). Drops unknown fields. */
 export const responsesBody = z.object({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
   input,

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { ResponseHead, Receipt } from "../../core/endpoint-adapter.ts";
 import type { ResponsesRequest } from "./client-request.ts";
 
-/** The log probability of a token. `bytes` and `top_logprobs` are never null. */
+/** A token's log probability. `bytes` and `top_logprobs` are never null. */
 export type Logprob = TopLogprob & { readonly top_logprobs: readonly TopLogprob[] };
 type TopLogprob = {
   readonly token: string;
@@ -99,10 +99,10 @@ const ECHO_DEFAULTS = {
 } as const;
 const CONSTANT_ECHO = { background: false, service_tier: "default", access_programs: null };
 
-/** Maximum characters of repeated tools and instructions. Limits the memory of a stream. */
+/** Maximum characters of repeated tools and instructions, to limit a stream's memory. */
 const ECHO_CHARACTERS_MAX = 131_072;
 
-/** Returns the fields of a response that repeat the request, or their defaults. */
+/** Returns a response's fields that repeat the request, or their defaults. */
 export function echoedFields(body: ResponsesRequest): JsonObject {
   const keys = Object.keys(ECHO_DEFAULTS) as (keyof typeof ECHO_DEFAULTS)[];
   const clientFields = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));

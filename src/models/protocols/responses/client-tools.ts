@@ -253,7 +253,7 @@ export const responsesToolChoice = z.union([
 type ToolChoice = z.infer<typeof responsesToolChoice>;
 
 /**
- * Converts `tool_choice`. Keeps only `allowed_tools`, so that no model can call other tools.
+ * Converts `tool_choice`. Keeps only `allowed_tools`, so that models can't call other tools.
  * Returns 400 if the chosen tool is missing.
  */
 export function resolveToolChoice(

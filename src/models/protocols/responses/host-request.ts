@@ -30,8 +30,8 @@ const UNCHANGED_FIELDS = ["parallel_tool_calls", "prompt_cache_key", "prompt_cac
 const SAMPLING_FIELDS = ["temperature", "top_p"];
 
 /**
- * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model
- * response). Returns a failure for unsupported fields that would change the output.
+ * Converts a chat call to the body of POST /v1/responses (platform.openai.com). Returns a failure
+ * for unsupported fields that would change the output.
  */
 export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
@@ -66,7 +66,7 @@ const SENT_FIELD_PATHS: SentFieldPaths = {
 
 const INCLUDE_REASONING = "reasoning.encrypted_content";
 
-/** Fields of every request. The tier `auto` would be the tier of the operator's OpenAI project. */
+/** Fields of every request. The tier `auto` would be that of the operator's OpenAI project. */
 const CONSTANT_FIELDS: JsonObject = {
   store: false,
   include: [INCLUDE_REASONING],
@@ -112,7 +112,7 @@ function tunedBody(
   return { body, tuned: {} };
 }
 
-/** Replaces "minimal" for models since GPT-5.1, which don't support it. */
+/** Replaces "minimal", which models since GPT-5.1 don't support. */
 function hostEffort(upstreamId: string, effort: unknown): unknown {
   return effort === "minimal" && LOWEST_EFFORT_IS_LOW.test(upstreamId) ? "low" : effort;
 }
@@ -253,7 +253,7 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
   };
 }
 
-/** Maximum bytes of the fields that a response repeats. Half exceeds every context window. */
+/** Maximum bytes of the fields that a response repeats. Even half exceeds every context window. */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 

@@ -89,7 +89,7 @@ const REASONING = "openai.reasoning";
 
 /**
  * Converts a reasoning item to an entry of `reasoning_details`. Returns null without encrypted
- * content, because OpenAI wouldn't accept the item back.
+ * content, because OpenAI would reject the item later.
  */
 export function reasoningDetail(item: RawItem): JsonObject | null {
   const { encrypted_content: encrypted } = item;

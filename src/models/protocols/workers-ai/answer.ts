@@ -54,7 +54,7 @@ export type StreamedCall = {
 
 /**
  * Reads an event in OpenAI's or Workers AI's format. A stream in OpenAI's format ends with an event
- * in Workers AI's format. If an event has fields of both formats, OpenAI's fields count.
+ * in Workers AI's. In an event with both formats, OpenAI's fields count.
  */
 export function readWorkersAiPiece(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: rawReason } = readBody(raw);
@@ -249,8 +249,8 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reads a usage report. A report with prompt tokens covers everything so far. Others are added. A
-   * separate report after the end covers the whole response and can exceed the sum.
+   * Reads a usage report. A report with prompt tokens covers everything so far. Other reports are
+   * added. A separate report after the end covers the whole response and can exceed the sum.
    */
   #usageEvents(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
@@ -263,7 +263,7 @@ export class WorkersAiStream extends FrameReader {
     this.#isUsageStale = false;
     this.#isComplete = hasPrompt && this.#builder.finished && !hasChoices(raw);
     if (this.#isComplete) return [{ kind: "usage", usage: this.#usage }];
-    // Skips a report before any output. It would count as the total if no other report followed.
+    // Skips a report before any output, which would count as the total if no other report followed.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
   }
 

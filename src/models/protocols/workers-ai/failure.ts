@@ -11,7 +11,7 @@ import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
 /**
  * HTTP status by Workers AI error code (documentation; 3010, 3046, 4006, 5006, 5021 and 5035
- * measured). 402 means that the daily allocation is used up.
+ * measured). 402: the daily allocation is used up.
  */
 const STATUS_BY_CODE: Readonly<Record<number, number>> = {
   ...statusByCode(400, [3003, 3039, 5004, 5006]),
