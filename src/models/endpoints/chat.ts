@@ -33,7 +33,7 @@ import {
 } from "./openai-events.ts";
 import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
-/** POST /v1/chat/completions. The gateway's core requests have the same format. */
+/** POST /v1/chat/completions. Core requests have the same format. */
 export const chatEndpoint: EndpointAdapter = {
   name: "chat",
   path: "/v1/chat/completions",
@@ -65,8 +65,8 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 
 /**
  * Returns the format of the response's reasoning, or null for our own fields. Clients that send
- * OpenRouter's fields also read them. In a separate function, because a closure in `parse` would
- * keep the body in memory during the stream.
+ * OpenRouter's fields also read them. A closure in `parse` would keep the body in memory during the
+ * stream.
  */
 function reasoningFormat(
   value: KnownFields<"reasoning" | "include_reasoning">,
@@ -116,13 +116,10 @@ function effortOfBudget(
     : effortOfShare(cap > 0 ? budget / cap : budget / USUAL_OUTPUT_TOKENS);
 }
 
-/** Output cap that is assumed if a request limits only its reasoning. */
+/** Assumed output cap if a request limits only its reasoning. */
 const USUAL_OUTPUT_TOKENS = 16_384;
 
-/**
- * Adds a null `system_fingerprint` for OpenRouter's SDK, because OpenAI's schema doesn't allow
- * null.
- */
+/** Adds a null `system_fingerprint` for OpenRouter's SDK. OpenAI's schema doesn't allow null. */
 function completionResponse(
   answer: JsonObject,
   receipt: Receipt,
@@ -142,7 +139,7 @@ function completionResponse(
   };
 }
 
-/** Writes a stream. Reuses the JSON of the previous chunk if only the text differs. */
+/** Writes a stream. Reuses the previous chunk's JSON if only the text differs. */
 class ChatStream extends OpenAiStream implements StreamWriter {
   readonly #reasoning: ReasoningFormat | null;
   #last: Chunk = { choices: [] };
@@ -189,8 +186,8 @@ const DECLARED_FIELDS = fieldSet("name description parameters strict format");
 const NAMES_MAX = 100;
 
 /**
- * Returns the names of unknown fields inside messages and tools, for the header `x-dropped`. These
- * fields are never sent to a provider.
+ * Returns the names of unknown fields inside messages and tools, for the header `x-dropped`.
+ * Providers never get these fields.
  */
 function unknownNestedFields({ messages, tools }: KnownFields<"messages" | "tools">): string[] {
   const found = new Set<string>();

@@ -37,12 +37,11 @@ const MAX_TOKENS_DEFAULT = 16;
 
 const chat = chatBody.shape;
 const text = z.string().check(z.minLength(1));
-/** Maximum prompts in a request. Each prompt is a call to the provider. LangChain sends 20. */
+/** Maximum prompts in a request. Each is a call to the provider. LangChain sends 20. */
 const PROMPTS_MAX = 20;
 
 /**
- * The request body. Rejects unsupported fields that change the output, unless they have their
- * default value.
+ * The request body. Rejects unsupported fields that change the output, except for default values.
  */
 export const completionsBody = z.looseObject({
   model: chat.model,

@@ -21,8 +21,8 @@ export type ExpandedBody = {
   readonly body: object;
   readonly before: number;
   /**
-   * The request's own input items, with each item reference replaced by the stored item. Null if
-   * the input isn't text or a list of items.
+   * The request's own input items. Item references are replaced by the stored items. Null if the
+   * input is neither text nor a list of items.
    */
   readonly own: readonly JsonObject[] | null;
 };
@@ -112,7 +112,7 @@ const NOT_FOUND = "previous_response_not_found";
 const STORAGE_RULES =
   "Responses are stored for the organization's setting keep_responses_hours (0 by default), and only for the key that created them";
 
-/** Returns a failure that starts with OpenAI's message, because clients match it. */
+/** Returns a failure with OpenAI's message, which clients match. */
 function responseNotFound(id: string): Refusal {
   const message = `Previous response with id '${id.slice(0, 64)}' not found. ${STORAGE_RULES}. Send the whole input instead.`;
   return refuse({

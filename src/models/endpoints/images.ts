@@ -50,7 +50,7 @@ function responseWriterOf(
 }
 
 abstract class ImageWriter implements StreamWriter {
-  /** Empty: a keep-alive comment would corrupt an image that is being written. */
+  /** Empty, because a keep-alive comment would corrupt a partly written image. */
   readonly ping: string = "";
   #current = 0;
   protected fields: JsonObject = {};
@@ -88,7 +88,7 @@ abstract class ImageWriter implements StreamWriter {
 
   abstract end(receipt: Receipt): string;
 
-  /** Doesn't complete a response that has started, so that clients reject it. */
+  /** Leaves a response that has started incomplete, so that clients reject it. */
   abstract fail(failure: Failure): string;
 
   protected get hasBegun(): boolean {

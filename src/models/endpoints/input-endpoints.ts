@@ -18,7 +18,7 @@ import { parseOcrRequest } from "../core/ocr.ts";
 
 type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly kind: InputKind;
-  /** The field with the input, for errors about its length. */
+  /** The input field, for errors about its length. */
   readonly input: string;
   readonly path?: EndpointAdapter["path"];
   readonly idPrefix?: string;

@@ -30,8 +30,8 @@ import type { MessagesVersion } from "../protocols/messages/client-request.ts";
 import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
 
 /**
- * POST /v1/messages in Anthropic's format. Forwards requests to Claude hosts unchanged, and
- * converts all others.
+ * POST /v1/messages in Anthropic's format. Claude hosts get requests in this format, and other
+ * hosts get converted requests.
  */
 export const messagesEndpoint: EndpointAdapter = {
   name: "messages",

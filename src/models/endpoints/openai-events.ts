@@ -5,7 +5,9 @@ import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 
-/** Placeholder for a chunk's text while the JSON around it is written. Providers don't know it. */
+/**
+ * Placeholder for a chunk's text while the surrounding JSON is written. Providers don't know it.
+ */
 export const TEXT_PLACEHOLDER = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 

@@ -45,9 +45,7 @@ class AudioWriter implements StreamWriter {
     return this.#last;
   }
 
-  /**
-   * Closes the connection without an end, because players accept an incomplete file as complete.
-   */
+  /** Closes the connection without an end, because players accept an incomplete file. */
   fail(): null {
     return null;
   }
@@ -108,7 +106,7 @@ const EVENT_WRITER = {
   fail: (failure: Failure) => eventOf({ error: failureObject(failure) }),
 };
 
-/** Returns the counts. Models that are billed by the character have 0 tokens. */
+/** Returns the counts. Models billed by the character have 0 tokens. */
 function usageOf({ usage, costMicro }: Receipt, [input, output]: UsageNames): JsonObject {
   const { character: characters = 0, audio_token: audio = 0 } = usage;
   const tokens = { [input]: usage.input, [output]: audio, total_tokens: usage.input + audio };
