@@ -28,7 +28,7 @@ type AnthropicHost = {
   /** Includes the version, for example `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly secret: string;
-  /** The region that must process requests, or null for any. Only some models accept it. */
+  /** The region that must process requests, or null for any. Not all models accept a region. */
   readonly geo: "us" | null;
 };
 

@@ -43,7 +43,7 @@ const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/** Prefers an API key to an access key, as AWS's own tools do. */
+/** Prefers an API key to an access key, like AWS's own tools. */
 function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };
@@ -112,7 +112,7 @@ function requestSigner(credentials: Credentials, region: string): Authorize {
   };
 }
 
-/** Encodes a URL's path a second time. SigV4 requires this for every service except S3. */
+/** Encodes a path a second time. SigV4 requires this for every service except S3. */
 function encodePath(pathname: string): string {
   return pathname.split("/").map(encodeSegment).join("/");
 }
@@ -139,7 +139,7 @@ const OUTSIDE_REGION: ProviderFailure = { kind: "disabled", reason: "residency" 
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 type BedrockHost = {
-  /** The location that AWS guarantees. Models that can run outside of it are disabled. */
+  /** The location that AWS guarantees. Models that can run outside it are disabled. */
   readonly tag: HostTag;
   readonly awsRegion: string;
   readonly baseUrl: string;

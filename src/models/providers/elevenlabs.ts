@@ -12,7 +12,7 @@ const ID = "elevenlabs";
 const SECRET = "ELEVENLABS_API_KEY";
 const BASE_URL = "ELEVENLABS_BASE_URL";
 const VOICES = "ELEVENLABS_VOICES";
-/** IDs of the voices that every account has (category `premade`), from public lists of 2026. */
+/** Voices that every account has (category `premade`), from public lists of 2026. */
 const STANDARD_VOICES =
   "CwhRBWXzGAHq8TQ4Fs17 EXAVITQu4vr4xnSDxMaL FGY2WhTYpPnrIDTdsKH5 IKne3meq5aSn9XLyUdCD " +
   "JBFqnCBsd6RMkjVDRZzb N2lVS1w4EtoT3dr4eOWO SAz9YHcvj6GT2YYXdXww SOYHLrjzK2X1ezoPC6cr " +
@@ -26,7 +26,7 @@ const OUTPUT_FORMAT_BY_NAME: Readonly<Record<string, string>> = {
   pcm: "pcm_24000",
   wav: "pcm_24000",
 };
-/** A list of voice IDs. Other characters could change the path of the request's URL. */
+/** A list of voice IDs. Other characters could change the URL's path. */
 const VOICE_ID_LIST = /^\w+(?:[\s,]+\w+)*$/;
 const UNKNOWN_VOICE: ProviderFailure = {
   kind: "refused",

@@ -71,8 +71,8 @@ const LINE_ENDS = /\s|\\n/g;
 type Token = { readonly text: string; readonly usableUntilMs: number };
 
 /**
- * Access tokens of a service account, each used until 5 minutes before it expires. Token requests
- * contain no customer data, so every region can use Google's global address.
+ * Access tokens of a service account, each used until 5 minutes before it expires. Every region can
+ * use Google's global address, because token requests contain no customer data.
  */
 class GoogleAccessTokens {
   readonly #account: ServiceAccount;

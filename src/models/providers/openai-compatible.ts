@@ -48,8 +48,8 @@ import { ResponsesChunkReader, ResponsesNativeReader } from "../protocols/respon
 const HASHES_MAX = 512;
 
 /**
- * Computes the customer IDs that providers get. They are hashes that include the organization,
- * because organizations must not share a provider's cache.
+ * Computes the customer IDs for providers. The hashes include the organization, because
+ * organizations must not share a provider's cache.
  */
 class CustomerHashes {
   readonly #secret: string;
@@ -194,7 +194,7 @@ type Send = (
 
 /**
  * Replaces the client's cache key and end-user ID by hashes. All customers share the operator's
- * account at the provider. Otherwise, they could find each other's prompts in its cache.
+ * provider account, so they could otherwise find each other's prompts in its cache.
  */
 async function withHashes(
   { prompt_cache_key: cacheKey, safety_identifier: clientIdentifier, ...rest }: JsonObject,

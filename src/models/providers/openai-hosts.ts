@@ -5,16 +5,16 @@ import { PROFILE_BY_ID } from "./profiles.ts";
 
 type Host = {
   /**
-   * The provider ID. The variable `<ID>_BASE_URL` overrides the address within the same domain,
-   * which keeps the region's guarantee.
+   * The provider ID. The variable `<ID>_BASE_URL` overrides the address. It must stay within the
+   * domain, which keeps the region's guarantee.
    */
   readonly id: string;
-  /** The name of the profile. The secret `<PROFILE>_API_KEY` contains the API key. */
+  /** The profile's name. The secret `<PROFILE>_API_KEY` contains the API key. */
   readonly profile: keyof typeof PROFILE_BY_ID;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
   /**
-   * The variable that must be `on` to call the provider's host in this region. That host requires a
-   * separate plan with the provider.
+   * The variable that must be `on` to call the provider's host in this region, which requires a
+   * separate plan.
    */
   readonly regionalHostVariable?: string;
   readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
@@ -32,7 +32,7 @@ const HOSTS: readonly Host[] = [
       us: "https://us.api.openai.com/v1",
     },
     // The regional hosts accept only keys of a project with data residency. The global host rejects
-    // such keys.
+    // these keys.
     regionalHostVariable: "OPENAI_RESIDENCY",
   },
   // The regional hosts accept all keys of an account (docs.mistral.ai, regional inference).
@@ -68,7 +68,7 @@ const HOSTS: readonly Host[] = [
   { id: "jina", profile: "jina", baseUrls: globalUrl("https://api.jina.ai/v1") },
 ];
 
-/** The built-in providers. A region prefers the provider's host in the region to the global one. */
+/** The built-in providers. A region prefers a provider's host in the region to the global host. */
 export const OPENAI_COMPATIBLE: readonly BuiltInProvider[] = HOSTS.map(builtIn);
 
 function builtIn(host: Host): BuiltInProvider {
@@ -112,7 +112,7 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
 export type HostAddress = { readonly tag: HostTag; readonly url: string };
 
 /**
- * Returns a provider's key and the addresses that may accept it: first the address in use, then the
+ * Returns a provider's key and the addresses that may accept it: the address in use, then the
  * company's others. If `<ID>_BASE_URL` is set, it is the only one.
  */
 export function hostAddressesOf(

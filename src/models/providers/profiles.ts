@@ -15,13 +15,13 @@ import { BILLED_SECONDS_MIN } from "../core/transcription.ts";
 
 type Values = NonNullable<FieldRule["values"]>;
 
-/** Replaces the efforts that hosts with only `none`, `low`, `medium` and `high` don't support. */
+/** Replaces efforts for hosts with only `none`, `low`, `medium` and `high`. */
 const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high" };
 
-/** Like `THREE_EFFORTS`, for models that always reason. Replaces `none` by `low`. */
+/** Like `THREE_EFFORTS`, for models that always reason: `none` becomes `low`. */
 const EFFORTS_IF_ALWAYS_REASONING: Values = { ...THREE_EFFORTS, none: "low" };
 
-/** Returns a rule for `reasoning_effort`. Without `values`, the rule drops the field. */
+/** Returns a rule for `reasoning_effort`. Without `values`, it drops the field. */
 function effortRule(models: RegExp | null, values?: Values): FieldRule {
   return {
     fields: ["reasoning_effort"],
@@ -30,7 +30,7 @@ function effortRule(models: RegExp | null, values?: Values): FieldRule {
   };
 }
 
-// The fields of OpenAI's CreateChatCompletionRequest (openapi.yaml). Never forwarded: `user` (the
+// The fields of OpenAI's CreateChatCompletionRequest (openapi.yaml). Excludes `user` (the
 // customer's end user), `store`, `metadata` (which requires `store`), `moderation`, and fields that
 // change the price.
 const CORE_FIELDS = [
@@ -57,7 +57,7 @@ const ALL_FIELDS = [...USUAL_FIELDS, "function_call", "functions", "logit_bias",
 const EMBEDDING_FIELDS: ReadonlySet<string> = new Set(["input", "dimensions", "encoding_format"]);
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
-/** The base of all profiles. On its own, it supports no kind of request. */
+/** The base of all profiles. By itself, it supports no kind of request. */
 const COMMON_PROFILE: Profile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,
@@ -67,7 +67,7 @@ const COMMON_PROFILE: Profile = {
 };
 
 /**
- * Drops the fields for which reasoning models return 400 or 403 unless reasoning is off
+ * Drops fields for which reasoning models return 400 or 403 unless reasoning is off
  * (developers.openai.com, "Using GPT-5"). A 403 would disable the route.
  */
 const REASONING_RULES: readonly FieldRule[] = [
@@ -82,8 +82,8 @@ const REASONING_RULES: readonly FieldRule[] = [
 ];
 
 /**
- * OpenAI's models from GPT-5.6 on return 400 for function tools unless reasoning is off (error text of the
- * API). Reasoning is on by default.
+ * OpenAI's models from GPT-5.6 on return 400 for function tools unless reasoning is off (error text
+ * of the API). Reasoning is on by default.
  */
 const FIELDS_WITH_TOOLS: readonly RequiredFields[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, whenField: "tools", fields: { reasoning_effort: "none" } },
@@ -131,7 +131,7 @@ export const GENERIC_PROFILE: Profile = {
   },
 };
 
-/** Local servers, which support the efforts none, low, medium and high. */
+/** Local servers, with the efforts none, low, medium and high. */
 const LOCAL_PROFILE: Profile = { ...GENERIC_PROFILE, rules: [effortRule(null, THREE_EFFORTS)] };
 
 /** The llama.cpp server. It reports the usage of only one choice. */
@@ -160,7 +160,7 @@ const MISTRAL_PROFILE: Profile = {
   nameByField: { seed: "random_seed", dimensions: "output_dimension" },
   rules: [
     { fields: ["tool_choice"], values: { required: "any" } },
-    // Mistral's reasoning models support only `none` and `high`. Its other models reject the field.
+    // Mistral's reasoning models support only `none` and `high`. Others reject the field.
     effortRule(MISTRAL_REASONING_MODELS, {
       minimal: "none",
       low: "high",
@@ -173,8 +173,7 @@ const MISTRAL_PROFILE: Profile = {
   streamOptions: null,
   plainStyle: {
     toolIds: NINE_CHARACTER_ID,
-    // Not empty, because mistral-common rejects an assistant message that has neither content nor
-    // calls.
+    // Not empty: mistral-common rejects assistant messages without content and calls.
     bridgeText: "Done.",
     reasoning: { as: "thinking", models: MISTRAL_REASONING_MODELS },
   },
@@ -187,7 +186,7 @@ const MISTRAL_PROFILE: Profile = {
   },
 };
 
-/** DeepSeek, with the efforts of its guide "Thinking Mode". It thinks by default. */
+/** DeepSeek, which thinks by default. The efforts are from its guide "Thinking Mode". */
 const DEEPSEEK_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, ...LOGPROB_FIELDS]),
@@ -228,13 +227,13 @@ export const XAI_PROFILE: Profile = {
   calls: { image: XAI_IMAGE_CALL },
 };
 
-/** Voyage, for embeddings and reranking. Its own field `input_type` is "query" or "document". */
+/** Voyage, for embeddings and reranking. Its field `input_type` is "query" or "document". */
 const VOYAGE_PROFILE: Profile = {
   ...COMMON_PROFILE,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   nameByField: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
-  // Makes Voyage reject a text that is too long, as OpenAI does, instead of truncating it.
+  // Voyage then rejects a text that is too long, as OpenAI does, instead of truncating it.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
   calls: { rerank: rerankCall("top_k") },
@@ -287,7 +286,7 @@ export const TOGETHER_PROFILE: Profile = {
   plainStyle: { keepsNames: true },
 };
 
-/** Fireworks. Its models support the efforts none, low, medium and high. */
+/** Fireworks, with the efforts none, low, medium and high. */
 const FIREWORKS_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "n", "prompt_cache_key"]),

@@ -9,10 +9,12 @@ type PlayedStep =
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "cut" };
 
-/** The longest delay that a timer supports (24 days), used to wait forever. */
+/** The longest delay of a timer (24 days), used to wait forever. */
 const FOREVER_MS = 2 ** 31 - 1;
 
-/** Returns the steps as events. `signal` breaks the stream and `cancel` ends it, even in a wait. */
+/**
+ * Returns the steps as events. `signal` breaks the stream and `cancel` ends it, even during a wait.
+ */
 export function playSteps(steps: Iterator<PlayedStep>, signal: AbortSignal): EventStream {
   let cancelled = false;
   let broken = false;
@@ -67,7 +69,10 @@ export type SandboxBehavior = {
   readonly mode?: SandboxMode;
   readonly modifyAnswer?: (answer: SandboxCompletion, cap: number) => SandboxCompletion;
   readonly stream: (answer: SandboxCompletion, delays: SandboxDelays) => Generator<PlayedStep>;
-  /** Returns the delay before a JSON response, in ms, or a failure. If absent, no delay. */
+  /**
+   * Returns the delay before a JSON response in ms, or a failure. Without this function, there is
+   * no delay.
+   */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
 

@@ -63,7 +63,7 @@ function moderationAnswer({ body: { input } }: ProviderCallOf<"moderation">): Pr
 
 const BYTES_PER_SECOND = 1000;
 
-/** Returns a transcript. Counts 1,000 bytes of audio as one second. */
+/** Returns a transcript. 1,000 bytes of audio count as one second. */
 function transcriptionAnswer({
   body: { file },
   stream,

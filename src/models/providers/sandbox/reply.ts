@@ -94,8 +94,8 @@ const BRACES_MAX = 64;
 /**
  * Returns a response's tool calls. The last user message can request calls as `call <tool> <json>`,
  * one per round. Otherwise, the response calls the function that `tool_choice` names, or each tool
- * that the message mentions, with `required` at least one. `parallel_tool_calls: false` keeps only
- * the first call.
+ * that the message mentions. `required` makes this at least one call. `parallel_tool_calls: false`
+ * keeps only the first call.
  */
 function sandboxCallsFor(
   body: ChatBody,

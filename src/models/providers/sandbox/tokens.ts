@@ -1,6 +1,6 @@
 /**
- * Splits text into tokens of up to 8 characters and the white space before them. There are never
- * more tokens than the gateway estimates.
+ * Splits text into tokens of up to 8 characters and the preceding white space. There are never more
+ * tokens than the gateway estimates.
  */
 export function splitIntoTokens(text: string): string[] {
   const tokens: string[] = [];
@@ -71,7 +71,7 @@ function isLowSurrogate(code: number): boolean {
   return code >= 0xdc00 && code < 0xe000;
 }
 
-/** Splits a text into words of up to 32 characters, each with the white space before it. */
+/** Splits a text into words of up to 32 characters, each with the preceding white space. */
 export function splitIntoWords(text: string): readonly string[] {
   return text.match(WORDS) ?? [];
 }
