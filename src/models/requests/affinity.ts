@@ -3,13 +3,11 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/**
- * Minimum tokens of a prompt that most providers cache. A few Claude models cache shorter prompts.
- */
+/** Minimum prompt tokens that most providers cache. A few Claude models cache shorter prompts. */
 const CACHED_PROMPT_TOKENS_MIN = 1024;
 const PROMPT_START_CHARACTERS_MAX = 8192;
 
-/** Seconds that a provider caches a prompt after its last use. The default is five minutes. */
+/** Seconds that a provider caches a prompt after its last use. Default: five minutes. */
 const CACHE_SECONDS_BY_PROVIDER: ReadonlyMap<string, number> = new Map([
   ["deepseek", 3600],
   ["groq", 7200],
@@ -18,7 +16,7 @@ const CACHE_SECONDS_BY_PROVIDER: ReadonlyMap<string, number> = new Map([
 const CACHE_SECONDS_DEFAULT = 300;
 const HOUR_CACHE_SECONDS = 3600;
 
-/** Returns how long a provider keeps a prompt in its cache. */
+/** Returns how many seconds a provider caches a prompt. */
 export function promptCacheSeconds(provider: string, { hourCache }: PromptSize): number {
   return hourCache === true
     ? HOUR_CACHE_SECONDS

@@ -123,8 +123,8 @@ const responseSchema = z.discriminatedUnion("ok", [
 ]);
 
 /**
- * Returns null if the body is invalid. `unanswered` means that a failed attempt may have placed a
- * hold.
+ * Parses the response, or returns null if it is invalid. `unanswered` means that a failed attempt
+ * may have placed a hold.
  */
 export function parseAuthorizeResponse(body: unknown): ObjectCallResult<HoldGrant> | null {
   const parsed = responseSchema.safeParse(body);
@@ -141,7 +141,7 @@ export function parseAuthorizeResponse(body: unknown): ObjectCallResult<HoldGran
 }
 
 /**
- * Sends a hold to the key's home region, with one retry under the same ID. If the result is
+ * Places a hold through the key's home region. Retries once with the same ID. If the result is
  * `unanswered`, the hold may exist.
  */
 export async function authorizeAtHome(

@@ -282,8 +282,8 @@ export function supportsNativeRequest(
 }
 
 /**
- * Translates the `param` of an error to the client's format. Errors of the endpoint adapter already
- * use this format.
+ * Translates an error's `param` to the client's format. The endpoint adapter's errors already use
+ * this format.
  */
 export function withClientParam(refusal: Refusal, translation: ErrorTranslation): Refusal {
   const { failure } = refusal;
@@ -355,8 +355,8 @@ export function capableRoutes(
 }
 
 /**
- * Returns the routes with a context window of at least `tokens`. If none has, returns those with
- * the longest window, because `tokens` is an estimate.
+ * Returns the routes with a context window of at least `tokens`. If none fits, returns the longest
+ * ones, because `tokens` is an estimate.
  */
 function routesFittingContext(
   routes: readonly Route[],

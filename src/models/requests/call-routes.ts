@@ -93,7 +93,7 @@ function recordSkipped(
   if (skippedRoutes.length > 0) progress.skipped = [...progress.skipped, ...skippedRoutes];
 }
 
-/** The last route that was called. A client that disconnects pays for this call. */
+/** The last called route. A client that disconnects pays for this call. */
 type CalledRoute = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentCall = { readonly tried: CalledRoute; readonly spent: FailedUsage };
@@ -185,8 +185,8 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
 }
 
 /**
- * Returns the timeout for a JSON response, in ms. It allows slow generation, up to ten minutes.
- * Slow kinds such as transcription always get ten minutes.
+ * Returns the timeout for a JSON response in ms. It allows slow generation, up to ten minutes. Slow
+ * kinds such as transcription always get ten minutes.
  */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
@@ -211,8 +211,8 @@ function servingRoute(
 
 /**
  * Returns the outcome of a request without a response. A disconnected client pays for the input and
- * an estimate of the output. A request that caused a failure pays for the last such attempt. We
- * absorb the bills of its other failed calls.
+ * an estimate of the output. A request that caused failures pays for the last of these attempts. We
+ * absorb its other bills.
  */
 function endWithoutResponse(run: Run, failure: Failure, last: LastCall): EndedResponse {
   const { reason } = run.timer;
@@ -271,8 +271,8 @@ const LOGGED_STATUSES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Logs and counts a failed attempt. Ignores attempts that fail after a disconnect. An attempt that
- * lacked memory counts as load shedding.
+ * Logs and counts a failed attempt. Ignores failures after a disconnect. A lack of memory counts as
+ * load shedding.
  */
 export function reportFailedAttempt(
   run: Run,
@@ -300,19 +300,21 @@ export function reportFailedAttempt(
   });
 }
 
-/** Records the bill of a call that a disconnect or a stop ended. Failed calls are recorded already. */
+/**
+ * Records the bill of a call that a disconnect or a stop ended. Failed calls are already recorded.
+ */
 function recordUnfinishedCall(run: Run, { provider, upstreamId }: Route, lost: Charge): void {
   const why = unfinishedReason(run);
   if (why !== null) addAttempt(run, { route: routeName(provider, upstreamId), why }, lost);
 }
 
-/** Returns why the run ends before its response, or null if neither client nor gateway ends it. */
+/** Returns why client or gateway ended the run before its response, or null. */
 function unfinishedReason({ timer }: Run): UnfinishedReason | null {
   if (timer.clientGone) return "left";
   return timer.halted === null ? null : "stopped";
 }
 
-/** Returns the price that the provider charges us, or null if it is unknown. */
+/** Returns our cost of a call, or null if it is unknown. */
 function purchaseCost({ bought, usage }: Charge): number | null {
   return bought === undefined ? null : costOf(bought, usage);
 }

@@ -49,7 +49,7 @@ export async function readCallerTerms(
   return { unanswered: false, result: success(terms) };
 }
 
-/** Reads an organization's price list and policies for an operator, who views it without a key. */
+/** Reads an organization's price list and policies for an operator who views it without a key. */
 export async function readOrganizationTerms(
   c: Context<AppEnv>,
   orgId: string,

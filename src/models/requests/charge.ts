@@ -10,14 +10,14 @@ import { estimateHiddenTokens } from "./hidden-reasoning.ts";
 import { billedOutputTokens } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** The way in which a stream ended. It decides the charge. */
+/** How a stream ended. It decides the charge. */
 export type StreamEnding =
   /** The end marker arrived, or usage after every choice had finished. */
   | "complete"
   | "failed"
   /** The provider failed, and the request may have caused it. */
   | "provoked"
-  /** Our timer ended the stream, or the time to wait for usage after a disconnect was over. */
+  /** Our timer ended the stream, or the wait for usage after a disconnect was over. */
   | "stopped";
 
 type ObservedOutput = {
@@ -41,7 +41,7 @@ export function chargeFor(
   end: { ending: StreamEnding; hasClientStoppedReading: boolean },
 ): Outcome {
   const { finishReason, partial = null } = observed;
-  // The last partial report is enough for a finished response, unless it is stale.
+  // A finished response needs only the last partial report, unless it is stale.
   const isEnded = end.ending === "complete" || end.ending === "provoked";
   const usesPartial = isEnded && partial !== null && !isStale(partial, observed.output);
   const reportedUsage = usesPartial ? partial : observed.usage;
@@ -215,8 +215,8 @@ function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
 type CountedUsage = { readonly usage: Usage; readonly estimated: boolean };
 
 /**
- * Limits the provider's counts to the held counts. Missing counts of input and priced units default
- * to the held counts, so that nothing is free.
+ * Limits the provider's counts to the held counts. Missing counts of input and priced units become
+ * the held counts, so that nothing is free.
  */
 function limitToHold(
   { usage, estimated }: CountedUsage,

@@ -16,7 +16,7 @@ import type { PromptSize } from "../core/prompt-size.ts";
 const MIN_OUTPUT_TOKENS = 64;
 
 export type OutputCap = {
-  /** The requested output cap, or the default. At most the model's maximum. */
+  /** The requested output cap or the default, at most the model's maximum. */
   readonly whole: number;
   readonly least: number;
   readonly choices: number;
@@ -29,7 +29,7 @@ export type OutputCap = {
 
 /**
  * Cost bounds of the most expensive route. `least` is for the minimum output and the estimated
- * tokens of the prompt. `sure` uses the upper bound of these tokens instead.
+ * prompt tokens. `sure` uses the prompt's upper bound instead.
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
@@ -111,8 +111,8 @@ export function computeCostBounds(
 }
 
 /**
- * Returns the output tokens per choice that a grant pays for on a route, or null if the route can't
- * be used. Assumes the prompt's upper bound, or its estimate if too little would be left.
+ * Returns the output tokens per choice that a grant covers on a route, or null if it covers too
+ * few. Assumes the prompt's upper bound, or its estimate if too little would be left.
  */
 export function affordableCap(
   route: Route,
@@ -168,7 +168,7 @@ function scaledFactor(route: Route): number {
 }
 
 /**
- * Returns the output tokens that the grant pays for after the prompt, or -1 if it doesn't cover the
+ * Returns the output tokens that the grant covers after the prompt, or -1 if it doesn't cover the
  * prompt.
  */
 function affordableTokens(

@@ -27,8 +27,8 @@ const HOLD_ATTEMPTS_MAX = 2;
 const REMEMBERED_KEYS_MAX = 10_000;
 
 /**
- * Holds credits for a run in the wallet or through the key's home region. Returns the routes that
- * the hold covers. If the result is lost, fails, and the outbox voids a hold that may exist.
+ * Places a run's hold in the wallet or through the key's home region. Returns the routes that the
+ * hold covers. Fails if the result is lost. The outbox then voids a hold that may exist.
  */
 export async function holdCredits(run: Run): Promise<Result<readonly PaidRoute[]>> {
   const { caller, progress, services } = run;
@@ -141,9 +141,7 @@ function choiceCount(cap: OutputCap | null): number {
   return cap?.choices ?? 1;
 }
 
-/**
- * Places a hold in this region. The same call admits or rejects a key that wasn't checked before.
- */
+/** Places a hold in this region. The same call admits or rejects an unchecked key. */
 function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, isPresumed, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;

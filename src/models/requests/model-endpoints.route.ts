@@ -14,8 +14,8 @@ import { Isolate } from "../../shared/http/isolate.ts";
 import type { RouteSpeed } from "../../shared/route-speed.ts";
 
 /**
- * Handles GET /v1/models/{id}/endpoints: the providers of a model in this region, at the caller's
- * prices and with their measured speeds.
+ * Handles GET /v1/models/{id}/endpoints: a model's providers in this region, with the caller's
+ * prices and measured speeds.
  */
 export async function modelEndpointsRoute(
   c: Context<AppEnv>,

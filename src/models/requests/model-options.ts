@@ -21,7 +21,7 @@ export function modelOptionsOf(request: PaidRequest): readonly ModelOption[] {
   return request.options ?? [request];
 }
 
-/** Copies a model's fields to the request before one of the model's routes is called. */
+/** Copies a model's fields to the request before one of its routes is called. */
 export function applyModelOption(request: PaidRequest, option: ModelOption | undefined): void {
   if (option !== undefined && request.options !== undefined) Object.assign(request, option);
 }
@@ -160,8 +160,8 @@ export function skippedByGrant(
 }
 
 /**
- * Returns the routes that a request skipped. Includes routes that can't serve it only if the client
- * chose routes.
+ * Returns the routes that a request skipped. Includes unsuitable routes only if the client chose
+ * routes.
  */
 export function skippedRoutes({
   request,

@@ -206,8 +206,7 @@ const makeOverloadCounters = (config: Config): OverloadCounters =>
   new LoggedOverloadCounters(config);
 
 /**
- * Rejects and counts a request because of overload. The request gets a log line only if
- * LOG_REQUESTS=all.
+ * Rejects and counts a request because of overload. Logs it separately only if LOG_REQUESTS=all.
  */
 export function rejectOverloaded(c: Context<AppEnv>, reason: OverloadReason): Refusal {
   const { config, startedMs, requestId } = c.var;

@@ -55,7 +55,7 @@ type ReadRequest = {
 type Rejection = Refusal | { readonly ok: false; readonly shed: OverloadReason };
 
 /**
- * Handles a paid request. Registers all work with waitUntil first, so that a disconnect can't leave
+ * Handles a paid request. First registers all work with waitUntil, so that a disconnect can't leave
  * a hold or a slot open.
  */
 export function handlePaidRequest(
@@ -97,7 +97,7 @@ async function runPaidPath(context: PaidRequestContext): Promise<void> {
 }
 
 /**
- * Runs the steps before the hold. In a separate function, so that a long stream doesn't keep its
+ * Runs the steps before the hold. A separate function, so that a long stream doesn't keep its
  * prompt in memory.
  */
 async function prepareRun(context: PaidRequestContext): Promise<Run | null> {

@@ -49,7 +49,7 @@ export type ModelOption = {
   readonly affinity?: string | null;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
-  /** Whether the model may reason, with or without visible output. */
+  /** Whether the model may reason, visibly or not. */
   readonly mayThink: boolean;
   readonly bounds: Bounds;
 };
@@ -57,7 +57,7 @@ export type ModelOption = {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A validated request. The model fields describe the model being called, initially the first one.
+ * A validated request. Its model fields describe the model being called, initially the first one.
  */
 export type PaidRequest = Mutable<ModelOption> & {
   /** All models in order. Absent if there is only one. */
@@ -118,10 +118,7 @@ export type RunServices = MoneyPlace & {
   readonly numbers: NumericVariables;
   readonly callers: KnownCallers;
   readonly sheds: OverloadCounters;
-  /**
-   * Hashes of keys whose wallet needs the candidate routes. The set saves a second call for each
-   * hold.
-   */
+  /** Hashes of keys whose wallet needs the candidate routes. Saves a second call for each hold. */
   readonly keysNeedingCandidates: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
@@ -129,7 +126,7 @@ export type RunServices = MoneyPlace & {
   readonly corrected: PricingFor["corrected"];
 };
 
-/** The progress of a run. */
+/** The progress of a run so far. */
 export class RunProgress {
   admitted: AdmittedRequest | null;
   granted: Micros | null = null;
@@ -141,9 +138,7 @@ export class RunProgress {
   /** The charge in micro-credits, as far as it is known. */
   charged: Micros = micros(0);
   shortfall = 0;
-  /**
-   * Whether the charge is only in the log, because neither wallet nor outbox accepted it in time.
-   */
+  /** Whether only the log has the charge, because neither wallet nor outbox accepted it in time. */
   isUnsaved = false;
   keepHours = 0;
   calledMs = 0;
@@ -151,7 +146,7 @@ export class RunProgress {
   /** Routes that the hold, a policy or a cooldown excludes. */
   skipped: readonly SkippedRoute[] = [];
   reportedFailure: Failure | null = null;
-  /** The write of the response to the store. The request keeps its slot until it ends. */
+  /** The write of the response to the store. The request keeps its slot until the write ends. */
   storing: Promise<void> | null = null;
 
   constructor(admitted: AdmittedRequest | null) {
@@ -193,7 +188,7 @@ export type ServingRoute = {
   readonly attempts: number;
   readonly failed?: readonly FailedAttempt[];
   readonly option?: ModelOption;
-  /** Set if the first model served the request, but not on its first route. */
+  /** Whether the first model served the request, but not on its first route. */
   readonly isFallback?: boolean;
   readonly firstByteMs: number;
 };
@@ -214,7 +209,7 @@ export type Charge = {
 /** The release of a hold. `lost` is an estimate of a provider's bill that no customer pays. */
 export type Release = { readonly kind: "void"; readonly reason: string; readonly lost?: Charge };
 
-/** The end of a hold: a charge, or a release without one. */
+/** The end of a hold, with or without a charge. */
 export type Outcome = Charge | Release;
 
 /**
@@ -223,7 +218,7 @@ export type Outcome = Charge | Release;
  */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 
-/** `charged` is in micro-credits, as far as it is known. */
+/** The end of a run. `charged` is in micro-credits, as far as it is known. */
 export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
 /**

@@ -14,8 +14,8 @@ type TimerReference = { run: RunTimer | null };
 type StopReason = "deadline" | "drained" | "halted";
 
 /**
- * Ends a run at its deadline or after a disconnect. After a disconnect, the provider's response is
- * read for up to `drainMs`, to get the exact usage.
+ * Ends a run at its deadline or after a disconnect. After a disconnect, the gateway reads the
+ * provider's response for up to `drainMs` to get the exact usage.
  */
 export class RunTimer {
   readonly signal = new StopSource();

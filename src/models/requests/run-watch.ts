@@ -18,7 +18,7 @@ import type { RunTimer } from "./run-timer.ts";
 
 /** Ms between two queries about all running requests of an organization. */
 const QUERY_INTERVAL_MS = 4000;
-/** Ms after which the next query is sent even without the result of the last one. */
+/** Ms after which the next query is sent even without the last result. */
 const QUERY_RETRY_MS = 2000;
 /** Maximum ms to wait for the result of a query. */
 export const QUERY_TIMEOUT_MS = 3500;

@@ -251,8 +251,8 @@ function handleDisconnect(streaming: ResponseStream): void {
 }
 
 /**
- * Reports whether a disconnected client's stream can be closed. Hidden reasoning prevents this,
- * because only the final usage includes it.
+ * Reports whether to close a disconnected client's stream. Hidden reasoning prevents this, because
+ * only the final usage includes it.
  */
 function canStopReading(streaming: ResponseStream): boolean {
   const { meter, run } = streaming;

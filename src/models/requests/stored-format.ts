@@ -122,7 +122,9 @@ function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Timeout of both attempts together. Home may wait for a response that is still being stored. */
+/**
+ * Timeout in ms of both attempts together. Home may wait for a response that is still being stored.
+ */
 const HOME_TIMEOUT_MS = 5000;
 
 export async function callStoredResponsesAtHome(

@@ -18,9 +18,7 @@ import type { StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { StreamEnding } from "./charge.ts";
 
-/**
- * Encrypted reasoning is base64 (four characters for three bytes), with about four bytes per token.
- */
+/** Characters per token of encrypted reasoning: base64 of about four bytes. */
 const ENCRYPTED_CHARACTERS_PER_TOKEN = 16 / 3;
 const ENCRYPTED_FIELDS: ReadonlySet<string> = new Set([
   "signature",

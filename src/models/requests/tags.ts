@@ -14,7 +14,7 @@ import { isObject } from "../core/json-value.ts";
 const TAGS_HEADER = "x-tags";
 const GATEWAY_TAGS = "providerOptions.gateway.tags";
 const PRINTABLE = /^[\u0020-\u007e]*$/;
-/** Anthropic's clients send the end user in this field of `metadata`. It is never a tag. */
+/** The field of `metadata` in which Anthropic's clients send the end user. Never a tag. */
 const USER_ID = "user_id";
 
 type RequestTags = { readonly tags: Tags | null; readonly dropped: readonly string[] };
