@@ -30,11 +30,11 @@ export type AttemptRequest = CoreRequest & {
 };
 
 export type AttemptOptions = {
-  /** Fires when the run ends. After that, no attempt starts, and streams end. */
+  /** Fires when the run ends. Then no attempt starts, and streams end. */
   readonly signal: StopSignal;
   /**
-   * Maximum ms until the response headers, or until the end of a JSON response. Excludes the
-   * download of the client's images.
+   * Maximum ms until the response headers, or until the end of a JSON response. Excludes downloads
+   * of the client's images.
    */
   readonly headersMs: number;
   /** Maximum ms from the headers to a stream's first event. */
@@ -46,9 +46,7 @@ export type AttemptOptions = {
   readonly onDropped?: (fields: readonly string[]) => void;
 };
 
-/**
- * Calls one route. Returns a failure or a response. A stream is returned after its first events.
- */
+/** Calls one route. Returns a failure, a response, or a stream after its first events. */
 export async function attemptRoute(
   candidate: AttemptCandidate,
   request: AttemptRequest,

@@ -5,22 +5,22 @@ export type BreakerState = "closed" | "open" | "half_open";
 
 type Probe = { readonly untilMs: number };
 
-/** The reason why a request was allowed. `forced` means that no other route was left. */
+/** Why a request was allowed. `forced` means that no other route was left. */
 export type BreakerPermit = "free" | "forced" | Probe;
 
-/** Number of consecutive faults that open the breaker. */
+/** Consecutive faults that open the breaker. */
 const CONSECUTIVE_FAULTS_MAX = 5;
-/** Number of consecutive overloads without a `retry-after` that open the breaker. */
+/** Consecutive overloads without a `retry-after` that open the breaker. */
 const CONSECUTIVE_OVERLOADS_MAX = 3;
 /**
- * Number of faults within the last 15 to 30 seconds that open the breaker, if at least half of the
- * requests failed.
+ * Faults within the last 15 to 30 seconds that open the breaker if at least half of the requests
+ * failed.
  */
 const WINDOW_FAULTS_MAX = 5;
 const HALF_WINDOW_MS = 15_000;
 export const BREAKER_OPEN_MS = 15_000;
 export const BREAKER_OPEN_MS_MAX = 300_000;
-/** Maximum ms of an attempt. An older probe will never report its result. */
+/** Maximum ms of an attempt. An older probe never reports its result. */
 export const PROBE_TIMEOUT_MS = 600_000;
 
 type WindowHalf = { half: number; recordSuccess: number; faults: number };
@@ -30,7 +30,7 @@ export class Breaker {
   #consecutiveOverloads = 0;
   readonly #currentHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
   readonly #previousHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
-  /** The end of the open state (Unix ms). It is in the past while the breaker is half-open. */
+  /** The end of the open state (Unix ms). In the past while the breaker is half-open. */
   openUntilMs: number | null = null;
   #timesOpened = 0;
   #probe: Probe | null = null;
@@ -103,7 +103,7 @@ export class Breaker {
     resetHalf(this.#previousHalf, 0);
   }
 
-  /** Moves the window so that `#currentHalf` is the current half. Also works after the clock moved back. */
+  /** Moves the window to `#currentHalf`. Also works after the clock moved back. */
   #moveWindow(nowMs: number): void {
     const half = Math.floor(nowMs / HALF_WINDOW_MS);
     if (half === this.#currentHalf.half) return;

@@ -20,8 +20,8 @@ type NextAttempt = { readonly index: number; readonly pauseMs: number };
 type Skipped = { readonly index: number; readonly cooldown: CooldownReason };
 
 /**
- * Chooses the next route of a request. Skips routes in cooldown. If no other route is left, retries
- * the last one after a reset, a 408, a 5xx or an overload of at most one second, but only once.
+ * Chooses a request's next route. Skips routes in cooldown. If no other route is left, retries the
+ * last route once after a reset, a 408, a 5xx or an overload of at most one second.
  */
 class RouteSequence {
   attempts = 0;
@@ -78,7 +78,7 @@ class RouteSequence {
     if (failure.kind === "overloaded") this.#noteWait(failure.retryAfterMs ?? WAIT_MS_DEFAULT);
   }
 
-  /** Skips the model that rejected the request. Returns false if no other model follows. */
+  /** Skips the model that rejected the request. Returns false if no model follows. */
   skipModel(): boolean {
     const model = this.#candidates[this.#index]?.model;
     this.#attemptsOf.set(model, ATTEMPTS_MAX);
@@ -114,8 +114,8 @@ class RouteSequence {
   }
 
   /**
-   * Returns a route if all are in cooldown: the one whose breaker closes first, because a breaker
-   * is only our guess. Ignores a wait that the provider requested only if there is a single route.
+   * If all routes are in cooldown, returns the route whose breaker closes first, because a breaker
+   * only guesses. Ignores a wait that the provider requested only if there is a single route.
    */
   #lastResort(): NextAttempt | null {
     const usable = this.#skipped.filter(({ cooldown }) => cooldown.why !== "disabled");
@@ -265,7 +265,7 @@ function reportFailure(
 }
 
 /**
- * Runs an attempt. An exception is our bug, so it releases a probe but doesn't count against the
+ * Runs an attempt. An exception is our bug: it releases a probe but doesn't count against the
  * route.
  */
 async function runAttempt(

@@ -39,8 +39,7 @@ const DISABLED_MS = 60_000;
 const DISABLED_MS_MAX = 600_000;
 
 /**
- * This isolate's routes in cooldown. They aren't shared between isolates, because losing them does
- * no harm.
+ * This isolate's routes in cooldown. Isolates don't share them, because their loss does no harm.
  */
 export class RouteHealth {
   readonly #entries = new Map<string, RouteState>();
@@ -87,8 +86,7 @@ export class RouteHealth {
   }
 
   /**
-   * Returns all routes that aren't freely available, including those that haven't succeeded since
-   * they were disabled.
+   * Returns all routes that aren't freely available. Includes disabled routes until they succeed.
    */
   unavailableRoutes(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => statusOf(route, entry, nowMs) ?? []);
@@ -115,8 +113,8 @@ function statusOf(route: string, entry: RouteState, nowMs: number): RouteStatus 
 }
 
 /**
- * Disables a route for a time that doubles with each failure. Ignores failures of requests that
- * were sent before it was disabled.
+ * Disables a route for a time that doubles with each failure. Ignores failures of requests sent
+ * before.
  */
 function disableRoute(entry: RouteState, nowMs: number): void {
   if (entry.disabledUntilMs > nowMs) return;
