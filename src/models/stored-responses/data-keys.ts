@@ -24,9 +24,7 @@ export async function openDataKey(
   return raw === null ? null : importKey(Uint8Array.fromBase64(raw));
 }
 
-/**
- * Encrypts the data key again with the first of KEY_SECRETS. Returns null if none can decrypt it.
- */
+/** Encrypts the data key again with the first of KEY_SECRETS. Returns null if none decrypts it. */
 export function reencryptDataKey(
   sealed: string,
   owner: string,

@@ -11,7 +11,7 @@ type ItemPlace = {
 
 const ITEM = new RegExp(`^[a-z]{2,4}_([0-9A-Za-z]{${ID_CHARACTERS}})(i?)(\\d{1,5})$`);
 
-/** Parses the ID of an item. Returns null if the gateway didn't create it. */
+/** Parses an item's ID. Returns null if the gateway didn't create it. */
 export function parseItemId(id: string): ItemPlace | null {
   const [, own, input, index] = ITEM.exec(id) ?? [];
   if (own === undefined) return null;

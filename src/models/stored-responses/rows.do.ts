@@ -3,10 +3,7 @@ import type { ResponseToStore, VisibilityFilter } from "../../shared/contracts/s
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
-/**
- * The tables of an organization's stored responses. Everything except owners and times is
- * encrypted.
- */
+/** The tables of an organization's stored responses. Only owners and times are unencrypted. */
 export const STORED_TABLES: Tables = {
   name: "kept responses",
   steps: [
@@ -17,7 +14,7 @@ export const STORED_TABLES: Tables = {
         "hours INTEGER NOT NULL CHECK (hours >= 0)," +
         "since INTEGER NOT NULL" +
         ") STRICT;" +
-        "CREATE TABLE data_keys (" + // keys that encrypt the responses, each encrypted under the first of KEY_SECRETS
+        "CREATE TABLE data_keys (" + // keys that encrypt the responses, each encrypted by the first of KEY_SECRETS
         "number INTEGER PRIMARY KEY," +
         "sealed TEXT NOT NULL" +
         ") STRICT;" +
@@ -58,7 +55,7 @@ export type StoredPartKind = "input" | "response";
 const PART_BYTES = 1_000_000;
 const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
 
-/** Returns null if the response has expired, was deleted, or isn't visible to the caller. */
+/** Returns a response, or null if it has expired, was deleted, or isn't visible to the caller. */
 export function selectResponse(
   sql: SqlStorage,
   id: string,

@@ -54,7 +54,7 @@ const STORE_WAIT_MS_MAX = 1200;
 /** Maximum ms from a request's deadline until its response is stored. */
 const STORE_DELAY_MS_MAX = 60_000;
 const EXPIRED_BATCH_MAX = 200;
-/** Ms between two checks of the data keys, because KEY_SECRETS can change. */
+/** Ms between checks of the data keys, because KEY_SECRETS can change. */
 const KEY_CHECK_INTERVAL_MS = HOUR_MS;
 const ANYONE: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
 
@@ -66,7 +66,7 @@ type StoredText = {
 };
 
 /**
- * An organization's stored responses, only in its home region. Data keys encrypt the texts, and
+ * An organization's stored responses, in its home region. Data keys encrypt the texts, and
  * KEY_SECRETS encrypt the data keys. An alarm deletes expired responses.
  */
 export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {

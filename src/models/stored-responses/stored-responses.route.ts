@@ -32,10 +32,7 @@ export async function readResponseRoute(c: AppContext) {
   return success(toResponseView(parseStoredResponse(text), included));
 }
 
-/**
- * Handles DELETE /v1/responses/{id}. Deletes a stored response and all later turns of its
- * conversation.
- */
+/** Handles DELETE /v1/responses/{id}. Also deletes all later turns of the conversation. */
 export async function deleteResponseRoute(c: AppContext) {
   const id = idOf(c);
   const gone = await callStoredResponses(c, (kept, seenBy) => kept.forget(id, seenBy));
