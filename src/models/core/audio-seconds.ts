@@ -22,7 +22,9 @@ export function audioSecondsMax(file: Uint8Array): number {
   return Math.min(SECONDS_MAX, Math.ceil(seconds));
 }
 
-/** Only MPEG audio or AAC frames can start after the first byte. */
+/**
+ * Returns the seconds of the frames. Only MPEG audio and AAC frames can start after the first byte.
+ */
 function secondsByFrames(audio: Uint8Array): number {
   if (isHiddenMp4(audio)) return Infinity;
   if (isWav(audio)) return 0;

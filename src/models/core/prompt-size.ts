@@ -41,7 +41,7 @@ export type PromptSize = {
   readonly units?: UnitCounts;
 };
 
-/** How to count a part of a native body that isn't text. */
+/** The rule for counting a part of a native body that isn't text. */
 export type NativePartCountRule =
   /** The field with an image as base64. Null for an image URL, which also counts as text. */
   | { readonly image: string | null }
@@ -51,7 +51,7 @@ export type NativePartCountRule =
 
 export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;
 
-/** For bodies that contain only text. */
+/** The rules for bodies that contain only text. */
 export const NO_PART_RULES: NativePartCountRules = new Map();
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {

@@ -10,7 +10,7 @@ import { estimateHiddenTokens } from "./hidden-reasoning.ts";
 import { billedOutputTokens } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** How a stream ended. It decides the charge. */
+/** The end of a stream. It decides the charge. */
 export type StreamEnding =
   /** The end marker arrived, or usage after every choice had finished. */
   | "complete"

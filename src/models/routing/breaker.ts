@@ -5,7 +5,7 @@ export type BreakerState = "closed" | "open" | "half_open";
 
 type Probe = { readonly untilMs: number };
 
-/** Why a request was allowed. `forced` means that no other route was left. */
+/** The reason why a request was allowed. `forced` means that no other route was left. */
 export type BreakerPermit = "free" | "forced" | Probe;
 
 /** Consecutive faults that open the breaker. */

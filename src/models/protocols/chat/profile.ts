@@ -41,7 +41,7 @@ export type Profile = {
   readonly calls?: { readonly [K in InputKind]?: CallProtocol<K> };
 };
 
-/** How the gateway sends calls of a kind and reads the responses. */
+/** The rules by which the gateway sends calls of a kind and reads the responses. */
 export type CallProtocol<K extends InputKind> = {
   readonly path: string;
   /** Returns the path of a call that doesn't use `path`, or null. */

@@ -158,7 +158,10 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   };
 }
 
-/** How a family limits thinking: by levels (Gemini 3 and later) or a budget in tokens (2.5). */
+/**
+ * The way in which a family limits thinking: by levels (Gemini 3 and later) or a budget in tokens
+ * (2.5).
+ */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
   | { readonly offBudget: number; readonly budgetMin: number; readonly budgetMax: number }

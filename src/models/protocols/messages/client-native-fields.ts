@@ -1,6 +1,6 @@
 /**
- * How to forward a field on native routes. Other fields are dropped and listed in `x-dropped`. A
- * beta's fields are sent only if the client names the beta (@anthropic-ai/sdk 1.12).
+ * The rule for forwarding a field on native routes. Other fields are dropped and listed in
+ * `x-dropped`. A beta's fields are sent only if the client names the beta (@anthropic-ai/sdk 1.12).
  */
 export type NativeFieldRule =
   | "word"

@@ -18,7 +18,7 @@ import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { copyExactJson } from "../../../shared/exact-json.ts";
 
-/** How to request JSON output: by an instruction, a schema or a forced tool call. */
+/** The way to request JSON output: by an instruction, a schema or a forced tool call. */
 type JsonOutputMethod =
   | { readonly by: "words" }
   | { readonly by: "schema"; readonly schema: JsonObject }

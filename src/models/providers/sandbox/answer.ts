@@ -11,7 +11,7 @@ import type { ChunkChoice } from "../../core/chunk.ts";
 export type SandboxCompletion = {
   readonly head: SandboxCompletionHead;
   readonly replies: readonly SandboxReply[];
-  /** Null simulates a provider that reports no usage. */
+  /** The value null simulates a provider that reports no usage. */
   readonly usage: Usage | null;
   readonly topLogprobs: number | null;
   readonly split: ((text: string) => readonly string[]) | null;

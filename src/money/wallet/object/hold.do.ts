@@ -296,8 +296,8 @@ function storeGrant(
 }
 
 /**
- * For a hold that counts only against quotas, the ledger columns are 0, and the purpose contains
- * the amount.
+ * Returns the values to store. A hold that counts only against quotas has ledger columns of 0, and
+ * its purpose contains the amount.
  */
 function storedHoldValues(
   request: HoldRequest,

@@ -313,7 +313,7 @@ export function nextIdempotencyExpiryMs(sql: SqlStorage): number | null {
 }
 
 /**
- * After the clock moved back, changes future times of Idempotency-Keys to `nowMs`. Keeps the newest
+ * Changes future times of Idempotency-Keys to `nowMs` after the clock moved back. Keeps the newest
  * use of each key.
  */
 export function clampIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
