@@ -1,7 +1,12 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it, vi } from "vitest";
 import { configOf } from "../../src/shared/config/config.ts";
-import { authorizeAtHome } from "../../src/models/requests/authorize.ts";
+import {
+  authorizeAtHome,
+  authorizeRequestToJson,
+  parseAuthorizeRequest,
+} from "../../src/models/requests/authorize.ts";
+import type { PeerHoldRequest } from "../../src/models/requests/authorize.ts";
 import { micros } from "../../src/shared/money.ts";
 
 const HOLD = {
@@ -105,4 +110,21 @@ it("the outcome of a hold is unknown if the home region rejects a retry after th
   const failure = { kind: "organization_suspended" };
   answer = { ok: false, failure, may_hold: true };
   expect(await ask(HOLD)).toEqual({ unanswered: true, failure });
+});
+
+it("a hold request from another region keeps every field", () => {
+  const [sent, model, provider, region] = ["smart", "acme/one", "acme", "eu"];
+  const { least, sure, most } = HOLD;
+  const hold: Required<PeerHoldRequest> = {
+    ...HOLD,
+    externalId: "ann",
+    idempotency: { name: "n", body: "b" },
+    priceList: "gold",
+    affinity: "a",
+    candidates: [{ sent, model, provider, region, least, sure, most, tokens: HOLD.tokens }],
+  };
+  const body: unknown = JSON.parse(
+    JSON.stringify(authorizeRequestToJson({ keyHash: "a".repeat(64), hold })),
+  );
+  expect(parseAuthorizeRequest(body)?.hold).toEqual(hold);
 });

@@ -16,9 +16,9 @@ import { homeCallBudgetMs, callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
-export type AuthorizeRequest = RequestCredential & {
-  readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
-};
+/** A hold request of another region. A hold that a client places has its own peer call. */
+export type PeerHoldRequest = Omit<HoldRequest, "keyId" | "peer" | "placed">;
+export type AuthorizeRequest = RequestCredential & { readonly hold: PeerHoldRequest | null };
 
 const amount = z.int().check(z.minimum(0));
 const cost = z.pipe(amount, z.transform(micros));

@@ -24,7 +24,8 @@ import type { JsonObject, Provider } from "../core/provider.ts";
 import type { RouteTimes } from "../routing/route-times.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
-import type { GroupedCalls, HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
+import type { GroupedCalls, HoldGrant } from "../../shared/contracts/wallet.ts";
+import type { PeerHoldRequest } from "./authorize.ts";
 import type {
   ParsedRequest,
   EndpointAdapter,
@@ -86,7 +87,7 @@ export type PaidRequest = Mutable<ModelOption> & {
 
 export type HomeClient = {
   /** Authorizes and places a hold in one call. Retries once with the same ID. */
-  authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<ObjectCallResult<HoldGrant>>;
+  authorize(hold: PeerHoldRequest | null): Promise<ObjectCallResult<HoldGrant>>;
   callStoredResponses(
     request: Omit<StoredResponsesRequest, "called">,
   ): Promise<Result<StoredResponseResult | null>>;
