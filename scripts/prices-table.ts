@@ -1,4 +1,4 @@
-import { dayOf, hasRouteEnded, priceOn } from "../src/models/catalog/price.ts";
+import { formatUtcDay, hasRouteEnded, getPriceOnDay } from "../src/models/catalog/price.ts";
 import type { CatalogEntry, DatedPrice, RouteEntry } from "../src/models/catalog/entry.ts";
 import { CATALOG } from "../src/models/catalog/models.ts";
 import { textTable } from "./table.ts";
@@ -18,8 +18,8 @@ export function isStale(
   today: number,
   days: number,
 ): boolean {
-  const day = dayOf(today);
-  const { seenOn } = priceOn(route, day);
+  const day = formatUtcDay(today);
+  const { seenOn } = getPriceOnDay(route, day);
   return hasRouteEnded(route, day) || today - Date.parse(seenOn) > days * DAY_MS;
 }
 
@@ -36,7 +36,7 @@ type PricedRoute = {
 export function pricedRoutes(today: number, days: number): PricedRoute[] {
   return CATALOG.flatMap(({ id: model, routes }) =>
     routes.map((route) => {
-      const inForce = priceOn(route, dayOf(today));
+      const inForce = getPriceOnDay(route, formatUtcDay(today));
       const later = route.prices.slice(route.prices.indexOf(inForce) + 1);
       return { model, route, inForce, later, stale: isStale(route, today, days) };
     }),

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { priceOn } from "../../src/models/catalog/price.ts";
+import { getPriceOnDay } from "../../src/models/catalog/price.ts";
 import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { DAY_MS } from "../../src/shared/clock.ts";
@@ -146,7 +146,7 @@ function differenceOf(
   if (isRetired) return { finding: "retired", detail: ends ?? "now" };
   if (ends !== null && ends <= until) return { finding: "ending", detail: ends };
   if (price === null) return null;
-  const known = priceOn(route, today).price;
+  const known = getPriceOnDay(route, today).price;
   const changes = (["input", "output"] as const).flatMap((field) => {
     const ours = known[field] / MICROS_PER_DOLLAR;
     const isSame = Math.abs(price[field] - ours) <= TOLERANCE * ours;

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { dayOf, priceOn } from "../../src/models/catalog/price.ts";
+import { formatUtcDay, getPriceOnDay } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { priceInDollars } from "../../src/shared/cost.ts";
 import { formatPricedAmount } from "../../src/shared/units.ts";
@@ -175,7 +175,7 @@ function withDefaults(price: Fields): Fields {
 function listedRow(item: string): PriceOrPercent | null {
   const route = CATALOG.find(({ id }) => id === item)?.routes[0];
   if (route === undefined) return item.endsWith("*") ? { percent: 0 } : null;
-  const { price } = priceOn(route, dayOf(Date.now()));
+  const { price } = getPriceOnDay(route, formatUtcDay(Date.now()));
   return { price: priceInDollars(price), percent: 0 };
 }
 

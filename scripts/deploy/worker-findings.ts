@@ -1,13 +1,13 @@
 import type { Unstable_Config } from "wrangler";
 import { ALIAS_KINDS } from "../../src/models/catalog/aliases.ts";
-import { allowedTags } from "../../src/models/catalog/catalog.ts";
+import { getAllowedHostTags } from "../../src/models/catalog/catalog.ts";
 import type { Kind } from "../../src/shared/kinds.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
-import { dayOf, priceOn } from "../../src/models/catalog/price.ts";
+import { formatUtcDay, getPriceOnDay } from "../../src/models/catalog/price.ts";
 import { regionRowOf } from "../../src/shared/regions.ts";
 import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../prices-table.ts";
@@ -244,7 +244,7 @@ function saleFindings({ env }: Settings, config: Config, catalog: Catalog): Find
 
 /** Reports providers with a key whose data residency isn't sufficient for RESIDENCY. */
 function residencyFindings(config: Config): Finding[] {
-  const allowed = allowedTags(config);
+  const allowed = getAllowedHostTags(config);
   return BUILT_IN_PROVIDERS.filter((one) => one.isSet(config)).flatMap((builtIn) => {
     const tags = builtIn.tags(config);
     if (tags.length === 0 || tags.some((tag) => allowed.includes(tag))) return [];
@@ -266,7 +266,7 @@ function priceFindings(config: Config, catalog: Catalog, today: number): Finding
     return routes
       .filter((route) => live.includes(route.provider) && isStale(route, today, PRICE_DAYS))
       .map((route) => {
-        const { seenOn } = priceOn(route, dayOf(today));
+        const { seenOn } = getPriceOnDay(route, formatUtcDay(today));
         return { seenOn, name: `${id} (${route.provider})` };
       });
   });

@@ -1,11 +1,11 @@
-import { allowedTags } from "../../src/models/catalog/catalog.ts";
+import { getAllowedHostTags } from "../../src/models/catalog/catalog.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { AiBinding, Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import type { BuiltInProvider } from "../../src/models/core/built-in.ts";
-import { hostAddressesOf } from "../../src/models/providers/openai-hosts.ts";
+import { listHostAddresses } from "../../src/models/providers/openai-hosts.ts";
 import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { WrongUsage } from "../admin/arguments.ts";
 import { REGION_NAMES } from "../region-names.ts";
@@ -22,7 +22,7 @@ export type Subject = {
   /** The reason why a region with these variables doesn't sell the provider's models, or null. */
   readonly unsold: string | null;
   /** Places for its key, or null if they can't be queried. */
-  readonly places: ReturnType<typeof hostAddressesOf>;
+  readonly places: ReturnType<typeof listHostAddresses>;
   /** Values that must not be printed. */
   readonly secrets: readonly string[];
 };
@@ -68,7 +68,7 @@ export function subjectOf(id: string, wishes: SubjectOptions, env: Environment):
       region,
       provider,
       unsold: notSoldReason(region, builtIn, env),
-      places: hostAddressesOf(id, config),
+      places: listHostAddresses(id, config),
       stranger: secrets.length === 0 ? null : (strange.providers.get(id) ?? null),
       chat: targetOf(id, "chat", [...catalog.models.values()], wishes.model),
       embeddings: targetOf(id, "embeddings", [...catalog.models.values()], wishes.embeddings),
@@ -92,7 +92,7 @@ function notSoldReason(
 ): string | null {
   const residency = env["RESIDENCY"] === "relaxed" ? "relaxed" : "strict";
   const tags = builtIn?.tags(configFor(region, env)) ?? [];
-  const allowed = allowedTags({ region, residency });
+  const allowed = getAllowedHostTags({ region, residency });
   if (tags.length === 0 || tags.some((tag) => allowed.includes(tag))) return null;
   return `${region} sells nothing of it: its host promises no region, and RESIDENCY is strict there`;
 }

@@ -1,4 +1,4 @@
-import { dayOf, hasRouteEnded, priceOn } from "../models/catalog/price.ts";
+import { formatUtcDay, hasRouteEnded, getPriceOnDay } from "../models/catalog/price.ts";
 import type { CatalogEntry, RouteEntry } from "../models/catalog/entry.ts";
 import type { Model, Route } from "../models/catalog/model.ts";
 import { routeName } from "../models/routing/route-health.ts";
@@ -75,12 +75,12 @@ function configuredRouteView(call: CatalogCall, { provider, upstreamId, price }:
 
 function builtInModelView(call: CatalogCall, entry: CatalogEntry) {
   const soldRoutes = call.models.get(entry.id)?.routes ?? [];
-  const day = dayOf(call.now);
+  const day = formatUtcDay(call.now);
   const routes = entry.routes.map((route) => {
     const live = soldRoutes.find(
       ({ provider, upstreamId }) => provider === route.provider && upstreamId === route.upstreamId,
     );
-    const { price, seenOn } = priceOn(route, day);
+    const { price, seenOn } = getPriceOnDay(route, day);
     return {
       provider: route.provider,
       upstream_id: route.upstreamId,

@@ -1,8 +1,8 @@
 import { NO_PRICE_LISTS } from "../../src/models/catalog/price-lists.ts";
 import { dollarsPerToken } from "../../src/models/catalog/listed-model.ts";
 import { expect, it } from "vitest";
-import { catalogProblems } from "../../src/models/catalog/catalog-problems.ts";
-import { allowedTags, listModels, resolveModel } from "../../src/models/catalog/catalog.ts";
+import { findCatalogProblems } from "../../src/models/catalog/catalog-problems.ts";
+import { getAllowedHostTags, listModels, resolveModel } from "../../src/models/catalog/catalog.ts";
 import type { ActiveProvider } from "../../src/models/catalog/catalog.ts";
 import { SANDBOX_MODELS } from "../../src/models/catalog/models.ts";
 import { catalogOf, configWith } from "./config-fixture.ts";
@@ -11,7 +11,7 @@ const OPENAI_EU: ActiveProvider = { id: "openai", regions: ["eu"] };
 const SANDBOX: ActiveProvider = { id: "sandbox", regions: ["eu"] };
 
 const problems = (vars: Record<string, string>) =>
-  catalogProblems(configWith(vars), ["openai"]).map(
+  findCatalogProblems(configWith(vars), ["openai"]).map(
     ({ variable, problem }) => `${variable}: ${problem}`,
   );
 
@@ -48,7 +48,7 @@ it("the catalog gives no model a route on a host outside its region's residency"
       }
     }
   }
-  expect(allowedTags({ region: "eu", residency: "strict" })).toEqual(["eu"]);
+  expect(getAllowedHostTags({ region: "eu", residency: "strict" })).toEqual(["eu"]);
 });
 
 it("the catalog raises built-in prices by a markup, and keeps an operator's own prices", () => {

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { spanAround } from "../../src/models/catalog/price.ts";
+import { findUnchangedSpan } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import { catalogOf, configWith, liveModelsIn } from "./config-fixture.ts";
@@ -57,7 +57,7 @@ describe("the catalog at a certain time", () => {
     const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") });
     fc.assert(
       fc.property(moment, fc.double({ min: 0, max: 1, noNaN: true }), (ms, part) => {
-        const { from, until } = spanAround(CATALOG, ms);
+        const { from, until } = findUnchangedSpan(CATALOG, ms);
         expect(from <= ms && ms < until).toBe(true);
         const start = Math.max(from, at("2026-01-01"));
         const other = Math.min(until - 1, Math.floor(start + part * (until - start)));

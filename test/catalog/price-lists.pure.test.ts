@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import type { Model } from "../../src/models/catalog/model.ts";
 import {
   upcomingChangeTimes,
-  priceListOf,
+  createPriceList,
   priceModel,
 } from "../../src/models/catalog/price-lists.ts";
 import type { PriceOrMarkup, PriceRow } from "../../src/models/catalog/price-lists.ts";
@@ -135,7 +135,7 @@ it("the price at any time matches a simple model of the lists' priority and date
     fc.property(world, (given) => {
       const { own, region, id, list, at, isConfigured } = given;
       const model = modelOf(id, list, isConfigured);
-      const lists = [priceListOf("own", own), priceListOf("default", region)];
+      const lists = [createPriceList("own", own), createPriceList("default", region)];
       const [route] = priceModel(model, { lists, at }).routes;
       expect({ price: route?.price, origin: route?.origin }).toEqual(expected(given));
       // Price lists don't change the provider's cost.
@@ -151,7 +151,7 @@ it("the price changes only at announced times", () => {
   fc.assert(
     fc.property(world, ({ own, region, id, list, at }) => {
       const model = modelOf(id, list, false);
-      const lists = [priceListOf("own", own), priceListOf("default", region)];
+      const lists = [createPriceList("own", own), createPriceList("default", region)];
       const changes = new Set(upcomingChangeTimes(model, { lists, at }));
       const priceAt = (then: number): string =>
         JSON.stringify(priceModel(model, { lists, at: then }).routes[0]?.price);

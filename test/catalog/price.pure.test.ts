@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { priceAt, withMarkup } from "../../src/models/catalog/price.ts";
+import { getPriceForPrompt, applyMarkup } from "../../src/models/catalog/price.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import type { Price, Usage } from "../../src/shared/usage.ts";
 import { costOf } from "../../src/shared/cost.ts";
@@ -84,7 +84,7 @@ it("a charge beyond the largest safe integer or for invalid token counts throws"
 it("a markup adds at least its percentage and at most one micro-credit more", () => {
   fc.assert(
     fc.property(prices, fc.nat(1000), (price, percent) => {
-      const marked = withMarkup(price, percent);
+      const marked = applyMarkup(price, percent);
       for (const field of ["input", "cached", "cacheWrite", "output"] as const) {
         const over = marked[field] * 100 - price[field] * (100 + percent);
         expect(over >= 0 && over < 100).toBe(true);
@@ -98,8 +98,11 @@ it("the long-prompt price applies to prompts with at least one token above the l
   const long = { ...FREE, input: 2 };
   const route = { provider: "p", upstreamId: "m", price };
   const tiered = { ...route, longPrompt: { aboveTokens: 272_000, price: long } };
-  expect([priceAt(tiered, 272_000), priceAt(tiered, 272_001)]).toEqual([price, long]);
-  expect(priceAt(route, 1_000_000)).toBe(price);
+  expect([getPriceForPrompt(tiered, 272_000), getPriceForPrompt(tiered, 272_001)]).toEqual([
+    price,
+    long,
+  ]);
+  expect(getPriceForPrompt(route, 1_000_000)).toBe(price);
 });
 
 it("a one-hour cache write costs twice the input price, and other cache writes have their own price", () => {

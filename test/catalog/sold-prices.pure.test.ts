@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { priceAt } from "../../src/models/catalog/price.ts";
+import { getPriceForPrompt } from "../../src/models/catalog/price.ts";
 import { catalogOf, liveModelsIn } from "./config-fixture.ts";
 import type { PROVIDERS } from "./config-fixture.ts";
 import type { Region } from "../../src/shared/regions.ts";
@@ -124,7 +124,7 @@ describe("the prices at which models are sold", () => {
       const route = models.get(model)?.routes.find((one) => one.provider === provider);
       if (route === undefined) throw new Error("not sold");
       const [input, cached, cacheWrite, output] = prices;
-      expect(priceAt(route, promptTokens)).toEqual({ input, cached, cacheWrite, output });
+      expect(getPriceForPrompt(route, promptTokens)).toEqual({ input, cached, cacheWrite, output });
     },
   );
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { allowedTags } from "../../src/models/catalog/catalog.ts";
+import { getAllowedHostTags } from "../../src/models/catalog/catalog.ts";
 import type { HostTag } from "../../src/models/catalog/entry.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
@@ -17,7 +17,7 @@ describe.each(WORLDS)(
   "the routes in $region, with RESIDENCY $residency and all providers",
   (world) => {
     const { models } = catalogOf(varsOf(world), liveModelsIn(world.region));
-    const allowed = allowedTags(configWith(varsOf(world)));
+    const allowed = getAllowedHostTags(configWith(varsOf(world)));
 
     it("run only on hosts of the provider that the region allows", () => {
       const hosts = liveModelsIn(world.region).flatMap(({ regions }) => regions);

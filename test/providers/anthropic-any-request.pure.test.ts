@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/models/core/core-request.ts";
-import { claudeSchema } from "../../src/models/claude/json-schema.ts";
+import { toClaudeSchema } from "../../src/models/claude/json-schema.ts";
 import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-request.ts";
 import { callOf } from "./adapter-kit.ts";
 
@@ -131,7 +131,7 @@ it("the Anthropic adapter keeps the structure of a schema and drops its limits a
     $defs: { inner: { properties: { a: { const: 1 } }, additionalProperties: true } },
     patternProperties: { a: {} },
   };
-  expect(JSON.parse(JSON.stringify(claudeSchema(raw)))).toEqual(
+  expect(JSON.parse(JSON.stringify(toClaudeSchema(raw)))).toEqual(
     JSON.parse(
       JSON.stringify({
         type: ["object", "null"],

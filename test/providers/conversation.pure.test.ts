@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { conversationOf, parseTools } from "../../src/models/core/conversation.ts";
+import { toConversation, parseTools } from "../../src/models/core/conversation.ts";
 import type { Conversation } from "../../src/models/core/conversation.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { chatOf } from "./adapter-kit.ts";
 
 function conversation(...messages: JsonObject[]): Conversation {
-  const read = conversationOf(chatOf({ messages }));
+  const read = toConversation(chatOf({ messages }));
   if ("kind" in read) throw new Error(JSON.stringify(read));
   return read;
 }
@@ -129,7 +129,7 @@ it.each(["{oops", "[1]"])(
   "the shared conversation reader wraps the arguments %s in an object",
   (given) => {
     const messages = [user("a"), { role: "assistant", tool_calls: [call("1", given)] }];
-    const { turns } = conversationOf(chatOf({ messages })) as Conversation;
+    const { turns } = toConversation(chatOf({ messages })) as Conversation;
     expect(turns[1]?.parts).toMatchObject([{ kind: "call", input: { invalid_arguments: given } }]);
   },
 );
@@ -137,12 +137,12 @@ it.each(["{oops", "[1]"])(
 it("the shared conversation reader rejects custom tools and legacy functions with their param", () => {
   const custom = { id: "1", type: "custom", custom: { name: "c", input: "x" } };
   const messages = [user("a"), { role: "assistant", tool_calls: [custom] }];
-  expect(conversationOf(chatOf({ messages }))).toMatchObject({
+  expect(toConversation(chatOf({ messages }))).toMatchObject({
     kind: "refused",
     param: "messages[1].tool_calls[0]",
   });
   const legacy = [{ role: "function", name: "f", content: "1" }];
-  expect(conversationOf(chatOf({ messages: legacy }))).toMatchObject({
+  expect(toConversation(chatOf({ messages: legacy }))).toMatchObject({
     kind: "refused",
     param: "messages",
   });

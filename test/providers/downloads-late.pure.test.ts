@@ -1,7 +1,7 @@
 import { chatOf } from "./adapter-kit.ts";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { attemptRoute } from "../../src/models/routing/attempt.ts";
-import { conversationOf } from "../../src/models/core/conversation.ts";
+import { toConversation } from "../../src/models/core/conversation.ts";
 import { downloadImages } from "../../src/models/core/inline-image.ts";
 import type { Provider, ProviderResult, ProviderCall } from "../../src/models/core/provider.ts";
 import { GOOD, never } from "./failover-fixture.ts";
@@ -26,7 +26,7 @@ function slowImages(count: number, ms: number) {
     type: "image_url",
     image_url: { url: `https://images.example.com/${at}` },
   }));
-  const read = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
+  const read = toConversation(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in read) throw new Error(read.reason);
   return {
     fetching,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { limitsOfProvider } from "../../src/models/catalog/entry.ts";
+import { getProviderLimits } from "../../src/models/catalog/entry.ts";
 import { bedrockEmbeddingAuthor } from "../../src/models/protocols/converse/embeddings.ts";
 import {
   embeddingList,
@@ -89,7 +89,7 @@ it("a batch of embeddings treats a response without vectors as a failure", async
 });
 
 const boundOf = (provider: string, model: string) =>
-  limitsOfProvider(provider, { kind: "embeddings", upstreamId: model }).inputs;
+  getProviderLimits(provider, { kind: "embeddings", upstreamId: model }).inputs;
 
 it("the catalog limits the texts of an embedding request if the model accepts one text per call", () => {
   for (const model of ["gemini-embedding-001", "text-embedding-005"]) {

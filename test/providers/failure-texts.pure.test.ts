@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { hintedWaitMs } from "../../src/models/core/upstream-failure.ts";
+import { parseHintedWaitMs } from "../../src/models/core/upstream-failure.ts";
 import { cleanMessage } from "../../src/models/core/cleaned-message.ts";
 
 const wait = (headers: Record<string, string>, message = "") =>
-  hintedWaitMs(new Headers(headers), message);
+  parseHintedWaitMs(new Headers(headers), message);
 
 it.each([
   ["Please retry after 6 seconds.", 6000],

@@ -1,8 +1,8 @@
 import { chatOf } from "./adapter-kit.ts";
 import { describe, expect, it, vi } from "vitest";
-import { conversationOf } from "../../src/models/core/conversation.ts";
+import { toConversation } from "../../src/models/core/conversation.ts";
 import { downloadImages } from "../../src/models/core/inline-image.ts";
-import { requestBodyOf } from "../../src/models/core/outgoing-body.ts";
+import { createOutgoingBody } from "../../src/models/core/outgoing-body.ts";
 import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { mockNetwork } from "./adapter-kit.ts";
 
@@ -12,7 +12,7 @@ const MEGABYTE = 1024 * 1024;
 /** Returns the result for a user message with these images. */
 function inlined(urls: readonly string[], signal = new AbortController().signal) {
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
-  const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
+  const conversation = toConversation(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
   return downloadImages(conversation, { signal });
 }
@@ -22,7 +22,7 @@ async function imagesOf(urls: readonly string[]) {
   if ("kind" in answer) throw new Error(JSON.stringify(answer));
   // As they are sent: markers are replaced on the way.
   const images = answer.turns[0]?.parts.map((part) => (part.kind === "image" ? part.image : part));
-  const body = requestBodyOf(images ?? [], answer.downloads);
+  const body = createOutgoingBody(images ?? [], answer.downloads);
   return typeof body === "string" ? images : await new Response(body.stream()).json();
 }
 
@@ -233,7 +233,7 @@ function roomOf(most: number) {
 }
 function ask(urls: readonly string[], room: (bytes: number) => boolean) {
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
-  const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
+  const conversation = toConversation(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
   return downloadImages(conversation, { signal: new AbortController().signal, room });
 }

@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
 import { converseMessages } from "../../src/models/protocols/converse/converse-request.ts";
-import { conversationOf } from "../../src/models/core/conversation.ts";
+import { toConversation } from "../../src/models/core/conversation.ts";
 import { httpProvider, postRequest } from "../../src/models/core/http-provider.ts";
 import type { CallHandler, ProviderProtocol } from "../../src/models/core/http-provider.ts";
 import type { ChatCall, ProviderCall } from "../../src/models/core/provider.ts";
@@ -57,8 +57,8 @@ it("a message with very many parts is merged with the previous one without a sta
     { role: "user", content: "first" },
     { role: "user", content },
   ];
-  expect(conversationOf(chatOf({ messages }))).toMatchObject({ turns: { length: 1 } });
-  const said = conversationOf(chatOf({ messages }));
+  expect(toConversation(chatOf({ messages }))).toMatchObject({ turns: { length: 1 } });
+  const said = toConversation(chatOf({ messages }));
   expect("turns" in said && said.turns[0]?.parts.length).toBe(MANY + 1);
   const turns = [
     { role: "user", parts: [text] } as const,
@@ -71,7 +71,7 @@ it("a message with very many parts is merged with the previous one without a sta
 
 /** Returns the image of a message with this address. */
 function imageAt(url: string): unknown {
-  const said = conversationOf(
+  const said = toConversation(
     chatOf({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }] }),
   );
   const part = "turns" in said ? said.turns[0]?.parts[0] : undefined;

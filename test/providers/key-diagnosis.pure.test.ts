@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { diagnose } from "../../scripts/provider-check/diagnosis.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { hostAddressesOf } from "../../src/models/providers/openai-hosts.ts";
+import { listHostAddresses } from "../../src/models/providers/openai-hosts.ts";
 
 const KEY = "sk-the-operators-own-key";
 const ELSEWHERE = {
@@ -35,7 +35,7 @@ async function wrong(
     if (refusal instanceof Error) throw refusal;
     return Response.json(refusal.body ?? {}, { status: refusal.status });
   });
-  const { key, places } = hostAddressesOf("openai", parsed.config) ?? { key: "", places: [] };
+  const { key, places } = listHostAddresses("openai", parsed.config) ?? { key: "", places: [] };
   const found = await diagnose(key, places);
   expect(JSON.stringify(found)).not.toContain(KEY);
   return { found, asked };

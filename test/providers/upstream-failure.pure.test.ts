@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { cleanMessage } from "../../src/models/core/cleaned-message.ts";
-import { httpFailure, retryAfterMs } from "../../src/models/core/upstream-failure.ts";
+import { httpFailure, parseRetryAfterMs } from "../../src/models/core/upstream-failure.ts";
 
 const NO_HEADERS = new Headers();
-const wait = (headers: Record<string, string>) => retryAfterMs(new Headers(headers));
+const wait = (headers: Record<string, string>) => parseRetryAfterMs(new Headers(headers));
 const failure = (status: number, error: unknown = { message: "no" }) =>
   httpFailure(status, NO_HEADERS, JSON.stringify({ error }));
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { audioSecondsMax } from "../../src/models/core/audio-seconds.ts";
+import { computeMaxAudioSeconds } from "../../src/models/core/audio-seconds.ts";
 
 const RATE = 16_000;
 
@@ -78,7 +78,7 @@ function ogg(...ends: readonly number[]): Uint8Array {
 
 const FAST = format({ rate: 4_000_000_000 });
 
-describe("audioSecondsMax", () => {
+describe("computeMaxAudioSeconds", () => {
   it.each([
     ["a WAV file", wav(30), 31],
     ["a WAV file whose header declares fewer bytes", wav(30, { bytes: 1 }), 31],
@@ -111,30 +111,30 @@ describe("audioSecondsMax", () => {
     ["an Ogg file that breaks off within a page", ogg(900, 901).subarray(0, 110), 900],
     ["bytes of an unknown format", new Uint8Array(50_000), 1_000_000],
   ])("returns the maximum seconds of %s", (_, file, seconds) => {
-    expect(audioSecondsMax(file)).toBe(seconds);
+    expect(computeMaxAudioSeconds(file)).toBe(seconds);
   });
 
   it("reads an MP3 file after the file's tags, and counts the tags as sound", () => {
-    expect(audioSecondsMax(tagged([0, 0, 2, 0]))).toBe(11);
+    expect(computeMaxAudioSeconds(tagged([0, 0, 2, 0]))).toBe(11);
   });
 
   it.each([
     ["longer than the file", [127, 127, 127, 127]],
     ["written in bytes with the high bit", [0, 0, 130, 0]],
   ])("ignores the length of a tag that is %s", (_, size) => {
-    expect(audioSecondsMax(tagged(size))).toBe(21);
+    expect(computeMaxAudioSeconds(tagged(size))).toBe(21);
   });
 
   it("counts the bytes within a tag as sound", () => {
     const tag = 40_000;
-    expect(audioSecondsMax(tagged([0, 2, 56, 64], tag))).toBe(51);
+    expect(computeMaxAudioSeconds(tagged([0, 2, 56, 64], tag))).toBe(51);
   });
 
   it("returns a whole number for any bytes, never below the minimum for their number", () => {
     const head = fc.constantFrom("", "fLaC", "OggS", "ID3", "RIFF0000WAVEfmt ", "OggSOggS");
     fc.assert(
       fc.property(head, fc.uint8Array({ maxLength: 300 }), (text, bytes) => {
-        const seconds = audioSecondsMax(
+        const seconds = computeMaxAudioSeconds(
           new Uint8Array([...new TextEncoder().encode(text), ...bytes]),
         );
         expect(Number.isSafeInteger(seconds) && seconds >= 0 && seconds <= 1_000_000).toBe(true);

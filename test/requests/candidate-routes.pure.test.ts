@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { priceAt } from "../../src/models/catalog/price.ts";
+import { getPriceForPrompt } from "../../src/models/catalog/price.ts";
 import type { Route } from "../../src/models/catalog/model.ts";
-import { routePreferencesOf } from "../../src/models/core/gateway-fields.ts";
+import { toRoutePreferences } from "../../src/models/core/gateway-fields.ts";
 import { candidateRoutes } from "../../src/models/requests/candidate-routes.ts";
 import { RouteTimes } from "../../src/models/routing/route-times.ts";
 import { costOf } from "../../src/shared/cost.ts";
@@ -34,7 +34,7 @@ const CAP = { whole: 50, least: 10, choices: 1, isAsked: true };
 const IDS = new Set(["a", "b", "c"]);
 
 function chosen(routes: readonly Route[], provider: object, times = new RouteTimes()) {
-  const preferences = routePreferencesOf(provider, null, null);
+  const preferences = toRoutePreferences(provider, null, null);
   if (preferences === null) throw new Error("no preferences");
   const speedOf = (name: string) => times.speedOf(name, "org");
   const choice = { preferences, prompt: PROMPT, cap: CAP, providerIds: IDS, speedOf };
@@ -74,7 +74,7 @@ describe("candidateRoutes", () => {
         const tokens = promptTokens(used);
         const limit = Math.ceil(tokens * max_price.prompt + used.output * max_price.completion);
         for (const one of left.value) {
-          expect(costOf(priceAt(one, tokens), used)).toBeLessThanOrEqual(limit + 1e-6);
+          expect(costOf(getPriceForPrompt(one, tokens), used)).toBeLessThanOrEqual(limit + 1e-6);
         }
       },
     );

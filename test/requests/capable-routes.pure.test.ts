@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Model, Route, RouteLimits } from "../../src/models/catalog/model.ts";
 import { embeddingRouteNeeds } from "../../src/models/core/embeddings.ts";
-import { routesMeetingNeeds } from "../../src/models/core/input-kind.ts";
-import { capableRoutes } from "../../src/models/requests/bound-request.ts";
+import { filterRoutesByNeeds } from "../../src/models/core/input-kind.ts";
+import { findCapableRoutes } from "../../src/models/requests/bound-request.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
-import { outputCapOf } from "../../src/models/requests/hold-bounds.ts";
+import { computeOutputCap } from "../../src/models/requests/hold-bounds.ts";
 import { MODEL, ROUTE } from "./run-fixture.ts";
 
 const TEXT: ChatBody = { model: "m", messages: [{ role: "user", content: "Hi" }] };
@@ -35,7 +35,7 @@ function modelOf(...limits: (RouteLimits | undefined)[]): Model {
 /** Returns the number of routes for an embeddings request, or its failure. */
 function embedders(model: Model, dimensions?: number): unknown {
   const body = { model: "m", input: "a", ...(dimensions !== undefined && { dimensions }) };
-  const routes = routesMeetingNeeds(embeddingRouteNeeds(body), model);
+  const routes = filterRoutesByNeeds(embeddingRouteNeeds(body), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 
@@ -49,7 +49,7 @@ type RouteOptions = {
 function able(model: Model, chat: ChatBody, asked: RouteOptions = {}): string {
   const { choices = 1, estimate = 10, least = 64 } = asked;
   const prompt = { bound: estimate, estimate, likely: estimate };
-  const routes = capableRoutes(model, {
+  const routes = findCapableRoutes(model, {
     chat: { ...chat, n: choices },
     prompt,
     cap: { whole: 100, least, choices, isAsked: true },
@@ -114,7 +114,7 @@ describe("the selected routes of a chat request", () => {
 
 /** Returns the number of routes for these embeddings, or the failure. */
 function routesFor(model: Model, input: string | string[] | number[] | number[][]): unknown {
-  const routes = routesMeetingNeeds(embeddingRouteNeeds({ model: "m", input }), model);
+  const routes = filterRoutesByNeeds(embeddingRouteNeeds({ model: "m", input }), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 
@@ -131,7 +131,7 @@ it("the selected routes of an embeddings request accept the number of its inputs
 describe("a chat request with thinking", () => {
   const prompt = { bound: 10, estimate: 10, likely: 10 };
   const least = (thinks: boolean, cap: number | null, model: Partial<Model> = {}) =>
-    outputCapOf({ ...MODEL, thinkingFloor: 1024, ...model }, prompt, {
+    computeOutputCap({ ...MODEL, thinkingFloor: 1024, ...model }, prompt, {
       cap,
       choices: 1,
       defaultCap: 500,
@@ -145,7 +145,7 @@ describe("a chat request with thinking", () => {
     expect(least(true, 4000, { minOutput: 2000 })).toMatchObject({ least: 2000 });
     expect(least(false, 4000)).toMatchObject({ whole: 4000, least: 64 });
     expect(
-      outputCapOf(MODEL, prompt, { cap: 90, choices: 1, defaultCap: 9, thinks: true }),
+      computeOutputCap(MODEL, prompt, { cap: 90, choices: 1, defaultCap: 9, thinks: true }),
     ).toEqual({
       whole: 90,
       least: 64,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chargeFor, chargeWithoutResponse } from "../../src/models/requests/charge.ts";
+import { computeCharge, chargeWithoutResponse } from "../../src/models/requests/charge.ts";
 import type { StreamEnding } from "../../src/models/requests/charge.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { CAP, CHOICES, LIKELY, ROUTE, runOf, SERVING, USAGE } from "./run-fixture.ts";
@@ -13,7 +13,7 @@ const charged = (
   ending: StreamEnding,
   hasClientStoppedReading: boolean,
 ) =>
-  chargeFor(
+  computeCharge(
     run,
     SERVING,
     { usage: null, output: OUTPUT, finishReason: null, ...seen },

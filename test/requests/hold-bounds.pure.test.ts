@@ -2,9 +2,9 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Model } from "../../src/models/catalog/model.ts";
 import {
-  affordableCap,
+  computeAffordableCap,
   computeCostBounds,
-  outputCapOf,
+  computeOutputCap,
 } from "../../src/models/requests/hold-bounds.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
@@ -56,10 +56,10 @@ const asked = fc.record({
 it("a hold covers the whole output cap at every route, whatever the prompt's tokens", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
-      const cap = outputCapOf(m, size, want);
+      const cap = computeOutputCap(m, size, want);
       const { most } = computeCostBounds(m.routes, size, cap);
       for (const route of m.routes) {
-        expect(affordableCap(route, size, cap, most)).toBe(cap.whole);
+        expect(computeAffordableCap(route, size, cap, most)).toBe(cap.whole);
         const worst = { ...NO_USAGE, input: size.bound, output: cap.whole * cap.choices };
         expect(costOf(route.price, worst)).toBeLessThanOrEqual(most);
       }
@@ -75,10 +75,10 @@ it("a hold below the maximum allows an output cap between the minimum and the ma
       asked,
       fc.double({ min: 0, max: 1, noNaN: true }),
       (m, size, want, at) => {
-        const cap = outputCapOf(m, size, want);
+        const cap = computeOutputCap(m, size, want);
         const { least, most } = computeCostBounds(m.routes, size, cap);
         const granted = micros(least + Math.floor((most - least) * at));
-        const caps = m.routes.map((route) => affordableCap(route, size, cap, granted));
+        const caps = m.routes.map((route) => computeAffordableCap(route, size, cap, granted));
         for (const [i, route] of m.routes.entries()) {
           const bought = caps[i] ?? null;
           expect(bought).not.toBeNull();
@@ -96,7 +96,7 @@ it("a hold below the maximum allows an output cap between the minimum and the ma
 it("an output cap is above 0 and at most the model's maximum", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
-      const cap = outputCapOf(m, size, want);
+      const cap = computeOutputCap(m, size, want);
       expect(cap.whole).toBeGreaterThanOrEqual(1);
       expect(cap.whole).toBeLessThanOrEqual(m.maxOutput);
       expect(cap.least).toBeLessThanOrEqual(cap.whole);

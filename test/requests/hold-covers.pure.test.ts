@@ -1,13 +1,13 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Route } from "../../src/models/catalog/model.ts";
-import { priceAt } from "../../src/models/catalog/price.ts";
-import { capableRoutes } from "../../src/models/requests/bound-request.ts";
+import { getPriceForPrompt } from "../../src/models/catalog/price.ts";
+import { findCapableRoutes } from "../../src/models/requests/bound-request.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
 import {
-  affordableCap,
+  computeAffordableCap,
   computeCostBounds,
-  outputCapOf,
+  computeOutputCap,
 } from "../../src/models/requests/hold-bounds.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
@@ -83,7 +83,7 @@ function worst(
     Math.ceil(cap * choices * outputFactor),
     (cap + reasoningTokens) * choices,
   );
-  return costOf(priceAt(at, bound), { ...NO_USAGE, input, output });
+  return costOf(getPriceForPrompt(at, bound), { ...NO_USAGE, input, output });
 }
 
 it("a hold covers, for every possible route, the output cap that is sent to the route", () => {
@@ -91,15 +91,15 @@ it("a hold covers, for every possible route, the output cap that is sent to the 
     fc.property(request, ({ routes, prompt, asked, calls, at }) => {
       const size = { context: 400_000, maxOutput: 128_000, thinkingFloor: 1024 };
       const model = { ...MODEL, ...size, routes };
-      const cap = outputCapOf(model, prompt, asked);
+      const cap = computeOutputCap(model, prompt, asked);
       const chat: ChatBody = { model: "m", messages: [{ role: "user", content: "Hi" }] };
       if (calls) chat.tools = [{ type: "function", function: { name: "f" } }];
-      const able = capableRoutes(model, { chat, prompt, cap });
+      const able = findCapableRoutes(model, { chat, prompt, cap });
       fc.pre(able.ok);
       const { least, most } = computeCostBounds(able.value, prompt, cap);
       const granted = micros(least + Math.floor((most - least) * at));
       for (const one of able.value) {
-        const sent = affordableCap(one, prompt, cap, granted) ?? 0;
+        const sent = computeAffordableCap(one, prompt, cap, granted) ?? 0;
         const room = cap.isAsked ? Infinity : (one.limits?.context ?? Infinity) - prompt.estimate;
         const allowed = Math.min(cap.whole, one.limits?.maxOutput ?? cap.whole);
         const whole = Math.min(allowed, Math.max(cap.least, room));
@@ -118,11 +118,11 @@ it("a hold covers, for every possible route, the output cap that is sent to the 
 it("the default output cap is the model's maximum, unless the context window leaves less", () => {
   const model = { ...MODEL, context: 400_000, maxOutput: 128_000 };
   const prompt = { likely: 8000, estimate: 10_000, bound: 40_000 };
-  const cap = outputCapOf(model, prompt, { cap: null, choices: 1, defaultCap: Infinity });
+  const cap = computeOutputCap(model, prompt, { cap: null, choices: 1, defaultCap: Infinity });
   expect(cap).toMatchObject({ whole: 128_000, isAsked: false });
   const [known] = model.routes;
   const capOf = (limits: Route["limits"], isAsked: boolean) =>
-    affordableCap(
+    computeAffordableCap(
       { ...known, ...(limits && { limits }) } as Route,
       prompt,
       { ...cap, isAsked },

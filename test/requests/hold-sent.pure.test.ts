@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
-import { priceAt } from "../../src/models/catalog/price.ts";
+import { getPriceForPrompt } from "../../src/models/catalog/price.ts";
 import {
   computeRequestBounds,
   supportsNativeRequest,
@@ -11,7 +11,7 @@ import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { completionsEndpoint } from "../../src/models/endpoints/completions.ts";
 import type { ParsedRequest, EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
-import { affordableCap } from "../../src/models/requests/hold-bounds.ts";
+import { computeAffordableCap } from "../../src/models/requests/hold-bounds.ts";
 import type { PaidRequest } from "../../src/models/requests/paid-request.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
@@ -168,9 +168,9 @@ function expectPaid(request: PaidRequest, input: number, at: number): void {
   const [route] = routes;
   if (route === undefined) throw new Error("no route");
   const granted = micros(bounds.least + Math.floor((bounds.most - bounds.least) * at));
-  const sent = cap === null ? 0 : (affordableCap(route, prompt, cap, granted) ?? Number.NaN);
+  const sent = cap === null ? 0 : (computeAffordableCap(route, prompt, cap, granted) ?? Number.NaN);
   const output = sent * (cap?.choices ?? 1);
-  const cost = costOf(priceAt(route, input), { ...NO_USAGE, input, output });
+  const cost = costOf(getPriceForPrompt(route, input), { ...NO_USAGE, input, output });
   expect(cost, "absorbed").toBeLessThanOrEqual(granted);
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { priceListOf } from "../../src/models/catalog/price-lists.ts";
+import { createPriceList } from "../../src/models/catalog/price-lists.ts";
 import type { Pricing } from "../../src/models/catalog/price-lists.ts";
-import { routePreferencesOf } from "../../src/models/core/gateway-fields.ts";
+import { toRoutePreferences } from "../../src/models/core/gateway-fields.ts";
 import { computeCostBounds } from "../../src/models/requests/hold-bounds.ts";
 import { reprice } from "../../src/models/requests/model-options.ts";
 import type { ModelOption, PaidRequest } from "../../src/models/requests/paid-request.ts";
@@ -19,7 +19,7 @@ function optionOf(id: string, prices: readonly number[], maximum: number): Model
     const price = { input, cached: input, cacheWrite: input, output: input };
     return { ...ROUTE, provider: `${id}${at}`, price };
   });
-  const preferences = routePreferencesOf({ max_price: { prompt: maximum } }, null, null);
+  const preferences = toRoutePreferences({ max_price: { prompt: maximum } }, null, null);
   if (preferences === null) throw new Error("a maximum price is a preference");
   const choice = { preferences, prompt, cap, providerIds: new Set<string>(), speedOf };
   const model = { ...MODEL, id, routes };
@@ -28,7 +28,7 @@ function optionOf(id: string, prices: readonly number[], maximum: number): Model
 }
 
 const pricingOf = (percent: number): Pricing => {
-  const list = priceListOf("own", [{ item: "*", from: 0, says: { percent } }]);
+  const list = createPriceList("own", [{ item: "*", from: 0, says: { percent } }]);
   return { list: "own", at: 1, lists: [list] };
 };
 

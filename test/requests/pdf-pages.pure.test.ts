@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { pdfPagesMax } from "../../src/models/core/pdf-pages.ts";
-import { nativePromptSize } from "../../src/models/core/prompt-size.ts";
+import { computeMaxPdfPages } from "../../src/models/core/pdf-pages.ts";
+import { measureNativePrompt } from "../../src/models/core/prompt-size.ts";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { MODEL } from "./run-fixture.ts";
 
-const pages = (file: string) => pdfPagesMax(btoa(file));
+const pages = (file: string) => computeMaxPdfPages(btoa(file));
 const PLAIN = pdfOf(7);
 
 /** Returns the size of a request with this document, for a model with this context window. */
@@ -12,7 +12,7 @@ function size(data: string, context: number) {
   const source = { type: "base64", media_type: "application/pdf", data };
   const messages = [{ role: "user", content: [{ type: "document", source }] }];
   const weights = new Map([[source, { pdf: "data" }]]);
-  return nativePromptSize({ messages }, weights, { ...MODEL, context });
+  return measureNativePrompt({ messages }, weights, { ...MODEL, context });
 }
 
 describe("the page count of a PDF", () => {
@@ -41,7 +41,7 @@ describe("the page count of a PDF", () => {
   });
 
   it("remains unknown for invalid base64", () => {
-    expect(pdfPagesMax("%PDF-1.4")).toBeNull();
+    expect(computeMaxPdfPages("%PDF-1.4")).toBeNull();
   });
 
   it("determines the held tokens: text plus one image per page, or the context window if the count is unknown", () => {

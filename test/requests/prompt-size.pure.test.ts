@@ -2,7 +2,7 @@ import { embeddingsPromptSize } from "../../src/models/core/embeddings.ts";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
-import { chatPromptSize, nativePromptSize } from "../../src/models/core/prompt-size.ts";
+import { measureChatPrompt, measureNativePrompt } from "../../src/models/core/prompt-size.ts";
 import { MODEL } from "./run-fixture.ts";
 
 const body = (fields: object): ChatBody => ({
@@ -14,7 +14,7 @@ const size = (input: number[] | number[][]) => embeddingsPromptSize({ model: "m"
 const said = (content: unknown, more: object = {}) => ({ role: "user", content, ...more });
 const bytes = (value: string): number => new TextEncoder().encode(value).length;
 
-const boundOf = (fields: object) => chatPromptSize(body(fields), MODEL).bound;
+const boundOf = (fields: object) => measureChatPrompt(body(fields), MODEL).bound;
 const schema = (more: object) => ({
   messages: [said("hi".repeat(300))],
   response_format: {
@@ -23,14 +23,14 @@ const schema = (more: object) => ({
   },
 });
 const native = (value: object, weights = new Map()) =>
-  nativePromptSize({ messages: [value], tools: [] }, weights, MODEL).bound;
+  measureNativePrompt({ messages: [value], tools: [] }, weights, MODEL).bound;
 
 describe("the counted size of a prompt", () => {
   it("stays, when estimated, below the upper bound, which covers all forwarded bytes", () => {
     const texts = fc.array(fc.string({ unit: "binary", maxLength: 600 }), { maxLength: 5 });
     fc.assert(
       fc.property(texts, (all) => {
-        const whole = chatPromptSize(body({ messages: all.map((one) => said(one)) }), MODEL);
+        const whole = measureChatPrompt(body({ messages: all.map((one) => said(one)) }), MODEL);
         const sum = all.reduce((total, one) => total + bytes(one.toWellFormed()), 0);
         expect(whole.bound).toBeGreaterThanOrEqual(sum);
         expect(whole.estimate).toBeLessThanOrEqual(whole.bound);
@@ -51,12 +51,12 @@ describe("the counted size of a prompt", () => {
     ["a refusal part", { role: "assistant", content: null, refusal: "x".repeat(999) }],
     ["a tool's output", { role: "tool", content: "x".repeat(999), tool_call_id: "call_1" }],
   ])("includes %s", (_, message) => {
-    expect(chatPromptSize(body({ messages: [message] }), MODEL).bound).toBeGreaterThan(999);
+    expect(measureChatPrompt(body({ messages: [message] }), MODEL).bound).toBeGreaterThan(999);
   });
 
   it.each(["tools", "functions", "response_format"])("includes the field %s", (field) => {
     const fields = { messages: [said("hi")], [field]: [{ description: "x".repeat(999) }] };
-    expect(chatPromptSize(body(fields), MODEL).bound).toBeGreaterThan(999);
+    expect(measureChatPrompt(body(fields), MODEL).bound).toBeGreaterThan(999);
   });
 
   it("counts an inline image as a fixed maximum, whatever its length", () => {
@@ -69,8 +69,8 @@ describe("the counted size of a prompt", () => {
     ]) {
       const url = `data:image/png;base64,${start}${"x".repeat(99_999)}`;
       const image = { type: "image_url", image_url: { url } };
-      const one = chatPromptSize(body({ messages: [said([image])] }), MODEL).bound;
-      const two = chatPromptSize(body({ messages: [said([image, image])] }), MODEL).bound;
+      const one = measureChatPrompt(body({ messages: [said([image])] }), MODEL).bound;
+      const two = measureChatPrompt(body({ messages: [said([image, image])] }), MODEL).bound;
       expect(two - one).toBe(MODEL.imageTokens);
     }
   });
@@ -79,13 +79,13 @@ describe("the counted size of a prompt", () => {
     const base64 = btoa("word ".repeat(10_000));
     const url = `data:image/png;base64,${base64}`;
     const part = { type: "image_url", image_url: { url } };
-    const chat = chatPromptSize(body({ messages: [said([part])] }), MODEL).bound;
+    const chat = measureChatPrompt(body({ messages: [said([part])] }), MODEL).bound;
     expect(chat).toBeGreaterThan(base64.length);
     for (const data of [base64, url]) {
       const source = { type: "base64", media_type: "image/png", data };
       const weights = new Map([[source, { image: "data" }]]);
       const sent = { messages: [{ role: "user", content: [{ type: "image", source }] }] };
-      expect(nativePromptSize(sent, weights, MODEL).bound).toBeGreaterThan(base64.length);
+      expect(measureNativePrompt(sent, weights, MODEL).bound).toBeGreaterThan(base64.length);
     }
   });
 
@@ -123,7 +123,7 @@ describe("the counted size of a prompt", () => {
     expect(native({ input: { [long]: long } })).toBeGreaterThan(2 * 999);
     const known = { type: "bash_20250124", name: "bash" };
     const weighed = (weights: Map<object, "known_tool">) =>
-      nativePromptSize({ messages: [], tools: [known] }, weights, MODEL).estimate;
+      measureNativePrompt({ messages: [], tools: [known] }, weights, MODEL).estimate;
     expect(weighed(new Map([[known, "known_tool"]])) - weighed(new Map())).toBe(1500);
   });
 

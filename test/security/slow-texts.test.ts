@@ -1,7 +1,7 @@
 import { chatOf } from "../providers/adapter-kit.ts";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { downloadImages } from "../../src/models/core/inline-image.ts";
-import { conversationOf } from "../../src/models/core/conversation.ts";
+import { toConversation } from "../../src/models/core/conversation.ts";
 import { cleanMessage } from "../../src/models/core/cleaned-message.ts";
 import { HELLO, openAccount, send } from "../contract/client.ts";
 
@@ -15,7 +15,7 @@ const body = { model: "sandbox/echo", messages: HELLO };
 
 const ask = (url: string): ReturnType<typeof downloadImages> => {
   const content = [{ type: "image_url", image_url: { url } }];
-  const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
+  const conversation = toConversation(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
   return downloadImages(conversation, { signal: new AbortController().signal });
 };

@@ -47,7 +47,7 @@ const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
  * Returns the model of each alias: the operator's choice, or else the built-in one. Omits an alias
  * if the operator chose an inactive model.
  */
-export function aliasesOf(
+export function resolveAliases(
   models: ReadonlyMap<string, Model>,
   config: Pick<Config, "aliases" | "models">,
 ): ReadonlyMap<string, string> {

@@ -7,7 +7,7 @@ import { CATALOG, SANDBOX_MODELS } from "./models.ts";
  * Returns contradictions between PROVIDERS, MODELS and ALIASES. While there are any, every request
  * returns 503 `misconfigured`.
  */
-export function catalogProblems(
+export function findCatalogProblems(
   config: Pick<Config, "providers" | "models" | "aliases">,
   builtInProviders: readonly string[],
 ): readonly ConfigProblem[] {

@@ -5,8 +5,8 @@ import type { PolicyLayer } from "../../shared/policy.ts";
 import type { Model } from "./model.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { regionRowOf } from "../../shared/regions.ts";
-import { aliasesOf } from "./aliases.ts";
-import { dayOf, spanAround } from "./price.ts";
+import { resolveAliases } from "./aliases.ts";
+import { formatUtcDay, findUnchangedSpan } from "./price.ts";
 import type { Span } from "./price.ts";
 import type { HostTag } from "./entry.ts";
 import { makeBuiltInModel, makeOperatorModel } from "./live-model.ts";
@@ -20,7 +20,7 @@ import type { Kind } from "../../shared/kinds.ts";
 import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 import type { Region } from "../../shared/regions.ts";
 
-export function allowedModel(
+export function checkModelPolicies(
   model: Model,
   sent: string,
   policies: readonly PolicyLayer[] = [],
@@ -75,7 +75,7 @@ export function buildCatalog(options: {
   readonly at: number;
 }): Catalog {
   const { at, config } = options;
-  const allowed = allowedTags(config);
+  const allowed = getAllowedHostTags(config);
   const hosts: HostTagsByProvider = new Map(
     options.live.map((host) => [host.id, host.regions.filter((tag) => allowed.includes(tag))]),
   );
@@ -83,7 +83,12 @@ export function buildCatalog(options: {
   const builtIn = config.sandbox ? [...CATALOG, ...SANDBOX_MODELS] : CATALOG;
   const profiles = new Map(config.providers.map(({ id, profile }) => [id, profile]));
   const { region, sellEnded } = config;
-  const terms = { region, markupPercent: config.numbers.MARKUP_PERCENT, day: dayOf(at), sellEnded };
+  const terms = {
+    region,
+    markupPercent: config.numbers.MARKUP_PERCENT,
+    day: formatUtcDay(at),
+    sellEnded,
+  };
   const candidates = [
     ...config.models.map((entry) => makeOperatorModel(entry, hosts, { profiles, region })),
     ...builtIn
@@ -92,8 +97,8 @@ export function buildCatalog(options: {
   ];
   const models = new Map<string, Model>();
   for (const model of candidates) if (model !== null) models.set(model.id, model);
-  const aliases = aliasesOf(models, config);
-  const span = spanAround(builtIn, at);
+  const aliases = resolveAliases(models, config);
+  const span = findUnchangedSpan(builtIn, at);
   return { span, models, aliases, bareNames: bareNamesOf(models, aliases), region };
 }
 
@@ -206,7 +211,7 @@ function priceForCaller(
   name: string,
   { later, pricing, policies }: CallerCatalog,
 ): PricedModel | null {
-  const allowed = allowedModel(fullModel, name, policies);
+  const allowed = checkModelPolicies(fullModel, name, policies);
   if (!allowed.ok) return null;
   const model = allowed.value;
   const now = priceModel(model, pricing);
@@ -216,7 +221,7 @@ function priceForCaller(
   for (const from of moments) {
     const then = later.findLast((one) => one.from <= from)?.catalog.models;
     const sold = then === undefined ? model : then.get(model.id);
-    const left = sold === undefined ? null : allowedModel(sold, name, policies);
+    const left = sold === undefined ? null : checkModelPolicies(sold, name, policies);
     if (left?.ok !== true) break; // the model is no longer active
     const next = priceModel(left.value, { ...pricing, at: from });
     if (JSON.stringify(toListedPrice(next)) !== shown) {
@@ -226,6 +231,8 @@ function priceForCaller(
   return { model: now, next: null };
 }
 
-export function allowedTags(config: Pick<Config, "region" | "residency">): readonly HostTag[] {
+export function getAllowedHostTags(
+  config: Pick<Config, "region" | "residency">,
+): readonly HostTag[] {
   return regionRowOf(config.region).hosts[config.residency] as readonly HostTag[];
 }

@@ -157,8 +157,8 @@ export function modelFactory(
 }
 
 /** Embedding models whose requests can choose the vector size. */
-export const vectors = modelFactory("embeddings", ["dimensions"]);
-export const fixedVectors = modelFactory("embeddings");
+export const embeddingModel = modelFactory("embeddings", ["dimensions"]);
+export const fixedEmbeddingModel = modelFactory("embeddings");
 
 /** Dollars per million tokens. A missing cache price equals the input price. */
 export type DollarPrices =
@@ -254,7 +254,7 @@ const IMAGE_LIMITS_BY_PROVIDER: ReadonlyMap<string, RouteLimits> = new Map<Provi
 );
 
 /** Returns a provider's limits. An operator's provider needs its profile. */
-export function limitsOfProvider(
+export function getProviderLimits(
   provider: string,
   { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },
 ): RouteLimits {

@@ -1,9 +1,15 @@
 import type { ModelEntry } from "../../shared/config/config.ts";
 import { parsePriceFields } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
-import { hasRouteEnded, priceOn, longPromptPrice, pricesWithMarkup, withMarkup } from "./price.ts";
 import {
-  limitsOfProvider,
+  hasRouteEnded,
+  getPriceOnDay,
+  longPromptPrice,
+  pricesWithMarkup,
+  applyMarkup,
+} from "./price.ts";
+import {
+  getProviderLimits,
   UNKNOWN_IMAGE_TOKENS,
   ESTIMATE_FACTOR_MAX,
   TOOLS_TOKENS_MAX,
@@ -103,7 +109,7 @@ function operatorRoute(
     provider,
     upstreamId,
     price,
-    ...limitsIfAny(limitsOfProvider(like, { kind, upstreamId })),
+    ...limitsIfAny(getProviderLimits(like, { kind, upstreamId })),
   };
 }
 
@@ -141,7 +147,7 @@ function activeRoute(
   { region, markupPercent, day, kind }: CatalogTerms & { readonly kind: Kind },
 ): Route {
   const { provider, upstreamId } = route;
-  const { from } = priceOn(route, day);
+  const { from } = getPriceOnDay(route, day);
   const bought = purchasePrices(route, tag === region ? (route.uplift ?? 0) : 0, day);
   return {
     provider,
@@ -149,7 +155,7 @@ function activeRoute(
     dataRegion: tag,
     ...pricesWithMarkup(bought, markupPercent),
     ...limitsIfAny({
-      ...limitsOfProvider(provider, { kind, upstreamId }),
+      ...getProviderLimits(provider, { kind, upstreamId }),
       ...lowerLimits(best, route.limits ?? {}),
     }),
     origin: { from: Date.parse(from), list: null },
@@ -162,11 +168,11 @@ function purchasePrices(
   uplift: number,
   day: string,
 ): NonNullable<Route["bought"]> {
-  const { price } = priceOn({ prices }, day);
-  if (longPrompt === undefined) return { price: withMarkup(price, uplift) };
+  const { price } = getPriceOnDay({ prices }, day);
+  if (longPrompt === undefined) return { price: applyMarkup(price, uplift) };
   const { above: aboveTokens, ...percents } = longPrompt;
-  const long = withMarkup(longPromptPrice(price, percents), uplift);
-  return { price: withMarkup(price, uplift), longPrompt: { aboveTokens, price: long, percents } };
+  const long = applyMarkup(longPromptPrice(price, percents), uplift);
+  return { price: applyMarkup(price, uplift), longPrompt: { aboveTokens, price: long, percents } };
 }
 
 function lowerLimits(

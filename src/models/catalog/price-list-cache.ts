@@ -6,7 +6,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import { priceListOf, REGION_PRICE_LIST } from "./price-lists.ts";
+import { createPriceList, REGION_PRICE_LIST } from "./price-lists.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
 type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
@@ -145,7 +145,7 @@ export class PriceListCache {
     const readAt = now();
     try {
       const rows = await withTimeout(read(name, readAt), READ_TIMEOUT_MS);
-      const list = priceListOf(name, rows);
+      const list = createPriceList(name, rows);
       storeRecent(this.#readings, name, { list, readAt, triedAt: readAt });
       this.#failedAt.delete(name);
       storeCopy(name, { readAt, rows }, reader);
@@ -169,7 +169,7 @@ export class PriceListCache {
     if (copy === null || copy.readAt <= known) return null;
     const { readAt, rows } = copy;
     if (readAt > nowMs || nowMs - readAt >= this.#ageMaxMs) return null;
-    const list = priceListOf(name, rows);
+    const list = createPriceList(name, rows);
     storeRecent(this.#readings, name, { list, readAt, triedAt: nowMs });
     this.#failedAt.delete(name);
     logWarning("prices_copied", { list: name, age_s: Math.round((nowMs - readAt) / 1000) });

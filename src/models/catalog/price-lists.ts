@@ -26,7 +26,7 @@ export type PriceList = {
   readonly items: ReadonlyMap<string, readonly PriceRow[]>;
 };
 
-export function priceListOf(name: string, rows: readonly PriceRow[]): PriceList {
+export function createPriceList(name: string, rows: readonly PriceRow[]): PriceList {
   const items = new Map<string, PriceRow[]>();
   for (const row of rows.toSorted((a, b) => a.from - b.from)) {
     const known = items.get(row.item);

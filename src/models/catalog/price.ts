@@ -6,12 +6,15 @@ import type { CatalogEntry, DatedPrice, RouteEntry } from "./entry.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
 /** Returns a route's price for a prompt of this length. */
-export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
+export function getPriceForPrompt(
+  route: Pick<Route, "price" | "longPrompt">,
+  promptTokens: number,
+): Price {
   const long = route.longPrompt;
   return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;
 }
 
-export function withMarkup(price: Price, percent: number): Price {
+export function applyMarkup(price: Price, percent: number): Price {
   return {
     input: applyPercent(price.input, 100 + percent),
     cached: applyPercent(price.cached, 100 + percent),
@@ -25,9 +28,9 @@ export function pricesWithMarkup(
   { price, longPrompt }: Pick<Route, "price" | "longPrompt">,
   percent: number,
 ): Pick<Route, "price" | "longPrompt"> {
-  if (longPrompt === undefined) return { price: withMarkup(price, percent) };
-  const long = { ...longPrompt, price: withMarkup(longPrompt.price, percent) };
-  return { price: withMarkup(price, percent), longPrompt: long };
+  if (longPrompt === undefined) return { price: applyMarkup(price, percent) };
+  const long = { ...longPrompt, price: applyMarkup(longPrompt.price, percent) };
+  return { price: applyMarkup(price, percent), longPrompt: long };
 }
 
 function applyPercentToUnits(units: UnitPrices, percent: number): UnitPrices {
@@ -59,11 +62,11 @@ function applyPercent(perMillion: number, percent: number): number {
   return Math.ceil(product / 100);
 }
 
-export function dayOf(nowMs: number): string {
+export function formatUtcDay(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 10);
 }
 
-export function priceOn({ prices }: Pick<RouteEntry, "prices">, day: string): DatedPrice {
+export function getPriceOnDay({ prices }: Pick<RouteEntry, "prices">, day: string): DatedPrice {
   return prices.findLast(({ from }) => from <= day) ?? prices[0];
 }
 
@@ -75,7 +78,7 @@ export function hasRouteEnded({ until }: Pick<RouteEntry, "until">, day: string)
 export type Span = { readonly from: number; readonly until: number };
 
 /** Returns the longest span around a time in which no price changes and no route ends. */
-export function spanAround(entries: readonly CatalogEntry[], nowMs: number): Span {
+export function findUnchangedSpan(entries: readonly CatalogEntry[], nowMs: number): Span {
   let [start, end] = [-Infinity, Infinity];
   for (const { prices, until } of entries.flatMap(({ routes }) => routes)) {
     const changes = prices.slice(1).map(({ from }) => Date.parse(from));

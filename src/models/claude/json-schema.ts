@@ -20,7 +20,7 @@ const FORMATS: ReadonlySet<string> = new Set(
  * Converts a schema for Claude's structured outputs (platform.claude.com, JSON schema limitations).
  * Omits unsupported bounds, replaces `oneOf` by `anyOf`, and closes every object.
  */
-export function claudeSchema(schema: JsonObject): JsonObject {
+export function toClaudeSchema(schema: JsonObject): JsonObject {
   const converted: Record<string, unknown> = {};
   for (const key of UNCHANGED_KEYWORDS) if (schema[key] !== undefined) converted[key] = schema[key];
   if (FORMATS.has(textOf(schema["format"]))) converted["format"] = schema["format"];
@@ -28,11 +28,11 @@ export function claudeSchema(schema: JsonObject): JsonObject {
     const schemas = schema[key];
     if (isObject(schemas)) converted[key] = convertByName(schemas);
   }
-  if (isObject(schema["items"])) converted["items"] = claudeSchema(schema["items"]);
+  if (isObject(schema["items"])) converted["items"] = toClaudeSchema(schema["items"]);
   const choices = listOf(schema["anyOf"] ?? schema["oneOf"]);
-  if (choices.length > 0) converted["anyOf"] = choices.filter(isObject).map(claudeSchema);
+  if (choices.length > 0) converted["anyOf"] = choices.filter(isObject).map(toClaudeSchema);
   const parts = listOf(schema["allOf"]);
-  if (parts.length > 0) converted["allOf"] = parts.filter(isObject).map(claudeSchema);
+  if (parts.length > 0) converted["allOf"] = parts.filter(isObject).map(toClaudeSchema);
   if (isObjectSchema(schema)) converted["additionalProperties"] = false;
   return copyExactJson(schema, converted);
 }
@@ -42,7 +42,7 @@ function convertByName(schemas: JsonObject): JsonObject {
   const copy = Object.fromEntries(
     Object.entries(schemas).map(([name, value]) => [
       name,
-      isObject(value) ? claudeSchema(value) : value,
+      isObject(value) ? toClaudeSchema(value) : value,
     ]),
   );
   return copyExactJson(schemas, copy);

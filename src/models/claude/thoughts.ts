@@ -9,7 +9,7 @@ const REDACTED = "anthropic.redacted_thinking";
  * Converts a thinking block to an entry of `reasoning_details`. Returns null without a signature or
  * data, because Claude would reject the block later.
  */
-export function claudeThoughtDetail({
+export function claudeThoughtToDetail({
   type,
   data,
   thinking,
@@ -30,7 +30,7 @@ type Thought = {
  * Converts an entry of `reasoning_details` to a thinking block. Returns null if Claude would reject
  * the block.
  */
-export function claudeThoughtBlock(
+export function detailToClaudeThought(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
   const { type, signature, data, thinking } = detail;
@@ -52,5 +52,5 @@ export function hasCallsWithoutThought(turns: readonly ConversationTurn[]): bool
 }
 
 function isForeignThought(part: ConversationPart): boolean {
-  return part.kind === "thought" && claudeThoughtBlock(part.detail) === null;
+  return part.kind === "thought" && detailToClaudeThought(part.detail) === null;
 }

@@ -17,7 +17,7 @@ const PARTS_MAX = 500_000;
  * Returns an upper bound of a compressed file's seconds by its frames and headers. Returns Infinity
  * for an unknown format or codec, because long silence needs almost no bytes.
  */
-export function framesSecondsMax(bytes: Uint8Array): number {
+export function computeMaxSecondsByFrames(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (hasText(bytes, 0, "fLaC") && bytes.length > 26) return flacSeconds(bytes, view);
   if (hasText(bytes, 0, "OggS")) return oggSeconds(bytes, view);

@@ -1,5 +1,5 @@
 import { hasText } from "./audio-codecs.ts";
-import { adtsSeconds, framesSecondsMax, isHiddenMp4, isMp4 } from "./audio-frames.ts";
+import { adtsSeconds, computeMaxSecondsByFrames, isHiddenMp4, isMp4 } from "./audio-frames.ts";
 
 /** Minimum bytes per second of MP3 (8 kbit/s). Below: of other formats (4 kbit/s). */
 const MP3_BYTE_RATE_MIN = 1000;
@@ -15,7 +15,7 @@ const ZEROS_MAX = 65_536;
  * Returns an upper bound of a file's seconds: the largest by its header, its frames, and its size
  * at the format's lowest rate. Headers and tags can be wrong.
  */
-export function audioSecondsMax(file: Uint8Array): number {
+export function computeMaxAudioSeconds(file: Uint8Array): number {
   const audio = removeTags(file);
   const maximumSeconds = file.length / lowestRate(audio);
   const seconds = Math.max(secondsInHeader(audio), secondsByFrames(audio), maximumSeconds);
@@ -28,8 +28,10 @@ export function audioSecondsMax(file: Uint8Array): number {
 function secondsByFrames(audio: Uint8Array): number {
   if (isHiddenMp4(audio)) return Infinity;
   if (isWav(audio)) return 0;
-  if (isMp4(audio)) return framesSecondsMax(audio);
-  return isMpeg(audio) || hasText(audio, 0, "ID3") ? adtsSeconds(audio) : framesSecondsMax(audio);
+  if (isMp4(audio)) return computeMaxSecondsByFrames(audio);
+  return isMpeg(audio) || hasText(audio, 0, "ID3")
+    ? adtsSeconds(audio)
+    : computeMaxSecondsByFrames(audio);
 }
 
 function removeTags(bytes: Uint8Array): Uint8Array {

@@ -2,7 +2,7 @@ import { isObject, isShallow, isTyped, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, ToolCallDelta } from "./chunk.ts";
-import { finishReasonOf, isCutOffReason, newToolCallId } from "./output-part.ts";
+import { toFinishReason, isCutOffReason, newToolCallId } from "./output-part.ts";
 
 const NESTING_MAX = 8;
 /**
@@ -11,7 +11,7 @@ const NESTING_MAX = 8;
  */
 export function chatFinishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;
-  const reason = finishReasonOf(textOf(raw));
+  const reason = toFinishReason(textOf(raw));
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
 }
 

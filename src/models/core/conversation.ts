@@ -1,4 +1,4 @@
-import { acceptedArguments } from "./tool-calls.ts";
+import { normalizeArguments } from "./tool-calls.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { isCacheMarked } from "./cache-marks.ts";
 import { parseImageUrl } from "./data-url.ts";
@@ -42,7 +42,7 @@ export type Conversation = {
  * Converts messages. System and developer messages at the start become the instructions. Later ones
  * become user text in a <system> element. Fails for legacy functions and custom tools.
  */
-export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
+export function toConversation({ messages }: ChatBody): Conversation | ProviderFailure {
   const system: Instruction[] = [];
   const turns: OpenTurn[] = [];
   const names = new Map<string, string>();
@@ -176,7 +176,7 @@ function assistantParts(
     const path = `messages[${index}].tool_calls[${at}]`;
     if (call.type === "custom") return unsupportedFailure("Custom tool calls", path);
     const { name, arguments: argumentsJson } = call.function;
-    const input = parseObject(acceptedArguments(argumentsJson)) ?? {};
+    const input = parseObject(normalizeArguments(argumentsJson)) ?? {};
     names.set(call.id, name);
     parts.push({ kind: "call", id: call.id, name, input, extra: call.extra_content ?? null });
   }
@@ -291,13 +291,13 @@ export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
  */
 export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
   if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
-  const conversation = conversationOf(body);
+  const conversation = toConversation(body);
   if ("kind" in conversation) return conversation;
   const tools = parseTools(body);
   if ("kind" in tools) return tools;
   const stops = stopSequencesOf(body);
   const usesCache = CACHE_FIELDS.some((field) => body[field] !== undefined);
-  return { conversation, tools, format: outputFormatOf(body), stops, caches: usesCache };
+  return { conversation, tools, format: readOutputFormat(body), stops, caches: usesCache };
 }
 
 const CACHE_FIELDS = [
@@ -311,7 +311,7 @@ function stopSequencesOf({ stop = [] }: ChatBody): readonly string[] {
 }
 
 /** Returns the output format. An empty schema allows any JSON. */
-export function outputFormatOf({ response_format: format }: ChatBody): OutputFormat {
+export function readOutputFormat({ response_format: format }: ChatBody): OutputFormat {
   if (format === undefined || format.type === "text") return "text";
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };
@@ -321,7 +321,7 @@ export function outputFormatOf({ response_format: format }: ChatBody): OutputFor
  * Returns the name of the tool that the model must call for JSON output. The tool's input becomes
  * the output.
  */
-export function nameOfOutputTool({ tools = [] }: ChatBody): string {
+export function chooseOutputToolName({ tools = [] }: ChatBody): string {
   const taken = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),
   );

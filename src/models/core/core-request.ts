@@ -243,7 +243,7 @@ function toolNameOf(one: z.infer<typeof toolName>): string {
   return one.type === "function" ? `function ${one.function.name}` : `custom ${one.custom.name}`;
 }
 
-export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): number | null {
+export function readRequestedCap({ max_tokens, max_completion_tokens }: ChatBody): number | null {
   const cap = Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity);
   return cap === Infinity ? null : cap;
 }
@@ -333,6 +333,6 @@ const EFFORT_BY_SHARE_MAX = [
 ] as const;
 
 /** Returns the effort for reasoning that takes a share (0 to 1) of the output. */
-export function effortOfShare(share: number): string {
+export function chooseEffortForShare(share: number): string {
   return EFFORT_BY_SHARE_MAX.find(([most]) => share <= most)?.[1] ?? "xhigh";
 }

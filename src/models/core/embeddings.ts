@@ -72,7 +72,7 @@ export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): Prompt
 }
 
 export function embeddingRouteNeeds(body: EmbeddingsBody): readonly RouteNeed[] {
-  const inputs = embeddingInputCount(body);
+  const inputs = countEmbeddingInputs(body);
   const severalInputs: RouteNeed = {
     param: "input",
     capability: `embed ${inputs} inputs at once`,
@@ -83,6 +83,6 @@ export function embeddingRouteNeeds(body: EmbeddingsBody): readonly RouteNeed[] 
 }
 
 /** Returns the number of vectors: one for a text or a list of tokens, otherwise one per item. */
-export function embeddingInputCount({ input }: EmbeddingsBody): number {
+export function countEmbeddingInputs({ input }: EmbeddingsBody): number {
   return Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
 }

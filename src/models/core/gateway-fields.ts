@@ -113,7 +113,7 @@ const gatewayOptions = z.strictObject({
 });
 type GatewayOptions = z.infer<typeof gatewayOptions>;
 
-export function routePreferencesOf(
+export function toRoutePreferences(
   provider: ProviderPreferences | null | undefined,
   gateway: GatewayOptions | null | undefined,
   suffixSort: RouteSort | null,
@@ -262,7 +262,7 @@ export function splitGatewayFields(body: object): Result<SplitBody> {
 }
 
 function routePreferences({ provider, providerOptions }: Fields, sort: RouteSort | null) {
-  return routePreferencesOf(provider, providerOptions?.gateway, sort);
+  return toRoutePreferences(provider, providerOptions?.gateway, sort);
 }
 
 function modelFallbacks(fields: Fields): ModelFallback[] {

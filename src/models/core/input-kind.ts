@@ -28,7 +28,7 @@ export function abilityNeed(ability: Ability, param: string, lack: string): Rout
  * Returns the routes that meet all needs. Fails with 400 and the `param` of the need that excludes
  * the last route.
  */
-export function routesMeetingNeeds(
+export function filterRoutesByNeeds(
   needs: readonly RouteNeed[],
   model: Model,
 ): Result<readonly Route[]> {

@@ -49,6 +49,6 @@ function hasImages(input: ModerationBody["input"]): boolean {
   return [input].flat().some((one) => typeof one !== "string" && one.type === "image_url");
 }
 
-export function moderationInputCount({ input }: ModerationBody): number {
+export function countModerationInputs({ input }: ModerationBody): number {
   return Array.isArray(input) && typeof input[0] === "string" ? input.length : 1;
 }

@@ -23,7 +23,7 @@ export function addImage(
 }
 
 /** Returns a body that encodes its downloaded images while it is sent, without a second copy. */
-export function requestBodyOf(value: object, downloads: DownloadedImages): OutgoingBody {
+export function createOutgoingBody(value: object, downloads: DownloadedImages): OutgoingBody {
   const json = JSON.stringify(value);
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
 }

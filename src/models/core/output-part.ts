@@ -39,7 +39,7 @@ function finishReasonEntries(reason: FinishReason, names: string): [string, Fini
  * Converts a provider's finish reason, or returns null if the provider gave up. Unknown reasons
  * become `length`, so that clients don't run incomplete calls.
  */
-export function finishReasonOf(raw: string): FinishReason | null {
+export function toFinishReason(raw: string): FinishReason | null {
   const name = raw.toLowerCase();
   return GAVE_UP.test(name) ? null : (REASON_BY_NAME.get(name) ?? "length");
 }

@@ -8,7 +8,7 @@ const BASE64_LENGTH_MAX = 6_000_000;
  * classic table (ISO 32000-1, 7.5.4) with correct entries, no object streams, and plain `/Kids`
  * lists without duplicates.
  */
-export function pdfPagesMax(base64: string): number | null {
+export function computeMaxPdfPages(base64: string): number | null {
   if (base64.length > BASE64_LENGTH_MAX) return null;
   const file = decodeBase64(base64);
   if (file?.startsWith("%PDF-") !== true || !hasPlainObjects(file)) return null;

@@ -7,7 +7,7 @@ import { PDF_DATA_PREFIX } from "./core-request.ts";
 import { isImageData } from "./data-url.ts";
 import { flatToolName } from "./tool-calls.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
-import { pdfPagesMax } from "./pdf-pages.ts";
+import { computeMaxPdfPages } from "./pdf-pages.ts";
 
 const MESSAGE_OVERHEAD = 8;
 const RESULT_OVERHEAD = 48;
@@ -54,7 +54,7 @@ export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;
 /** The rules for bodies that contain only text. */
 export const NO_PART_RULES: NativePartCountRules = new Map();
 
-export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
+export function measureChatPrompt(body: ChatBody, model: Model): PromptSize {
   const tally = new PromptSizeCounter(model);
   for (const message of body.messages) tally.addMessage(message);
   for (const field of [body.tools, body["functions"], body.response_format]) {
@@ -72,10 +72,10 @@ export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
 }
 
 /** Returns the sum of the messages' sizes in separate requests. */
-export function separatePromptSize(body: ChatBody, model: Model): PromptSize {
+export function measureSeparatePrompts(body: ChatBody, model: Model): PromptSize {
   const sum = { bound: 0, estimate: 0, likely: 0 };
   for (const message of body.messages) {
-    const one = chatPromptSize({ ...body, messages: [message] }, model);
+    const one = measureChatPrompt({ ...body, messages: [message] }, model);
     sum.bound += one.bound;
     sum.estimate += one.estimate;
     sum.likely += one.likely;
@@ -94,7 +94,7 @@ const TUNING_FIELDS = [
 ];
 
 /** Counts every string and every key of a native request. */
-export function nativePromptSize(
+export function measureNativePrompt(
   body: JsonObject,
   weights: NativePartCountRules,
   model: Model,
@@ -344,7 +344,7 @@ const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
  */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMax = model.context > SHORT_CONTEXT ? PAGES_MAX.long : PAGES_MAX.short;
-  const pages = Math.min(pdfPagesMax(pdf) ?? pagesMax, pagesMax);
+  const pages = Math.min(computeMaxPdfPages(pdf) ?? pagesMax, pagesMax);
   const tokensBySize = Math.ceil(pdf.length / PDF_LIKELY.charactersPerToken);
   const most = Math.max(pages * (PAGE_TEXT_TOKENS + model.imageTokens), tokensBySize);
   return { most, likely: Math.min(most, Math.max(PDF_LIKELY.least, tokensBySize)) };

@@ -10,7 +10,7 @@ const readRanks = listReader(objectReader({ index: anyValue, relevance_score: an
  * Parses ranked documents, best first. Returns null for an empty list, or for a repeated or unknown
  * document.
  */
-export function rankedResponse(
+export function parseRankedResponse(
   raw: unknown,
   { documents, top_n: resultsMax }: RerankBody,
   usage: Usage | null,

@@ -112,7 +112,7 @@ export function flatToolName(namespace: string | null, name: string): string {
  */
 export const SUPPORTS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
 
-export function withoutToolNamespaces({ tools, input, ...body }: JsonObject): JsonObject {
+export function removeToolNamespaces({ tools, input, ...body }: JsonObject): JsonObject {
   return {
     ...body,
     ...(tools !== undefined && { tools: listOf(tools).filter(isObject).flatMap(flatTools) }),
@@ -167,7 +167,7 @@ type ToolCall = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_ca
 function normalizeCall(call: ToolCall, id: string): ToolCall {
   if (call.type === "custom") return { ...call, id };
   const { name, arguments: argumentsJson } = call.function;
-  const called = { name: fittingToolName(name), arguments: acceptedArguments(argumentsJson) };
+  const called = { name: fittingToolName(name), arguments: normalizeArguments(argumentsJson) };
   return { ...call, id, function: called };
 }
 
@@ -175,7 +175,7 @@ function normalizeCall(call: ToolCall, id: string): ToolCall {
  * Returns tool arguments as the text of a JSON object. Wraps other text to show the model its
  * mistake.
  */
-export function acceptedArguments(text: string): string {
+export function normalizeArguments(text: string): string {
   if (text.trim() === "") return "{}";
   try {
     const value: unknown = JSON.parse(text);

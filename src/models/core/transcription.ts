@@ -4,7 +4,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
-import { audioSecondsMax, SECONDS_MAX as AUDIO_SECONDS_MAX } from "./audio-seconds.ts";
+import { computeMaxAudioSeconds, SECONDS_MAX as AUDIO_SECONDS_MAX } from "./audio-seconds.ts";
 import { externalIdSchema } from "./core-request.ts";
 import { fileOfDataUrl, isDataUrl } from "./data-url.ts";
 import { parseInput } from "./input-kind.ts";
@@ -63,7 +63,7 @@ export function parseTranscriptionRequest(value: object): Result<ParsedTranscrip
   if (!parsed.ok) return parsed;
   const { response_format: _format, diarize, file, stream = false, ...rest } = parsed.value.body;
   const sound = typeof file === "string" ? fileOfDataUrl(file) : file;
-  const secondsMax = audioSecondsMax(sound.bytes);
+  const secondsMax = computeMaxAudioSeconds(sound.bytes);
   if (secondsMax === AUDIO_SECONDS_MAX) return invalid(UNKNOWN_LENGTH_MESSAGE, "file");
   const body = { ...rest, file: sound, secondsMax, stream };
   return success({ body, user: parsed.value.user, isMistral: diarize !== undefined });

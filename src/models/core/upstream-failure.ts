@@ -26,7 +26,8 @@ export function httpFailure(
   const upstreamError = parseUpstreamError(parseObject(bodyText));
   const isBusy = OVERLOADED.has(status);
   const wait =
-    retryAfterMs(headers) ?? (isBusy ? hintedWaitMs(headers, upstreamError.message) : null);
+    parseRetryAfterMs(headers) ??
+    (isBusy ? parseHintedWaitMs(headers, upstreamError.message) : null);
   return toProviderFailure(status, upstreamError, {
     ...(wait !== null && { retryAfterMs: wait }),
     ...(secret !== undefined && { secret }),
@@ -244,7 +245,7 @@ const WAIT_MS_MAX = 3_600_000;
  * Returns the requested wait in ms. The header has milliseconds, seconds or a date (RFC 9110
  * 10.2.3) to compare with the response's `date`.
  */
-export function retryAfterMs(headers: Headers): number | null {
+export function parseRetryAfterMs(headers: Headers): number | null {
   for (const name of ["retry-after-ms", "x-ms-retry-after-ms"]) {
     const wait = clampWaitMs(parseDecimal(headers.get(name)));
     if (wait !== null) return wait;
@@ -278,7 +279,7 @@ const RESET_SUFFIXES = ["-requests", "-tokens", "-requests-minute", "-tokens-min
  * Returns the wait for a response without `retry-after`, at most a minute. Reads the message, or
  * the reset time of an exhausted limit.
  */
-export function hintedWaitMs(headers: Headers, message: string): number | null {
+export function parseHintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(
     message,
   );

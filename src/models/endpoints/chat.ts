@@ -13,7 +13,7 @@ import {
 } from "../core/openrouter-thoughts.ts";
 import type { ReasoningFormat } from "../core/openrouter-thoughts.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
-import { effortOfShare, REASONING_EFFORTS, parseChatRequest } from "../core/core-request.ts";
+import { chooseEffortForShare, REASONING_EFFORTS, parseChatRequest } from "../core/core-request.ts";
 import { normalizeBodyHistory } from "../core/tool-calls.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
@@ -113,7 +113,7 @@ function effortOfBudget(
   const cap = Number(max_completion_tokens ?? max_tokens ?? Number.NaN);
   return budget <= 0
     ? "none"
-    : effortOfShare(cap > 0 ? budget / cap : budget / USUAL_OUTPUT_TOKENS);
+    : chooseEffortForShare(cap > 0 ? budget / cap : budget / USUAL_OUTPUT_TOKENS);
 }
 
 /** Assumed output cap if a request limits only its reasoning. */

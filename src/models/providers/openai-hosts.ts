@@ -115,7 +115,7 @@ export type HostAddress = { readonly tag: HostTag; readonly url: string };
  * Returns a provider's key and the addresses that may accept it: the address in use, then the
  * company's others. If `<ID>_BASE_URL` is set, it is the only one.
  */
-export function hostAddressesOf(
+export function listHostAddresses(
   id: string,
   config: ProviderConfig,
 ): { readonly key: string; readonly places: readonly HostAddress[] } | null {

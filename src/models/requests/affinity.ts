@@ -27,7 +27,7 @@ export function promptCacheSeconds(provider: string, { hourCache }: PromptSize):
  * Returns a hash that identifies a conversation by its session, cache key or start of the prompt.
  * Returns null if prompt caching can't affect the choice of the route.
  */
-export function conversationHashOf(
+export function computeConversationHash(
   body: ChatBody,
   { preferences = null, session = null }: ParsedRequest,
   at: {

@@ -3,31 +3,31 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { Model, Route } from "../catalog/model.ts";
 import { NO_PRICE_LISTS, priceModel } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
-import { priceAt } from "../catalog/price.ts";
+import { getPriceForPrompt } from "../catalog/price.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Provider } from "../core/provider.ts";
-import { requestedCap } from "../core/core-request.ts";
+import { readRequestedCap } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import { INPUT_KINDS } from "../core/kinds.ts";
 import type { InputRequest } from "../core/kinds.ts";
 import type { InputKind } from "../../shared/kinds.ts";
 import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
 import { isGatewayParam } from "../core/gateway-fields.ts";
-import { conversationHashOf } from "./affinity.ts";
+import { computeConversationHash } from "./affinity.ts";
 import { candidateRoutes } from "./candidate-routes.ts";
 import type { RouteChoice } from "./candidate-routes.ts";
-import { limitCapToMemory, computeCostBounds, outputCapOf } from "./hold-bounds.ts";
+import { limitCapToMemory, computeCostBounds, computeOutputCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import {
-  separatePromptSize,
-  chatPromptSize,
+  measureSeparatePrompts,
+  measureChatPrompt,
   hasParts,
   largerSize,
-  nativePromptSize,
+  measureNativePrompt,
 } from "../core/prompt-size.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
-import { abilityNeed, routesMeetingNeeds } from "../core/input-kind.ts";
+import { abilityNeed, filterRoutesByNeeds } from "../core/input-kind.ts";
 import type { RouteNeed } from "../core/input-kind.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
@@ -81,15 +81,15 @@ function computeChatBounds(
     ? parsed.native
     : null;
   const prompt = hasSeparatePrompts(parsed)
-    ? separatePromptSize(body, model)
+    ? measureSeparatePrompts(body, model)
     : promptSizeOf(body, native, { model, providers: sale.providers });
   const mayThink = canReason(model, body, sale);
   const thinks = reservesReasoning(body, mayThink);
   const output = { ...requestedOutput(body, parsed, native), thinks, defaultCap: sale.defaultCap };
-  const fittingCap = limitCapToMemory(outputCapOf(model, prompt, output), body, parsed);
+  const fittingCap = limitCapToMemory(computeOutputCap(model, prompt, output), body, parsed);
   if (!fittingCap.ok) return fittingCap;
   const cap = fittingCap.value;
-  const capable = capableRoutes(applyPrices(model, sale), { chat: body, prompt, cap });
+  const capable = findCapableRoutes(applyPrices(model, sale), { chat: body, prompt, cap });
   if (!capable.ok) return capable;
   const readable = hasParts(body, "file") ? fileRoutes(capable.value, model, sale) : capable;
   if (!readable.ok) return readable;
@@ -101,7 +101,7 @@ function computeChatBounds(
   const tooLong = refuseLongPrompts(parsed, routes.value, prompt);
   if (tooLong !== null) return tooLong;
   const bounds = computeCostBounds(routes.value, prompt, cap);
-  const affinity = conversationHashOf(body, parsed, {
+  const affinity = computeConversationHash(body, parsed, {
     model: model.id,
     region: sale.catalog.region,
     routes: routes.value.length,
@@ -152,7 +152,7 @@ function hasSeparatePrompts({ request }: ParsedRequest): boolean {
 function requestedOutput(body: ChatBody, parsed: ParsedRequest, native: NativeRequest | null) {
   const { n = 1, messages } = body;
   return {
-    cap: requestedCap(body),
+    cap: readRequestedCap(body),
     choices: hasSeparatePrompts(parsed) ? n * messages.length : n,
     least: native?.outputLeast ?? 0,
   };
@@ -164,7 +164,7 @@ function refuseLongPrompts(
   { bound }: PromptSize,
 ): Refusal | null {
   if (!hasSeparatePrompts(parsed)) return null;
-  const isOverThreshold = routes.some((route) => priceAt(route, bound) !== route.price);
+  const isOverThreshold = routes.some((route) => getPriceForPrompt(route, bound) !== route.price);
   return isOverThreshold
     ? invalid("The prompts are too long together. Send them in several requests.", "messages")
     : null;
@@ -202,7 +202,7 @@ function computeInputBounds<K extends InputKind>(
   const model = resolved.value;
   const rules = INPUT_KINDS[kind];
   const priced = applyPrices(model, sale);
-  const capable = routesMeetingNeeds(rules.needs(body, model), priced);
+  const capable = filterRoutesByNeeds(rules.needs(body, model), priced);
   if (!capable.ok) return capable;
   const prompt = rules.size(body, priced);
   const choice = toRouteChoice(parsed, sale, { prompt, cap: null });
@@ -249,14 +249,14 @@ function promptSizeOf(
   native: NativeRequest | null,
   { model, providers }: { readonly model: Model; readonly providers: SaleContext["providers"] },
 ): PromptSize {
-  if (native === null) return chatPromptSize(body, model);
-  const nativeSize = nativePromptSize(native.body, native.weights, model);
+  if (native === null) return measureChatPrompt(body, model);
+  const nativeSize = measureNativePrompt(native.body, native.weights, model);
   const isAlwaysNative =
     native.only !== null ||
     model.routes.every((route) =>
       supportsNativeRequest(providers.get(route.provider), route, native),
     );
-  const size = isAlwaysNative ? nativeSize : largerSize(nativeSize, chatPromptSize(body, model));
+  const size = isAlwaysNative ? nativeSize : largerSize(nativeSize, measureChatPrompt(body, model));
   return native.hourCache ? { ...size, hourCache: true } : size;
 }
 
@@ -323,7 +323,7 @@ type ChatNeeds = { readonly chat: ChatBody; readonly prompt: PromptSize; readonl
  * Returns the routes that can serve a chat request, in order. Fails with 400 and the `param` that
  * no route supports.
  */
-export function capableRoutes(
+export function findCapableRoutes(
   model: Model,
   { chat, prompt, cap }: ChatNeeds,
 ): Result<readonly Route[]> {
@@ -348,7 +348,7 @@ export function capableRoutes(
     capability: "give an answer of that length",
     isMetBy: ({ limits }) => cap.least <= (limits?.maxOutput ?? cap.least),
   });
-  const capable = routesMeetingNeeds(needs, model);
+  const capable = filterRoutesByNeeds(needs, model);
   return capable.ok
     ? success(routesFittingContext(capable.value, model, prompt.estimate + cap.least))
     : capable;

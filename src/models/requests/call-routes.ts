@@ -11,10 +11,10 @@ import { withClientParam } from "./bound-request.ts";
 import { applyModelOption } from "./model-options.ts";
 import {
   EXCEPTION_OUTCOME,
-  chargeFor,
+  computeCharge,
   chargeWithoutResponse,
   recordOpenCall,
-  withCharge,
+  addChargeToFailure,
 } from "./charge.ts";
 import { NO_PART_RULES } from "../core/prompt-size.ts";
 import type { Route } from "../catalog/model.ts";
@@ -246,7 +246,7 @@ function billOfFailure(
 function spentCharge(run: Run, { tried, spent }: SpentCall): Outcome {
   const route = { ...tried, dropped: [], firstByteMs: run.services.now() - run.startedMs };
   const output = { ...spent, finishReason: null };
-  return chargeFor(run, route, output, { ending: "provoked", hasClientStoppedReading: false });
+  return computeCharge(run, route, output, { ending: "provoked", hasClientStoppedReading: false });
 }
 
 /** Voids the hold before sending the error, so that an immediate retry can use the credits. */
@@ -258,7 +258,7 @@ function endWithFailure(run: Run, failure: Failure, outcome: Outcome): EndedResp
   return {
     outcome,
     sendRest: () => {
-      run.answer(withCharge(run, failure, outcome));
+      run.answer(addChargeToFailure(run, failure, outcome));
       return Promise.resolve(outcome.kind === "settle");
     },
   };

@@ -1,5 +1,5 @@
 import type { Model, Route } from "../catalog/model.ts";
-import { priceAt } from "../catalog/price.ts";
+import { getPriceForPrompt } from "../catalog/price.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { SkippedRoute } from "../../shared/generation.ts";
@@ -120,7 +120,7 @@ function preferenceRules({ preferences, prompt }: RouteChoice): RouteCondition[]
 }
 
 function isWithinMaxPrice(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean {
-  return [route.price, priceAt(route, prompt.bound)].every((price) => {
+  return [route.price, getPriceForPrompt(route, prompt.bound)].every((price) => {
     const { input, output, request } = maxPrice;
     return (
       highestInputPrice(price, prompt) <= (input ?? Infinity) &&
@@ -148,7 +148,7 @@ function sortRoutes(
   { prompt, cap, speedOf }: RouteChoice,
 ): readonly Route[] {
   const costOf = (route: Route): number => {
-    const price: Price = priceAt(route, prompt.bound);
+    const price: Price = getPriceForPrompt(route, prompt.bound);
     return prompt.likely * price.input + (cap?.whole ?? 0) * price.output;
   };
   const sortKeyOf = (route: Route): number => {

@@ -1,4 +1,4 @@
-import { priceAt } from "../catalog/price.ts";
+import { getPriceForPrompt } from "../catalog/price.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { NO_USAGE, promptTokens, COUNTED_UNITS } from "../../shared/usage.ts";
 import type { Usage, CountedUnit, Price } from "../../shared/usage.ts";
@@ -34,7 +34,7 @@ type ObservedOutput = {
  * usage if the response finished, was stopped, failed because of the request, or lost its client.
  * Other failures are free.
  */
-export function chargeFor(
+export function computeCharge(
   run: Run,
   route: ServingRoute,
   observed: ObservedOutput,
@@ -60,13 +60,13 @@ function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">):
   const { usage, estimated } =
     size.units === undefined ? charge : limitToHold(charge, size, route.route.price);
   const prompt = promptTokens(usage);
-  const price = priceAt(route.route, prompt);
+  const price = getPriceForPrompt(route.route, prompt);
   const { origin, bought } = route.route;
   const cost = costOf(price, usage);
   const amounts = { usage, price, cost, estimated, finishReason };
   const purchaseFields = {
     ...(origin !== undefined && { origin }),
-    ...(bought !== undefined && { bought: priceAt(bought, prompt) }),
+    ...(bought !== undefined && { bought: getPriceForPrompt(bought, prompt) }),
   };
   return { kind: "settle", route, ...amounts, ...purchaseFields };
 }
@@ -140,7 +140,11 @@ export function recordOpenCall({ progress }: Run, open: UnfinishedCall): void {
   };
 }
 
-export function withCharge({ id, progress }: Run, failure: Failure, outcome: Outcome): Failure {
+export function addChargeToFailure(
+  { id, progress }: Run,
+  failure: Failure,
+  outcome: Outcome,
+): Failure {
   if (outcome.kind === "void") return failure;
   const costMicro = progress.stored === "refused" ? outcome.cost : progress.charged;
   return costMicro === 0 ? failure : { ...failure, charged: { costMicro, generationId: id } };

@@ -6,13 +6,13 @@ import { readBodyWithSlot } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { allowedModel, resolveModel } from "../catalog/catalog.ts";
+import { checkModelPolicies, resolveModel } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../core/core-request.ts";
 import { estimateTokensForDisplay } from "../../shared/close-tokens.ts";
 import type { Provider } from "../core/provider.ts";
-import { chatPromptSize, nativePromptSize } from "../core/prompt-size.ts";
+import { measureChatPrompt, measureNativePrompt } from "../core/prompt-size.ts";
 import { deploymentOf } from "./deployment.ts";
 import { rejectOverloaded } from "./observe.route.ts";
 import { promptFieldsOf } from "../protocols/messages/client-convert.ts";
@@ -56,7 +56,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   const catalog = deploymentOf(c.var.config).catalogAt(now(c.env));
   const resolved = resolveModel(catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
-  const allowed = allowedModel(resolved.value, body.model, policies);
+  const allowed = checkModelPolicies(resolved.value, body.model, policies);
   if (!allowed.ok) return allowed;
   const estimate = estimateCount(c, body, allowed.value);
   if (!estimate.ok) return estimate;
@@ -76,8 +76,8 @@ function estimateCount(c: Context<AppEnv>, body: CountBody, model: Model): Resul
   }
   const { likely } =
     native?.ok === true
-      ? nativePromptSize(native.value.body, native.value.weights, model)
-      : chatPromptSize(core.value, model);
+      ? measureNativePrompt(native.value.body, native.value.weights, model)
+      : measureChatPrompt(core.value, model);
   return success(Math.max(1, Math.ceil(likely * CLAUDE_ESTIMATE_FACTOR)));
 }
 

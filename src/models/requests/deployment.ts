@@ -1,5 +1,5 @@
 import type { Config, ConfigProblem } from "../../shared/config/config.ts";
-import { catalogProblems } from "../catalog/catalog-problems.ts";
+import { findCatalogProblems } from "../catalog/catalog-problems.ts";
 import { buildCatalog } from "../catalog/catalog.ts";
 import type { Catalog, UpcomingCatalog } from "../catalog/catalog.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
@@ -46,7 +46,7 @@ function makeDeployment(config: Config): Deployment {
     health: new RouteHealth(),
     times: new RouteTimes(),
     problems: [
-      ...catalogProblems(
+      ...findCatalogProblems(
         config,
         BUILT_IN_PROVIDERS.map((builtIn) => builtIn.id),
       ),

@@ -1,5 +1,5 @@
 import type { Model, Route } from "../catalog/model.ts";
-import { priceAt } from "../catalog/price.ts";
+import { getPriceForPrompt } from "../catalog/price.ts";
 import { assert } from "../../shared/assert.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -41,7 +41,7 @@ type RequestedOutput = {
   readonly least?: number;
 };
 
-export function outputCapOf(
+export function computeOutputCap(
   model: Model,
   prompt: PromptSize,
   requested: RequestedOutput,
@@ -100,7 +100,11 @@ export function computeCostBounds(
           routeCap(route, { prompt, cap, allowed }),
           choices,
         );
-        return maximumCost(priceAt(route, prompt.bound), { prompt, promptTokens }, tokens);
+        return maximumCost(
+          getPriceForPrompt(route, prompt.bound),
+          { prompt, promptTokens },
+          tokens,
+        );
       }),
     );
   const least = maximumCostOf(prompt.estimate, cap?.least ?? 0);
@@ -114,7 +118,7 @@ export function computeCostBounds(
  * Returns the output tokens per choice that a grant covers on a route, or null if it covers too
  * few. Assumes the prompt's upper bound, or its estimate if too little would be left.
  */
-export function affordableCap(
+export function computeAffordableCap(
   route: Route,
   prompt: PromptSize,
   cap: OutputCap,
@@ -175,7 +179,7 @@ function affordableTokens(
   route: Route,
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
 ): bigint {
-  const price = priceAt(route, held.prompt.bound);
+  const price = getPriceForPrompt(route, held.prompt.bound);
   const promptCost = BigInt(held.promptTokens) * BigInt(highestInputPrice(price, held.prompt));
   const remaining = BigInt(held.granted) * 1_000_000n - promptCost - unitsCost(price, held.prompt);
   if (remaining < 0n) return -1n;

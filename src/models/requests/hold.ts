@@ -9,7 +9,7 @@ import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 import { supportsNativeRequest } from "./bound-request.ts";
 import { modelOptionsOf, reprice, skippedByGrant } from "./model-options.ts";
-import { affordableCap, computeCostBounds } from "./hold-bounds.ts";
+import { computeAffordableCap, computeCostBounds } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import { decideResponseStorage } from "./store-response.ts";
 import type {
@@ -196,7 +196,7 @@ function paidRoutes(
   return routes.flatMap((route) => {
     const { upstreamId } = route;
     const provider = providers.get(route.provider);
-    const affordable = cap === null ? null : affordableCap(route, prompt, cap, granted);
+    const affordable = cap === null ? null : computeAffordableCap(route, prompt, cap, granted);
     if (provider === undefined || (cap !== null && affordable === null)) return [];
     return {
       route,

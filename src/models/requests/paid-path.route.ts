@@ -23,7 +23,7 @@ import type { PaidRequest, Run } from "./paid-request.ts";
 import { getPricing } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
 import { abortRun, settleAndRespond } from "./settle.ts";
-import { requestTags, withTags } from "./tags.ts";
+import { readRequestTags, withTags } from "./tags.ts";
 import { parseTraceparent } from "../../shared/traceparent.ts";
 import { decodeTokenInput } from "./token-texts.route.ts";
 import { isSlowCallKind } from "../../shared/kinds.ts";
@@ -223,7 +223,7 @@ function parseEndpointRequest(
   if (!parsed.ok) return parsed;
   const user = endUserOf(parsed.value, c.req.header(END_USER_HEADER));
   if (!user.ok) return user;
-  const tagged = requestTags(json, c.req.header("x-tags"));
+  const tagged = readRequestTags(json, c.req.header("x-tags"));
   if (!tagged.ok) return tagged;
   const { preferences, fallbacks } = fields;
   const session = fields.session ?? at.header("x-session-id") ?? at.header("x-session-affinity");

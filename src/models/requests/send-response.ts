@@ -17,18 +17,18 @@ import type { Completion } from "../core/chunk.ts";
 import { routeName } from "../routing/route-health.ts";
 import { withClientParam } from "./bound-request.ts";
 import {
-  chargeFor,
+  computeCharge,
   responseHeadOf,
   recordOpenCall,
   receiptHeaders,
   receiptOf,
-  withCharge,
+  addChargeToFailure,
 } from "./charge.ts";
 import type { StreamEnding } from "./charge.ts";
 import { reportFailedAttempt } from "./call-routes.ts";
 import type { ResponseWriter, StreamWriter, Receipt } from "../core/endpoint-adapter.ts";
 import type { EndedResponse, Run, ServingRoute, Outcome } from "./paid-request.ts";
-import { convertEvents, endingOf, joinStreamData, StreamMeter } from "./stream-meter.ts";
+import { convertEvents, chooseEnding, joinStreamData, StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
 export function sendResponse(
@@ -62,7 +62,10 @@ export function sendJson(
   const makeCharge = (finishReason: string | null): Outcome => {
     const output = given.usage === null ? estimateOutput(given) : 0;
     const observed = { usage: given.usage, output, finishReason };
-    return chargeFor(run, route, observed, { ending: "complete", hasClientStoppedReading: false });
+    return computeCharge(run, route, observed, {
+      ending: "complete",
+      hasClientStoppedReading: false,
+    });
   };
   recordOpenCall(run, { outcomeIfAborted: () => makeCharge(null), close: () => Promise.resolve() });
   const outcome = makeCharge(
@@ -194,7 +197,7 @@ function streamCharge(
   const outputCounts = isCutOff
     ? { output: meter.outputUntil(nowMs), thought: meter.thoughtUntil(nowMs) }
     : { output: meter.output };
-  return chargeFor(
+  return computeCharge(
     run,
     route,
     { usage, partial, finishReason, ...outputCounts },
@@ -213,7 +216,7 @@ function endStream(streaming: ResponseStream, ending: StreamEnding): EndedRespon
       const finalReceipt = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
       const isComplete = ending === "complete" && finalReceipt !== null;
       const reportFailure = (): Failure => {
-        run.progress.reportedFailure = withCharge(run, clientFailure(streaming), outcome);
+        run.progress.reportedFailure = addChargeToFailure(run, clientFailure(streaming), outcome);
         return run.progress.reportedFailure;
       };
       const start = streaming.hasBegun ? "" : writer.begin(null);
@@ -302,9 +305,9 @@ async function forwardEvents(streaming: ResponseStream): Promise<StreamEnding> {
     try {
       batch = await events.next();
     } catch {
-      return endingOf(meter, watch.stopped ? "stopped" : "failed");
+      return chooseEnding(meter, watch.stopped ? "stopped" : "failed");
     }
-    if (batch === null) return endingOf(meter, watch.stopped ? "stopped" : "failed");
+    if (batch === null) return chooseEnding(meter, watch.stopped ? "stopped" : "failed");
     watch.recordEvent(batch.at(-1));
     meter.recordEvent(elapsedMs());
     const start = streamStart(streaming, batch);

@@ -9,7 +9,7 @@ import { promptCacheSeconds } from "./affinity.ts";
 import { tagsWithSession } from "../../shared/tags.ts";
 import { skippedRoutes } from "./model-options.ts";
 import { storeResponse } from "./store-response.ts";
-import { EXCEPTION_OUTCOME, withCharge } from "./charge.ts";
+import { EXCEPTION_OUTCOME, addChargeToFailure } from "./charge.ts";
 import type {
   Charge,
   EndedResponse,
@@ -54,7 +54,7 @@ export async function abortRun(run: Run): Promise<void> {
   run.timer.stop();
   if (progress.stored === null || progress.stored === "refused") await settleAfterBug(run);
   const outcome = progress.outcome ?? EXCEPTION_OUTCOME;
-  const failure = withCharge(run, { kind: "internal" }, outcome);
+  const failure = addChargeToFailure(run, { kind: "internal" }, outcome);
   run.answer(failure);
   await progress.open?.close(failure);
   if (outcome.kind === "settle" && progress.stored !== "saved") await retryCharge(run, outcome);

@@ -227,7 +227,7 @@ export function convertEvents(
       streaming.failure = event.failure;
       return { written, over: isRequestCaused(event.failure) ? "provoked" : "failed" };
     }
-    if (event.kind === "end") return { written, over: endingOf(meter, "complete") };
+    if (event.kind === "end") return { written, over: chooseEnding(meter, "complete") };
     if (event.kind === "usage") meter.setUsage(event.usage, event.partial);
     else if (event.kind === "thinking") meter.beginHiddenReasoning();
     else written = joinStreamData(written, writeEvent(streaming, event));
@@ -256,7 +256,7 @@ function writeEvent({ meter, writer }: DigestContext, event: OutputEvent): Strea
 }
 
 /** Returns `complete` if every choice has finished, or else the fallback. */
-export function endingOf(meter: StreamMeter, fallbackEnding: StreamEnding): StreamEnding {
+export function chooseEnding(meter: StreamMeter, fallbackEnding: StreamEnding): StreamEnding {
   return meter.finished ? "complete" : fallbackEnding;
 }
 

@@ -26,7 +26,7 @@ type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unkn
  * `metadata` pairs that aren't valid tags, because OpenAI allows more. Fails with 400 for other
  * invalid tags, and for two values of one key.
  */
-export function requestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
+export function readRequestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
   const headerTags = header === undefined ? success([]) : headerPairs(header);
   if (!headerTags.ok) return headerTags;
   const options = gatewayPairs(body);

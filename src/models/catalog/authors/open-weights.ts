@@ -1,7 +1,7 @@
 import {
   chatModel,
   facts,
-  fixedVectors,
+  fixedEmbeddingModel,
   GEMINI_FACTOR,
   modelFactory,
   O200K_FACTOR,
@@ -64,10 +64,10 @@ const GEMMA_MODELS: readonly CatalogEntry[] = [
 ];
 
 const EMBEDDING_MODELS: readonly CatalogEntry[] = [
-  fixedVectors("baai/bge-m3", "2024-01-30", 60_000, [
+  fixedEmbeddingModel("baai/bge-m3", "2024-01-30", 60_000, [
     pricesSeenOn("2026-08-21")("workers-ai", "@cf/baai/bge-m3", [0.012]),
   ]),
-  fixedVectors("qwen/qwen3-embedding-0.6b", "2025-06-05", 8_192, [
+  fixedEmbeddingModel("qwen/qwen3-embedding-0.6b", "2025-06-05", 8_192, [
     pricesSeenOn("2026-08-21")("workers-ai", "@cf/qwen/qwen3-embedding-0.6b", [0.012]),
   ]),
 ];

@@ -1,5 +1,13 @@
 import type { Ability } from "../model.ts";
-import { chatModel, vectors, modelFactory, O200K_FACTOR, pricesSeenOn, TV, TVR } from "../entry.ts";
+import {
+  chatModel,
+  embeddingModel,
+  modelFactory,
+  O200K_FACTOR,
+  pricesSeenOn,
+  TV,
+  TVR,
+} from "../entry.ts";
 import type {
   CatalogEntry,
   PriceChange,
@@ -147,7 +155,7 @@ function gptImage(name: string, released: string): CatalogEntry {
 }
 
 function embedding(name: string, dollars: number): CatalogEntry {
-  return vectors(`openai/${name}`, "2024-01-25", 8_192, [
+  return embeddingModel(`openai/${name}`, "2024-01-25", 8_192, [
     pricesSeenOn("2026-08-21")("openai", name, [dollars], { regions: EVERYWHERE }),
   ]);
 }

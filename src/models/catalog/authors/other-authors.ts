@@ -2,8 +2,8 @@ import {
   chatModel,
   CL100K_FACTOR,
   facts,
-  vectors,
-  fixedVectors,
+  embeddingModel,
+  fixedEmbeddingModel,
   modelFactory,
   pricesSeenOn,
   T,
@@ -114,7 +114,7 @@ const AMAZON_MODELS: readonly CatalogEntry[] = [
   chatModel("amazon/nova-micro", "2024-12-03", facts(128_000, 8_192, T, ESTIMATE_FACTOR_MAX), [
     july("bedrock", "amazon.nova-micro-v1:0", [0.035, 0.00875, 0.14], US),
   ]),
-  vectors("amazon/titan-embed-v2", "2024-04-30", 8_192, [
+  embeddingModel("amazon/titan-embed-v2", "2024-04-30", 8_192, [
     august("bedrock", "amazon.titan-embed-text-v2:0", [0.02], { regions: ["eu", "us"] }),
   ]),
 ];
@@ -129,8 +129,10 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
   chatModel("cohere/command-r7b", "2024-12-02", facts(128_000, 4_000, T), [
     july("cohere", "command-r7b-12-2024", [0.0375, 0.15]),
   ]),
-  vectors("cohere/embed-v4.0", "2025-04-15", 128_000, [august("cohere", "embed-v4.0", [0.12])]),
-  fixedVectors("cohere/embed-multilingual-v3.0", "2023-11-02", 512, [
+  embeddingModel("cohere/embed-v4.0", "2025-04-15", 128_000, [
+    august("cohere", "embed-v4.0", [0.12]),
+  ]),
+  fixedEmbeddingModel("cohere/embed-multilingual-v3.0", "2023-11-02", 512, [
     august("cohere", "embed-multilingual-v3.0", [0.1]),
     august("bedrock", "cohere.embed-multilingual-v3", [0.1], { regions: ["eu", "us"] }),
   ]),
@@ -155,14 +157,16 @@ const voyage = pricesSeenOn("2026-06-18");
 const VOYAGE = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 
 const VOYAGE_MODELS: readonly CatalogEntry[] = [
-  vectors("voyage/voyage-4-large", "2026-01-15", 32_000, [
+  embeddingModel("voyage/voyage-4-large", "2026-01-15", 32_000, [
     voyage("voyage", "voyage-4-large", [0.12], VOYAGE),
   ]),
-  vectors("voyage/voyage-4", "2026-01-15", 32_000, [voyage("voyage", "voyage-4", [0.06], VOYAGE)]),
-  vectors("voyage/voyage-4-lite", "2026-01-15", 32_000, [
+  embeddingModel("voyage/voyage-4", "2026-01-15", 32_000, [
+    voyage("voyage", "voyage-4", [0.06], VOYAGE),
+  ]),
+  embeddingModel("voyage/voyage-4-lite", "2026-01-15", 32_000, [
     voyage("voyage", "voyage-4-lite", [0.02], VOYAGE),
   ]),
-  vectors("voyage/voyage-code-3", "2024-12-04", 32_000, [
+  embeddingModel("voyage/voyage-code-3", "2024-12-04", 32_000, [
     voyage("voyage", "voyage-code-3", [0.18]),
   ]),
   rerank("voyage/rerank-3", "2026-11-20", 32_000, [november("voyage", "rerank-3", [0.05])]),

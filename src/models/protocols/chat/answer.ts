@@ -19,7 +19,7 @@ import {
 import type { UsageShape } from "../../core/openai-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
 import { outputTextOfChoices, failureWithUsage } from "../../core/frame-reader.ts";
-import { embeddingInputCount } from "../../core/embeddings.ts";
+import { countEmbeddingInputs } from "../../core/embeddings.ts";
 import type {
   ProviderResponse,
   EmbeddingsCall,
@@ -60,7 +60,7 @@ export function readEmbeddings(
   raw: KnownFields<"data" | "usage" | "model">,
   call: EmbeddingsCall,
 ): ProviderResponse | null {
-  const inputCount = embeddingInputCount(call.body);
+  const inputCount = countEmbeddingInputs(call.body);
   if (!Array.isArray(raw.data) || raw.data.length !== inputCount) return null;
   const vectors = new Map<number, unknown>();
   for (const [position, rawItem] of raw.data.entries()) {

@@ -1,10 +1,10 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { listOf, isObject, objectOf, objectReader, textOf } from "../../core/json-value.ts";
-import { moderationInputCount } from "../../core/moderation.ts";
+import { countModerationInputs } from "../../core/moderation.ts";
 import type { ModerationBody } from "../../core/moderation.ts";
 import type { CallProtocol } from "./profile.ts";
 import { tokenCount } from "../../core/openai-usage.ts";
-import { rankedResponse, rankedUsage } from "../../core/ranked.ts";
+import { parseRankedResponse, rankedUsage } from "../../core/ranked.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { responseFieldsOfImage, pixelsOf, aspectRatioOf } from "../../core/images.ts";
 import type { FormField } from "../../../shared/http/form.ts";
@@ -31,7 +31,7 @@ export const MODERATION_CALL: CallProtocol<"moderation"> = {
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
   convertResponse: ({ results: rawResults }, { body }) => {
     const results = listOf(rawResults).filter(isObject);
-    if (results.length !== moderationInputCount(body)) return null;
+    if (results.length !== countModerationInputs(body)) return null;
     if (!results.every(({ categories }) => isObject(categories))) return null;
     const flagged = results.map((result) => {
       const isFlagged = Object.values(objectOf(result["categories"])).includes(true);
@@ -90,7 +90,7 @@ export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"
     convertResponse: (raw, { body }) => {
       const { results, data, usage } = responseReader(raw);
       const counted = rankedUsage({ searchUnits: null, tokens: usage.total_tokens });
-      return rankedResponse([...results, ...data], body, counted);
+      return parseRankedResponse([...results, ...data], body, counted);
     },
   };
 }

@@ -19,7 +19,7 @@ import type {
   RerankCall,
 } from "../../core/provider.ts";
 import {
-  finishReasonOf,
+  toFinishReason,
   toCompletion,
   textOfOutputParts,
   ChunkBuilder,
@@ -33,7 +33,7 @@ import {
   failureEvents,
 } from "../../core/frame-reader.ts";
 import { countedUsage, tokenCount } from "../../core/openai-usage.ts";
-import { rankedResponse, rankedUsage } from "../../core/ranked.ts";
+import { parseRankedResponse, rankedUsage } from "../../core/ranked.ts";
 
 /** Reads a tool call or a piece of one. Cohere sends empty arguments as null or the text "null". */
 export const readCohereCall = objectReader({
@@ -96,7 +96,7 @@ export function readCohereUsage(raw: unknown): Usage | null {
 
 /** Converts a finish reason. Returns null if it is missing or means a failure (ERROR, TIMEOUT). */
 export function cohereFinishReason(raw: unknown): FinishReason | null {
-  return typeof raw === "string" ? finishReasonOf(raw) : null;
+  return typeof raw === "string" ? toFinishReason(raw) : null;
 }
 
 /** Returns the failure for a bad finish reason. The request may have caused an ERROR. */
@@ -214,5 +214,5 @@ const responseReader = objectReader({
 export function readCohereRerank(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
   const { results, meta } = responseReader(raw);
   const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;
-  return rankedResponse(results, body, rankedUsage({ searchUnits, tokens }));
+  return parseRankedResponse(results, body, rankedUsage({ searchUnits, tokens }));
 }

@@ -1,8 +1,8 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { objectReader, textOf, listReader, optionalReader } from "../../core/json-value.ts";
 import { countedUsage, countOrZero, tokenCount } from "../../core/openai-usage.ts";
-import { claudeThoughtDetail } from "../../claude/thoughts.ts";
-import { finishReasonOf, toCompletion, textOfOutputParts } from "../../core/output-part.ts";
+import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
+import { toFinishReason, toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import type { FinishReason, OutputPart } from "../../core/output-part.ts";
 import { failureWithUsage } from "../../core/frame-reader.ts";
@@ -26,7 +26,7 @@ export function readConverseUsage(raw: unknown): Usage | null {
 }
 
 export function converseFinishReason(stopReason: unknown): FinishReason | null {
-  return finishReasonOf(textOf(stopReason));
+  return toFinishReason(textOf(stopReason));
 }
 
 export const INCOMPLETE_FAILURE: ProviderFailure = {
@@ -98,5 +98,5 @@ function toOutputParts(
 }
 
 export function claudeReasoningDetail(thinking: string, signature: string): JsonObject | null {
-  return claudeThoughtDetail({ type: "thinking", data: "", thinking, signature });
+  return claudeThoughtToDetail({ type: "thinking", data: "", thinking, signature });
 }

@@ -1,11 +1,11 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
-import { hasCallsWithoutThought, claudeThoughtBlock } from "../../claude/thoughts.ts";
+import { hasCallsWithoutThought, detailToClaudeThought } from "../../claude/thoughts.ts";
 import { refusalFailure, parsePrompt } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
 import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
-import { requestBodyOf } from "../../core/outgoing-body.ts";
+import { createOutgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import { isFailure } from "../../core/provider.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
@@ -13,7 +13,7 @@ import {
   converseOutputFormat,
   converseModelFields,
   bedrockFamilyOf,
-  toolForcingOf,
+  getToolForcing,
 } from "./model-fields.ts";
 import type { ConverseModelFields, BedrockFamily, ConverseOutputFormat } from "./model-fields.ts";
 import { listOf, objectOf, isObject } from "../../core/json-value.ts";
@@ -66,7 +66,7 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
     { ...request, ...(hasCachePoint(request) && { cachePoint: true }) },
     SENT_FIELD_PATHS,
   );
-  return requestBodyOf(request, withImages.downloads);
+  return createOutgoingBody(request, withImages.downloads);
 }
 
 type RequestParts = {
@@ -185,7 +185,7 @@ function converseToolFields(
   const tools = format.kind === "tool" ? [...offeredTools, answerToolOf(format)] : offeredTools;
   if (tools.length === 0) return { isForced: false, instruction: "" };
   const wantedChoice = requiredToolChoice(requested, format, offeredTools.length === 0);
-  const forcing = toolForcingOf(model);
+  const forcing = getToolForcing(model);
   const isForced = wantedChoice !== "auto" && forcing !== "none";
   const choice = isForced ? wantedChoice : "auto";
   const instruction = isForced ? "" : choiceInstruction(wantedChoice);
@@ -327,7 +327,7 @@ function toolName(name: string): string {
 }
 
 function thoughtBlocks(detail: JsonObject): Block[] {
-  const block = claudeThoughtBlock(detail);
+  const block = detailToClaudeThought(detail);
   if (block?.type !== "thinking") return []; // Converse has another format for redacted thoughts
   const { thinking: text, signature } = block;
   return [{ reasoningContent: { reasoningText: { text, signature } } }];

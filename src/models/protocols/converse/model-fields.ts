@@ -1,8 +1,8 @@
 import { claudeRules, claudeReasoningFields, thinksAlways } from "../../claude/claude-rules.ts";
 import type { HostTag } from "../../core/built-in.ts";
-import { claudeSchema } from "../../claude/json-schema.ts";
+import { toClaudeSchema } from "../../claude/json-schema.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { nameOfOutputTool, outputFormatOf } from "../../core/conversation.ts";
+import { chooseOutputToolName, readOutputFormat } from "../../core/conversation.ts";
 import type { JsonObject, ChatCall } from "../../core/provider.ts";
 
 export type BedrockFamily = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
@@ -20,7 +20,7 @@ export function bedrockFamilyOf(model: string): BedrockFamily {
 }
 
 /** Returns how to force a model to call a tool (Bedrock API reference, ToolChoice). */
-export function toolForcingOf(model: string): "tool" | "any" | "none" {
+export function getToolForcing(model: string): "tool" | "any" | "none" {
   const family = bedrockFamilyOf(model);
   if (family === "claude") return claudeRules(model).canForceTools ? "tool" : "none";
   if (family === "nova") return "tool";
@@ -53,18 +53,18 @@ const TEXT_FORMAT: ConverseOutputFormat = { kind: "text" };
  * Most models and the newest Claude models can't be forced to call a tool.
  */
 export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
-  const format = outputFormatOf(body);
+  const format = readOutputFormat(body);
   if (format === "text" || isNamedTool(body.tool_choice)) return TEXT_FORMAT;
   if (format === "json") {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };
   }
   const { schema } = format;
   if (acceptsSchema(upstreamId)) {
-    return { kind: "schema", output: { type: "json_schema", schema: claudeSchema(schema) } };
+    return { kind: "schema", output: { type: "json_schema", schema: toClaudeSchema(schema) } };
   }
   const type = schema["type"] ?? "object";
-  if (toolForcingOf(upstreamId) === "tool" && type === "object") {
-    return { kind: "tool", schema, name: nameOfOutputTool(body) };
+  if (getToolForcing(upstreamId) === "tool" && type === "object") {
+    return { kind: "tool", schema, name: chooseOutputToolName(body) };
   }
   const words = `Answer with one JSON value that matches this JSON schema, and nothing else: ${JSON.stringify(schema)}`;
   return { kind: "told", words };

@@ -10,7 +10,7 @@ import {
 } from "../../core/json-value.ts";
 import { countedUsage, countOrZero, tokenCount } from "../../core/openai-usage.ts";
 import {
-  finishReasonOf,
+  toFinishReason,
   toCompletion,
   textOfOutputParts,
   ChunkBuilder,
@@ -90,7 +90,7 @@ const FAILURE_REASONS: ReadonlySet<string> = new Set([
 ]);
 
 export function geminiFinishReason(reason: string): FinishReason | ProviderFailure {
-  const finishReason = FAILURE_REASONS.has(reason) ? null : finishReasonOf(reason);
+  const finishReason = FAILURE_REASONS.has(reason) ? null : toFinishReason(reason);
   return finishReason ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
 }
 

@@ -1,7 +1,7 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { GEMINI_OUTPUT_MAX, pixelsOf, aspectRatioOf } from "../../core/images.ts";
-import { addImage, requestBodyOf } from "../../core/outgoing-body.ts";
+import { addImage, createOutgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type {
   ImageCall,
@@ -41,7 +41,7 @@ export function geminiImageRequest({ body }: ImageCall): OutgoingBody {
       ...imageConfig,
     },
   };
-  return requestBodyOf(request, images);
+  return createOutgoingBody(request, images);
 }
 
 const readMediaResponse = objectReader({

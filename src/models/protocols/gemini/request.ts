@@ -1,10 +1,10 @@
-import { conversationOf, refusalFailure, parseTools } from "../../core/conversation.ts";
+import { toConversation, refusalFailure, parseTools } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
 import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
 import { textOf, isObject, objectReader } from "../../core/json-value.ts";
-import { requestBodyOf } from "../../core/outgoing-body.ts";
+import { createOutgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import type { RequestedTools } from "../../core/conversation.ts";
@@ -16,7 +16,7 @@ const PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator";
 export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = parseTools(call.body);
   if ("reason" in tools) return tools;
-  const parsed = conversationOf(call.body);
+  const parsed = toConversation(call.body);
   if ("reason" in parsed) return parsed;
   const conversation = await downloadImages(parsed, call);
   if ("kind" in conversation) return conversation;
@@ -32,7 +32,7 @@ export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | 
     generationConfig: generationConfig(call),
   };
   reportDroppedFields(call, body, SENT_FIELD_PATHS);
-  return requestBodyOf(body, conversation.downloads);
+  return createOutgoingBody(body, conversation.downloads);
 }
 
 const SENT_FIELD_PATHS: SentFieldPaths = {

@@ -1,11 +1,11 @@
 import { costFields } from "../../../shared/money.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
-import { acceptedArguments } from "../../core/tool-calls.ts";
+import { normalizeArguments } from "../../core/tool-calls.ts";
 import { hasNoThoughts, serializeThoughts } from "../../core/stored-thoughts.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { claudeThoughtBlock } from "../../claude/thoughts.ts";
+import { detailToClaudeThought } from "../../claude/thoughts.ts";
 
 export type ClientMessage = {
   readonly content: readonly JsonObject[];
@@ -43,9 +43,9 @@ type Message = KnownFields<
 
 function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonly JsonObject[] {
   const details = listOf(message.reasoning_details).filter(isObject);
-  const claudeBlocks = details.map(claudeThoughtBlock).filter((block) => block !== null);
+  const claudeBlocks = details.map(detailToClaudeThought).filter((block) => block !== null);
   const otherReasoning = {
-    details: details.filter((detail) => claudeThoughtBlock(detail) === null),
+    details: details.filter((detail) => detailToClaudeThought(detail) === null),
     extras: Object.fromEntries(
       calls.flatMap(({ id, extra_content: extra }) =>
         isObject(extra) ? [[textOf(id), extra]] : [],
@@ -66,7 +66,7 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
 function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
   const { name: sentName, arguments: argumentsJson } = objectOf(called);
   const name = names.get(textOf(sentName)) ?? sentName;
-  const input = parseObject(acceptedArguments(textOf(argumentsJson))) ?? {};
+  const input = parseObject(normalizeArguments(textOf(argumentsJson))) ?? {};
   return { type: "tool_use", id, name, input, caller: DIRECT_CALLER };
 }
 

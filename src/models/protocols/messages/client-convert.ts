@@ -2,8 +2,8 @@ import { textOf } from "../../core/json-value.ts";
 import { isSerializedThoughts, parseThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { claudeThoughtDetail } from "../../claude/thoughts.ts";
-import { effortOfShare } from "../../core/core-request.ts";
+import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
+import { chooseEffortForShare } from "../../core/core-request.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import type {
@@ -34,7 +34,7 @@ export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts 
     const [type, data] = [textOf(block["type"]), textOf(block["data"])];
     const [thinking, signature] = [textOf(block["thinking"]), textOf(block["signature"])];
     if (type === "redacted_thinking" || !isSerializedThoughts(signature)) {
-      const detail = claudeThoughtDetail({ type, data, thinking, signature });
+      const detail = claudeThoughtToDetail({ type, data, thinking, signature });
       if (detail !== null) details.push(detail);
       continue;
     }
@@ -349,7 +349,7 @@ function thinkingEffort(body: CountBody, thinking: Thinking, requested?: string)
   if (thinking.type === "adaptive") return "medium";
   const cap = body["max_tokens"];
   const share = typeof cap === "number" && cap > 0 ? thinking.budget_tokens / cap : 1;
-  return effortOfShare(share);
+  return chooseEffortForShare(share);
 }
 
 function definedField(name: string, value: number | null | undefined): JsonObject {

@@ -18,7 +18,7 @@ import {
 } from "./client-answer.ts";
 import type { OriginalToolNames, ClientMessage } from "./client-answer.ts";
 import { messagesErrorBody } from "./client-dialect.ts";
-import { claudeThoughtBlock } from "../../claude/thoughts.ts";
+import { detailToClaudeThought } from "../../claude/thoughts.ts";
 
 abstract class Block implements SequencedPart {
   isOpen = false;
@@ -201,7 +201,7 @@ export class MessagesBlockWriter {
   }
 
   #writeDetail(detail: JsonObject): string {
-    const block = claudeThoughtBlock(detail);
+    const block = detailToClaudeThought(detail);
     if (block?.["type"] === "redacted_thinking") {
       return this.#blocks.add(new RedactedBlock(this.#nextIndex, block));
     }
@@ -241,7 +241,7 @@ export class MessagesBlockWriter {
 }
 
 function signatureOf(thought: StoredThoughts): string {
-  const claudeBlock = thought.details.map(claudeThoughtBlock).find((block) => block !== null);
+  const claudeBlock = thought.details.map(detailToClaudeThought).find((block) => block !== null);
   return claudeBlock === undefined ? serializeThoughts(thought) : textOf(claudeBlock["signature"]);
 }
 

@@ -3,9 +3,9 @@ import { objectOf, objectReader, textOf, anyValue, listReader } from "../../core
 import type { JsonObject, ProviderResponse } from "../../core/provider.ts";
 import { countedUsage, countOrZero, tokenCount } from "../../core/openai-usage.ts";
 import { cleanMessage } from "../../core/cleaned-message.ts";
-import { finishReasonOf, toCompletion } from "../../core/output-part.ts";
+import { toFinishReason, toCompletion } from "../../core/output-part.ts";
 import type { OutputPart } from "../../core/output-part.ts";
-import { claudeThoughtDetail } from "../../claude/thoughts.ts";
+import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
 
 const readCounts = objectReader({
   input_tokens: tokenCount,
@@ -97,7 +97,7 @@ function toOutputParts(block: MessagesOutputBlock, jsonTool: string | null): Out
     return [{ kind: "call", id, name, arguments: json }];
   }
   if (!type.endsWith("thinking")) return [];
-  const detail = claudeThoughtDetail(block);
+  const detail = claudeThoughtToDetail(block);
   const thought: OutputPart[] = type === "thinking" ? [{ kind: "thought", text: thinking }] : [];
   return detail === null ? thought : [...thought, { kind: "detail", detail }];
 }
@@ -106,7 +106,7 @@ export function endingParts(
   { stop_reason: stopReason, stop_details: details }: ReturnType<typeof readMessagesEnding>,
   secret: string | undefined,
 ): OutputPart[] {
-  const reason = finishReasonOf(textOf(stopReason)) ?? "length"; // no stop reason of Claude means a failure
+  const reason = toFinishReason(textOf(stopReason)) ?? "length"; // no stop reason of Claude means a failure
   const refusal = reason === "content_filter" ? cleanMessage(details.explanation, secret) : "";
   const end: OutputPart = { kind: "finish", reason };
   return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];

@@ -2,7 +2,7 @@ import { ChunkBuilder } from "../../core/output-part.ts";
 import { numberOf, textOf, anyValue, objectReader } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { END_EVENT, FrameReader, retryFailure, failureEvents } from "../../core/frame-reader.ts";
-import { claudeThoughtDetail } from "../../claude/thoughts.ts";
+import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
 import {
   readMessagesBlock,
   readMessagesEnding,
@@ -135,7 +135,7 @@ export class MessagesReader extends FrameReader {
     const open = this.#blocks.get(index);
     this.#blocks.delete(index);
     if (open?.kind === "tool") return this.#inputEvents(open.tool, open.input);
-    const detail = open === undefined ? null : claudeThoughtDetail(open);
+    const detail = open === undefined ? null : claudeThoughtToDetail(open);
     return detail === null ? [] : this.#builder.addPart({ kind: "detail", detail });
   }
 

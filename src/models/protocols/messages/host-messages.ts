@@ -1,11 +1,11 @@
 import { PDF } from "../../core/core-request.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
-import { badImageFailure, conversationOf } from "../../core/conversation.ts";
+import { badImageFailure, toConversation } from "../../core/conversation.ts";
 import type { Conversation, ConversationPart, ConversationTurn } from "../../core/conversation.ts";
 import type { ParsedImageUrl } from "../../core/data-url.ts";
 import type { JsonObject, ProviderFailure, ProviderCall } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64_ID } from "../../core/tool-calls.ts";
-import { claudeThoughtBlock } from "../../claude/thoughts.ts";
+import { detailToClaudeThought } from "../../claude/thoughts.ts";
 import { listOf, anyValue, objectReader } from "../../core/json-value.ts";
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set([
@@ -90,7 +90,7 @@ function toBlock(part: ConversationPart, thinks: boolean, ids: ToolCallIds): Blo
         },
       ];
     case "thought": {
-      const block = thinks ? claudeThoughtBlock(part.detail) : null;
+      const block = thinks ? detailToClaudeThought(part.detail) : null;
       return block === null ? [] : [block];
     }
     case "call":
@@ -133,7 +133,7 @@ export function addImageParam(failure: ProviderFailure, call: ProviderCall): Pro
   if (kind !== "refused" || call.kind !== "chat" || call.native !== undefined) return failure;
   const [, turn, block] = BLOCK_PATH.exec(message) ?? [];
   if (turn === undefined && !UNNAMED_IMAGE_ERROR.test(message)) return failure;
-  const conversation = conversationOf(call.body);
+  const conversation = toConversation(call.body);
   if ("reason" in conversation) return failure;
   const imagePaths = conversation.turns.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.kind === "image" ? [part.at] : [])),

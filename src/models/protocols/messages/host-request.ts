@@ -1,5 +1,5 @@
 import type { ChatBody } from "../../core/core-request.ts";
-import { nameOfOutputTool, outputFormatOf, parsePrompt } from "../../core/conversation.ts";
+import { chooseOutputToolName, readOutputFormat, parsePrompt } from "../../core/conversation.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import type { ClaudeRules, ClaudeReasoning } from "../../claude/claude-rules.ts";
 import type {
@@ -12,7 +12,7 @@ import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import { claudeRules, claudeReasoningFields } from "../../claude/claude-rules.ts";
-import { claudeSchema } from "../../claude/json-schema.ts";
+import { toClaudeSchema } from "../../claude/json-schema.ts";
 import { imageProblem, isThinkingBlock, claudeMessagesOf } from "./host-messages.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
@@ -25,11 +25,11 @@ type JsonOutputMethod =
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
 export function jsonOutputMethodOf(body: ChatBody, rules: ClaudeRules): JsonOutputMethod | null {
-  const format = outputFormatOf(body);
+  const format = readOutputFormat(body);
   if (format === "text") return null;
   if (format === "json") return { by: "words" };
   if (rules.jsonSchema === "native") return { by: "schema", ...format };
-  return { by: "tool", ...format, name: nameOfOutputTool(body) };
+  return { by: "tool", ...format, name: chooseOutputToolName(body) };
 }
 
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
@@ -149,7 +149,7 @@ function outputConfig(
   json: JsonOutputMethod | null,
 ): JsonObject {
   if (json?.by !== "schema") return effort === undefined ? {} : { output_config: effort };
-  const format = { type: "json_schema", schema: claudeSchema(json.schema) };
+  const format = { type: "json_schema", schema: toClaudeSchema(json.schema) };
   return { output_config: { ...effort, format } };
 }
 
@@ -222,7 +222,7 @@ function offeredTools(list: readonly FunctionTool[], rules: ClaudeRules): JsonOb
     return {
       name: tool.name,
       ...(tool.description !== "" && { description: tool.description }),
-      input_schema: isStrict ? claudeSchema(schema) : schema,
+      input_schema: isStrict ? toClaudeSchema(schema) : schema,
       ...(isStrict && { strict: true }),
       ...(tool.isMarked && CACHE_MARK),
     };

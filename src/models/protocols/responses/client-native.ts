@@ -1,7 +1,7 @@
 import { DEFAULT_FILENAME } from "../../core/core-request.ts";
 import { listOf, numberOf, objectOf, textOf, textOfLiteral } from "../../core/json-value.ts";
 import { isInlineImage } from "../../core/data-url.ts";
-import { flatToolName, withoutToolNamespaces } from "../../core/tool-calls.ts";
+import { flatToolName, removeToolNamespaces } from "../../core/tool-calls.ts";
 import {
   reasoningItem,
   reasoningDetail,
@@ -61,7 +61,7 @@ export function responsesNativeRequestOf(
     ...(logprobs && { include: [INCLUDE_LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
   };
   return {
-    body: choosesNamespaced(tools, choice) ? withoutToolNamespaces(nativeBody) : nativeBody,
+    body: choosesNamespaced(tools, choice) ? removeToolNamespaces(nativeBody) : nativeBody,
     dropped: [...UNSUPPORTED_FIELDS.filter((field) => (body[field] ?? 0) !== 0), ...left],
     weights,
   };

@@ -14,7 +14,7 @@ import {
   ToolCallIds,
   WORD_64_ID,
   SUPPORTS_NAMESPACES,
-  withoutToolNamespaces,
+  removeToolNamespaces,
 } from "../../core/tool-calls.ts";
 import {
   RESPONSES_CAP_MIN,
@@ -101,7 +101,7 @@ function tunedBody(
   const nativeBody = native?.body ?? {};
   const flatBody = SUPPORTS_NAMESPACES.test(upstreamId)
     ? nativeBody
-    : withoutToolNamespaces(nativeBody);
+    : removeToolNamespaces(nativeBody);
   const { temperature, top_p, top_logprobs, include, ...body } = flatBody;
   const samplingFields = withoutNulls({ temperature, top_p, top_logprobs });
   if (!REASONING_MODELS.test(upstreamId) || effort === "none") {

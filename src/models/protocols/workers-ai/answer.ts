@@ -1,5 +1,5 @@
 import {
-  finishReasonOf,
+  toFinishReason,
   toCompletion,
   textOfOutputParts,
   ChunkBuilder,
@@ -106,7 +106,7 @@ function toText(response: unknown): string {
 
 function readFinishReason(raw: unknown): Piece["finish"] {
   if (typeof raw !== "string" || raw === "") return null;
-  return finishReasonOf(raw) ?? (raw === "error" ? raw : "abort");
+  return toFinishReason(raw) ?? (raw === "error" ? raw : "abort");
 }
 
 /** Converts a response in OpenAI's or Workers AI's format. Returns null if it is invalid. */
