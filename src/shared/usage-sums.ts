@@ -7,7 +7,7 @@ type TokenSum = {
   readonly shown: string;
   readonly of: (usage: Usage) => number;
   /**
-   * SQL expression that reads the count from a settled row (`DetailList` in generation-text.ts).
+   * SQL expression that reads the count from a settled row (`DetailList` in generation-json.ts).
    */
   readonly inRow: string;
   readonly column: string;

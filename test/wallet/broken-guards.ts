@@ -29,7 +29,7 @@ const rare = (one: BrokenGuard): BrokenGuard => ({ ...one, isRare: true });
 const ledger = inFile("src/money/wallet/rules/ledger.ts");
 const holds = inFile("src/money/wallet/rules/open-holds.ts");
 const credit = inFile("src/money/wallet/rules/ledger.ts");
-const limits = inFile("src/money/wallet/rules/key-spend.ts");
+const limits = inFile("src/money/wallet/rules/token-window.ts");
 const fields = inFile("src/money/wallet/rules/limits.ts");
 const meter = inFile("src/shared/budget-meter.ts");
 const hold = inFile("src/money/wallet/rules/hold-guards.ts");

@@ -1,11 +1,11 @@
 import { micros } from "../../src/shared/money.ts";
 import { BUDGET_PERIODS } from "../../src/shared/key-terms.ts";
-import { TokenWindow } from "../../src/money/wallet/rules/key-spend.ts";
+import { TokenWindow } from "../../src/money/wallet/rules/token-window.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import {
   amountsOf,
   countRow,
-  fieldLimit,
+  dollarFieldLimit,
   emptyMeter,
   adjustHeld,
 } from "../../src/money/wallet/rules/limits.ts";
@@ -134,7 +134,7 @@ function metersOf({ budget, period }: KeyLimits, nowMs: number): Meter[] {
   return [...BUDGET_PERIODS, "total"].map((window) => {
     const amount = budget === null || window !== (period ?? "total") ? null : micros(budget);
     const bucket = bucketAt(window, { period: periodOf(nowMs), nowMs });
-    return emptyMeter(fieldLimit(owner, window, { amount, tally: [[bucket, 0]] }));
+    return emptyMeter(dollarFieldLimit(owner, window, { amount, tally: [[bucket, 0]] }));
   });
 }
 

@@ -2,7 +2,7 @@ import { micros } from "../../src/shared/money.ts";
 import {
   amountsOf,
   countRow,
-  fieldLimit,
+  dollarFieldLimit,
   emptyMeter,
   adjustHeld,
 } from "../../src/money/wallet/rules/limits.ts";
@@ -136,7 +136,7 @@ export class PlainSessions {
 function meterOf(place: number, { budget }: SessionLimits): Meter {
   const owner = { scope: "session", subject: sessionName(place) ?? "" } as const;
   const amount = budget === null ? null : micros(budget);
-  return emptyMeter(fieldLimit(owner, "total", { amount, tally: [] }));
+  return emptyMeter(dollarFieldLimit(owner, "total", { amount, tally: [] }));
 }
 
 /** Returns the session's ID in the ledger, or null. */

@@ -1,6 +1,6 @@
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
-import { amountsOf, fieldLimit, emptyMeter } from "../../src/money/wallet/rules/limits.ts";
+import { amountsOf, dollarFieldLimit, emptyMeter } from "../../src/money/wallet/rules/limits.ts";
 import type { Meter } from "../../src/money/wallet/rules/limits.ts";
 import { bucketAt } from "../../src/shared/budget-meter.ts";
 import type { BudgetTime } from "../../src/shared/budget-meter.ts";
@@ -18,7 +18,7 @@ export function newPlainUser(externalId: string, quotas: Quotas, nowMs: number):
   const at = { period: periodOf(nowMs), nowMs };
   const meter = (window: string, quota: number | null): Meter => {
     const amount = quota === null ? null : micros(quota);
-    return emptyMeter(fieldLimit(owner, window, { amount, tally: [[bucketAt(window, at), 0]] }));
+    return emptyMeter(dollarFieldLimit(owner, window, { amount, tally: [[bucketAt(window, at), 0]] }));
   };
   const meters = [meter("month", quotas.monthly), meter("day", quotas.daily)];
   return { id: owner.subject, externalId, meters };

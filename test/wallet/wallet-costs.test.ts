@@ -8,7 +8,7 @@ import {
   parseGeneration,
   receiptDetailJson,
   sharedFieldsJson,
-} from "../../src/money/wallet/tables/generation-text.ts";
+} from "../../src/money/wallet/tables/generation-json.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { effortFor } from "../effort.ts";
 import { GENERATION, holdOf, newWallet, pay, valueOf } from "./wallet-fixture.ts";

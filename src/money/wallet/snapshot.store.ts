@@ -6,6 +6,7 @@ import { parseStoredJson } from "../../shared/stored-json.ts";
 
 export type SnapshotHead = {
   readonly epoch: string;
+  /** The published revision. */
   readonly seq: number;
   readonly creditsMicro: number;
 };

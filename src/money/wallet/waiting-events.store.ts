@@ -3,6 +3,7 @@ import type { EventRecord, StoredEvent } from "../../shared/event.ts";
 
 export const WAITING_EVENTS_PER_PAGE = 50;
 
+/** Returns events in D1 that the wallet hasn't logged yet. */
 export async function readWaitingEvents(
   db: D1Database,
   orgId: string,

@@ -38,7 +38,7 @@ import {
 import { reconcile, readWalletHealth } from "./object/reconcile.do.ts";
 import { WalletTransactions } from "./wallet-transactions.do.ts";
 import type { CallArguments } from "./wallet-transactions.do.ts";
-import { measureStorage, deleteExpiredRows } from "./object/retention.do.ts";
+import { measureStorage, runRetention } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-log.do.ts";
 import { createWallet, hasWalletBeenUsed } from "./tables/wallet-schema.do.ts";
 
@@ -219,7 +219,7 @@ export class Wallet extends WalletTransactions implements WalletCalls {
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.decisions;
     this.decisions.decideSilently((tx) => {
-      if (schedule.isRetentionDue(tx)) schedule.endRetention(tx, deleteExpiredRows(tx));
+      if (schedule.isRetentionDue(tx)) schedule.endRetention(tx, runRetention(tx));
       measureStorage(tx);
       this.gate.keys.recoverLostUses(tx);
       return success(null);

@@ -297,6 +297,7 @@ export type WalletCalls = OtherCalls & {
   ): Promise<Result<readonly BudgetStatus[]>>;
   credit(request: CreditRequest): Promise<Result<WalletBalance>>;
   balance(): Promise<Result<WalletBalance>>;
+  /** Deletes an unused wallet. Returns false if it was used. */
   discard(): Promise<boolean>;
   configure(change: own.ConfigurationChange): Promise<Result<own.Configuration>>;
   putEndUser(

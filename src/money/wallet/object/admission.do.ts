@@ -21,7 +21,7 @@ import { placeHold } from "./placed-holds.do.ts";
 import { refuseUnavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replayHold } from "./hold.do.ts";
-import { spendOfKey } from "./key-budgets.do.ts";
+import { spendOfKey } from "./key-dollar-budget.do.ts";
 import {
   concurrencyOf,
   holdTermsOf,

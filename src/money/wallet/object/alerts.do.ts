@@ -25,8 +25,8 @@ const ALERT_ID_PREFIX = "alert_";
 const DELETED_PER_BATCH_MAX = 5000;
 
 /**
- * Stores and logs each alert once per end user, period and limit. A low-balance alert can repeat
- * after the balance recovers.
+ * Stores each alert once per end user, period and limit, and adds its event. A low-balance alert can
+ * repeat after the balance recovers.
  */
 export function raiseAlerts(tx: Tx, crossings: readonly ThresholdAlert[], seq: number): void {
   for (const crossing of crossings) {

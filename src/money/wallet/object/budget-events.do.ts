@@ -8,7 +8,7 @@ import { findQuotaAlerts, isThresholdReached } from "../rules/alerts.ts";
 import type { ThresholdAlert } from "../rules/alerts.ts";
 import { bucketAt } from "../../../shared/budget-meter.ts";
 import type { BudgetTime } from "../../../shared/budget-meter.ts";
-import { isFieldLimit, isQuota, fieldLimitPeriod } from "../rules/limits.ts";
+import { isDollarFieldLimit, isQuota, fieldLimitPeriod } from "../rules/limits.ts";
 import type { MeterChange, Meter } from "../rules/limits.ts";
 import { emitSpendLimitReached } from "./alerts.do.ts";
 import type { ReachedSpendLimit as FieldReached } from "./alerts.do.ts";
@@ -19,7 +19,7 @@ import { endUserField, eventSubject, pauseByBudget } from "./pauses.do.ts";
 
 export function findCrossedLimits(counts: readonly MeterChange[]): MeterChange[] {
   const crossed = counts.filter((count) =>
-    isFieldLimit(count.meter)
+    isDollarFieldLimit(count.meter)
       ? hasUsedUp(count)
       : crosses(count, 1) || crosses(count, alertThresholdOf(count)),
   );
@@ -58,7 +58,7 @@ function crosses({ meter, before, after }: MeterChange, threshold: number): bool
 export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at: BudgetTime): void {
   for (const count of crossings) {
     const { meter, after } = count;
-    if (isFieldLimit(meter)) {
+    if (isDollarFieldLimit(meter)) {
       emitSpendLimitReached(tx, reachedSpendLimit(tx, count, at));
       continue;
     }

@@ -1,5 +1,11 @@
 import type { BudgetOwner, BudgetScope } from "../../../shared/budgets.ts";
-import { countRow, isFieldLimit, emptyMeter, adjustHeld, withBudget } from "../rules/limits.ts";
+import {
+  countRow,
+  isDollarFieldLimit,
+  emptyMeter,
+  adjustHeld,
+  withBudget,
+} from "../rules/limits.ts";
 import type { MeterChange, CountedLimit, CountedRow, Meter } from "../rules/limits.ts";
 import type { HoldTotals, OpenHold } from "../rules/open-holds.ts";
 import {
@@ -111,11 +117,11 @@ function replaceFieldMeters(tx: BudgetTx, owner: BudgetOwner, fields: readonly M
 
 /** Returns the meters of limits that have their own field, such as a daily quota. */
 export function fieldMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
-  return metersOfOwner(tx, owner).filter(isFieldLimit);
+  return metersOfOwner(tx, owner).filter(isDollarFieldLimit);
 }
 
 export function budgetMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
-  return metersOfOwner(tx, owner).filter((meter) => !isFieldLimit(meter));
+  return metersOfOwner(tx, owner).filter((meter) => !isDollarFieldLimit(meter));
 }
 
 export function moveMeters(tx: BudgetTx, from: BudgetOwner, to: BudgetOwner): void {
@@ -138,7 +144,7 @@ export function evictMeters({ budgets }: BudgetTx["memory"], owner: BudgetOwner)
   budgets.meters.delete(ownerKey(owner));
 }
 
-/** Returns an owner's quotas or `budget_dollars` without caching them. */
+/** Returns an owner's limits if they are cached, otherwise only its quotas or `budget_dollars`. */
 export function readFieldLimits(
   { sql, memory }: BudgetTx,
   owner: BudgetOwner,
@@ -191,7 +197,7 @@ export function storeMeters(tx: BudgetTx, revision: number, floorId: string): vo
   const { ledger, budgets } = memory;
   const owners = new Map<string, Meter>();
   for (const meter of budgets.unsaved.values()) {
-    if (isFieldLimit(meter)) owners.set(ownerKey(meter), meter);
+    if (isDollarFieldLimit(meter)) owners.set(ownerKey(meter), meter);
     else updateTally(sql, meter, revision);
   }
   for (const owner of owners.values()) {

@@ -7,7 +7,7 @@ import type {
   BudgetStatus,
 } from "../../../shared/budgets.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
-import { amountsOf, isFieldLimit } from "../rules/limits.ts";
+import { amountsOf, isDollarFieldLimit } from "../rules/limits.ts";
 import type { CountedLimit, Meter } from "../rules/limits.ts";
 import {
   addToBucket,
@@ -186,7 +186,7 @@ export function budgetStatusesOfKey(
 ): readonly BudgetStatus[] {
   const parties = { keyId, endUserId: null, session: session?.id ?? null };
   return metersOf(tx, parties)
-    .filter((meter) => !isFieldLimit(meter))
+    .filter((meter) => !isDollarFieldLimit(meter))
     .filter(({ scope }) => session === undefined || scope === "session")
     .map((meter) => budgetStatusOf(tx, meter));
 }

@@ -23,7 +23,7 @@ import {
   writeFoldProgress,
 } from "../tables/charge-sums.do.ts";
 import type { DayCharges } from "../tables/charge-sums.do.ts";
-import { parseGeneration } from "../tables/generation-text.ts";
+import { parseGeneration } from "../tables/generation-json.ts";
 import { declaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { findLowestFutureId } from "./checkpoint.do.ts";
@@ -44,8 +44,8 @@ type ChargedRequest = {
 };
 
 /**
- * Adds (folds) settled requests older than every open hold to the daily sums. Returns true if more
- * may remain.
+ * Adds (folds) settled requests older than every open hold to the daily sums by day of settlement,
+ * for exports. Returns true if more may remain.
  */
 export function foldCharges(tx: Tx): boolean {
   const { sql, memory, storage } = tx;

@@ -11,7 +11,7 @@ import {
   parseFailedAttempts,
   parseGeneration,
   parseSharedFields,
-} from "../tables/generation-text.ts";
+} from "../tables/generation-json.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 

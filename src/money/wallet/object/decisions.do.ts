@@ -28,9 +28,9 @@ import {
 } from "./retention.do.ts";
 
 /**
- * Runs a decision on the wallet's memory and tables. Without an `await`, its writes commit
- * together. An exception undoes only writes in `transactionSync`. If storage is full, cleans up and
- * runs the decision again.
+ * Runs a decision on the wallet's memory and tables, after ending expired holds and pauses. Without
+ * an `await`, its writes commit together. An exception undoes only writes in `transactionSync`. If
+ * storage is full, cleans up and runs the decision again.
  */
 export class Decisions {
   /** `lost`: a read failed, so the next call reads the tables again. */

@@ -8,11 +8,11 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { findQuotaAlerts } from "../rules/alerts.ts";
 import type { ThresholdAlert } from "../rules/alerts.ts";
-import { isFieldLimit, emptyMeter, withBudget } from "../rules/limits.ts";
+import { isDollarFieldLimit, emptyMeter, withBudget } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { sumInWindow } from "../../../shared/budget-meter.ts";
 import { moveHolds } from "../rules/open-holds.ts";
-import type { EndUser } from "../rules/quota.ts";
+import type { EndUser } from "../rules/end-user.ts";
 import {
   selectEndUser,
   selectEndUserPage,
@@ -201,7 +201,7 @@ function endUserRecordOf(tx: Tx, user: EndUser): EndUserRecord {
 
 function spentIn(tx: Tx, id: string, window: string): number {
   const counts = readFieldLimits(tx, { scope: "end_user", subject: id });
-  const count = counts.find((one) => isFieldLimit(one) && one.budget.window === window);
+  const count = counts.find((one) => isDollarFieldLimit(one) && one.budget.window === window);
   return count === undefined ? 0 : sumInWindow(window, count.tally, tx);
 }
 
@@ -239,7 +239,7 @@ export function prepareEndUser(tx: Tx, externalId: string): NewEndUser | null {
   return { user, departed: findDeletedEndUser(tx, externalId) };
 }
 
-export function metersOfPayer(
+export function metersOfQuotaUser(
   tx: Tx,
   payer: { readonly user: EndUser; readonly made: NewEndUser | null } | null,
 ): readonly Meter[] {

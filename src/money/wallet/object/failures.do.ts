@@ -24,7 +24,7 @@ import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 import type { ProviderCalls, ProviderCallsReport } from "../../../shared/contracts/reports.ts";
 import { isUnfinished } from "../../../shared/generation.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
-import { FAILED_ATTEMPTS_SQL, CAPTURED_PURPOSE_SQL } from "../tables/generation-text.ts";
+import { FAILED_ATTEMPTS_SQL, CAPTURED_PURPOSE_SQL } from "../tables/generation-json.ts";
 import { findReportStart } from "./request-usage.do.ts";
 
 export function storeFailures(tx: Tx, batch: FailureBatch): Result<null> {

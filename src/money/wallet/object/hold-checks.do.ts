@@ -14,15 +14,15 @@ import { findPaused } from "../rules/pauses.ts";
 import { policyLayersOf, applyPolicies } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
 import type { PolicyLayer } from "../../../shared/policy.ts";
-import type { EndUser } from "../rules/quota.ts";
+import type { EndUser } from "../rules/end-user.ts";
 import { selectIdempotencyHolder } from "../tables/request-rows.do.ts";
-import { prepareEndUser, metersOfPayer } from "./end-users.do.ts";
+import { prepareEndUser, metersOfQuotaUser } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";
-import { keyBudgetStatus, syncDollarBudget } from "./key-budgets.do.ts";
+import { keyBudgetStatus, syncDollarBudget } from "./key-dollar-budget.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { refuseSessionRate, metersOfSession } from "./sessions.do.ts";
-import { TokenWindow } from "../rules/key-spend.ts";
+import { TokenWindow } from "../rules/token-window.ts";
 import { isAnyModelCounted } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { SCOPE_CHECK_ORDER, metersOf } from "./budget-memory.do.ts";
@@ -157,6 +157,10 @@ export function checkDebts({ memory }: Tx, session: Session | undefined): Refusa
   return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
 }
 
+/**
+ * Checks the rates of the session and the organization, and concurrency. `KeyAdmissions` checks the
+ * key's rate.
+ */
 export function checkRates(tx: Tx, request: HoldRequest, terms: HoldTerms): Refusal | null {
   const { session, isSessionChecked } = terms;
   const ofSession = isSessionChecked === true ? null : refuseSessionRate(tx, session);
@@ -221,9 +225,9 @@ export function decideTokensToHold(
 }
 
 /** The end user whose quotas apply. `made` is null for an existing end user. */
-export type Payer = { readonly user: EndUser; readonly made: NewEndUser | null } | null;
+export type QuotaUser = { readonly user: EndUser; readonly made: NewEndUser | null } | null;
 
-export function findPayer(tx: Tx, externalId: string | null): Result<Payer> {
+export function findQuotaUser(tx: Tx, externalId: string | null): Result<QuotaUser> {
   if (externalId === null) return success(null);
   const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known !== null) return success({ user: known, made: null });
@@ -255,17 +259,17 @@ export function requestedModels({ candidates, model }: HoldRequest): readonly st
   return model === null ? null : [model.id];
 }
 
-export function requestMeters(
+export function syncAndReadMeters(
   tx: Tx,
   request: HoldRequest,
-  { terms, payer }: { readonly terms: HoldTerms; readonly payer: Payer },
+  { terms, payer }: { readonly terms: HoldTerms; readonly payer: QuotaUser },
 ): readonly Meter[] {
   const { keyId } = request;
   const { session } = terms;
   syncDollarBudget(tx, keyId, terms, request.placed?.pays === "quota");
   syncBudgets(tx, { scope: "key", subject: keyId }, terms.budgets);
   const meters = [
-    ...metersOfPayer(tx, payer),
+    ...metersOfQuotaUser(tx, payer),
     ...metersOf(tx, { keyId, endUserId: null, session: null }),
   ];
   const models = requestedModels(request);

@@ -26,8 +26,8 @@ import {
 import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
 import {
   requestedModels,
-  requestMeters,
-  findPayer,
+  syncAndReadMeters,
+  findQuotaUser,
   findExpiredHolder,
   checkRequest,
   checkDebts,
@@ -37,12 +37,12 @@ import {
   tokenWindowOf,
   endUserOfRequest,
 } from "./hold-checks.do.ts";
-import type { HoldTerms, Payer } from "./hold-checks.do.ts";
+import type { HoldTerms, QuotaUser } from "./hold-checks.do.ts";
 import { reloadFieldLimits, adjustHeldOfOwners } from "./budget-memory.do.ts";
 import { syncBudgets } from "./budgets.do.ts";
 import { rememberEndUser, storeEndUser } from "./end-users.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
-import { withSessionAmounts, countSessionRequest, refuseSessionAboveMax } from "./sessions.do.ts";
+import { withSessionAmounts, countSessionRequest, refuseTooManySessions } from "./sessions.do.ts";
 import { startTopUpIfDue } from "./top-up.do.ts";
 import { findReachedSpendLimit, emitSpendLimitReached } from "./alerts.do.ts";
 import { emitRejection } from "./budget-events.do.ts";
@@ -81,7 +81,7 @@ export function hold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult
  * `lapsed` is the ID of an expired request with the same Idempotency-Key, which the new hold voids.
  */
 type Grant = AllowedRequest & {
-  readonly payer: Payer;
+  readonly payer: QuotaUser;
   readonly granted: Micros;
   readonly tokens: number | null;
   readonly lapsed: string | null;
@@ -89,7 +89,7 @@ type Grant = AllowedRequest & {
 };
 
 /**
- * Checks permissions, Idempotency-Key, debts, rates and then cost. Stores only the key's budgets.
+ * Checks permissions, Idempotency-Key, debts, rates and then cost. Stores only changed budgets.
  * If a retry fails because of its first attempt, `hold` returns the first response.
  */
 function checkHold(tx: Tx, requested: HoldRequest, terms: HoldTerms): Result<Grant> {
@@ -100,7 +100,7 @@ function checkHold(tx: Tx, requested: HoldRequest, terms: HoldTerms): Result<Gra
   const lapsed = findExpiredHolder(tx, request);
   if (!lapsed.ok) return lapsed;
   const limited =
-    checkDebts(tx, session) ?? refuseSessionAboveMax(tx, session) ?? checkRates(tx, request, terms);
+    checkDebts(tx, session) ?? refuseTooManySessions(tx, session) ?? checkRates(tx, request, terms);
   if (limited !== null) return limited;
   const fitting = decideWithFallbacks(allowed.value, (part) => decideAmounts(tx, part, terms));
   if (!fitting.ok) return fitting;
@@ -115,9 +115,9 @@ function decideAmounts(
 ): Result<Pick<Grant, "payer" | "granted" | "tokens">> {
   const ofKey = decideTokensToHold(tx, request, terms);
   if (!ofKey.ok) return ofKey;
-  const payer = findPayer(tx, endUserOfRequest(request, terms));
+  const payer = findQuotaUser(tx, endUserOfRequest(request, terms));
   if (!payer.ok) return payer;
-  const meters = requestMeters(tx, request, { terms, payer: payer.value });
+  const meters = syncAndReadMeters(tx, request, { terms, payer: payer.value });
   const overRequests = checkRequestBudgets(meters, tx);
   if (overRequests !== null) return overRequests;
   const tokens = decideTokens(meters, tx, { request, granted: ofKey.value });
@@ -345,7 +345,10 @@ function rejectHold(
 function rejectedMeters(tx: Tx, request: HoldRequest, terms: HoldTerms): readonly Meter[] {
   const { externalId } = request;
   const user = externalId === null ? null : selectEndUser(tx.sql, "external_id", externalId);
-  return requestMeters(tx, request, { terms, payer: user === null ? null : { user, made: null } });
+  return syncAndReadMeters(tx, request, {
+    terms,
+    payer: user === null ? null : { user, made: null },
+  });
 }
 
 /** Starts a due top-up and adds its purchase ID to the failure. A session's error omits the ID. */

@@ -30,7 +30,7 @@ import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import type { KeyRevocation, KeyRotation } from "../../../shared/contracts/wallet.ts";
 import { holdTermsOf, pausedField, policiesField } from "./hold-checks.do.ts";
-import { syncDollarBudget } from "./key-budgets.do.ts";
+import { syncDollarBudget } from "./key-dollar-budget.do.ts";
 import { endPausesOf } from "./pauses.do.ts";
 import { refuseSession } from "./sessions.do.ts";
 import { recordKeyUse } from "./memory.do.ts";
@@ -63,7 +63,7 @@ export type CheckedAdmission = {
 };
 
 /**
- * Admits requests by API key. The log of the last minute's admissions is exact, and stored before
+ * Admits requests by API key in the home region. The log of the last minute's admissions is exact, and stored before
  * the response. Looks up a key at its first use, then once a minute.
  */
 export class KeyAdmissions {

@@ -4,7 +4,7 @@ import type { Period } from "../../../shared/period.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
-import type { TokenWindow } from "../rules/key-spend.ts";
+import type { TokenWindow } from "../rules/token-window.ts";
 import type { Debts } from "../rules/debts.ts";
 import { emptyTotals, openHold } from "../rules/open-holds.ts";
 import type { HoldTotals } from "../rules/open-holds.ts";
@@ -15,7 +15,7 @@ import {
   adjustHeldOfOwners,
 } from "./budget-memory.do.ts";
 import type { BudgetMemory } from "./budget-memory.do.ts";
-import { selectCountedUsage } from "./counted-requests.do.ts";
+import { selectCountedUsage } from "./replayed-rows.do.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";

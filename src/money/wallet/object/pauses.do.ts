@@ -163,7 +163,7 @@ function storePause(tx: Tx, pause: Pause): void {
   memory.hasChanges = true;
 }
 
-/** Returns an ID, never an end user's external ID, which may be a person's name. */
+/** Returns the subject of events of budgets and pauses: an ID, never an end user's external ID. */
 export function eventSubject({ memory }: Tx, { scope, subject }: BudgetOwner): string {
   return scope === "organization" ? memory.row.orgId : subject;
 }
@@ -236,7 +236,7 @@ export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
   if (own.length > 0) endPauses(tx, own, { cause: "deleted", actor: SYSTEM_ACTOR });
 }
 
-export function removeMemberLimits(tx: Tx, memberId: string): Result<null> {
+export function endMemberBudgetsAndPauses(tx: Tx, memberId: string): Result<null> {
   const owner = { scope: "member", subject: memberId } as const;
   setBudgets(tx, owner, []);
   endPausesOf(tx, owner);

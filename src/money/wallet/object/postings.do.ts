@@ -42,7 +42,7 @@ import {
   updateSettled,
   markVoided,
 } from "../tables/request-rows.do.ts";
-import { sharedFieldsJson } from "../tables/generation-text.ts";
+import { sharedFieldsJson } from "../tables/generation-json.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type {
   WalletBalance,
@@ -115,7 +115,7 @@ function postCharge(
   const isOneRow = !posting.late && ledgerCharge.posting.shortfall === 0 && !hasEvents;
   if (isOneRow) write();
   else tx.storage.transactionSync(write);
-  releaseHold(tx, known.id);
+  dropOpenHold(tx, known.id);
   applyMeterChanges(memory, counts);
   memory.ledger.balance = balance;
   memory.ledger.seq = seq;
@@ -235,7 +235,7 @@ export function voidHold(
   if (known === "held" || known.state === "expired") {
     markVoided(sql, id, { at: nowMs, absorbed, names: memory.names });
   }
-  releaseHold(tx, id);
+  dropOpenHold(tx, id);
   if (open !== undefined) memory.tokens.get(open.keyId)?.setActualTokens(id, 0);
   return success({ kind: "voided" });
 }
@@ -253,7 +253,7 @@ export function expireDueHolds(tx: Tx): void {
   });
   for (const one of due) {
     ledger.seq++;
-    releaseHold(tx, one.id);
+    dropOpenHold(tx, one.id);
     applyMeterChanges(tx.memory, countRequest(tx, countedExpiry(one, ledger.seq)));
   }
   if (due.length === 0) return;
@@ -261,7 +261,7 @@ export function expireDueHolds(tx: Tx): void {
   logWarning("holds_expired", { org_id: tx.memory.row.orgId, count: due.length });
 }
 
-function releaseHold(tx: Tx, id: string): void {
+function dropOpenHold(tx: Tx, id: string): void {
   const { ledger } = tx.memory;
   const open = ledger.holds.get(id);
   if (open === undefined) return;

@@ -24,7 +24,7 @@ import type { AlertPage } from "../../../shared/contracts/reports.ts";
 import { selectFailedRequest } from "../tables/failed-rows.do.ts";
 import { selectEventPage } from "./event-log.do.ts";
 import { KEY_ID_SQL, MODEL_SQL } from "../tables/request-rows.do.ts";
-import { parseGeneration, TAGS_SQL } from "../tables/generation-text.ts";
+import { parseGeneration, TAGS_SQL } from "../tables/generation-json.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";

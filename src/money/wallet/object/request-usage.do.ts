@@ -11,7 +11,7 @@ import type {
   RequestSumsReport,
 } from "../../../shared/contracts/reports.ts";
 import { TAG_KEY } from "../../../shared/tags.ts";
-import { TAGS_SQL } from "../tables/generation-text.ts";
+import { TAGS_SQL } from "../tables/generation-json.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 

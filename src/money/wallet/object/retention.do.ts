@@ -24,7 +24,8 @@ const LATE_MESSAGE_MS = 15 * 60_000;
 
 const PASS_INTERVAL_MS = 5 * 60_000;
 
-export function deleteExpiredRows(tx: Tx): boolean {
+/** Deletes or sums up old rows of all tables. Returns true if more remain. */
+export function runRetention(tx: Tx): boolean {
   const room = isStorageLow(tx) && freeStorage(tx); // First, because the later steps write.
   const unpaid = deleteUnpaid(tx);
   const [endId, paid] = batchEnd(

@@ -7,7 +7,7 @@ import type { RateState } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
-import { amountsOf, fieldLimit, isFieldLimit, emptyMeter } from "../rules/limits.ts";
+import { amountsOf, dollarFieldLimit, isDollarFieldLimit, emptyMeter } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { rateLimitState, rateWaitMs, refuseInactiveSession } from "../rules/hold-guards.ts";
 import { metersOfOwner, peekMeters } from "./budget-memory.do.ts";
@@ -71,7 +71,7 @@ export function countSessionRequest({ memory, nowMs }: Tx, session: Session | un
   recordSessionRequest(memory.sessions, session.id, nowMs);
 }
 
-export function refuseSessionAboveMax(
+export function refuseTooManySessions(
   { sql, memory }: Tx,
   session: Session | undefined,
 ): Refusal | null {
@@ -89,14 +89,14 @@ export function metersOfSession(
 ): readonly Meter[] {
   const owner = { scope: "session", subject: id } as const;
   if (selectSession(tx.sql, id) !== null) return metersOf(tx, owner);
-  const field = fieldLimit(owner, "total", { amount: budgetMicro, tally: [] });
+  const field = dollarFieldLimit(owner, "total", { amount: budgetMicro, tally: [] });
   const entry = (budget: Budget): Meter => emptyMeter({ ...field, budget });
   return [emptyMeter(field), ...(budgets ?? []).map(entry)];
 }
 
 /** Returns a session's amounts without caching its meters, which only checkpoints evict. */
 export function sessionAmounts(tx: Tx, session: Session) {
-  const spends = metersOfSession(tx, session, peekMeters).filter(isFieldLimit);
+  const spends = metersOfSession(tx, session, peekMeters).filter(isDollarFieldLimit);
   const [amounts] = spends.map((meter) => amountsOf(meter, tx));
   assert(amounts !== undefined, "a session's spend is counted");
   const { settled, held, left } = amounts;

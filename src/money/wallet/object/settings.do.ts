@@ -101,6 +101,7 @@ export function patchSettings(
   return success(settingsAnswer(tx));
 }
 
+/** Applies the operator's settings: rate limit, suspension, closing and price list. */
 export function applyConfiguration(tx: Tx, change: ConfigurationChange): Result<Configuration> {
   const { row } = tx.memory;
   const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;

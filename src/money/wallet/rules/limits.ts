@@ -36,10 +36,10 @@ export type Meter = CountedLimit & {
 };
 
 /**
- * Returns a limit for an end user's quota, or for `budget_dollars` of a key or session. An `amount`
- * of null counts spend without limiting it.
+ * Returns a limit for an end user's quota, or for `budget_dollars` of a key or session. An owner has
+ * at most one per window. An `amount` of null counts spend without limiting it.
  */
-export function fieldLimit(
+export function dollarFieldLimit(
   owner: BudgetOwner,
   window: string,
   { amount, tally }: { readonly amount: Micros | null; readonly tally: BucketSums },
@@ -56,14 +56,14 @@ export function fieldLimit(
 }
 
 /**
- * Reports whether a limit is an end user's quota. Quotas count the prompt's estimate in holds, and
- * limit only charges of expired holds.
+ * Reports whether a limit is an end user's quota. A hold needs only the estimated cost from a quota,
+ * and a charge within an open hold can exceed the quota.
  */
 export const isQuota = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
-  meter.scope === "end_user" && isFieldLimit(meter);
+  meter.scope === "end_user" && isDollarFieldLimit(meter);
 
 /** Reports whether a limit is a quota or `budget_dollars`. Its budget's ID is then the window. */
-export const isFieldLimit = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
+export const isDollarFieldLimit = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
   budget.id === budget.window;
 
 export const emptyMeter = (limit: CountedLimit): Meter => ({ ...limit, held: new Map() });
@@ -182,7 +182,7 @@ export function decideTokens(
 type Shortage = { readonly required: number; readonly onlyHolds: boolean };
 
 function budgetFailure(meter: Meter, at: BudgetTime, short: Shortage): Failure {
-  if (isFieldLimit(meter)) return fieldLimitFailure(meter, at, short);
+  if (isDollarFieldLimit(meter)) return fieldLimitFailure(meter, at, short);
   const { budget, scope, tally } = meter;
   const { required, onlyHolds } = short;
   const { left, held, free } = amountsOf(meter, at);

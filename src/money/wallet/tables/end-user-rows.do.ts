@@ -1,6 +1,6 @@
 import { insertRow } from "../../../shared/tables.do.ts";
 import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
-import type { EndUser } from "../rules/quota.ts";
+import type { EndUser } from "../rules/end-user.ts";
 
 /** An end user's spend (micro-credits) at the checkpoint, in its newest day and month. */
 export type EndUserSpend = {

@@ -3,11 +3,11 @@ import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import { BUDGET_PERIODS } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { fieldLimit } from "../rules/limits.ts";
+import { dollarFieldLimit } from "../rules/limits.ts";
 import type { CountedLimit } from "../rules/limits.ts";
 import type { BucketSums } from "../../../shared/budget-meter.ts";
-import { microsOrNull } from "../rules/quota.ts";
-import type { EndUser } from "../rules/quota.ts";
+import { microsOrNull } from "../rules/end-user.ts";
+import type { EndUser } from "../rules/end-user.ts";
 import { selectEndUser, selectEndUserSpend, updateEndUserSpend } from "./end-user-rows.do.ts";
 import type { EndUserSpend } from "./end-user-rows.do.ts";
 import { putKeySpend, selectKeySpend } from "./key-rows.do.ts";
@@ -57,7 +57,7 @@ function sessionLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   const row = selectSession(sql, owner.subject);
   // A session without terms was lost or never used, so its charges can't exceed their holds.
   const amount = row === null || row.session === null ? micros(0) : row.session.budgetMicro;
-  return [fieldLimit(owner, "total", { amount, tally: [[0, row?.spent ?? 0]] })];
+  return [dollarFieldLimit(owner, "total", { amount, tally: [[0, row?.spent ?? 0]] })];
 }
 
 /** Returns one limit per period, with the key's spend. At most one limit has an amount. */
@@ -66,7 +66,7 @@ function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   if (row === null) return [];
   const limited = row.period ?? "total";
   const limit = (window: string, tally: BucketSums): CountedLimit =>
-    fieldLimit(owner, window, {
+    dollarFieldLimit(owner, window, {
       amount: window === limited ? microsOrNull(row.budget) : null,
       tally,
     });
@@ -82,7 +82,7 @@ function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
 export function quotasOf(user: EndUser, spend: EndUserSpend): CountedLimit[] {
   const owner = { scope: "end_user", subject: user.id } as const;
   const limit = (window: string, amount: Micros | null, tally: BucketSums): CountedLimit =>
-    fieldLimit(owner, window, { amount, tally });
+    dollarFieldLimit(owner, window, { amount, tally });
   return [
     limit("month", user.monthlyQuotaMicro, [[bucketOfDay(spend.month), spend.monthly_spend]]),
     limit("day", user.dailyQuotaMicro, [[bucketOfDay(spend.day), spend.daily_spend]]),

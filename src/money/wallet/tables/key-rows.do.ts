@@ -9,7 +9,7 @@ import type { KeyAfterUse } from "../../../shared/key-uses.store.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
-import { TokenWindow } from "../rules/key-spend.ts";
+import { TokenWindow } from "../rules/token-window.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID_SQL } from "./request-rows.do.ts";

@@ -11,7 +11,7 @@ import type { OpenHold } from "../rules/open-holds.ts";
 import type { HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../../shared/period.ts";
 import type { Period } from "../../../shared/period.ts";
-import { PURPOSE_SQL, receiptDetailJson, sharedFieldsJson } from "./generation-text.ts";
+import { PURPOSE_SQL, receiptDetailJson, sharedFieldsJson } from "./generation-json.ts";
 import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";

@@ -11,7 +11,7 @@ import {
   parseModels,
   periodOfRow,
 } from "../tables/request-rows.do.ts";
-import { QUOTA_CHARGE_SQL, TAGS_SQL } from "../tables/generation-text.ts";
+import { QUOTA_CHARGE_SQL, TAGS_SQL } from "../tables/generation-json.ts";
 import { declaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";

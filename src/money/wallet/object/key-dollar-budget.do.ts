@@ -4,7 +4,7 @@ import type { KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
-import { amountsOf, fieldLimit, fieldLimitPeriod } from "../rules/limits.ts";
+import { amountsOf, dollarFieldLimit, fieldLimitPeriod } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { addToBucket, bucketAt, sumInWindow } from "../../../shared/budget-meter.ts";
 import type { BucketSums } from "../../../shared/budget-meter.ts";
@@ -53,7 +53,7 @@ function startDollarBudget(tx: Tx, keyId: string, terms: Terms): void {
   const stored = selectKeySpendByDay(sql, keyId);
   const limits = WINDOWS.map((window) => {
     const tally = addDaysToTally(window, [[bucketAt(window, tx), 0]], stored);
-    return fieldLimit(owner, window, { amount: amountInWindow(terms, window), tally });
+    return dollarFieldLimit(owner, window, { amount: amountInWindow(terms, window), tally });
   });
   storeFieldLimits(sql, owner, { limits, changed: nextRevision(tx) });
   reloadFieldLimits(tx, owner);
