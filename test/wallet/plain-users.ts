@@ -18,7 +18,9 @@ export function newPlainUser(externalId: string, quotas: Quotas, nowMs: number):
   const at = { period: periodOf(nowMs), nowMs };
   const meter = (window: string, quota: number | null): Meter => {
     const amount = quota === null ? null : micros(quota);
-    return emptyMeter(dollarFieldLimit(owner, window, { amount, tally: [[bucketAt(window, at), 0]] }));
+    return emptyMeter(
+      dollarFieldLimit(owner, window, { amount, tally: [[bucketAt(window, at), 0]] }),
+    );
   };
   const meters = [meter("month", quotas.monthly), meter("day", quotas.daily)];
   return { id: owner.subject, externalId, meters };
