@@ -53,7 +53,7 @@ import {
 } from "./routes.ts";
 import { ALL_ROLES } from "./shared/caller.ts";
 import type { KeyRoute } from "./shared/http/route.ts";
-import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
+import { stripeWebhookRoute } from "./money/payments/stripe-webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**

@@ -8,8 +8,8 @@ import type { Result } from "../shared/failure.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { withTimeout } from "../shared/timers.ts";
 import type { MetricValues, WatchJob } from "../shared/contracts/metrics.ts";
-import { createStripeEventStore, wakePaymentsObjects } from "../money/payments/payments.store.ts";
-import { sweepEvents } from "../money/payments/stripe-events.ts";
+import { createDispatchStore, wakePaymentsObjects } from "../money/payments/payments.store.ts";
+import { readMissedEvents } from "../money/payments/stripe-events.ts";
 import { createStripe } from "../money/payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import {
@@ -72,12 +72,12 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
   const stripe = createStripe(payments);
   const { isLive } = payments;
   const sweepTargets = {
-    store: createStripeEventStore(env.DB),
+    store: createDispatchStore(env.DB),
     payments: objectsOf(env).payments,
     stripe,
     isLive,
   };
-  const listed = await sweepEvents(sweepTargets, now(env));
+  const listed = await readMissedEvents(sweepTargets, now(env));
   await wakePaymentsObjects(env.DB, objectsOf(env));
   if (listed === null) throw new Error("Stripe did not list its events");
 }

@@ -146,7 +146,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "shared/budgets.ts MINUTES_MAX",
     "shared/budgets.ts COUNT_MAX",
   ],
-  "Stripe event": ["money/payments/webhook.route.ts EVENT_BYTES_MAX"],
+  "Stripe event": ["money/payments/stripe-webhook.route.ts EVENT_BYTES_MAX"],
   "Any other body": ["shared/http/read-json.ts MANAGEMENT_BYTES_MAX"],
   "JSON depth; values": [
     "shared/http/json-text.ts JSON_DEPTH_MAX",

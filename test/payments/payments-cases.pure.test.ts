@@ -7,7 +7,7 @@ import { micros } from "../../src/shared/money.ts";
 import { checkPurchaseLimits } from "../../src/money/payments/payment-rules.ts";
 import { newPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { refundPayment } from "../../src/money/payments/refunding.ts";
-import { sweepEvents } from "../../src/money/payments/stripe-events.ts";
+import { readMissedEvents } from "../../src/money/payments/stripe-events.ts";
 import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import type { StripeCall } from "../../src/money/payments/stripe.ts";
 import { PaymentsFixture } from "./payments-fixture.ts";
@@ -165,7 +165,7 @@ it("a sweep that can't read all events continues in the next one, even with a ma
   const nowS = START_S + 2000;
   const counts: (number | null)[] = [];
   for (let sweep = 0; sweep < 3; sweep++) {
-    counts.push(await sweepEvents(to, (nowS + sweep * 900) * 1000));
+    counts.push(await readMissedEvents(to, (nowS + sweep * 900) * 1000));
   }
   expect(counts.slice(0, 2)).toEqual([5000, 5000]);
   expect(heard.size).toBe(12_345 - 13);

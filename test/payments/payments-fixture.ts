@@ -9,7 +9,7 @@ import { micros } from "../../src/shared/money.ts";
 import { PurchaseRunner, newPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { isEnded } from "../../src/money/payments/purchase.ts";
 import type { PaymentDeps } from "../../src/money/payments/purchase.ts";
-import { dispatchEvent, sweepEvents } from "../../src/money/payments/stripe-events.ts";
+import { dispatchEvent, readMissedEvents } from "../../src/money/payments/stripe-events.ts";
 import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import { eventSchema } from "../../src/money/payments/stripe-objects.ts";
 import { createStripe } from "../../src/money/payments/stripe.ts";
@@ -276,7 +276,7 @@ export class PaymentsFixture {
   }
 
   async sweep(): Promise<void> {
-    await sweepEvents(this.#dispatching(), this.now).catch(() => null);
+    await readMissedEvents(this.#dispatching(), this.now).catch(() => null);
     for (const one of this.organizations) {
       one.wallet.endTurn();
       await one.poke();

@@ -1,7 +1,7 @@
 import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
 import { creditsTakenBack, refundedCents } from "./payment-rules.ts";
-import { moveToStep, retryLater, storePurchase } from "./purchase-moves.ts";
+import { moveToStep, retryLater, storePurchase } from "./purchase-transitions.ts";
 import type { Payment, PaymentDeps } from "./purchase.ts";
 import type { RunPurchaseStep } from "./steps.ts";
 import { defaultCardParams, postCall, readDisputes, readRefunds } from "./stripe-calls.ts";

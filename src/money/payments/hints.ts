@@ -1,6 +1,6 @@
 import { logAlert } from "../../shared/log.ts";
 import { callWallet } from "./crediting.ts";
-import { moveToStep } from "./purchase-moves.ts";
+import { moveToStep } from "./purchase-transitions.ts";
 import type { Purchase, WaitingHint, PaymentDeps } from "./purchase.ts";
 import {
   readPaymentIntent,
@@ -23,8 +23,8 @@ type HintActions = {
 };
 
 /**
- * Processes a hint (a stored Stripe event). Reads the object from Stripe, because events aren't
- * trusted. Returns false if the caller must retry.
+ * Processes a hint, which names a Stripe object to read again. It comes from a Stripe event, a refund
+ * or an operator. Events aren't trusted, so their contents aren't used. Returns false if the caller must retry.
  */
 export async function processHint(
   deps: PaymentDeps,
@@ -46,7 +46,7 @@ export async function processHint(
       return notified?.ok === true;
     }
     case "detached":
-      return removeCard(deps, object);
+      return forgetDetachedCard(deps, object);
   }
 }
 
@@ -145,7 +145,7 @@ async function findByInvoicePayment(deps: PaymentDeps, paymentId: string): Promi
   return typeof invoiceId === "string" ? findByObject(deps, "invoice", invoiceId) : "none";
 }
 
-async function removeCard(deps: PaymentDeps, paymentMethod: string): Promise<boolean> {
+async function forgetDetachedCard(deps: PaymentDeps, paymentMethod: string): Promise<boolean> {
   const head = deps.rows.head();
   if (head.card?.paymentMethod !== paymentMethod) return true;
   const notified = await callWallet(() => deps.wallet.disableTopUp("card_removed"));

@@ -59,7 +59,7 @@ const FAILED_REFUND_STATUSES = new Set(["failed", "canceled"]);
  * unknown status, which counts as lost.
  */
 export function refundedCents(
-  totalCents: number,
+  receivedCents: number,
   refunds: readonly Refund[],
   disputes: readonly Dispute[],
 ): { readonly cents: number; readonly isDisputed: boolean; readonly isUnknown: boolean } {
@@ -68,7 +68,7 @@ export function refundedCents(
     .reduce((sum, { amount }) => sum + amount, 0);
   const disputed = disputes.reduce((sum, one) => sum + withdrawnCents(one), 0);
   return {
-    cents: Math.min(totalCents, refunded + disputed),
+    cents: Math.min(receivedCents, refunded + disputed),
     isDisputed: disputes.some((one) => withdrawnCents(one) > 0),
     isUnknown: disputes.some(
       ({ status }) =>
@@ -107,7 +107,7 @@ const HARD_DECLINE_CODES = new Set(
 );
 const HARD_ADVICE_CODES = new Set(["do_not_try_again", "confirm_card_data"]);
 
-/** The reason for a declined charge. `isHard`: the card must not be charged again. */
+/** The reason for a declined charge. `isHard`: the wallet turns off automatic top-up. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
 /** Errors by decline code of Stripe or the bank. Others mean `card_declined`. */
@@ -157,7 +157,7 @@ const CHECKOUTS_AN_HOUR = 5;
 /** Maximum declined purchases in 24 hours. At the maximum, only automatic purchases are allowed. */
 const DECLINES_A_DAY = 3;
 
-function countsTowardLimits({ state, method }: Purchase): boolean {
+function countsTowardDollarLimits({ state, method }: Purchase): boolean {
   return method !== "auto" && state !== "declined" && state !== "expired";
 }
 
@@ -183,7 +183,7 @@ export function checkPurchaseLimits(
   };
   const dollars = (ones: readonly Purchase[]): number =>
     ones.reduce((sum, one) => sum + one.amountMicro, amountMicro as number) / MICROS_PER_DOLLAR;
-  const today = since(DAY_MS, countsTowardLimits);
+  const today = since(DAY_MS, countsTowardDollarLimits);
   if (nowMs - orgCreatedAt < WEEK_MS && dollars(today) > numbers.FIRST_WEEK_DOLLARS_A_DAY) {
     return limited("first_week", numbers.FIRST_WEEK_DOLLARS_A_DAY, today, DAY_MS);
   }

@@ -26,7 +26,7 @@ import { callWallet } from "./crediting.ts";
 import { addCard, addCustomer, purchaseTotals, putPurchases } from "./payments.store.ts";
 import { checkPurchaseLimits, taxOf } from "./payment-rules.ts";
 import { PurchaseRunner, newPurchase } from "./purchase-runner.ts";
-import { recordOutcomeForWallet } from "./purchase-moves.ts";
+import { queuePurchaseEvent } from "./purchase-transitions.ts";
 import {
   insertIdempotency,
   PAYMENT_TABLES,
@@ -45,8 +45,8 @@ import { parseBody, createStripe } from "./stripe.ts";
 
 const RESPONSE_WAIT_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/** Ms between checks of work that an eviction can interrupt. */
-const WATCH_MS = 5000;
+/** Minimum delay of the alarm, which continues work after an eviction. */
+const ALARM_DELAY_MIN_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
 export class Payments extends DurableObject<Env> implements PaymentsCalls {
@@ -223,7 +223,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const made = newPurchase({ id, method, amountMicro, saveCard, returnUrl, actor }, nowMs);
     this.ctx.storage.transactionSync(() => {
       insertIdempotency(this.#sql, idempotency, { purchaseId: id, at: nowMs });
-      recordOutcomeForWallet(deps, made, { type: "purchase.created", data: {} });
+      queuePurchaseEvent(deps, made, { type: "purchase.created", data: {} });
     });
     if (method === "checkout") this.#expireOthers(id);
     void this.#setAlarm();
@@ -341,9 +341,9 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     if (!this.#isInitialized() || this.#config()?.payments === null) return;
     const next = this.#getRunner().nextAt();
     if (next === null) return;
-    const at = now({}) + Math.max(WATCH_MS, next - now(this.env));
+    const at = now({}) + Math.max(ALARM_DELAY_MIN_MS, next - now(this.env));
     // Sets an overdue alarm again, because it was lost.
-    const isArmed = this.#alarmAt !== null && this.#alarmAt > now({}) - WATCH_MS;
+    const isArmed = this.#alarmAt !== null && this.#alarmAt > now({}) - ALARM_DELAY_MIN_MS;
     if (isArmed && this.#alarmAt !== null && this.#alarmAt <= at) return;
     this.#alarmAt = at;
     await this.ctx.storage.setAlarm(at);

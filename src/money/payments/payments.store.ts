@@ -1,5 +1,5 @@
 import { now } from "../../shared/clock.ts";
-import type { EventStore, SweepCursor } from "./stripe-events.ts";
+import type { DispatchStore, SweepCursor } from "./stripe-events.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
@@ -52,7 +52,7 @@ function parseCursor(stored: string): SweepCursor {
   return { sinceS, rest: isCut ? { beforeS, startedS } : null };
 }
 
-export function createStripeEventStore(db: D1Database): EventStore {
+export function createDispatchStore(db: D1Database): DispatchStore {
   return {
     organizationOf: (customerId) =>
       db

@@ -8,7 +8,7 @@ import {
   resendPaymentsToWallet,
 } from "./crediting.ts";
 import { processHint } from "./hints.ts";
-import { endPurchase, moveToStep, storePurchase } from "./purchase-moves.ts";
+import { endPurchase, moveToStep, storePurchase } from "./purchase-transitions.ts";
 import { retryDelayMs } from "./payment-rules.ts";
 import { isEnded } from "./purchase.ts";
 import type { Purchase, PurchaseStep, WaitingHint, PaymentDeps } from "./purchase.ts";
@@ -109,7 +109,7 @@ export class PurchaseRunner {
     const purchase = rows.purchase(id);
     if (purchase === null || isEnded(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
-    // A permanently declined card stays blocked after the cancellation.
+    // An ending that turns off automatic top-up stays.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const hasNotStarted = purchase.step === "customer" && purchase.sent === null;
     if (hasNotStarted) endPurchase(this.#deps, purchase, ending);

@@ -79,12 +79,13 @@ export type Payment = CapturedAmounts & {
   readonly reading: number;
 };
 
-/** A Stripe event that waits for its next try. */
+/** A hint that waits for its next try. */
 export type WaitingHint = StripeHint & { readonly tries: number; readonly nextAt: number };
 
 export type PaymentsHead = {
   readonly orgId: string;
   readonly orgName: string;
+  /** `isBooked`: D1 has the customer, so Stripe's events find the organization. */
   readonly customer: { readonly id: string; readonly isBooked: boolean } | null;
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;

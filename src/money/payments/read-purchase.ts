@@ -7,17 +7,17 @@ import {
   retryDelayMs,
 } from "./payment-rules.ts";
 import {
-  abandonMismatchedInvoice,
+  closeMismatchedInvoice,
   endPurchase,
   declineAsMisconfigured,
   moveToStep,
   retryLater,
   waitForCustomer,
   storePurchase,
-} from "./purchase-moves.ts";
+} from "./purchase-transitions.ts";
 import { declinedEnding, isEnded } from "./purchase.ts";
 import type { CapturedAmounts, Purchase, PaymentDeps } from "./purchase.ts";
-import { findLostSession } from "./steps.ts";
+import { recoverLostCheckout } from "./steps.ts";
 import type { RunPurchaseStep } from "./steps.ts";
 import { parseBody } from "./stripe.ts";
 import type { RefusedAnswer, StripeCall } from "./stripe.ts";
@@ -34,7 +34,7 @@ const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as con
 export const readPurchaseStep: RunPurchaseStep = async (deps, purchase) => {
   if (purchase.invoiceId !== null) return readInvoiceStep(deps, purchase, purchase.invoiceId);
   if (purchase.sessionId !== null) return readSessionStep(deps, purchase, purchase.sessionId);
-  if (purchase.method === "checkout") return findLostSession(deps, purchase);
+  if (purchase.method === "checkout") return recoverLostCheckout(deps, purchase);
   return purchase.ending === null
     ? moveToStep(deps, purchase, "customer")
     : endPurchase(deps, purchase, purchase.ending);
@@ -47,7 +47,7 @@ async function readSessionStep(
 ): Promise<Purchase> {
   const answer = await deps.stripe.ask(readSession(id));
   const now = deps.rows.purchase(purchase.id) ?? purchase;
-  if (answer.kind === "refused") return declineMissingObject(deps, now, answer);
+  if (answer.kind === "refused") return handleRefusedRead(deps, now, answer);
   const session = parseBody(answer, sessionSchema);
   if (session === null) return retryLater(deps, now, answer);
   const intent = intentOf(session);
@@ -89,7 +89,7 @@ async function readInvoiceStep(
 ): Promise<Purchase> {
   const answer = await deps.stripe.ask(readInvoice(id));
   const now = deps.rows.purchase(purchase.id) ?? purchase;
-  if (answer.kind === "refused") return declineMissingObject(deps, now, answer);
+  if (answer.kind === "refused") return handleRefusedRead(deps, now, answer);
   const invoice = parseBody(answer, invoiceSchema);
   if (invoice === null) return retryLater(deps, now, answer);
   const intents = intentsOf(invoice);
@@ -136,7 +136,7 @@ function handleUnpaidInvoice(
       return moveToStep(deps, purchase, ending === null ? "item" : "discard");
     default:
       if (ending === null && !hasPurchaseAmount(purchase, invoice)) {
-        return abandonMismatchedInvoice(deps, purchase, invoice);
+        return closeMismatchedInvoice(deps, purchase, invoice);
       }
       return handleOpenInvoice(deps, purchase, { invoice, intents });
   }
@@ -205,7 +205,7 @@ function recordPayment(
   });
 }
 
-function declineMissingObject(
+function handleRefusedRead(
   deps: PaymentDeps,
   purchase: Purchase,
   refusal: RefusedAnswer,

@@ -2,14 +2,14 @@ import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { declineReasonOf, retryDelayMs } from "./payment-rules.ts";
 import {
   restartStep,
-  abandonMismatchedInvoice,
+  closeMismatchedInvoice,
   endPurchase,
   declineAsMisconfigured,
   moveToStep,
   retryLater,
   waitForCustomer,
   storePurchase,
-} from "./purchase-moves.ts";
+} from "./purchase-transitions.ts";
 import { declinedEnding, isEnded } from "./purchase.ts";
 import type { Purchase, PaymentDeps } from "./purchase.ts";
 import {
@@ -62,8 +62,8 @@ async function sendStepCall(
   };
 }
 
-/** Reports whether to search for an object that a call may have created, instead of retrying. */
-function mustSearch(
+/** Reports whether to stop retrying a call whose result is unknown. */
+function mustStopRetrying(
   { now }: PaymentDeps,
   { sent, tries }: Purchase,
   answer: StripeAnswer,
@@ -102,7 +102,7 @@ export const createCustomerStep: RunPurchaseStep = async (deps, purchase) => {
     const after = rows.head();
     if (after.customer?.id === id) rows.setHead({ ...after, customer: { id, isBooked: true } });
   }
-  return startPurchase(deps, rows.purchase(purchase.id) ?? purchase, id);
+  return continueAfterCustomer(deps, rows.purchase(purchase.id) ?? purchase, id);
 };
 
 async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Purchase> {
@@ -119,7 +119,7 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
   const made = parseBody(answer, idSchema);
   const head = rows.head();
   if (made === null) {
-    if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
+    if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
     // If Stripe created a customer anyway, nothing uses it.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(deps, retryLater(deps, now, answer), { sent: null });
@@ -131,8 +131,12 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
   return storePurchase(deps, now, { sent: null, tries: 0 });
 }
 
-/** Charges a saved card for only one purchase at a time. */
-function startPurchase(deps: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
+/** Moves to the method's first step. Waits while another purchase charges the saved card. */
+function continueAfterCustomer(
+  deps: PaymentDeps,
+  purchase: Purchase,
+  customerId: string,
+): Purchase {
   const { rows, now } = deps;
   if (purchase.ending !== null) return endPurchase(deps, purchase, purchase.ending);
   if (purchase.method === "checkout") return moveToStep(deps, purchase, "session", { customerId });
@@ -166,12 +170,15 @@ export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
     if (known.ending !== null) return moveToStep(deps, known, "expire");
     return waitForCustomer(deps, known, { url, expiresAt: expires_at * 1000 });
   }
-  if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
-  return findLostSession(deps, now);
+  if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
+  return recoverLostCheckout(deps, now);
 };
 
-/** Searches Stripe for a checkout whose creation response was lost. */
-export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Promise<Purchase> {
+/** Continues with a checkout whose creation response was lost, or ends the purchase without one. */
+export async function recoverLostCheckout(
+  deps: PaymentDeps,
+  purchase: Purchase,
+): Promise<Purchase> {
   const found = await findStripeObject(deps, purchase, "checkout/sessions");
   const now = deps.rows.purchase(purchase.id) ?? purchase;
   if (found === undefined) return retryLater(deps, now);
@@ -205,7 +212,7 @@ export const createInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   if (answer.kind === "refused") return handleRefusal(deps, now, answer);
   const made = parseBody(answer, idSchema);
   if (made !== null) return moveToStep(deps, now, "item", { invoiceId: made.id });
-  if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
+  if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
   const found = await findStripeObject(deps, now, "invoices");
   const after = deps.rows.purchase(now.id) ?? now;
   if (found === undefined) return retryLater(deps, after, answer);
@@ -220,13 +227,13 @@ export const addInvoiceItemStep: RunPurchaseStep = async (deps, purchase) => {
   const call = { path: "/v1/invoiceitems", params, key: idempotencyKeyOf(purchase) };
   const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "done") return moveToStep(deps, now, "finalize");
-  if (answer.kind === "refused") return endRefusedInvoice(deps, now, answer);
-  if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
+  if (answer.kind === "refused") return closeRefusedInvoice(deps, now, answer);
+  if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
   return continueWithInvoice(deps, now, (after, invoice) => {
     if (hasPurchaseAmount(after, invoice)) return moveToStep(deps, after, "finalize");
     return invoice.subtotal === 0
       ? restartStep(deps, after)
-      : abandonMismatchedInvoice(deps, after, invoice);
+      : closeMismatchedInvoice(deps, after, invoice);
   });
 };
 
@@ -240,13 +247,13 @@ export const finalizeInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
     if (invoice === null || !hasPurchaseAmount(now, invoice)) return moveToStep(deps, now, "read");
     return moveToStep(deps, now, "pay");
   }
-  if (answer.kind === "unsure" && !mustSearch(deps, now, answer)) {
+  if (answer.kind === "unsure" && !mustStopRetrying(deps, now, answer)) {
     return retryLater(deps, now, answer);
   }
   return continueWithInvoice(deps, now, (after, invoice) => {
     if (invoice.status !== "draft") return moveToStep(deps, after, "read");
     return answer.kind === "refused"
-      ? endRefusedInvoice(deps, after, answer)
+      ? closeRefusedInvoice(deps, after, answer)
       : restartStep(deps, after);
   });
 };
@@ -261,10 +268,10 @@ export const payInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   if (answer.kind === "done") return moveToStep(deps, now, "read");
   if (answer.kind === "refused") {
     const ending = { state: "declined", ...declineReasonOf(answer.error) } as const;
-    if (answer.error.code === "resource_missing") return removeCard(deps, now);
+    if (answer.error.code === "resource_missing") return endWithoutCard(deps, now);
     return moveToStep(deps, now, "read", { ending });
   }
-  if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
+  if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
   return moveToStep(deps, now, "read", { ending: declinedEnding("processing_error") });
 };
 
@@ -284,7 +291,7 @@ function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAn
   if (refusal.error.code !== "resource_missing") {
     return declineAsMisconfigured(deps, purchase, refusal);
   }
-  if (refusal.error.param !== "customer") return removeCard(deps, purchase);
+  if (refusal.error.param !== "customer") return endWithoutCard(deps, purchase);
   const { rows } = deps;
   const head = rows.head();
   if (head.customer?.id === purchase.customerId) {
@@ -293,7 +300,7 @@ function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAn
   return endPurchase(deps, purchase, declinedEnding("customer_gone", true));
 }
 
-function removeCard(deps: PaymentDeps, purchase: Purchase): Purchase {
+function endWithoutCard(deps: PaymentDeps, purchase: Purchase): Purchase {
   const { rows } = deps;
   const head = rows.head();
   if (head.card?.paymentMethod === purchase.paymentMethod) rows.setHead({ ...head, card: null });
@@ -303,7 +310,7 @@ function removeCard(deps: PaymentDeps, purchase: Purchase): Purchase {
     : moveToStep(deps, purchase, "read", { ending });
 }
 
-function endRefusedInvoice(
+function closeRefusedInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
   refusal: RefusedAnswer,

@@ -42,7 +42,7 @@ export type SweepCursor = {
   readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
 };
 
-export type EventStore = {
+export type DispatchStore = {
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;
   cursor(): Promise<SweepCursor | null>;
@@ -50,7 +50,7 @@ export type EventStore = {
 };
 
 export type DispatchServices = CallsOf<"payments", "hint"> & {
-  readonly store: EventStore;
+  readonly store: DispatchStore;
   readonly stripe: Stripe;
   readonly isLive: boolean;
 };
@@ -148,7 +148,10 @@ const PAGES_MAX = 50;
  * Sends events since the last sweep to their organizations. The cursor stays before an event that
  * must be retried. Returns the number of events, or null if Stripe didn't respond.
  */
-export async function sweepEvents(to: DispatchServices, nowMs: number): Promise<number | null> {
+export async function readMissedEvents(
+  to: DispatchServices,
+  nowMs: number,
+): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);
   const { sinceS, rest } = (await to.store.cursor()) ?? { sinceS: nowS, rest: null };
   const startedS = rest?.startedS ?? nowS;

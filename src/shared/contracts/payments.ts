@@ -56,8 +56,9 @@ export type PurchaseRecord = {
   /** Stripe's page for payment or confirmation. */
   readonly url: string | null;
   readonly error: PurchaseError | null;
-  /** The credited amount, without tax and fee. Null until the payment. */
+  /** The credited amount, without tax. Null until the payment. */
   readonly creditedMicro: Micros | null;
+  /** Credits that refunds and disputes have taken back. */
   readonly returnedMicro: Micros;
   readonly card: Card | null;
   readonly actor: Actor;
@@ -136,7 +137,7 @@ export type PaymentsCalls = {
   topUp(request: TopUpRequest): Promise<Result<null>>;
   hint(hint: StripeHint): Promise<Result<null>>;
   refund(request: RefundRequest): Promise<Result<PurchaseRecord>>;
-  /** Returns the tax of payments by ID, in micro-credits. Omits payments with unknown tax. */
+  /** Returns the tax of payments by ID, in micro-credits. Omits unknown payments. */
   taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>>;
   /** Restores a lost alarm, and resends all payments to a rebuilt wallet. */
   poke(): Promise<Result<null>>;

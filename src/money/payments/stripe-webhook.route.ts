@@ -6,7 +6,7 @@ import { now } from "../../shared/clock.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import { createStripeEventStore } from "./payments.store.ts";
+import { createDispatchStore } from "./payments.store.ts";
 import { dispatchEvent } from "./stripe-events.ts";
 import type { DispatchResult } from "./stripe-events.ts";
 import { eventSchema } from "./stripe-objects.ts";
@@ -36,7 +36,7 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const event = parseEvent(bytes.value);
   if (event === null) return c.json({ received: true });
   const to = {
-    store: createStripeEventStore(c.env.DB),
+    store: createDispatchStore(c.env.DB),
     payments: objectsOf(c.env).payments,
     stripe: createStripe(payments),
     isLive: payments.isLive,

@@ -71,7 +71,7 @@ export function waitForCustomer(
   } as const;
   const after = storePurchase(deps, purchase, waiting);
   return isFirstWait
-    ? recordOutcomeForWallet(deps, after, { type: "purchase.needs_customer", data: {} })
+    ? queuePurchaseEvent(deps, after, { type: "purchase.needs_customer", data: {} })
     : after;
 }
 
@@ -84,14 +84,14 @@ export function endPurchase(
   const { state, error } = ending;
   const over = { state, error, step: null, sent: null, url: null, expiresAt: null, nextAt: null };
   const after = storePurchase(deps, purchase, { ...over, ending });
-  return recordOutcomeForWallet(deps, after, {
+  return queuePurchaseEvent(deps, after, {
     type: `purchase.${state}`,
     data: { code: error },
     ending,
   });
 }
 
-export function abandonMismatchedInvoice(
+export function closeMismatchedInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
   { id, status }: Invoice,
@@ -112,7 +112,11 @@ export function declineAsMisconfigured(
   return endPurchase(deps, purchase, declinedEnding("misconfigured"));
 }
 
-export function recordOutcomeForWallet(
+/**
+ * Queues an event for the wallet, which records it for webhooks. The wallet itself records
+ * `purchase.credited`, the events of refunds, and `purchase.created` of a top-up.
+ */
+export function queuePurchaseEvent(
   deps: PaymentDeps,
   purchase: Purchase,
   reported: {
