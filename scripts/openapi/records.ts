@@ -161,7 +161,7 @@ export const settings = record("Settings", {
   tag_keys: z
     .array(z.string())
     .max(4)
-    .describe("The tag keys whose daily sums `GET /v1/usage` returns."),
+    .describe("The tag keys whose daily totals `GET /v1/usage` returns."),
   budgets: z.array(budgetStatus).describe("Budgets of the organization."),
   policy,
   operator_policy: policy.describe("The operator's policy. Both must allow a route."),

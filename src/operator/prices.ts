@@ -81,7 +81,7 @@ export async function removePrice(call: OperatorChange) {
     return refuse({ kind: "conflict", message, param: null, code: "price_in_force" });
   }
   if (!(await deletePrice(db, row.id))) {
-    const message = `The list '${row.list}' belongs to an organization and can't lose its last row.`;
+    const message = `The list '${row.list}' is in use, so its last row can't be removed.`;
     return refuse({ kind: "conflict", message, param: null, code: "price_list_in_use" });
   }
   call.noteDetails(priceDetails([priceRowView(row)]));
@@ -198,7 +198,7 @@ function refusePrice(
   const { hasOutput } = KINDS[kind];
   if (hasOutput && price.output === undefined) {
     return invalid(
-      `${rowPath}.price.output is missing, because '${item}' has output.`,
+      `${rowPath}.price.output is required, because '${item}' has output.`,
       `${rowPath}.price.output`,
     );
   }
@@ -222,7 +222,7 @@ export function refuseUnits(
 ): Refusal | null {
   if (!hasInputPrice(price, kind)) {
     return invalid(
-      `${rowPath}.input is missing, because '${item}' is billed by input.`,
+      `${rowPath}.input is required, because '${item}' is billed by input.`,
       `${rowPath}.input`,
     );
   }

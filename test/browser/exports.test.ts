@@ -99,7 +99,7 @@ describe("the console", () => {
   it("declares tag keys on the Settings page", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Settings");
-    const field = page.getByLabel("Tags with daily sums");
+    const field = page.getByLabel("Tags with daily totals");
     expect(await field.inputValue()).toBe("team");
     await field.fill("team, run");
     await page.getByRole("button", { name: "Save", exact: true }).click();

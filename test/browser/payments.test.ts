@@ -87,7 +87,7 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up automati
   await expect.poll(() => rows(ann, /payment page.*paid/)).toBe(2);
 
   await press(ann, "Turn on…");
-  await ann.getByLabel("When less than this is left, dollars").fill("36");
+  await ann.getByLabel("When the balance falls below [$]").fill("36");
   await ann.getByLabel("Buy, dollars").fill("10");
   await ann.getByLabel("At most in a month, dollars").fill("40");
   await press(ann, "Turn on");
@@ -110,7 +110,7 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up automati
 
   await cardWill(ann, "Decline: lost");
   await press(ann, "Change…");
-  await ann.getByLabel("When less than this is left, dollars").fill("56");
+  await ann.getByLabel("When the balance falls below [$]").fill("56");
   await press(ann, "Turn on");
   await ann.getByText("It is off: the bank no longer accepts the card").waitFor();
   await expect.poll(() => rows(ann, /automatic.*declined/)).toBe(1);

@@ -187,7 +187,7 @@ it.each([
     expect(await page.getByRole("button", { name: "Send test event" }).count()).toBe(0);
     await page.getByRole("button", { name: "Replay…" }).click();
     await inDialog(page, "Replay").click();
-    await page.getByText("The usage stream starts again.").waitFor();
+    await page.getByText("The usage is sent again from that point.").waitFor();
     await inDialog(page, "Close").click();
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await page.getByLabel("Address").fill(`${url}/2`);

@@ -143,7 +143,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     }
   });
 
-  it("supports max_tokens, stop, logprobs and a JSON schema like the JSON response", async () => {
+  it("supports max_tokens, stop, logprobs and JSON schemas, as a JSON response does", async () => {
     const messages = [{ role: "user", content: "one two three four five" }];
     const cut = await stream({ messages, max_tokens: 2 });
     expect(finishes(cut)[0]?.finish_reason).toBe("length");

@@ -35,7 +35,7 @@ const additional = async (body: JsonObject, model: string) =>
 const inference = async (body: JsonObject, model: string) =>
   (await sent(body, model))["inferenceConfig"];
 
-it("the Bedrock adapter sends a tool's schema, with three keywords for Nova, and never strict", async () => {
+it("the Bedrock adapter sends a tool's schema, reduced to three keywords for Nova, and never the field strict", async () => {
   const { tools } = await config({}, CLAUDE);
   expect(tools).toEqual([
     { toolSpec: { name: "get_weather", inputSchema: { json: PARAMETERS } } },

@@ -139,7 +139,7 @@ it("the Google adapter reports usage as partial until the end, and then the usag
   expect(kinds(list).at(-1)).toBe("end");
 });
 
-it("the Google adapter reports usage before any output only with a failure", async () => {
+it("the Google adapter reports the usage of a stream without output only if the stream fails", async () => {
   const silent = candidateResponse([{ text: "" }], usageMetadata(9, 0, { thoughtsTokenCount: 40 }));
   const bad = candidateResponse([], usageMetadata(9, 7), { finish: "MALFORMED_FUNCTION_CALL" });
   const failure = { kind: "retry", reason: "malformed_function_call", fault: "request" };

@@ -209,7 +209,7 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/** Minimum ms between two calls to a key's object for other regions. */
+/** Minimum ms between two calls of a key's object on behalf of other regions. */
 const IDENTIFY_INTERVAL_MS = 15_000;
 
 type PresentedKey = { readonly hash: string; readonly shown?: PresentedSecret | undefined };

@@ -141,7 +141,7 @@ export async function postOwnRestore(call: PeopleCall) {
   if (owner === null) return notRestorableRefusal();
   if (owner.isCompanys === 1) {
     const message =
-      "This organization requires its company login. If it is closed, ask the operator to restore it.";
+      "This organization requires its company login. If the organization was closed, ask the operator to restore it.";
     return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
   if ((await isClosed(db, owner.orgId)) && !(await canCreateOrganization(db, person.id))) {
@@ -160,7 +160,7 @@ function notRestorableRefusal(): Refusal {
   return refuse({ kind: "not_found", message });
 }
 
-/** Maximum calls per removal that delete end users (200 each). The next sweep continues. */
+/** Maximum calls per removal. Each deletes 200 end users. The next sweep continues. */
 const ERASING_CALLS_MAX = 50;
 
 /**

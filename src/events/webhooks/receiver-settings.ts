@@ -127,7 +127,10 @@ export function validateWebhookFormat<T extends WebhookShape>(webhook: T): Resul
   );
   return notAccepted === undefined
     ? success(webhook)
-    : invalid(`The format "${format}" has no receiver.${notAccepted}.`, `receiver.${notAccepted}`);
+    : invalid(
+        `The format "${format}" doesn't use the field receiver.${notAccepted}.`,
+        `receiver.${notAccepted}`,
+      );
 }
 
 function settingNames(receiver: ReceiverSettings | null): readonly SettingName[] {

@@ -26,7 +26,7 @@ export type ConversationPart =
     }
   | { readonly kind: "result"; readonly id: string; readonly name: string; readonly text: string };
 
-/** Consecutive messages of one side. Tool results come first. */
+/** Consecutive messages of the user or the model. Tool results come first. */
 export type ConversationTurn = {
   readonly role: "user" | "assistant";
   readonly parts: readonly ConversationPart[];

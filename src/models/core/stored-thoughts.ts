@@ -68,7 +68,7 @@ export function isSerializedThoughts(text: string): boolean {
   return text.startsWith(`${FORMAT_VERSION}.`);
 }
 
-/** Returns null for foreign, damaged or too large reasoning. Never throws. */
+/** Returns null for reasoning that is damaged, too large or from elsewhere. Never throws. */
 export function parseThoughts(sealedText: string): StoredThoughts | null {
   if (sealedText.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = sealedText.split(".", 4);

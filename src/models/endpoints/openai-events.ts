@@ -60,27 +60,27 @@ export class OpenAiStream {
   }
 
   protected event(reported: object): string {
-    return eventOf({ ...reported, ...this.#identity });
+    return formatSseEvent({ ...reported, ...this.#identity });
   }
 
   end({ provider, usage, costMicro }: Receipt): string {
     if (this.#usage === "none") return DONE;
     const reported = { ...openAiUsage(usage), ...costFields(costMicro) };
-    return eventOf({ choices: [], ...this.#identity, provider, usage: reported }) + DONE;
+    return formatSseEvent({ choices: [], ...this.#identity, provider, usage: reported }) + DONE;
   }
 
   fail(failure: Failure): string {
-    if (!this.#isOpenRouter) return eventOf({ error: failureObject(failure) });
+    if (!this.#isOpenRouter) return formatSseEvent({ error: failureObject(failure) });
     const choices = [{ index: 0, ...this.emptyChoice, finish_reason: "error" }];
-    return eventOf({ ...this.#identity, choices, error: openRouterError(failure) });
+    return formatSseEvent({ ...this.#identity, choices, error: openRouterError(failure) });
   }
 }
 
 /** Returns an event named by its type, as Mistral's SDKs require. */
-export function namedEventOf(object: JsonObject & { readonly type: string }): string {
-  return `event: ${object.type}\n${eventOf(object)}`;
+export function formatNamedSseEvent(object: JsonObject & { readonly type: string }): string {
+  return `event: ${object.type}\n${formatSseEvent(object)}`;
 }
 
-export function eventOf(object: JsonObject): string {
+export function formatSseEvent(object: JsonObject): string {
   return `data: ${JSON.stringify(object)}\n\n`;
 }

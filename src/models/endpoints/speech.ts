@@ -7,7 +7,7 @@ import type { Receipt, StreamWriter, StreamData } from "../core/endpoint-adapter
 import type { JsonObject } from "../core/json-value.ts";
 import { AUDIO_TYPES, parseSpeechRequest } from "../core/speech.ts";
 import { inputEndpoint } from "./input-endpoints.ts";
-import { eventOf, namedEventOf } from "./openai-events.ts";
+import { formatSseEvent, formatNamedSseEvent } from "./openai-events.ts";
 
 export const speechEndpoint = inputEndpoint({
   name: "speech",
@@ -86,24 +86,26 @@ const MISTRAL_NAMES: UsageNames = ["prompt_tokens", "completion_tokens"];
 function openAiEvents(): StreamWriter {
   return {
     ...EVENT_WRITER,
-    audio: (bytes) => eventOf({ type: "speech.audio.delta", audio: toBase64(bytes) }),
-    end: (receipt) => eventOf({ type: "speech.audio.done", usage: usageOf(receipt, OPENAI_NAMES) }),
+    audio: (bytes) => formatSseEvent({ type: "speech.audio.delta", audio: toBase64(bytes) }),
+    end: (receipt) =>
+      formatSseEvent({ type: "speech.audio.done", usage: usageOf(receipt, OPENAI_NAMES) }),
   };
 }
 
 function mistralEvents(): StreamWriter {
   return {
     ...EVENT_WRITER,
-    audio: (bytes) => namedEventOf({ type: "speech.audio.delta", audio_data: toBase64(bytes) }),
+    audio: (bytes) =>
+      formatNamedSseEvent({ type: "speech.audio.delta", audio_data: toBase64(bytes) }),
     end: (receipt) =>
-      namedEventOf({ type: "speech.audio.done", usage: usageOf(receipt, MISTRAL_NAMES) }),
+      formatNamedSseEvent({ type: "speech.audio.done", usage: usageOf(receipt, MISTRAL_NAMES) }),
   };
 }
 
 const EVENT_WRITER = {
   ...NO_TEXT,
   ping: ": keep-alive\n\n",
-  fail: (failure: Failure) => eventOf({ error: failureObject(failure) }),
+  fail: (failure: Failure) => formatSseEvent({ error: failureObject(failure) }),
 };
 
 /** Returns the counts. Models billed by the character have 0 tokens. */

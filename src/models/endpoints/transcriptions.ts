@@ -5,7 +5,7 @@ import type { JsonObject } from "../core/json-value.ts";
 import { parseTranscriptionRequest } from "../core/transcription.ts";
 import type { Receipt, StreamWriter } from "../core/endpoint-adapter.ts";
 import { inputEndpoint } from "./input-endpoints.ts";
-import { eventOf, namedEventOf } from "./openai-events.ts";
+import { formatSseEvent, formatNamedSseEvent } from "./openai-events.ts";
 
 export const transcriptionsEndpoint = inputEndpoint({
   name: "transcriptions",
@@ -32,8 +32,8 @@ const OPENAI_FORMAT: Format = {
   whole: (text, { usage: { second: seconds = 0 }, costMicro }) => {
     return { text, usage: { type: "duration", seconds, ...costFields(costMicro) } };
   },
-  delta: eventOf,
-  done: (whole) => eventOf({ type: "transcript.text.done", ...whole }),
+  delta: formatSseEvent,
+  done: (whole) => formatSseEvent({ type: "transcript.text.done", ...whole }),
 };
 
 const MISTRAL_FORMAT: Format = {
@@ -50,8 +50,8 @@ const MISTRAL_FORMAT: Format = {
       ...costFields(costMicro),
     },
   }),
-  delta: ({ delta: text }) => namedEventOf({ type: "transcription.text.delta", text }),
-  done: (whole) => namedEventOf({ type: "transcription.done", ...whole }),
+  delta: ({ delta: text }) => formatNamedSseEvent({ type: "transcription.text.delta", text }),
+  done: (whole) => formatNamedSseEvent({ type: "transcription.done", ...whole }),
 };
 
 function eventWriter(format: Format): StreamWriter {
@@ -68,6 +68,6 @@ function eventWriter(format: Format): StreamWriter {
       return "";
     },
     end: (receipt) => format.done(format.whole(text, receipt)),
-    fail: (failure) => eventOf({ error: failureObject(failure) }),
+    fail: (failure) => formatSseEvent({ error: failureObject(failure) }),
   };
 }

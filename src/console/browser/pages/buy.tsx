@@ -79,7 +79,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
 }
 
 const FIELDS = [
-  ["below_dollars", "When less than this is left, dollars", "Checked after every request"],
+  ["below_dollars", "When the balance falls below [$]", "Checked after every request"],
   ["amount_dollars", "Buy, dollars", "Whole dollars, plus tax where it applies"],
   ["most_per_month_dollars", "At most in a month, dollars", "Per calendar month in UTC"],
 ] as const;

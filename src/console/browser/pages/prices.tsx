@@ -273,7 +273,7 @@ function Rerate({ onClose }: { onClose: () => void }) {
         Credits each customer the amount paid above this price. A name credits each customer only
         once. The first click only shows the total.
       </p>
-      {line("id", "A name for the credits' references", { required: true })}
+      {line("id", "Prefix of the references of these credits", { required: true })}
       {line("model", "Model", { required: true })}
       {line("from", "From, your time", MOMENT)}
       {line("to", "To, your time", MOMENT)}

@@ -133,7 +133,7 @@ function NameForm({ organization, mayName }: { organization: Organization; mayNa
       }}
     >
       {line("name", "Name", { required: true })}
-      {line("slug", "Slug", { required: true, hint: "Its name for operators" })}
+      {line("slug", "Slug", { required: true, hint: "The name that operators see" })}
     </Form>
   );
 }
@@ -170,7 +170,7 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
   return (
     <Form verb="Save" run={() => change(CHANGE, { path, body }, ["/v1/orgs"])}>
       {limits.fields}
-      {line("tag_keys", "Tags with daily sums", {
+      {line("tag_keys", "Tags with daily totals", {
         hint: "At most 4, separated by commas. Activity can group by them.",
       })}
     </Form>

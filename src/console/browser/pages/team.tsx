@@ -128,7 +128,9 @@ function columnsOf(
     column("role", "Role", ({ role }) => role, {
       cell: (member) => (manages ? <RoleOf member={member} /> : member.role),
     }),
-    column("ways", "Logs in", ({ logs_in }) => (logs_in ? "yes" : "API keys only"), { wide: true }),
+    column("ways", "Can log in", ({ logs_in }) => (logs_in ? "yes" : "API keys only"), {
+      wide: true,
+    }),
     column("keys", "Keys", ({ keys }) => keys, { align: "right" }),
     column("seen", "Last seen", ({ last_seen_at }) => last_seen_at ?? "", {
       wide: true,

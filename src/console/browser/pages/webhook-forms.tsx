@@ -230,7 +230,7 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
   const isUsage = webhook.types?.join() === "usage.settled";
   const result = (
     <p role="status">
-      {isUsage ? "The usage stream starts again." : `${countText(sum, "event")} queued.`}
+      {isUsage ? "The usage is sent again from that point." : `${countText(sum, "event")} queued.`}
     </p>
   );
   if (replayed && more === null) {

@@ -7,7 +7,7 @@ import { useQuery } from "./route.ts";
 import type { Query } from "./route.ts";
 import { useSession } from "./session.ts";
 import { tagKeyOf } from "./spend.ts";
-import type { UsageFilter, Pair, Split } from "./spend.ts";
+import type { UsageFilter, GroupingPair, Split } from "./spend.ts";
 
 /** Activity's fields of usage, with labels. */
 export const METRICS = [
@@ -103,10 +103,10 @@ function onlyOf(query: Query): UsageFilter {
 }
 
 /** Returns two groupings in the API's order, or null if the API doesn't support the pair. */
-export function orderGroupings(by: Split, second: Split): Pair | null {
+export function orderGroupings(by: Split, second: Split): GroupingPair | null {
   const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
   const isNone = two === "member" ? one === "key" : one === "member"; // the API can't group keys or tags by member
-  return by === second || isNone ? null : (`${one},${two}` as Pair);
+  return by === second || isNone ? null : (`${one},${two}` as GroupingPair);
 }
 
 function rankOf(split: Split): number {

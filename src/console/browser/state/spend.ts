@@ -50,7 +50,7 @@ export function tagKeyOf(split: Split): string | null {
   return split.startsWith("tag:") ? split.slice(4) : null;
 }
 
-export type Pair =
+export type GroupingPair =
   | `${Split},${TagSplit}`
   | "model,provider"
   | "model,key"
@@ -71,7 +71,7 @@ export type UsageFilter = {
 };
 type Asked = Range &
   UsageFilter & {
-    readonly group_by: `day,${Split}` | `hour,${Split}` | Split | Pair | "day" | "hour";
+    readonly group_by: `day,${Split}` | `hour,${Split}` | Split | GroupingPair | "day" | "hour";
     readonly with?: "latency";
   };
 export type CompleteRows = Rows & { readonly completeFrom: string | null };

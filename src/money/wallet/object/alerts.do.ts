@@ -97,8 +97,8 @@ function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: ThresholdAle
 }
 
 /**
- * Returns the ledger row up to which low-balance alerts don't suppress new ones: `seq` once the
- * balance has recovered.
+ * Returns the ledger row of the last recovery: `seq` if the balance has recovered. Low-balance alerts
+ * before this row don't suppress new alerts.
  */
 export function findLowBalanceRearmSeq(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;

@@ -57,7 +57,7 @@ export function readTagUsage(
   const { tagKeys } = tx.memory.row.settings;
   if (!tagKeys.includes(query.key)) {
     const declare = "Add it to the setting 'tag_keys', or group by hour or another dimension too";
-    return invalid(`The tag key '${query.key}' has no daily sums. ${declare}.`, "group_by");
+    return invalid(`The tag key '${query.key}' has no daily totals. ${declare}.`, "group_by");
   }
   const groups = groupsOf(tx, query);
   addUntagged(groups, query, days);
