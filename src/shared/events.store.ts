@@ -4,7 +4,7 @@ import type { EventData, NewEvent, ChangeContext } from "./event.ts";
 type EventRow = NewEvent & {
   readonly orgId: string;
   readonly createdAt: number;
-  /** A derived ID, so that retries record the event once. Absent for a random ID. */
+  /** A derived ID, so that retries record the event once. If absent, the ID is random. */
   readonly id?: string;
 };
 

@@ -156,7 +156,7 @@ it("the Credits page charges nothing after a canceled payment; a refund is shown
   expect(await ben.locator("main").innerText()).not.toContain("owed:");
   await expectAccessible(ben);
   await ask(ben);
-  await ben.getByRole("alert").getByText("A returned payment is due first").waitFor();
+  await ben.getByRole("alert").getByText("A refunded or disputed payment is owed").waitFor();
 
   await operator.getByText("$7.00 owed").waitFor();
   await expectAccessible(operator);

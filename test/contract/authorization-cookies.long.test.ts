@@ -212,7 +212,7 @@ describe("each route of the console", () => {
 
 const tokenOf = (role: string): string => role.padEnd(32, "x");
 
-describe("each route of operators, called by the console", () => {
+describe("each operator route that the console calls", () => {
   const bindings = bindingsWith({
     ADMIN_TOKENS: OPERATOR_ROLES.map((role) => `${role}/${role}:${tokenOf(role)}`).join(","),
   });

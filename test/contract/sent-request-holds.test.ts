@@ -227,7 +227,7 @@ const thinking = (budget_tokens: number) => ({
 });
 
 describe("a budget for thinking tokens", () => {
-  it("stays below the cap that a low balance allows; otherwise the request returns 402", async () => {
+  it("gets at most the output that a low balance can pay for, or 402 if the balance can pay for none", async () => {
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
     const { key } = await openAccount({ credits: 30_000 }); // at most 3,000 of 4,096 output tokens

@@ -148,7 +148,7 @@ describe("an endpoint with a JSON body", () => {
     }
   });
 
-  it("accepts its response with a changed field as a body, and ignores changed read-only fields", async () => {
+  it("accepts its own response as a body with one field changed, and ignores changed read-only fields", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       const before = (await read?.()) ?? {};
       const own = await sent({ ...before, ...body });

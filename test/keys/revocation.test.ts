@@ -121,7 +121,7 @@ describe("the revocation of a key", () => {
     },
   );
 
-  it("completes without the database, which the key's object updates later", async () => {
+  it("completes without the database, which the key's object updates afterwards", async () => {
     const { booked } = await makeKey();
     await registerOf(booked.keyHash).admit();
     book.broken = true;

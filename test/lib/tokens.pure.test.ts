@@ -131,7 +131,7 @@ it("estimateTokens returns more than a quarter of a real tokenizer's count for c
   );
 });
 
-it("estimateTokens returns between a seventh of the characters and the number of bytes", () => {
+it("estimateTokens returns at least a seventh of the characters and at most the number of bytes", () => {
   const piece = fc.oneof(
     fc.string({ unit: "grapheme" }),
     fc.base64String({ maxLength: 60 }),

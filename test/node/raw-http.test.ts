@@ -152,7 +152,7 @@ describe("an unusual request head", () => {
   });
 
   it.each(["TRACE", "CONNECT", "FOO", "PROPFIND", "get"])(
-    "changes nothing with the method %s, and the response repeats no key",
+    "changes nothing with the method %s, and the response doesn't contain the API key",
     async (method) => {
       const { statuses, text } = await sent(
         get("/v1/keys", `${auth}Connection: close\r\n`, method),

@@ -53,7 +53,7 @@ async function read<T>(at: string, key = showcase.owner_key): Promise<T> {
 }
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-it("npm start -- --demo creates 90 days, 40 end users and 6 models whose sums match exactly", async () => {
+it("npm start -- --demo creates 90 days of usage by 40 end users on 6 models, with sums that match exactly", async () => {
   const from = dayOf(Date.now() - 89 * DAY_MS);
   type Usage = { data: { group: string | null; day: string; cost_micro: number }[] };
   const byModel = await read<Usage>(`/v1/usage?from=${from}&group_by=day,model`);

@@ -69,7 +69,7 @@ describe("the last owner of an organization", () => {
     );
   });
 
-  it("closes the organization by leaving as the only member, unless a person joins concurrently", async () => {
+  it("closes the organization when its only member leaves, unless a person joins concurrently", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const made = await ann.browser.people("POST", "/invitations", { role: "member" });

@@ -131,7 +131,7 @@ async function isKnown(text: string): Promise<boolean> {
 }
 
 describe("the hourly sweep of personal data", () => {
-  it("erases an invitation's address 30 days after the invitation's end, but no address of an open invitation", async () => {
+  it("erases an invitation's address 30 days after the invitation's end, but keeps the address of an open invitation", async () => {
     const ann = await signUp(issuer);
     const [accepted, ended, over] = [newAccount(), newAccount(), newAccount()];
     issuer.accounts.push(accepted);

@@ -88,7 +88,7 @@ describe("a request that is in progress", () => {
     expect(await stops()).toEqual([{ id, failure: ENDED }]);
   });
 
-  it("continues after its session expires, and is watched without a written row", async () => {
+  it("continues after its session expires, and writes no row to be watched", async () => {
     const { key, id, session } = await running();
     const over = { ...session, expiresAt: Date.now() - 1 };
     const called = { keyHash: key.hash, shown: { session: over } };

@@ -227,7 +227,7 @@ describe("a Stripe meter that rejects one customer", () => {
 });
 
 describe("a Stripe meter of an organization whose requests mostly have no customer", () => {
-  it("gets a request with a customer without delay, even after more skipped pages than one read covers", async () => {
+  it("gets a customer's request immediately, even if more pages are skipped than one read covers", async () => {
     const meter = new Meter();
     const at = Date.now() + HOUR_MS;
     let ids: string[] = [];

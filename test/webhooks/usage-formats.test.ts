@@ -177,7 +177,7 @@ describe("a webhook in the format stripe_meter_events", () => {
       receiver: { ...settings, ...more },
     });
 
-  it("rejects a replay of requests that Stripe would bill again", async () => {
+  it("rejects a replay if Stripe would bill its requests twice", async () => {
     receivers[HOST] = open().take;
     const start = Date.now();
     setClock(start);

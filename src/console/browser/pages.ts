@@ -30,7 +30,7 @@ const hasUnlimitedKey = mayCall("GET /v1/keys");
 /** Operators who view a customer see these pages without actions. */
 const mayChat = (session: Session): boolean =>
   may(session, "POST /v1/chat/completions") || isViewing(session);
-/** Sessions with a key see the Team page too, because it explains how to get access. */
+/** People who logged in with a key see the Team page too, because it explains how to get access. */
 const hasTeam = (session: Session): boolean =>
   may(session, "GET /console/api/people/members") ||
   (!isPerson(session) && hasUnlimitedKey(session));

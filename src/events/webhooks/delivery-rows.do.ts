@@ -42,7 +42,7 @@ export type Receiver = {
 /** A position in the usage stream. Times are Unix ms. */
 export type StreamState = {
   readonly from: StreamStart;
-  /** Time of the next ledger read. `idleMs` grows without new rows. */
+  /** Time of the next ledger read. `idleMs` grows while there are no new rows. */
   readonly nextAt: number;
   readonly idleMs: number;
   /** Rows of a rejected batch that remain to be sent one by one. */

@@ -308,7 +308,7 @@ async function retryWithoutReasoning(
   return new Response(text, { status: response.status, headers: response.headers });
 }
 
-/** Returns `safety_identifier` and `prompt_cache_key`. `cacheKey` is the client's own. */
+/** Returns `safety_identifier` and `prompt_cache_key`. `cacheKey` is the key that the client sent. */
 async function identityOf(
   hashes: CustomerHashes,
   { customer, upstreamId }: ChatCall,

@@ -218,7 +218,7 @@ export async function flushFailedRequests(c: Context<AppEnv>, next: Next): Promi
 
 function makeSender(c: Context<AppEnv>): SendReport {
   const { config, requestId } = c.var;
-  const { env } = c; // not c, which would keep the request in memory
+  const { env } = c; // capturing c would keep the request in memory
   return async ({ orgId, home }: ReportTarget, batch: FailureBatch) => {
     if (home === config.region) {
       return objectsOf(env).wallet(orgId).noteFailed(batch);

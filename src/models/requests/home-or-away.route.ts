@@ -59,7 +59,7 @@ export function homeClientOf(
  * again.
  */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
-  const { env } = c; // not c, which would keep the request in memory
+  const { env } = c; // capturing c would keep the request in memory
   const [config, timers] = [c.get("config"), c.get("timers")];
   const { region, numbers } = config;
   const { providers, health, times } = deploymentOf(config);
@@ -108,7 +108,7 @@ function makeStopQuery(
   { home, orgId }: Caller,
   { after }: Timers,
 ): FindStoppedRuns {
-  const { env } = c; // not c, which would keep the request in memory
+  const { env } = c; // capturing c would keep the request in memory
   const [config, requestId] = [c.get("config"), c.get("requestId")];
   return async (runs) => {
     if (home === config.region) {

@@ -23,7 +23,7 @@ import type { OverloadReason } from "../../shared/in-flight.ts";
 export function observeRun(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = metricRecorderOf(config);
-  const { env } = c; // not c, which would keep the request in memory
+  const { env } = c; // capturing c would keep the request in memory
   const { health, times } = run.services;
   recorder.view = () => ({ series: routeGauges(health, now(env)), samples: times.takeSamples() });
   recorder.onSpeeds = (speeds) => times.setRegionSpeeds(speeds);

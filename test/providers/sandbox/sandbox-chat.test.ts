@@ -125,7 +125,7 @@ describe("a stream of the sandbox model echo", () => {
     });
   });
 
-  it("contains the same text, stop and cap as the JSON response", async () => {
+  it("contains the same text, stop reason and output cap as the JSON response", async () => {
     const cases = [{ messages: [user(TEXT)] }, { messages: [user(` ${TEXT}\n`)], stop: "lazy" }];
     for (const body of cases) {
       const completion = await complete(body, { cap: 6 });

@@ -26,7 +26,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   insufficient_quota: ["The balance doesn't cover this request.", ADD_CREDITS],
   key_budget_exceeded: ["The key's budget is used up. Raise it, or wait for its reset.", KEYS],
   budget_exceeded: ["A budget is used up. Raise it, or wait until it has room again."],
-  payment_reversed: ["A returned payment is due first.", ADD_CREDITS],
+  payment_reversed: ["A refunded or disputed payment is owed.", ADD_CREDITS],
   role_required: ["Your role doesn't allow this. Ask an owner of the organization."],
   organization_suspended: ["The organization is suspended. Contact the operator."],
   paused: ["An owner or admin can end the pause.", ["View pauses", [["settings"]]], END_PAUSE],

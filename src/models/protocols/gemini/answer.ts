@@ -151,7 +151,7 @@ const EMPTY_TEXT: OutputPart = { kind: "text", text: "" };
 
 /**
  * Converts a Gemini stream, which is complete once every candidate has finished. It has no end
- * marker. An error can be outside of events.
+ * marker. An error can arrive outside of an event.
  */
 export class GeminiChunkReader extends FrameReader {
   #hasOutput = false;

@@ -118,7 +118,7 @@ function inlineImageBytes({ image_url: url }: JsonObject): string | null {
   return isInlineImage(textOf(url)) ? "image_url" : null;
 }
 
-/** Reports whether an item can be sent. OpenAI returns 400 for reasoning without later output. */
+/** Reports whether an item can be sent. OpenAI returns 400 for a reasoning item that no output follows. */
 function isFollowedByOutput({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
   const next = items.slice(at + 1).find((item) => item.type !== "reasoning");

@@ -50,7 +50,7 @@ export type Memory = {
   row: WalletRow;
   readonly ledger: HoldTotals;
   clock: number;
-  /** Latest time of the wallet so far (Unix ms). Determines the period that counts spend. */
+  /** Latest time of the wallet so far (Unix ms). Determines the period in which spend counts. */
   newest: number;
   /** Lower bound for the request IDs of ledger rows after the newest checkpoint. */
   floorId: string;

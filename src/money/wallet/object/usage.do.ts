@@ -95,7 +95,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
   for (const row of [...selectStoredGroups(tx.sql, query, { ...page, end }), ...later]) {
     groups.set(row.name, addUsageAmounts(groups.get(row.name) ?? NO_USAGE_AMOUNTS, row));
   }
-  // One more stored group was read, so this page's groups are complete.
+  // One group more than the page needs was read, so the page's last group is complete.
   const names = [...groups.keys()].toSorted(compareText);
   const shown = names.slice(0, page.limit);
   const isLast = names.length <= page.limit && end === null;
