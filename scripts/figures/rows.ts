@@ -87,7 +87,7 @@ export const ROWS: readonly Row[] = [
     target: "0; p99 1 s",
     sources: [
       long("revocation-under-load"),
-      long("global-revocation", "503 at the peer, never 200"),
+      long("global-revocation", "gets 503 in the other region, never 200"),
     ],
     words:
       "{admitted} of {asked} requests in both regions ({keys} keys), " +

@@ -22,6 +22,15 @@ it("docs/figures.md contains every row with its target, and is updated one row a
   expect(() => withMeasured("no markers", new Map(), STAMP)).toThrow("once each");
 });
 
+it("docs/figures.md measures tests that exist", () => {
+  const root = path.join(import.meta.dirname, "../..");
+  for (const source of ROWS.flatMap(({ sources }) => sources)) {
+    if (!("tests" in source) || !source.tests.endsWith(".ts")) continue;
+    const text = readFileSync(path.join(root, source.tests), "utf8");
+    expect(text, source.tests).toContain(source.named ?? "");
+  }
+});
+
 it("a row of docs/figures.md shows the sum of its measurements, and counts as missed after a failed test", () => {
   const seen = parseReport(report(true, { operations: 0, forged: 1500 }));
   const row = ROWS[8];
