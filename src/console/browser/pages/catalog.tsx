@@ -96,6 +96,7 @@ function PriceCell({ of }: { of: ListPrice | null }) {
   return (
     <span
       class="number"
+      style={{ whiteSpace: "normal" }}
       title={`cached ${dollars(cached)}, written to a cache ${dollars(written)}`}
     >
       {[perToken.join(", "), ...unitPriceTexts(of)].filter(Boolean).map((part, at) => (
