@@ -226,8 +226,7 @@ describe("objects and amounts that the API returns", () => {
     );
     expect(charged).toBe(LARGE - Number(balance["credits_micro"]));
     await page
-      .getByText(/If you spend as (?:in the last 7 days \(\$0\.\d+ a day\)|yesterday)/)
-      .first()
+      .getByText(/Lasts .* if you spend as (?:today|in the last \d days) \(\$0\.\d+ a day\)/)
       .waitFor();
   });
 

@@ -290,7 +290,7 @@ it("the command palette leads to a request, key, model, end user, page and docum
 it("spend trend and runway appear immediately, and the curve after one click", async () => {
   expect((await ask(owner.key)).status).toBe(200);
   const job = counted(await logIn(browser, await createOtherKey()));
-  await job.page.getByText(/lasts .* if you spend as/).waitFor();
+  await job.page.getByText(/Lasts .* if you spend as/).waitFor();
   await job.page.locator(".plot svg").first().waitFor();
   expect(job.spent()).toBe(0);
   await job.act((page) => goTo(page, "Credits"));

@@ -6,7 +6,7 @@ import { describeRequest } from "../../src/console/browser/ui/request-sentence.t
 import { assignColors } from "../../src/console/browser/state/colors.ts";
 import { fieldError } from "../../src/console/browser/lib/field-error.ts";
 import * as fc from "fast-check";
-import { balanceCurve, findLastCoveredDay } from "../../src/console/browser/lib/balance-curve.ts";
+import { balanceCurve } from "../../src/console/browser/lib/balance-curve.ts";
 import { DAY, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts";
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -95,13 +95,6 @@ it("the balance curve computes the balance at the end of each day from all chang
       expect(curve).toEqual(ends);
     }),
   );
-});
-
-it("the runway ends on the last day that the money covers fully, and is null without spending", () => {
-  expect(findLastCoveredDay(10, 3, START)).toBe(utcDay(START + 3 * DAY));
-  expect(findLastCoveredDay(0, 3, START)).toBe(utcDay(START));
-  expect(findLastCoveredDay(10, 0, START)).toBeNull();
-  expect(findLastCoveredDay(1e15, 1, START)).toBeNull();
 });
 
 const CONSOLE = path.join(import.meta.dirname, "../../src/console/browser");

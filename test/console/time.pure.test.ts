@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { runway, totalsOf } from "../../src/console/browser/lib/runway.ts";
-import { cacheShares, stackGroups, sumByGroup } from "../../src/console/browser/lib/spend.ts";
+import {
+  cacheShares,
+  runway,
+  stackGroups,
+  sumByGroup,
+  totalsOf,
+} from "../../src/console/browser/lib/spend.ts";
 import type { DayRow } from "../../src/console/browser/lib/spend.ts";
 import {
   dayName,
@@ -92,24 +97,27 @@ describe("spend in the console", () => {
       row("2026-11-01", 7),
       row("2026-11-22", 2),
     ];
-    expect(totalsOf(rows, NOW)).toEqual({ today: 2, month: 9, lastMonthToDate: 5, week: 0 });
+    expect(totalsOf(rows, NOW)).toEqual({ today: 2, month: 9, lastMonthToDate: 5 });
   });
 
   it.each([
-    ["no spending yet", []],
-    ["no spending in the last 7 days", [row("2026-10-01", 5)]],
+    ["No spending yet", []],
+    ["No spending in the last 7 days", [row("2026-10-01", 5)]],
     [
-      "lasts about 70 days if you spend as in the last 7 days",
+      "Lasts until 31 Jan if you spend as in the last 7 days ($0.000002 a day)",
       [row("2026-10-01", 1), row("2026-11-20", 10)],
     ],
-    ["lasts about 2 days if you spend as today", [row("2026-11-22", 50)]],
-    ["lasts more than two years if you spend as in the last 2 days", [row("2026-11-21", 0.1)]],
+    ["Lasts until 24 Nov if you spend as today ($0.00005 a day)", [row("2026-11-22", 50)]],
+    [
+      "Lasts for more than a year if you spend as in the last 2 days ($0.000001 a day)",
+      [row("2026-11-21", 0.1)],
+    ],
   ])("determines the runway: %s", (text, rows) => {
     expect(runway(100, rows, NOW)).toBe(text);
   });
 
   it("appears with a notice if no credits are left", () => {
-    expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("nothing is left");
+    expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("Nothing is left");
   });
 
   it("appears with shares of cached tokens only for days with prompts", () => {

@@ -1,7 +1,6 @@
-import { balanceCurve, findLastCoveredDay } from "../lib/balance-curve.ts";
-import type { BalanceMovement } from "../lib/balance-curve.ts";
-import { formatSpent } from "../lib/money.ts";
-import { DAY, dayName, daysBetween, utcDay } from "../lib/time.ts";
+import { balanceCurve } from "../lib/balance-curve.ts";
+import { runway } from "../lib/spend.ts";
+import { DAY, daysBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { Panel } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
@@ -10,12 +9,6 @@ import { ReadResult } from "../ui/states.tsx";
 
 const DAYS = 90;
 const CREDITS_MAX = 100;
-const PACES = [
-  ["yesterday", 1],
-  ["in the last 7 days", 7],
-  ["in the last 30 days", 30],
-] as const;
-
 export function BalanceCurve() {
   const now = useNow();
   const today = utcDay(now);
@@ -37,11 +30,12 @@ export function BalanceCurve() {
                   }));
                   const used = data.map(({ group, cost_micro }) => ({
                     day: group ?? "",
-                    micros: -cost_micro,
+                    cost_micro,
                   }));
+                  const spent = used.map(({ day, cost_micro }) => ({ day, micros: -cost_micro }));
                   const known = next_after === null ? from : (paid.at(-1)?.day ?? from);
                   const days = daysBetween(known > from ? known : from, today);
-                  const values = balanceCurve(credits_micro, [...paid, ...used], days);
+                  const values = balanceCurve(credits_micro, [...paid, ...spent], days);
                   return (
                     <>
                       <Chart
@@ -51,7 +45,7 @@ export function BalanceCurve() {
                         series={[{ label: "Balance at the end of the day", slot: 0, values }]}
                         unit="balance"
                       />
-                      <Paces left={available_micro} used={used} />
+                      <p class="small">{runway(available_micro, used, now)}</p>
                     </>
                   );
                 }}
@@ -61,28 +55,5 @@ export function BalanceCurve() {
         )}
       </ReadResult>
     </Panel>
-  );
-}
-
-function Paces({ left: micros, used }: { left: number; used: readonly BalanceMovement[] }) {
-  const now = useNow();
-  const lines = PACES.map(([name, days]) => {
-    const first = utcDay(now - days * DAY);
-    const sum = used.reduce(
-      (all, { day, micros: moved }) => (day >= first && day < utcDay(now) ? all - moved : all),
-      0,
-    );
-    const perDay = Math.ceil(sum / days);
-    return [name, perDay, findLastCoveredDay(micros, perDay, now)] as const;
-  });
-  return (
-    <ul class="small">
-      {lines.map(([name, perDay, until]) => (
-        <li key={name}>
-          If you spend as {name} ({formatSpent(perDay)} a day), your balance{" "}
-          {until === null ? "doesn't run out" : <strong>lasts until {dayName(until)}</strong>}.
-        </li>
-      ))}
-    </ul>
   );
 }

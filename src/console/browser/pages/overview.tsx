@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { runway, totalsOf } from "../lib/runway.ts";
-import { sumOf, sumByGroup } from "../lib/spend.ts";
+import { runway, sumByGroup, sumOf, totalsOf } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { countText, formatPercent, formatSpent } from "../lib/money.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";
