@@ -49,4 +49,16 @@ describe("the console", () => {
     await search.fill("ann-of-the-search");
     await page.getByRole("option", { name: /^End user ann-of-the-search/ }).waitFor();
   });
+
+  it("keeps text typed immediately after the search shortcut", async () => {
+    const page = await logIn(browser, owner.key);
+    await page.waitForFunction(() =>
+      performance.getEntriesByType("resource").some(({ name }) => name.includes("command-palette")),
+    );
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("activ", { delay: 20 });
+    const typed = page.getByRole("combobox", { name: "Search" });
+    await typed.waitFor();
+    expect(await typed.inputValue()).toBe("activ");
+  });
 });

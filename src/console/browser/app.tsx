@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { PHONE_BAR_PATHS, PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
-import type { Box } from "./pages/command-palette.tsx";
-import { useCell } from "./state/cell.ts";
+import type * as Dialogs from "./pages/command-palette.tsx";
+import { cell, useCell } from "./state/cell.ts";
 import { login } from "./api/client.ts";
 import { pendingConfirmation } from "./state/confirming.ts";
 import { reportConnection, reportLostConnection, onRetry } from "./state/connection.ts";
@@ -20,7 +20,7 @@ import {
   session,
   useSession,
 } from "./state/session.ts";
-import { Badge, Facts, PageHead, Money, Button } from "./ui/basics.tsx";
+import { Badge, PageHead, Money, Button } from "./ui/basics.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
 import { LazyPage, preload, preloadWhenIdle } from "./ui/lazy.tsx";
@@ -37,6 +37,9 @@ const INVITATION = loginPart("Invitation");
 const CONFIRM = loginPart("ConfirmLogin");
 const CONFIRMED = loginPart("Confirmed");
 const FAILED = loginPart("FailedLogin");
+const dialogs = cell<typeof Dialogs | undefined>(undefined);
+const loadDialogs = async (): Promise<void> =>
+  dialogs.set(await import("./pages/command-palette.tsx"));
 const HALTED: LazyPart = { load: async () => (await import("./pages/halted.tsx")).Halted };
 
 export function App() {
@@ -108,13 +111,9 @@ function Shell({ isHidden }: { isHidden: boolean }) {
   const pages = PAGES.filter(({ canOpen: forWhom }) => forWhom(who));
   const start = path.length === 0 ? pages[0] : undefined;
   const page = pages.find((one) => one.path === path[0]) ?? start;
-  const [help, setHelp] = useState(false);
-  const [more, setMore] = useState(false);
-  const [Found, setFound] = useState<{ readonly Box: typeof Box } | null>(null);
-  const find = (): void =>
-    void import("./pages/command-palette.tsx").then(setFound, () => reportLostConnection());
-  useEffect(() => preloadWhenIdle(pages), [who]);
-  useKeyboard(pages, () => setHelp(true), find);
+  const [dialog, setDialog] = useState<DialogName>();
+  useEffect(() => preloadWhenIdle(pages, loadDialogs), [who]);
+  useKeyboard(pages, setDialog);
   useEffect(() => {
     document.title = `${page?.title ?? "Page not found"} - Turnpike`;
     scrollTo(0, 0);
@@ -125,12 +124,12 @@ function Shell({ isHidden }: { isHidden: boolean }) {
         pages={pages}
         current={page}
         onSkip={() => content.current?.focus()}
-        onMore={() => setMore(true)}
+        onMore={() => setDialog("more")}
       />
       <div class="body">
         <ConnectionBar />
         {isViewing(who) && <ViewingBar />}
-        <TopLine onFind={find} />
+        <TopLine onFind={() => setDialog("search")} />
         {who.organization && <LazyPage page={HALTED} height={0} />}
         <main ref={content} tabIndex={-1} key={page?.path}>
           {why !== undefined && <LazyPage page={FAILED} height={0} />}
@@ -142,10 +141,24 @@ function Shell({ isHidden }: { isHidden: boolean }) {
           {page ? <LazyPage page={page} /> : <NotFound />}
         </main>
       </div>
-      {Found && <Found.Box pages={pages} onClose={() => setFound(null)} />}
-      {more && <MorePages pages={pages} onClose={() => setMore(false)} />}
-      {help && <KeyboardHelp pages={pages} onClose={() => setHelp(false)} />}
+      <OpenDialog name={dialog} pages={pages} onClose={() => setDialog(undefined)} />
     </div>
+  );
+}
+
+type DialogName = "search" | "help" | "more";
+type OpenDialogProps = DialogProps & { name: DialogName | undefined };
+function OpenDialog({ name, ...props }: OpenDialogProps) {
+  const loaded = useCell(dialogs);
+  useEffect(() => {
+    if (name !== undefined) void loadDialogs().catch(reportLostConnection);
+  }, [name]);
+  if (name === "more") return <MorePages {...props} />;
+  if (name === undefined || loaded === undefined) return null;
+  return name === "search" ? (
+    <loaded.CommandPalette {...props} />
+  ) : (
+    <loaded.KeyboardHelp {...props} />
   );
 }
 
@@ -197,7 +210,8 @@ function Sidebar({ pages, current, onSkip, onMore }: SidebarProps) {
   );
 }
 
-function MorePages({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
+type DialogProps = { pages: readonly Page[]; onClose: () => void };
+function MorePages({ pages, onClose }: DialogProps) {
   const webhooks = canManageWebhooks(useSession())
     ? [["Webhooks", hrefOf(["events"], { tab: "Webhooks" })] as const]
     : [];
@@ -294,24 +308,24 @@ function Available() {
  * Handles shortcuts: `g` and a letter open a page, `/` focuses the filter, Ctrl-K opens the command
  * palette, `?` lists the shortcuts.
  */
-function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => void): void {
+function useKeyboard(pages: readonly Page[], onOpen: (name: DialogName) => void): void {
   useEffect(() => {
     let chordStartMs = 0;
     const press = (event: KeyboardEvent): void => {
       const { target, key } = event;
-      if (isPaletteShortcut(event)) return onFind();
+      if (isPaletteShortcut(event)) return onOpen("search");
       const typing = target instanceof Element && target.closest("input,textarea,select,dialog");
       if (typing || event.metaKey || event.ctrlKey || event.altKey) return;
       const page =
         Date.now() - chordStartMs < 1500 ? pages.find((one) => one.key === key) : undefined;
       chordStartMs = key === "g" ? Date.now() : 0;
       if (page !== undefined) goTo(page.path === "" ? [] : [page.path]);
-      else if (key === "?") onHelp();
+      else if (key === "?") onOpen("help");
       else if (key === "/") {
         event.preventDefault();
         const filter = document.querySelector<HTMLElement>("[data-filter]");
         if (filter) filter.focus();
-        else onFind();
+        else onOpen("search");
       }
     };
     addEventListener("keydown", press);
@@ -323,20 +337,4 @@ function isPaletteShortcut(event: KeyboardEvent): boolean {
   if (event.key !== "k" || !(event.ctrlKey || event.metaKey)) return false;
   event.preventDefault();
   return document.querySelector("dialog[open]") === null;
-}
-
-function KeyboardHelp({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
-  const rows = [
-    ...pages.map(({ key, title }) => [`g ${key}`, title] as const),
-    ["Ctrl K", "Search"] as const,
-    ["/", "The filter of a list"] as const,
-    ["↑ ↓", "From row to row"] as const,
-    ["Enter", "Opens the row"] as const,
-    ["Esc", "Closes a dialog"] as const,
-  ];
-  return (
-    <Dialog title="Keyboard" onClose={onClose}>
-      <Facts facts={rows.map(([keys, what]) => [what, <kbd key={keys}>{keys}</kbd>])} />
-    </Dialog>
-  );
 }

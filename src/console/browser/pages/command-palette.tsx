@@ -22,6 +22,7 @@ import {
 } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { useNow } from "../state/cell.ts";
+import { Facts } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
 
@@ -43,7 +44,13 @@ const IDS = [
   [/^whk_/, "Webhook", (id: string) => hrefOf(["events", id], { tab: "Webhooks" })],
 ] as const;
 
-export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
+export function CommandPalette({
+  pages,
+  onClose,
+}: {
+  pages: readonly Page[];
+  onClose: () => void;
+}) {
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
   const text = typed.trim();
@@ -334,4 +341,20 @@ async function readIndex(): Promise<Outcome<readonly Entry[]>> {
   const at = /data-index="([^"]+)"/.exec(page)?.[1];
   const value: readonly Entry[] = at === undefined ? [] : await (await fetch(at)).json();
   return { ok: true, value };
+}
+
+export function KeyboardHelp({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
+  const rows = [
+    ...pages.map(({ key, title }) => [`g ${key}`, title] as const),
+    ["Ctrl K", "Search"] as const,
+    ["/", "The filter of a list"] as const,
+    ["↑ ↓", "From row to row"] as const,
+    ["Enter", "Opens the row"] as const,
+    ["Esc", "Closes a dialog"] as const,
+  ];
+  return (
+    <Dialog title="Keyboard" onClose={onClose}>
+      <Facts facts={rows.map(([keys, what]) => [what, <kbd key={keys}>{keys}</kbd>])} />
+    </Dialog>
+  );
 }

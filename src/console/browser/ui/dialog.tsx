@@ -1,6 +1,6 @@
 import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { createContext } from "preact";
-import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useId, useRef, useState, useLayoutEffect } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
 import { fieldError } from "../lib/field-error.ts";
 import { rewriteAmounts } from "../lib/money.ts";
@@ -23,7 +23,8 @@ export function Dialog({ title, onClose, wide = false, asks = true, children }: 
     else onClose();
   };
   const id = useId();
-  useEffect(() => {
+  // A layout effect focuses before the next key.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
     const fields = dialog.current?.querySelectorAll<HTMLElement>("input,select,textarea") ?? [];

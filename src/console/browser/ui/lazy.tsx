@@ -23,10 +23,14 @@ export function preload(page: LazyPart): void {
   void loadView(page).catch(() => undefined);
 }
 
-/** Loads the scripts of all pages one by one while the browser is idle. */
-export function preloadWhenIdle(pages: readonly LazyPart[]): () => void {
+/** Calls `loadDialogs`, then loads the scripts of all pages one by one while the browser is idle. */
+export function preloadWhenIdle(
+  pages: readonly LazyPart[],
+  loadDialogs: () => Promise<unknown>,
+): () => void {
   let isStopped = false;
   const timer = setTimeout(async () => {
+    await loadDialogs().catch(() => undefined);
     for (const page of pages) {
       if (isStopped || document.hidden) return;
       await loadView(page).catch(() => undefined);
