@@ -1,10 +1,10 @@
 import { expect, it, describe } from "vitest";
-import { selectChangedFields } from "../../src/console/browser/lib/changed.ts";
+import { selectChangedFields } from "../../src/console/browser/lib/form-fields.ts";
 import { WEBHOOK_GROUPS, WEBHOOK_TYPES } from "../../src/console/browser/lib/event-types.ts";
 import type { Generation } from "../../src/console/browser/api/types.ts";
 import { describeRequest } from "../../src/console/browser/ui/request-sentence.ts";
 import { assignColors } from "../../src/console/browser/state/colors.ts";
-import { fieldError } from "../../src/console/browser/lib/field-error.ts";
+import { fieldError } from "../../src/console/browser/lib/form-fields.ts";
 import * as fc from "fast-check";
 import { balanceCurve } from "../../src/console/browser/lib/balance-curve.ts";
 import { DAY, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts";

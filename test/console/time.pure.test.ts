@@ -1,11 +1,7 @@
 import { describe, expect, it } from "vitest";
-import {
-  cacheShares,
-  runway,
-  stackGroups,
-  sumByGroup,
-  totalsOf,
-} from "../../src/console/browser/lib/spend.ts";
+import { runway } from "../../src/console/browser/lib/balance-curve.ts";
+import { totalsOf } from "../../src/console/browser/lib/spend-totals.ts";
+import { cacheShares, stackGroups, sumByGroup } from "../../src/console/browser/lib/spend.ts";
 import type { DayRow } from "../../src/console/browser/lib/spend.ts";
 import {
   dayName,

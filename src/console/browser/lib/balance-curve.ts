@@ -1,3 +1,7 @@
+import { formatSpent } from "./money.ts";
+import type { DayRow } from "./spend.ts";
+import { DAY, dayName, daysBetween, utcDay } from "./time.ts";
+
 /** A change of the balance on a UTC day, in micro-credits. Spend is negative. */
 export type BalanceMovement = { readonly day: string; readonly micros: number };
 
@@ -9,4 +13,32 @@ export function balanceCurve(
   const sumAfter = (day: string): number =>
     movements.reduce((sum, one) => (one.day > day ? sum + one.micros : sum), 0);
   return days.map((day) => nowMicros - sumAfter(day));
+}
+
+/**
+ * Returns the last day that the balance covers at the average spend of the last 7 complete days, or
+ * since a later first spend.
+ */
+export function runway(
+  availableMicro: number,
+  rows: readonly Pick<DayRow, "day" | "cost_micro">[],
+  now: number,
+): string {
+  const today = utcDay(now);
+  const weekStart = utcDay(now - 7 * DAY);
+  const first = rows.reduce((least, { day }) => (day < least ? day : least), today);
+  const isNew = first > weekStart;
+  const days = isNew ? daysBetween(first, today).length : 7;
+  const spent = rows.reduce(
+    (sum, { day, cost_micro }) =>
+      day >= weekStart && (isNew || day < today) ? sum + cost_micro : sum,
+    0,
+  );
+  if (spent <= 0) return rows.length === 0 ? "No spending yet" : "No spending in the last 7 days";
+  if (availableMicro <= 0) return "Nothing is left";
+  const daysLeft = Math.floor((availableMicro / spent) * days);
+  const end =
+    daysLeft > 365 ? "for more than a year" : `until ${dayName(utcDay(now + daysLeft * DAY))}`;
+  const perDay = formatSpent(Math.ceil(spent / days));
+  return `Lasts ${end} if you spend as ${days === 1 ? "today" : `in the last ${days} days`} (${perDay} a day)`;
 }

@@ -1,7 +1,7 @@
 import type { Event } from "../api/types.ts";
 import { windowText } from "./budgets.ts";
 import { withAffixes, formatChanges, minuteInUtc, findOnlyChange, valueText } from "./changes.ts";
-import { memberName } from "./member-name.ts";
+import { memberName } from "./names.ts";
 import { formatLeft, formatPercent, formatSpent } from "./money.ts";
 
 export type EventType = Event["type"];

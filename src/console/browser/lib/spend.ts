@@ -1,6 +1,3 @@
-import { formatSpent } from "./money.ts";
-import { DAY, dayName, daysBetween, monthStart, utcDay } from "./time.ts";
-
 const METRICS = [
   "requests",
   "prompt_tokens",
@@ -86,54 +83,4 @@ export function cacheShares(
     const prompts = sumOf(rowsOfDay, "prompt_tokens");
     return prompts === 0 ? null : sumOf(rowsOfDay, "cached_tokens") / prompts;
   });
-}
-
-type Totals = {
-  readonly today: number;
-  readonly month: number;
-  readonly lastMonthToDate: number;
-};
-
-export function totalsOf(rows: readonly DayRow[], now: number): Totals {
-  const today = utcDay(now);
-  const lastStart = monthStart(today, 1);
-  const sameDay = `${lastStart.slice(0, 8)}${today.slice(8)}`;
-  const between = (from: string, to: string): number =>
-    sumOf(
-      rows.filter(({ day }) => day >= from && day <= to),
-      "cost_micro",
-    );
-  return {
-    today: between(today, today),
-    month: between(monthStart(today), today),
-    lastMonthToDate: between(lastStart, sameDay),
-  };
-}
-
-/**
- * Returns the last day that the balance covers at the average spend of the last 7 complete days, or
- * since a later first spend.
- */
-export function runway(
-  availableMicro: number,
-  rows: readonly Pick<DayRow, "day" | "cost_micro">[],
-  now: number,
-): string {
-  const today = utcDay(now);
-  const weekStart = utcDay(now - 7 * DAY);
-  const first = rows.reduce((least, { day }) => (day < least ? day : least), today);
-  const isNew = first > weekStart;
-  const days = isNew ? daysBetween(first, today).length : 7;
-  const spent = rows.reduce(
-    (sum, { day, cost_micro }) =>
-      day >= weekStart && (isNew || day < today) ? sum + cost_micro : sum,
-    0,
-  );
-  if (spent <= 0) return rows.length === 0 ? "No spending yet" : "No spending in the last 7 days";
-  if (availableMicro <= 0) return "Nothing is left";
-  const daysLeft = Math.floor((availableMicro / spent) * days);
-  const end =
-    daysLeft > 365 ? "for more than a year" : `until ${dayName(utcDay(now + daysLeft * DAY))}`;
-  const perDay = formatSpent(Math.ceil(spent / days));
-  return `Lasts ${end} if you spend as ${days === 1 ? "today" : `in the last ${days} days`} (${perDay} a day)`;
 }

@@ -1,5 +1,4 @@
-import { balanceCurve } from "../lib/balance-curve.ts";
-import { runway } from "../lib/spend.ts";
+import { balanceCurve, runway } from "../lib/balance-curve.ts";
 import { DAY, daysBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { Panel } from "../ui/basics.tsx";

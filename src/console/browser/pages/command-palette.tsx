@@ -7,7 +7,7 @@ import type { Calls, Key } from "../api/types.ts";
 import { readLoginMethods } from "../api/people.ts";
 import type { Page } from "../pages.ts";
 import { findTopics } from "../lib/page-topics.ts";
-import { extractKeyPrefix } from "../lib/key-prefix.ts";
+import { extractKeyPrefix } from "../lib/names.ts";
 import { countText } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { useModels } from "../state/models.ts";

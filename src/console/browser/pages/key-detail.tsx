@@ -1,6 +1,6 @@
+import { selectChangedFields } from "../lib/form-fields.ts";
 import { useState } from "preact/hooks";
 import type { Key, RotatedKey, FreshKey } from "../api/types.ts";
-import { selectChangedFields } from "../lib/changed.ts";
 import { findSimpleBudgetUse } from "../lib/budgets.ts";
 import { sumOf } from "../lib/spend.ts";
 import { countText, formatCount } from "../lib/money.ts";
@@ -18,8 +18,7 @@ import { Pauses } from "../ui/pauses.tsx";
 import { Confirm, Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
 import { TermFields, bodyOf, termsOf, isLimitedBy } from "../ui/key-terms.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
-import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
-import { KeySecret } from "../ui/secret.tsx";
+import { HOUR_S, KeySecret, OverlapField } from "../ui/secret.tsx";
 
 const CHANGE = "PATCH /v1/keys/{id}";
 const REVOKE = "DELETE /v1/keys/{id}";

@@ -1,13 +1,12 @@
+import { selectChangedFields } from "../lib/form-fields.ts";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { MemberKey } from "../api/types.ts";
-import { selectChangedFields } from "../lib/changed.ts";
 import { change, useRead } from "../state/reads.ts";
 import { usePath, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
 import { COUNT_FIELD, Confirm, DOLLARS, FormDialog, numberIn, useTyped } from "../ui/dialog.tsx";
-import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
-import { KeySecret } from "../ui/secret.tsx";
+import { HOUR_S, KeySecret, OverlapField } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Grid, column, timeColumn, verbsColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";

@@ -1,6 +1,6 @@
+import { selectChangedFields } from "../lib/form-fields.ts";
 import { useState } from "preact/hooks";
 import type { Event, OrganizationAndMoney, Member } from "../api/types.ts";
-import { selectChangedFields } from "../lib/changed.ts";
 import { actorOf, describeEvent } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { DAY, utcDay } from "../lib/time.ts";

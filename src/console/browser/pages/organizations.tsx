@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
 import type { CreatedOrganization, ListedOrganization } from "../api/types.ts";
-import { extractKeyPrefix } from "../lib/key-prefix.ts";
+import { extractKeyPrefix } from "../lib/names.ts";
 import { microsOf } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
 import { goTo, usePath, useQuery } from "../state/route.ts";

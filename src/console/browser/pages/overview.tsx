@@ -1,5 +1,7 @@
 import type { ComponentChildren } from "preact";
-import { runway, sumByGroup, sumOf, totalsOf } from "../lib/spend.ts";
+import { runway } from "../lib/balance-curve.ts";
+import { sumByGroup, sumOf } from "../lib/spend.ts";
+import { totalsOf } from "../lib/spend-totals.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { countText, formatPercent, formatSpent } from "../lib/money.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";

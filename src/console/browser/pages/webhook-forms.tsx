@@ -7,8 +7,7 @@ import { countText } from "../lib/money.ts";
 import { DAY, localAndUtcTime, localMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Dialog, Field, FormDialog, Input, MOMENT, useTyped } from "../ui/dialog.tsx";
-import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
-import { SecretDialog } from "../ui/secret.tsx";
+import { HOUR_S, SecretDialog, OverlapField } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Check } from "../ui/basics.tsx";
 

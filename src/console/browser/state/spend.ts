@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { buildUrl } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
-import { memberName } from "../lib/member-name.ts";
+import { memberName } from "../lib/names.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { latestOf, readOnce, useLoaded, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";

@@ -2,7 +2,7 @@ import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { createContext } from "preact";
 import { useContext, useEffect, useId, useRef, useState, useLayoutEffect } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
-import { fieldError } from "../lib/field-error.ts";
+import { fieldError } from "../lib/form-fields.ts";
 import { rewriteAmounts } from "../lib/money.ts";
 import { FailureNotice } from "./states.tsx";
 import { Button, Notice } from "./basics.tsx";

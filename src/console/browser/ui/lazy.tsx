@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { failed } from "../api/client.ts";
 import type { Page } from "../pages.ts";
 import { onRetry } from "../state/connection.ts";
-import { FailureNotice, Skeleton } from "./states.tsx";
+import { FailureNotice, loadRemedies, Skeleton } from "./states.tsx";
 
 export type LazyPart = Pick<Page, "load">;
 const views = new Map<LazyPart, FunctionComponent>();
@@ -23,14 +23,14 @@ export function preload(page: LazyPart): void {
   void loadView(page).catch(() => undefined);
 }
 
-/** Calls `loadDialogs`, then loads the scripts of all pages one by one while the browser is idle. */
+/** Loads the dialogs, the remedies and then one page after another while the browser is idle. */
 export function preloadWhenIdle(
   pages: readonly LazyPart[],
   loadDialogs: () => Promise<unknown>,
 ): () => void {
   let isStopped = false;
   const timer = setTimeout(async () => {
-    await loadDialogs().catch(() => undefined);
+    await Promise.all([loadDialogs(), loadRemedies()]).catch(() => undefined);
     for (const page of pages) {
       if (isStopped || document.hidden) return;
       await loadView(page).catch(() => undefined);

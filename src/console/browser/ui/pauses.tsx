@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Pause } from "../api/types.ts";
-import { memberName } from "../lib/member-name.ts";
+import { memberName } from "../lib/names.ts";
 import { useNames } from "../state/spend.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { useMay, useSession } from "../state/session.ts";

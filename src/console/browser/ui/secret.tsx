@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { connectKey } from "../state/connect-key.ts";
 import { goTo } from "../state/route.ts";
 import { CodeBlock, CopyButton, Button, Notice } from "./basics.tsx";
-import { Dialog } from "./dialog.tsx";
+import { Dialog, Field } from "./dialog.tsx";
 
 type Props = {
   readonly title: string;
@@ -72,5 +72,28 @@ export function KeySecret({ name, secret, id, note = "", onClose }: KeySecretPro
       {...{ secret, note, uses, onClose }}
       {...(id !== undefined && { use: ["Use in Connect", connect] as const })}
     />
+  );
+}
+
+export const HOUR_S = 3600;
+const OVERLAPS = [
+  [HOUR_S, "in an hour"],
+  [24 * HOUR_S, "in a day"],
+  [7 * 24 * HOUR_S, "in a week"],
+  [0, "at once"],
+] as const;
+
+type OverlapFieldProps = { overlap: number; onChange: (seconds: number) => void };
+export function OverlapField({ overlap, onChange }: OverlapFieldProps) {
+  return (
+    <Field label="The current secret expires" param="overlap_seconds">
+      <select value={overlap} onChange={(event) => onChange(Number(event.currentTarget.value))}>
+        {OVERLAPS.map(([seconds, text]) => (
+          <option key={seconds} value={seconds}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
   );
 }

@@ -3,12 +3,12 @@ import { useEffect, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
 import { rewriteAmounts } from "../lib/money.ts";
 import { duration } from "../lib/time.ts";
-import { useCell, useNow } from "../state/cell.ts";
+import { cell, useCell, useNow } from "../state/cell.ts";
 import { nextRetryAt, retryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { may, session } from "../state/session.ts";
-import { findRequestRemedy } from "../lib/remedies.ts";
+import type * as Remedies from "../lib/remedies.ts";
 import { CodeBlock, CopyButton, Button } from "./basics.tsx";
 
 const PLACEHOLDER_DELAY_MS = 300;
@@ -57,9 +57,17 @@ export function FirstSteps() {
   );
 }
 
-export function Remedy(cause: Parameters<typeof findRequestRemedy>[0]) {
-  const [text, action, call] = findRequestRemedy(cause);
+const remedies = cell<typeof Remedies | undefined>(undefined);
+/** Loads the texts of remedies, which a page without failures doesn't need. */
+export const loadRemedies = async (): Promise<void> =>
+  remedies.set(await import("../lib/remedies.ts"));
+
+export function Remedy(cause: Parameters<typeof Remedies.findRequestRemedy>[0]) {
   const who = useCell(session);
+  const loaded = useCell(remedies);
+  useEffect(() => void loadRemedies().catch(() => undefined), []);
+  if (loaded === undefined) return null;
+  const [text, action, call] = loaded.findRequestRemedy(cause);
   const mayAct = call === undefined || (who ? may(who, call) : false);
   return (
     <>

@@ -1,3 +1,11 @@
+/** Replaces the API's field name in an error by the form's label. */
+export function fieldError(message: string, param: string, label: string): string {
+  const name = label.replace(/\s*[[(].*$/, "");
+  const isNamed = message.startsWith(param) && !/^[\w.[]/.test(message.slice(param.length));
+  const text = isNamed ? `${name}${message.slice(param.length)}` : message;
+  return text.replace("GET /v1/models", "the Models page");
+}
+
 /** Returns the changed fields, so that saving a form doesn't undo another person's changes. */
 export function selectChangedFields<T extends object>(before: T, after: T): Partial<T> {
   const known = new Map<string, unknown>(Object.entries(before));

@@ -4,3 +4,8 @@ const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 export function memberName(name: string): string {
   return UUID.test(name) ? `member ${name.slice(0, 8)}` : name;
 }
+
+/** Returns a pasted key's prefix, so that searches never send the whole key. */
+export function extractKeyPrefix(text: string): string {
+  return /^svc_sk_(?:[a-z]+_)*live_[0-9A-Za-z]{4}/.exec(text.trim())?.[0] ?? text.trim();
+}
