@@ -4,7 +4,7 @@ import { lowestIdAt, mintId, mintTimeOf } from "../src/shared/id.ts";
 import { micros, microsOfDollars } from "../src/shared/money.ts";
 import { parseConfig } from "../src/shared/config/config.ts";
 
-it("IDs sort by their creation time, which they contain", () => {
+it("an ID contains the creation time, and IDs sort by this time", () => {
   fc.assert(
     fc.property(fc.nat(2 ** 41), fc.nat(2 ** 41), (a, b) => {
       const [one, two] = [mintId("req_", a), mintId("req_", b)];
@@ -15,7 +15,7 @@ it("IDs sort by their creation time, which they contain", () => {
   );
 });
 
-it("dollars are converted exactly to micro-credits, or rejected", () => {
+it("a dollar amount converts exactly to micro-credits, or is rejected", () => {
   expect(
     [0.1, 8.2, 1.005, 1e9, 0, 0.000001].map((dollars) => Number(microsOfDollars(dollars))),
   ).toEqual([100_000, 8_200_000, 1_005_000, 1e15, 0, 1]);
@@ -27,7 +27,7 @@ it("dollars are converted exactly to micro-credits, or rejected", () => {
   );
 });
 
-it("an error about a missing, short or malformed binding contains its name, but not its value", () => {
+it("an error about a missing, short or malformed binding contains the binding's name, but not the value", () => {
   const parsed = parseConfig({ REGION: "eu", KEY_SECRETS: "a:short", ADMIN_TOKEN: "hunter2" });
   expect(parsed.ok).toBe(false);
   if (parsed.ok) return;
@@ -78,7 +78,7 @@ describe("the configuration of another region", () => {
   };
   const us = { region: "us", url: "https://us.test", signing: { sender: "eu", secret: EU_SIGNS } };
 
-  it("signs with the next secret once a next secret exists, and accepts both the current and the next secret", () => {
+  it("uses the next secret for signatures once one exists, and accepts the current and the next secret", () => {
     const accepted = [{ sender: "us", secret: US_SIGNS }];
     const next = { sender: "us", secret: NEXT };
     expect(peersOf({})).toEqual([{ ...us, accepted }]);
@@ -88,7 +88,7 @@ describe("the configuration of another region", () => {
     ]);
   });
 
-  it("accepts one value as both current and next secret, as at the end of a rotation", () => {
+  it("accepts equal values of current and next secret, as at the end of a rotation", () => {
     expect(peersOf({ PEER_IN_US_NEXT: US_SIGNS, PEER_OUT_US_NEXT: EU_SIGNS })).toEqual([
       { ...us, accepted: [{ sender: "us", secret: US_SIGNS }] },
     ]);
@@ -99,11 +99,11 @@ describe("the configuration of another region", () => {
     ["PEER_IN_US", { PEER_IN_US: NEXT, PEER_OUT_US_NEXT: NEXT }],
     ["PEER_IN_US_NEXT", { PEER_IN_US_NEXT: EU_SIGNS }],
     ["PEER_IN_US_NEXT", { PEER_IN_US_NEXT: NEXT, PEER_OUT_US_NEXT: NEXT }],
-  ])("rejects one secret for both directions: %s", (variable, vars) => {
+  ])("rejects equal secrets for sending and receiving: %s", (variable, vars) => {
     expect(peersOf(vars)).toEqual([variable]);
   });
 
-  it("needs no secrets if PEERS is empty", () => {
+  it("requires no secrets if PEERS is empty", () => {
     expect(peersOf({ PEERS: "[]", PEER_OUT_US: "", PEER_IN_US: "" })).toEqual([]);
     expect(peersOf({ PEERS: "", PEER_OUT_US: "", PEER_IN_US: "" })).toEqual([]);
   });

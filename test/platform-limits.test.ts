@@ -56,7 +56,7 @@ function bound(statement: string, ...values: unknown[]): D1PreparedStatement {
   return env.DB.prepare(statement).bind(...values);
 }
 
-test("D1 rejects the same statements as a Durable Object", async () => {
+test("D1 rejects the statements that a Durable Object rejects", async () => {
   await env.DB.exec("CREATE TABLE IF NOT EXISTS platform_limits (a, b)");
   expect(() => bound("SELECT length(?)", `${LARGEST}x`)).toThrow("SQLITE_TOOBIG");
   expect(() => bound("INSERT INTO platform_limits VALUES (?, ?)", HALF, `${HALF}x`)).toThrow(
@@ -71,7 +71,7 @@ test("D1 rejects the same statements as a Durable Object", async () => {
   await env.DB.exec("DROP TABLE platform_limits");
 });
 
-test("a call to an object is limited to 32 MiB", async () => {
+test("a call to a Durable Object is limited to 32 MiB", async () => {
   const stub = env.KEY_REGISTER.getByName("platform-limits") as unknown as {
     authorize(given: string): Promise<unknown>;
   };

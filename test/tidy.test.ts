@@ -42,7 +42,7 @@ it("no file contains unfinished or disabled code", () => {
 /** The current numbers of src. Lower a number if you can, and never raise one. */
 const MOST = { casts: 64, lookups: 104, alike: 22 };
 
-it("src contains at most the recorded number of casts, untyped reads and ambiguous names", () => {
+it("src contains at most the recorded numbers of casts, untyped reads and ambiguous names", () => {
   const { casts, lookups, alike, ambiguous } = countsOf(sources);
   expect(casts).toBeLessThanOrEqual(MOST.casts);
   expect(lookups).toBeLessThanOrEqual(MOST.lookups);
@@ -156,12 +156,12 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
     "src/models/protocols/chat/a.ts: models/protocols/chat may not import models/protocols/messages",
   ],
   [
-    "any",
+    "the type any",
     inPrice("export const a = (b: any) => b;"),
     "src/models/catalog/price.ts: any: say what it is, or unknown",
   ],
   [
-    "any in an array",
+    "the type any in an array",
     inPrice("export type A = Array<any>;"),
     "src/models/catalog/price.ts: any: say what it is, or unknown",
   ],
@@ -171,12 +171,12 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
     "src/models/catalog/price.ts: a non-null !: handle the absence or assert it",
   ],
   [
-    "process",
+    "the global process",
     inPrice("export const a = process.env;"),
     "src/models/catalog/price.ts: a Node global",
   ],
   [
-    "Buffer",
+    "the global Buffer",
     inPrice("export const a = Buffer.from([]);"),
     "src/models/catalog/price.ts: a Node global",
   ],
@@ -185,7 +185,7 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
     inPrice(`import { createHash } from "node:crypto";`),
     "src/models/catalog/price.ts: imports node:crypto",
   ],
-  ["all of zod", inPrice(`import * as z from "zod";`), ZOD],
+  ["an import of all of zod", inPrice(`import * as z from "zod";`), ZOD],
   ["zod's named import", inPrice(`import { z } from "zod/mini";`), ZOD],
   ["module state", inPrice("let count = 0;"), "src/models/catalog/price.ts: mutable module state"],
   [
@@ -194,12 +194,12 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
     "src/models/catalog/price.ts: a default export",
   ],
   [
-    "the clock",
+    "a read of the clock",
     inPrice("export const a = Date.now();"),
     "src/models/catalog/price.ts: reads the clock; only shared/clock.ts does",
   ],
   [
-    "the clock by a date",
+    "a read of the clock by a date",
     inPrice("export const a = new Date();"),
     "src/models/catalog/price.ts: reads the clock; only shared/clock.ts does",
   ],
@@ -220,12 +220,12 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
   ],
 ];
 
-it("the style check finds no fault in correct files, whatever their comments and strings contain", () => {
+it("the style check finds no fault in correct files, whatever comments and strings contain", () => {
   expect(tidySources(CLEAN)).toEqual([]);
   expect(deadSources(CLEAN)).toEqual([]);
 });
 
-it("the style check finds an unused file, even if another unused file imports it", () => {
+it("the style check finds an unused file, even if another unused file imports the file", () => {
   const dead = { "src/shared/a.ts": "", "src/shared/b.ts": `import "./a.ts";` };
   expect(deadSources({ ...CLEAN, ...dead })).toEqual(Object.keys(dead));
 });

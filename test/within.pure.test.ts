@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { withTimeout } from "../src/shared/timers.ts";
 
-it("the function within returns the value or the error of a task, and throws if the task takes too long", async () => {
+it("the function within returns a task's value or error, and throws if the task takes too long", async () => {
   expect(await withTimeout(Promise.resolve(5), 1000)).toBe(5);
   await expect(withTimeout(Promise.reject(new Error("broken")), 1000)).rejects.toThrow("broken");
   const passed = withTimeout(new Promise(() => undefined), 1, (_ms, run) => {

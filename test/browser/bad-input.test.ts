@@ -110,7 +110,7 @@ it.each([
 );
 
 describe("the console while another region is unavailable", () => {
-  it("can still revoke a global key, and shows operators that the other region hasn't been notified yet", async () => {
+  it("revokes a global key, and shows operators that the unavailable region hasn't been notified yet", async () => {
     const { orgId, memberId } = empty;
     const admin = { url: adminUrl(), token: ADMIN_TOKEN };
     const terms = { orgId, memberId, name: "Traveling", scope: "global" } as const;
@@ -134,7 +134,7 @@ describe("the console while another region is unavailable", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("keeps the page's last data with the time of the next retry, and updates the page after recovery", async () => {
+  it("keeps showing the page's last data and the time of the next retry, and updates the page after recovery", async () => {
     const page = await login(empty.key);
     await show(page, "keys");
     await page.context().setOffline(true);
@@ -152,7 +152,7 @@ describe("the console while another region is unavailable", () => {
 });
 
 describe("the console's session cookie", () => {
-  it("must belong to an active session; otherwise, the next click opens the login page", async () => {
+  it("gives no access without an active session, so that the next click opens the login page", async () => {
     const page = await login(empty.key);
     await page.context().clearCookies();
     await page.goto("/console/#/keys");
@@ -160,7 +160,7 @@ describe("the console's session cookie", () => {
     await page.getByLabel(LABEL).waitFor();
   });
 
-  it("disappears when its session ends, and the login page opens", async () => {
+  it("disappears when the session ends, and the login page opens", async () => {
     const page = await login(empty.key);
     const [cookie] = await page.context().cookies();
     const ended = await fetch(`${browser.origin}/console/api/logout`, {
@@ -175,7 +175,7 @@ describe("the console's session cookie", () => {
   });
 
   it.each(["", "nonsense", `a${"0".repeat(43)}${"f".repeat(64)}`])(
-    "gives no access if forged (%j)",
+    "gives no access if the cookie is forged: %j",
     async (value) => {
       const page = await browser.open("/docs/");
       await page.setExtraHTTPHeaders({ cookie: `__Host-turnpike-eu=${value}` });
@@ -184,7 +184,7 @@ describe("the console's session cookie", () => {
     },
   );
 
-  it("gives no access from another origin", async () => {
+  it("gives no access to a page of another origin", async () => {
     const page = await login(empty.key);
     const asked = (origin: string): Promise<number> =>
       page

@@ -48,8 +48,8 @@ async function createBudget(page: WatchedPage, limit: string, window: string): P
   await form.waitFor({ state: "detached" });
 }
 
-describe("budgets in the console", () => {
-  it("can be created, changed and removed for the organization", async () => {
+describe("the console of an organization with budgets", () => {
+  it("creates, changes and removes a budget of the organization", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Settings");
     await page.getByText("No budgets.").waitFor();
@@ -80,7 +80,7 @@ describe("budgets in the console", () => {
     expect(page.faults.filter((fault) => !fault.includes("400"))).toEqual([]);
   });
 
-  it("appear as a link next to each request that a budget rejected", async () => {
+  it("shows a link to the budget next to each request that the budget rejected", async () => {
     const rejected = await ask();
     expect(rejected.status).toBe(402);
     const id = rejected.headers.get("x-request-id") ?? "";
@@ -97,7 +97,7 @@ describe("budgets in the console", () => {
     expect((await ask()).status).toBe(200);
   });
 
-  it("show a member which roles can change the organization's budget", async () => {
+  it("shows a member the roles that can change the organization's budget", async () => {
     const body = { budgets: [{ limit_requests: 0, window: "day" }] };
     await call("PATCH", `orgs/${owner.orgId}/settings`, body);
     const rejected = await ask(memberKey);
@@ -109,7 +109,7 @@ describe("budgets in the console", () => {
     await call("PATCH", `orgs/${owner.orgId}/settings`, { budgets: [] });
   });
 
-  it("can be created for keys and end users in their dialogs", async () => {
+  it("creates budgets in the dialogs of keys and end users", async () => {
     const page = await logIn(browser, owner.key, PHONE);
     await call("POST", "users", { external_id: "ann" });
     await page.goto("/console/#/end-users/ann");
@@ -130,7 +130,7 @@ describe("budgets in the console", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
-  it("appear to a limited key without a button to create one", async () => {
+  it("shows a limited key its budgets without a button for a new budget", async () => {
     const budgets = [{ limit_tokens: 1000, window: "10m", models: ["sandbox/*"] }];
     const created = await call("POST", "keys", { name: "Agent", budgets });
     const made = (await created.json()) as { key: string };
@@ -142,8 +142,8 @@ describe("budgets in the console", () => {
   });
 });
 
-describe("policies in the console", () => {
-  it("can be set and removed for the organization and for a key, and block all other models immediately", async () => {
+describe("the console of an organization with policies", () => {
+  it("sets and removes a policy for the organization or a key, which immediately blocks all other models", async () => {
     const page = await logIn(browser, owner.key);
     const form = page.getByRole("dialog", { name: "Edit policy" });
     await goTo(page, "Settings");
@@ -182,7 +182,7 @@ describe("policies in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("can't be changed by a member", async () => {
+  it("shows a member no button that changes a policy", async () => {
     const page = await logIn(browser, memberKey);
     await goTo(page, "Keys");
     expect(await page.getByRole("button", { name: "Edit policy" }).count()).toBe(0);
@@ -202,7 +202,7 @@ async function press(page: WatchedPage, button: Locator): Promise<void> {
 describe("a form with a list of models", () => {
   const typed = "sandbox/error-first, sandbox/status-500, sandbox/slow-stream, sandbox/echo";
 
-  it("creates a key on the first press of its button, even while a model is being typed", async () => {
+  it("creates a key on the first press of the button, even while a model is being typed", async () => {
     const page = await logIn(browser, owner.key);
     await page.goto("/console/#/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
@@ -217,7 +217,7 @@ describe("a form with a list of models", () => {
     );
   });
 
-  it("saves a policy on the first press of its button, even while a model is being typed", async () => {
+  it("saves a policy on the first press of the button, even while a model is being typed", async () => {
     const { id } = (await (await call("POST", "keys", { name: "Policy" })).json()) as {
       id: string;
     };
@@ -232,7 +232,7 @@ describe("a form with a list of models", () => {
     await page.getByText(typed).waitFor();
   });
 
-  it("shows the error for an unknown model once, at its field, until the field changes", async () => {
+  it("shows the error for an unknown model once, at the model's field, until the field changes", async () => {
     const page = await logIn(browser, owner.key);
     await page.goto("/console/#/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
@@ -249,7 +249,7 @@ describe("a form with a list of models", () => {
     await error.waitFor({ state: "detached" });
   });
 
-  it("keeps its buttons visible in a window that is too low for its text", async () => {
+  it("keeps the buttons visible in a window that is too low for the form's text", async () => {
     const page = await logIn(browser, owner.key, { viewport: { width: 1280, height: 500 } });
     await page.goto("/console/#/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();

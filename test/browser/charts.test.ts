@@ -83,7 +83,7 @@ describe("a chart in the console", () => {
     },
   );
 
-  it("labels a single bar, and breaks its axis for a value far above all other values", async () => {
+  it("labels a single bar, and breaks the axis for a value far above all others", async () => {
     const one = await activityOf([1_230_000]);
     expect(await one.locator(".plot text.strong").allTextContents()).toEqual(["$1.23"]);
     const many = await activityOf([
@@ -95,7 +95,7 @@ describe("a chart in the console", () => {
     expect(await cutTexts(many)).toEqual([]);
   });
 
-  it("shows a column's values by pointer and by arrow keys", async () => {
+  it("shows the values of a column selected by pointer or arrow keys", async () => {
     const page = await activityOf([1_000_000, 2_000_000, 3_000_000], 2);
     const plot = page.getByRole("slider", { name: /^spend by day/i });
     await page.locator(".plot .series-other, .plot [class^=series]").last().hover();
@@ -147,7 +147,7 @@ describe("a chart in the console", () => {
     }
   });
 
-  it("offers a table with the same numbers", async () => {
+  it("offers a table with the chart's numbers", async () => {
     const page = await activityOf([1_000_000, 250_000_000_000]);
     await page.getByRole("button", { name: "View as table" }).click();
     const cells = page.getByRole("region", { name: /^spend by day/i }).getByRole("cell");

@@ -90,7 +90,7 @@ describe("the pages of the console", () => {
         "Team",
       ],
     ],
-  ] as const)("load without an error and accessibly for the role %s", async (role, pages) => {
+  ] as const)("load without errors and are accessible for the role %s", async (role, pages) => {
     const page = await login(role === "owner" ? owner.key : await keyOf(role));
     expect(await pagesOf(page)).toEqual(pages);
     for (const name of pages) {
@@ -101,7 +101,7 @@ describe("the pages of the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("load without an error and accessibly for an operator", async () => {
+  it("load without errors and are accessible for an operator", async () => {
     const page = await login(ADMIN_TOKEN);
     expect(await pagesOf(page)).toEqual([
       "Health",
@@ -118,7 +118,7 @@ describe("the pages of the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("fit a phone in dark mode", async () => {
+  it("fit the screen of a phone in dark mode", async () => {
     const page = await login(owner.key, { ...PHONE, colorScheme: "dark" });
     for (const name of SENIOR) {
       await goTo(page, name);
@@ -139,7 +139,7 @@ describe("the pages of the console", () => {
 });
 
 describe("a key in the console", () => {
-  it("appears when it is created, used, charged, rotated and revoked", async () => {
+  it("appears in lists once created, and can be used, rotated and revoked", async () => {
     const page = await login(owner.key);
     await goTo(page, "Keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
@@ -172,7 +172,7 @@ describe("a key in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("ends its console session at the next click when it is revoked", async () => {
+  it("loses the console session at the next click after the key is revoked", async () => {
     const page = await login(await keyOf("admin"));
     const other = await login(owner.key);
     await goTo(other, "Keys");
@@ -188,7 +188,7 @@ describe("a key in the console", () => {
       .toBe(true);
   });
 
-  it("ends its console session by the logout, which removes the cookie", async () => {
+  it("loses the console session and the cookie at logout", async () => {
     const page = await login(owner.key);
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByText("You are logged out.").waitFor();
@@ -197,7 +197,7 @@ describe("a key in the console", () => {
 });
 
 describe("the console of a person who logged in with a key", () => {
-  it("shows each key's owner, and names the only member who can rotate the key", async () => {
+  it("shows each key's owner, who is the only member that can rotate the key", async () => {
     const email = "rotates@example.com";
     const { id: memberId } = await postMember(admin(), owner.orgId, { email, role: "member" });
     const terms = { orgId: owner.orgId, memberId, scope: "regional", rpmLimit: 100 } as const;
@@ -215,8 +215,8 @@ describe("the console of a person who logged in with a key", () => {
   });
 });
 
-describe("the pages for money in the console", () => {
-  it("set an end user's quota, beyond which the end user's requests are rejected", async () => {
+describe("the console's pages for money", () => {
+  it("set an end user's quota, and requests above the quota are rejected", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: "ann" }).click();
@@ -241,7 +241,7 @@ describe("the pages for money in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("stream a response in the playground and show its charge", async () => {
+  it("stream a response in the playground and show the response's charge", async () => {
     const page = await login(owner.key);
     await goTo(page, "Playground");
     await page.getByLabel("Model").selectOption("sandbox/echo");

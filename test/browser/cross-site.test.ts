@@ -135,7 +135,7 @@ it("a login after a sign-up works, and each login ends the earlier session", asy
   await navigation(page).waitFor();
 });
 
-it("an interrupted change completes after the login is confirmed, and the form keeps its values", async () => {
+it("an interrupted change completes after a new login, and the form keeps the entered values", async () => {
   const page = await openOldSession("Ann");
   await startKey(page, "after a while");
   await finishKey(page);
@@ -148,7 +148,7 @@ it("an interrupted change completes after the login is confirmed, and the form k
   await page.getByText("after a while").first().waitFor();
 });
 
-it("a form keeps its values if the login confirmation is canceled", async () => {
+it("a form keeps the entered values if the person cancels the new login", async () => {
   const page = await openOldSession("Ann");
   await startKey(page, "never made");
   await finishKey(page);
@@ -158,7 +158,7 @@ it("a form keeps its values if the login confirmation is canceled", async () => 
   expect(await page.getByLabel("Name").inputValue()).toBe("never made");
 });
 
-it("a second account can be connected from an old session", async () => {
+it("a person can connect a second account from an old session", async () => {
   const page = await openOldSession("Ann");
   const before = await identities(page);
   await goTo(page, "Profile");
@@ -236,7 +236,7 @@ it("the login page reports an expired login, and remembers the requested address
   await page.getByRole("heading", { level: 1, name: "Team" }).waitFor();
 });
 
-it("two tabs of the console show the same data: a new key appears in both, and a logout ends both", async () => {
+it("two tabs of the console both show a new key, and a logout ends both tabs", async () => {
   const page = await open();
   await continueAs(page, "Ann");
   await goTo(page, "Keys");
@@ -253,7 +253,7 @@ it("two tabs of the console show the same data: a new key appears in both, and a
   await page.getByRole("button", { name: "Continue with this machine" }).waitFor();
 });
 
-it("the console keeps tab, filter and detail after a reload, and Back steps through them", async () => {
+it("the console keeps tab, filter and open detail after a reload, and Back reverts each change", async () => {
   const page = await open();
   await continueAs(page, "Ann");
   await goTo(page, "Keys");
@@ -273,7 +273,7 @@ it("the console keeps tab, filter and detail after a reload, and Back steps thro
   await current(page, "All").waitFor();
 });
 
-it("credits can be bought from an old session", async () => {
+it("a person can buy credits from an old session", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Credits");
   await press(page, "Pay $10.00");
@@ -325,7 +325,7 @@ it("an invitation is rejected after a week", async () => {
   await eve.getByText("was used, canceled or has expired").waitFor();
 });
 
-it("a change made after the session ended requires a login, and completes only for the same account", async () => {
+it("a change after the end of the session completes only after a new login to the same account", async () => {
   await signUp(await open(), "Eve");
   const page = await open();
   await signUp(page, "Ann");
@@ -342,7 +342,7 @@ it("a change made after the session ended requires a login, and completes only f
   await page.getByText("Eve, owner").waitFor(); // the page was reloaded
 });
 
-it("a change in a tab of another organization applies to the organization that the person chooses", async () => {
+it("a change from a tab with an earlier organization applies to the organization that the person confirms", async () => {
   const page = await open();
   await signUp(page, "Eve");
   await startKey(page, "of the first organization");

@@ -65,7 +65,7 @@ it("the link printed by npm start -- --demo logs in to an organization with hist
 });
 
 it.each(["activity", "requests", "end-users", "keys"])(
-  "the page %s draws 90 days of the demo, light and dark",
+  "the page %s shows charts of the demo's 90 days in light and dark mode",
   async (name) => {
     for (const colorScheme of ["light", "dark"] as const) {
       const { page, faults } = await demoConsole({ ...DESKTOP, colorScheme });
@@ -108,7 +108,7 @@ async function firstView(path: string, storageState: StorageState): Promise<Firs
   });
 }
 
-it("the overview of the demo fits on a phone", async () => {
+it("the demo's overview page fits the screen of a phone", async () => {
   const { page, faults } = await demoConsole(PHONE);
   await page.locator(".plot svg").first().waitFor();
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -185,7 +185,7 @@ async function changePage(page: Page, title: string): Promise<PageChange> {
   });
 }
 
-it("each page of the console appears within 100 ms of a click, and no event waits 60 ms for its paint", async () => {
+it("each page of the console appears within 100 ms of a click, and no event waits 60 ms for a paint", async () => {
   const { page } = await demoConsole();
   const titles = ["Activity", "Requests", "End users", "Models", "Keys", "Credits", "Events"];
   for (const title of titles) {

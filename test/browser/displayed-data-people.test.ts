@@ -73,9 +73,9 @@ beforeAll(async () => {
   key = String(made["key"]);
 });
 
-describe("the console's pages for a person", () => {
+describe("the console's pages for a logged-in person", () => {
   it.each(["", "credits", "team", "profile", "events", "connect", "playground", "exports"])(
-    "match the API's responses: %s",
+    "show the values of the API's responses on the page '%s'",
     async (at) => {
       const responses = await show(ann, at);
       expect(responses.size).toBeGreaterThan(0);
@@ -84,7 +84,7 @@ describe("the console's pages for a person", () => {
   );
 
   it.each(["", "credits", "requests?status=held"])(
-    "match the API's responses with an open hold: %s",
+    "show the values of the API's responses while a hold is open on the page '%s'",
     async (at) => {
       const heldNow = async () => (await call(ann, "GET", "/v1/balance"))["held_micro"];
       await expect.poll(heldNow).toBe(0); // the previous stream has ended
@@ -116,7 +116,7 @@ describe("the console's pages for a person", () => {
     }
   });
 
-  it("show a refund as returned money", async () => {
+  it("show the refund of a purchase as returned money", async () => {
     const responses = await show(ann, "credits");
     const refunded = rowsOf(responses, "credits").filter(({ kind }) => kind === "reversal");
     expect(new Set(refunded.map(({ amount_micro: micros }) => micros))).toEqual(new Set([-3e6]));
@@ -127,7 +127,7 @@ describe("the console's pages for a person", () => {
       .waitFor();
   });
 
-  it("match the API's responses for a person without an organization", async () => {
+  it("show the values of the API's responses to a person without an organization", async () => {
     await call(ann, "POST", "/people/organization/team", {});
     const made = await call(ann, "POST", "/people/invitations", {
       role: "member",
@@ -148,8 +148,8 @@ describe("the console's pages for a person", () => {
   });
 });
 
-describe("the operators' pages Payments and Events", () => {
-  it("show each purchase and each change as the API returns it", async () => {
+describe("the operator pages Payments and Events", () => {
+  it("show the purchases and operators' changes that the API returns", async () => {
     const operator = await started.open("/console/");
     const token = readDemo(started.directory)?.admin_token ?? "";
     await operator.getByLabel("API key or operator's token").fill(token);

@@ -139,7 +139,7 @@ describe("amounts and times in the console", () => {
     },
   );
 
-  it("match the API's responses for webhooks, one webhook and its deliveries", async () => {
+  it("match the API's responses for webhooks, one webhook and the webhook's deliveries", async () => {
     const url = "https://hooks.example.com/turnpike";
     const made = await post("webhooks", { url });
     expect(made.status).toBe(201);
@@ -160,8 +160,8 @@ describe("amounts and times in the console", () => {
   });
 });
 
-describe("objects and amounts that the API returns", () => {
-  it("appear in the console as requests with status, model, cost and end user", async () => {
+describe("the console with data from the API", () => {
+  it("shows requests with status, model, cost and end user", async () => {
     const [page, responses] = await opened(owner.key, "requests");
     // The chart also reads the failed requests.
     const listed = [...responses].filter(([at]) => !at.includes("status=failed"));
@@ -179,7 +179,7 @@ describe("objects and amounts that the API returns", () => {
     }
   });
 
-  it("appear in the console as keys, including revoked ones", async () => {
+  it("shows all keys, including revoked keys", async () => {
     const [page, responses] = await opened(owner.key, "keys?all=1");
     const keys = rowsOf(responses, "keys");
     expect(keys.map(({ name }) => name)).toEqual(expect.arrayContaining(["Ended key"]));
@@ -188,7 +188,7 @@ describe("objects and amounts that the API returns", () => {
     expect(text).toContain("revoked");
   });
 
-  it("appear in the console as end users with spend and quotas", async () => {
+  it("shows end users with spend and quotas", async () => {
     const [page, responses] = await opened(owner.key, "end-users");
     const users = rowsOf(responses, "users");
     expect(users.length).toBeGreaterThanOrEqual(4);
@@ -202,7 +202,7 @@ describe("objects and amounts that the API returns", () => {
     }
   });
 
-  it("appear in the console as balance, today's spend and today's failures", async () => {
+  it("shows the balance and the failures by error code on the overview", async () => {
     const [page, responses] = await opened(owner.key, "");
     const json = (at: RegExp): Json =>
       ([...responses].find(([address]) => at.test(address))?.[1] ?? {}) as Json;
@@ -214,7 +214,7 @@ describe("objects and amounts that the API returns", () => {
     for (const { count, group } of errors.data) expect(text).toContain(`${count} ${group}`);
   });
 
-  it("appear in the console as each day's balance, computed from the ledger", async () => {
+  it("shows each day's balance, computed from the ledger", async () => {
     const [page, responses] = await opened(owner.key, "credits");
     await page.getByRole("button", { name: "View as table" }).click();
     const balance = [...responses].find(([at]) => at.endsWith("/balance"))?.[1] as Json;
@@ -230,7 +230,7 @@ describe("objects and amounts that the API returns", () => {
       .waitFor();
   });
 
-  it("appear in the console without a margin if the cost of requests is unknown", async () => {
+  it("shows the margin as unknown if the cost of a request is unknown", async () => {
     const page = await logIn(browser, ADMIN_TOKEN);
     const row = { day: "2026-11-27", billed_micro: null, difference_micro: null };
     const known = { requests: 8, charged_micro: 40, bought_micro: 30, unknown_requests: 0 };
@@ -256,7 +256,7 @@ describe("objects and amounts that the API returns", () => {
     expect(await page.locator("main").innerText()).not.toContain(">99%");
   });
 
-  it("appear in the console as models with prices and status", async () => {
+  it("shows models with their prices and status", async () => {
     const [page, responses] = await opened(owner.key, "models");
     const lines = (await page.locator("main table").innerText()).split("\n");
     const models = rowsOf(responses, "data").filter(({ object }) => object === "model");
@@ -266,7 +266,7 @@ describe("objects and amounts that the API returns", () => {
     }
   });
 
-  it("appear in the console as providers with calls, failures and affected customers", async () => {
+  it("shows providers with calls, failures and affected customers", async () => {
     const data = [
       {
         provider: "openai",
@@ -306,7 +306,7 @@ describe("objects and amounts that the API returns", () => {
     await page.getByText("From 4 of 7 active customers.").waitFor();
   });
 
-  it("appear in the console as routes in cooldown, without the routes that are being retried", async () => {
+  it("shows routes in cooldown, but not routes that are being retried", async () => {
     const page = await logIn(browser, ADMIN_TOKEN);
     await page.route("**/admin/v1/health", async (route) => {
       const response = await route.fetch();
@@ -341,7 +341,7 @@ describe("objects and amounts that the API returns", () => {
     ]);
   });
 
-  it("appear in the console as organizations, with balances and names and without members", async () => {
+  it("shows an operator the names of all organizations", async () => {
     const [page, responses] = await opened(ADMIN_TOKEN, "organizations");
     const text = await page.locator("main table").innerText();
     for (const { name } of rowsOf(responses, "organizations")) expect(text).toContain(String(name));

@@ -42,7 +42,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("labels code blocks with their language, even without JavaScript and by keyboard", async () => {
+  it("switches the language of code blocks by click or arrow key without JavaScript", async () => {
     const page = await browser.open("/docs/start", { ...DESKTOP, javaScriptEnabled: false });
     const chat = page.getByRole("group", { name: "Language" }).first();
     await chat.getByText('-H "$AUTH"').waitFor();
@@ -130,7 +130,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("remembers the chosen audience", async () => {
+  it("remembers the chosen section (Use or Run) of the docs", async () => {
     const page = await browser.open("/docs/");
     await page.getByRole("link", { name: "Run", exact: true }).click();
     await page.waitForURL(/\/docs\/run\//);
@@ -140,7 +140,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("keeps its header with a menu of all pages on a phone, and the text is three tab stops away", async () => {
+  it("shows a menu of all pages on a phone, and reaches the text after three tab stops", async () => {
     const page = await browser.open("/docs/use/errors", PHONE);
     expect(await page.locator("nav.tree").isVisible()).toBe(false);
     for (let stop = 0; stop < 3; stop++) await page.keyboard.press("Tab");
@@ -160,15 +160,18 @@ describe("the docs site", () => {
     ["what if the client goes", "streaming"],
     ["webhook signature", "webhooks"],
     ["data in the EU", "regions"],
-  ])("opens the search result '%s', which is listed first, in two actions", async (query, name) => {
-    const page = await browser.open("/docs/");
-    await page.getByLabel("Search the docs").fill(query);
-    await page.locator("#found a").first().waitFor();
-    await page.keyboard.press("Enter");
-    await page.waitForURL(new RegExp(`/docs/\\w+/${name}#`));
-  });
+  ])(
+    "lists the right page first for the search '%s', and opens the page in two actions",
+    async (query, name) => {
+      const page = await browser.open("/docs/");
+      await page.getByLabel("Search the docs").fill(query);
+      await page.locator("#found a").first().waitFor();
+      await page.keyboard.press("Enter");
+      await page.waitForURL(new RegExp(`/docs/\\w+/${name}#`));
+    },
+  );
 
-  it("shows the same header as the console, with links to both sites, the region and the search", async () => {
+  it("shows a header with links to docs and console, the region and the search", async () => {
     const page = await browser.open("/docs/use/errors");
     const header = page.locator("header");
     for (const [name, to] of [
@@ -185,7 +188,7 @@ describe("the docs site", () => {
     await page.waitForURL(/\/console\//);
   });
 
-  it("keeps the colors of code when a key is filled in", async () => {
+  it("keeps the colors of code after a key is inserted", async () => {
     const page = await browser.open("/docs/use/quickstart");
     await page.getByLabel("Your key").fill(`svc_sk_eu_live_${"k".repeat(40)}`);
     const block = page.locator("main pre", { hasText: "export OPENAI_API_KEY" });

@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 
 describe("the console", () => {
-  it("downloads a month and a day exactly as the API returns them", async () => {
+  it("downloads the data of a month or a day exactly as the API returns the data", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Exports");
     await expectAccessible(page);

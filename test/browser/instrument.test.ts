@@ -30,7 +30,7 @@ async function ask(fields: object): Promise<void> {
   });
 }
 
-it("the Activity page shows requests by two groups, by member, with times per group and errors by model", async () => {
+it("the Activity page groups requests by model and end user or by member, and shows speed and errors", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Activity");
   await page.getByLabel("And by").selectOption("user");
@@ -52,7 +52,7 @@ it("the Activity page shows requests by two groups, by member, with times per gr
   expect(page.faults).toEqual([]);
 });
 
-it("the Requests page keeps the rows under the pointer in place until the reader loads new ones", async () => {
+it("the Requests page keeps the rows under the pointer in place until the reader loads new rows", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   const rows = page.locator("main tbody tr");
@@ -93,7 +93,7 @@ it("the request chart shows one bar per day, and marks requests that a filter ex
   expect(page.faults).toEqual([]);
 });
 
-it("the menu More on a phone leads to every page and to Webhooks", async () => {
+it("the More menu on a phone links to all other pages", async () => {
   const page = await logIn(browser, key, PHONE);
   await page.getByRole("button", { name: "More", exact: true }).click();
   const links = page.getByRole("dialog").getByRole("link");

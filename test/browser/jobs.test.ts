@@ -51,7 +51,7 @@ function counted(page: WatchedPage) {
   };
 }
 
-it("a request is found by an error's ID, with its reason and no charge, in 3 actions", async () => {
+it("the console finds a failed request by an error's ID in 3 actions, and shows the reason", async () => {
   await ask(owner.key);
   const refused = await ask(owner.key, { model: "nope/none" });
   expect(refused.status).toBe(404);
@@ -71,7 +71,7 @@ it("a request is found by an error's ID, with its reason and no charge, in 3 act
   expect(job.spent()).toBeLessThanOrEqual(3);
 });
 
-it("today's failures appear by error code, and a click on a code filters until Back", async () => {
+it("a click on an error code of today's failures filters the requests, and Back removes the filter", async () => {
   await ask(owner.key, { model: "nope/none" });
   const page = await logIn(browser, owner.key);
   await goTo(page, "Requests");
@@ -85,7 +85,7 @@ it("today's failures appear by error code, and a click on a code filters until B
   expect(page.faults).toEqual([]);
 });
 
-it("the Errors tab counts, draws and lists the same days, without a chart if there are none", async () => {
+it("the Errors tab shows chart and list for the same days, and no chart without errors", async () => {
   const page = await logIn(browser, owner.key);
   const asked = (path: string) =>
     page
@@ -111,7 +111,7 @@ it("the Errors tab counts, draws and lists the same days, without a chart if the
   expect(page.faults).toEqual([]);
 });
 
-it("the models of an end user appear in two actions, then hours and sums, and Back undoes each action", async () => {
+it("an end user's models appear in two actions, and the Back button undoes each action", async () => {
   for (const user of ["ann", "bob"]) expect((await ask(owner.key, { user })).status).toBe(200);
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
@@ -148,7 +148,7 @@ it("a page filter works while the browser is still applying the previous filter"
   expect(page.faults).toEqual([]);
 });
 
-it("a key with $5 a day, some models and an expiry is created and copied in 8 actions", async () => {
+it("a person creates and copies a key with $5 a day, some models and an expiry in 8 actions", async () => {
   const page = await logIn(browser, owner.key);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await goTo(page, "Keys");
@@ -176,7 +176,7 @@ it("a key with $5 a day, some models and an expiry is created and copied in 8 ac
 });
 
 it.each(["Claude Code", "Codex", "OpenAI SDK for Python"])(
-  "%s is connected up to its first visible request in 4 actions",
+  "a person connects a client and sees the client's first request in 4 actions: %s",
   async (client) => {
     const page = await logIn(browser, owner.key);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -237,7 +237,7 @@ it("the end user with the highest spend gets a quota in the list in 5 actions", 
   expect(job.spent()).toBeLessThanOrEqual(5);
 });
 
-it("a leaked key is found by its secret and revoked in 4 actions, without sending the secret", async () => {
+it("a person finds and revokes a leaked key in 4 actions, and the browser never sends the secret", async () => {
   const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
   const made = await fetch(`${browser.origin}/v1/keys`, {
     method: "POST",
@@ -287,7 +287,7 @@ it("the command palette leads to a request, key, model, end user, page and docum
   expect(page.faults).toEqual([]);
 });
 
-it("spend trend and runway appear immediately, and the curve after one click", async () => {
+it("the overview shows spend trend and runway immediately, and one click shows the balance curve", async () => {
   expect((await ask(owner.key)).status).toBe(200);
   const job = counted(await logIn(browser, await createOtherKey()));
   await job.page.getByText(/Lasts .* if you spend as/).waitFor();
@@ -299,7 +299,7 @@ it("spend trend and runway appear immediately, and the curve after one click", a
   expect(job.spent()).toBeLessThanOrEqual(1);
 });
 
-it("the playground runs a stream, shows its cost and stops it in 3 actions with one paid request", async () => {
+it("the playground runs a stream, shows the stream's cost and stops the stream in 3 actions", async () => {
   const page = await logIn(browser, await createOtherKey());
   await page.goto("/console/#/playground?model=sandbox/slow-stream");
   let paid = 0;
@@ -392,7 +392,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   expect(job.spent()).toBeLessThanOrEqual(12);
 });
 
-it("a new key is passed to the Connect page in one action, and forgotten at another login", async () => {
+it("a new key is passed to the Connect page in one action, and cleared by a reload", async () => {
   const page = await logIn(browser, await createOtherKey());
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Handed over");
@@ -404,7 +404,7 @@ it("a new key is passed to the Connect page in one action, and forgotten at anot
   expect(page.faults).toEqual([]);
 });
 
-it("a login that can't open the previous login's page opens its first page", async () => {
+it("an operator's login at the address of a customer's page opens the operator's first page", async () => {
   const page = await browser.open("/console/#/keys");
   await page.getByLabel("API key or operator's token").fill(ADMIN_TOKEN);
   await page.keyboard.press("Enter");
@@ -413,7 +413,7 @@ it("a login that can't open the previous login's page opens its first page", asy
   expect(page.faults).toEqual([]);
 });
 
-it("the Models page shows each model's price and alias, and leads to a key for that model", async () => {
+it("the Models page shows each model's price and alias, and links to a new key for the model", async () => {
   const page = await logIn(browser, await createOtherKey());
   await goTo(page, "Models");
   await page.getByRole("row", { name: /^smart.*means sandbox\/echo/ }).waitFor();
@@ -429,7 +429,7 @@ it("the Models page shows each model's price and alias, and leads to a key for t
   expect(page.faults).toEqual([]);
 });
 
-it("events appear as sentences with a link to their subject", async () => {
+it("an event appears as a sentence with a link to the event's subject", async () => {
   const page = await logIn(browser, await createOtherKey());
   await goTo(page, "Events");
   const row = page.getByRole("row", { name: /created Agent: .* requests per 60 s/ });

@@ -98,7 +98,7 @@ describe("the console's layout", () => {
     expect(await bar.evaluate((node) => node.scrollWidth - node.clientWidth)).toBe(0);
   });
 
-  it("groups pages, each with its own icon", async () => {
+  it("groups the pages in the navigation, and shows a different icon for each page", async () => {
     const page = await logIn(browser, used.key);
     expect(await page.locator(".rail-group").allTextContents()).toEqual([
       "Usage",
@@ -168,7 +168,7 @@ describe("the console's layout", () => {
     await expect.poll(() => name.evaluate((field) => field === document.activeElement)).toBe(true);
   });
 
-  it("lists the next steps of a new organization until they are done or hidden", async () => {
+  it("lists a new organization's next steps until all steps are done or hidden", async () => {
     const page = await logIn(browser, empty.key);
     await page.getByRole("heading", { name: "Get started: 1 of 3 done" }).waitFor();
     await page.getByRole("link", { name: "Add credits" }).first().waitFor();

@@ -54,7 +54,7 @@ it.each([
   },
 );
 
-it("a login link's key disappears from the address immediately, and starts a session once confirmed", async () => {
+it("a login link's key disappears from the address immediately, and starts a session after a confirmation", async () => {
   const page = await browser.open("/console/");
   await page.getByLabel("API key or operator's token").waitFor();
   await follow(page, own.key);

@@ -40,7 +40,7 @@ async function post(url: string, token: string, body: object): Promise<void> {
   expect(response.status, await response.text()).toBe(201);
 }
 
-it("an operator in a customer's view sees each client, and the reason why two pages are empty", async () => {
+it("an operator in a customer's view sees all clients on the Connect page, and why two pages are empty", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   await page.goto(`/console/#/organizations/${orgId}`);
   await page.getByRole("button", { name: "View as customer" }).click();
@@ -56,7 +56,7 @@ it("an operator in a customer's view sees each client, and the reason why two pa
   expect(page.faults).toEqual([]);
 });
 
-it("an operator's invalid key limit is rejected at its field, and only changed fields are sent", async () => {
+it("an operator's form for a key shows an invalid limit's error at the field, and sends only changed fields", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   const sent: unknown[] = [];
   page.on("request", (request) => {

@@ -29,7 +29,7 @@ async function leaver(name: string): Promise<Page> {
   return page;
 }
 
-it("no button that a person without an organization can press causes a charge", async () => {
+it("pressing every button as a person without an organization causes no charge", async () => {
   const page = await leaver("Ben");
   expect(await navigation(page).getByRole("link").allTextContents()).toEqual([
     "Turnpike",

@@ -103,7 +103,7 @@ describe("the Stop button of the playground", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows the actual cost, even before any output", async () => {
+  it("shows the stopped stream's actual cost, even before any output", async () => {
     await expect.poll(balance).not.toBeNaN();
     const before = await balance();
     const page = await asking(owner.key, "sandbox/slow-first-byte", false);

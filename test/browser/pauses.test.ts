@@ -67,7 +67,7 @@ describe("pauses in the console", () => {
     await expectAccessible(page);
   });
 
-  it("appear as a link next to each request that a pause rejected, only for people who can end the pause", async () => {
+  it("appear as links next to rejected requests, but only for people who can end the pause", async () => {
     const pause = { scope: "organization", reason: "Audit" };
     expect((await call("POST", "pauses", pause)).status).toBe(201);
     const rejected = await ask();
@@ -104,7 +104,7 @@ describe("pauses in the console", () => {
 describe("the pause of an end user or member in the console", () => {
   const reason = "Night shift";
 
-  it("names the end user or member, and is fetched once for all parts of a page", async () => {
+  it("shows the name of the end user or member, and is fetched once per page", async () => {
     await call("POST", "users", { external_id: "ben" });
     await call("POST", "pauses", { scope: "end_user", id: "ben", reason });
     await call("POST", "pauses", { scope: "member", id: memberId, reason });
@@ -204,7 +204,7 @@ describe("an end user whose requests are rejected", () => {
     return response.headers.get("x-request-id") ?? "";
   };
 
-  it("appears as blocked in the list and the overview until its quota is raised", async () => {
+  it("appears as blocked in the list and the overview until the quota is raised", async () => {
     expect((await askAs("ann")).status).toBe(200);
     const { monthly_spend_dollars: spent } = (await (await call("GET", "users/ann")).json()) as {
       monthly_spend_dollars: number;
@@ -231,7 +231,7 @@ describe("an end user whose requests are rejected", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("appears as paused, and the rejected request links to its pause", async () => {
+  it("appears as paused, and the rejected request links to the pause", async () => {
     expect((await askAs("bob")).status).toBe(200);
     const pause = { scope: "end_user", id: "bob", reason: "Review" };
     expect((await call("POST", "pauses", pause)).status).toBe(201);
@@ -248,7 +248,7 @@ describe("an end user whose requests are rejected", () => {
     await page.getByRole("row", { name: /bob.*active/ }).waitFor();
   });
 
-  it("opens only by the complete ID, as the page explains", async () => {
+  it("opens only for the complete ID, and the page explains this for a partial ID", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "End users");
     await page.getByLabel("End user ID").fill("an");

@@ -119,7 +119,7 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up automati
   await expectAccessible(ann);
 });
 
-it("the Credits page charges nothing after a canceled payment; a refund is shown, explained and blocks spending", async () => {
+it("the Credits page charges nothing for a canceled payment, and explains a refund, which blocks spending", async () => {
   const ben = await newcomer("Ben");
   await goTo(ben, "Credits");
   await press(ben, "Pay $10.00");

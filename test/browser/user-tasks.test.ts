@@ -110,7 +110,7 @@ describe("a new developer in the console", () => {
 });
 
 describe("a billing member in the console", () => {
-  it("finds the payments in 1 action and their receipts in 2", async () => {
+  it("finds the payments in 1 action and the receipts in 2 actions", async () => {
     await act(ann, () => goTo(ann, "Credits"));
     await ann.getByRole("row", { name: /payment page.*paid.*\$10\.00/ }).waitFor();
     await press(ann, "Cards and invoices");

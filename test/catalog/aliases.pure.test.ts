@@ -97,15 +97,18 @@ const ALONE: Readonly<Record<(typeof PROVIDERS)[number], readonly [eu: Meaning, 
 const meaningOf = (aliases: ReadonlyMap<string, string>) =>
   ["smart", "fast", "cheap", "embeddings/cheapest"].map((alias) => aliases.get(alias) ?? null);
 
-describe.each(["eu", "us"] as const)("aliases with only one provider, %s", (region) => {
-  it.each(PROVIDERS)("stand for the expected models: %s", (provider) => {
-    const { aliases } = catalogOf({ REGION: region }, liveModelsIn(region, [provider]));
-    expect(meaningOf(aliases)).toEqual(ALONE[provider][region === "eu" ? 0 : 1]);
-  });
-});
+describe.each(["eu", "us"] as const)(
+  "model aliases with only one provider in the region %s",
+  (region) => {
+    it.each(PROVIDERS)("point to the expected models for the provider %s", (provider) => {
+      const { aliases } = catalogOf({ REGION: region }, liveModelsIn(region, [provider]));
+      expect(meaningOf(aliases)).toEqual(ALONE[provider][region === "eu" ? 0 : 1]);
+    });
+  },
+);
 
-describe("aliases with several providers", () => {
-  it("stand for the expected models in the EU and the US with all providers", () => {
+describe("model aliases with several providers", () => {
+  it("point to the expected models in the EU and the US", () => {
     expect(meaningOf(catalogOf({}, liveModelsIn("eu")).aliases)).toEqual([
       "anthropic/claude-opus-5.5",
       "openai/gpt-6-luna",
@@ -120,7 +123,7 @@ describe("aliases with several providers", () => {
     ]);
   });
 
-  it("stand for the sandbox only if there is no other provider", () => {
+  it("point to the sandbox only if no other provider is available", () => {
     const sandbox = { id: "sandbox", regions: ["eu"] } as const;
     const both = catalogOf({ SANDBOX: "on" }, [
       sandbox,
@@ -135,18 +138,18 @@ describe("aliases with several providers", () => {
     ]);
   });
 
-  it("exclude the names smart, fast and cheap if only embeddings models are available", () => {
+  it("don't include smart, fast or cheap if only embeddings models are available", () => {
     const { aliases } = catalogOf({ REGION: "us" }, liveModelsIn("us", ["voyage"]));
     expect([...aliases.keys()]).toEqual(["embeddings/cheapest"]);
   });
 
-  it("depend only on prices, never on health or order", () => {
+  it("depend only on prices, never on the health or order of providers", () => {
     const once = catalogOf({ REGION: "us" }, liveModelsIn("us")).aliases;
     const backwards = catalogOf({ REGION: "us" }, liveModelsIn("us").toReversed()).aliases;
     expect([...backwards]).toEqual([...once]);
   });
 
-  it("support tools in every region if they are named smart or fast", () => {
+  it("point to models with tools in every region for the names smart and fast", () => {
     const meant = REGIONS.flatMap((region) =>
       PROVIDERS.flatMap((provider) => {
         const { models, aliases } = catalogOf({ REGION: region }, liveModelsIn(region, [provider]));

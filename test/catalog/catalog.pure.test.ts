@@ -28,7 +28,7 @@ const WITH_LLAMA = {
   MODELS: JSON.stringify([LLAMA]),
 };
 
-it("the catalog gives no model a route on a host outside its region's residency", () => {
+it("the catalog includes only routes to hosts that the region's RESIDENCY allows", () => {
   const tags = ["eu", "us", "global"] as const;
   for (const region of ["eu", "us"] as const) {
     for (const residency of ["strict", "relaxed"]) {
@@ -64,7 +64,7 @@ it("the catalog raises built-in prices by a markup, and keeps an operator's own 
   });
 });
 
-it("the catalog replaces a built-in model by an operator's entry with the same ID", () => {
+it("the catalog replaces a built-in model by an operator's entry with an equal ID", () => {
   const own = {
     ...LLAMA,
     id: "openai/gpt-4o",
@@ -104,7 +104,7 @@ it("the catalog uses an operator's model for an alias, or omits the alias if tha
   expect(aliases.has("fast")).toBe(false);
 });
 
-it("the catalog finds a model by its name, and rejects a name that is unknown, unavailable or of another kind", () => {
+it("the catalog finds a model by name, and rejects a name that is unknown, unavailable or of another kind", () => {
   const catalog = catalogOf({}, [OPENAI_EU]);
   expect(resolveModel(catalog, "cheap", "chat")).toMatchObject({
     ok: true,

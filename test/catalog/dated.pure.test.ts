@@ -17,14 +17,14 @@ const pricesOf = (id: string, moment: string) =>
 const listed = (ms: number): string =>
   JSON.stringify([...catalogOf({ REGION: "us" }, liveModelsIn("us"), ms).models]);
 
-describe("the catalog at a certain time", () => {
-  it("ends a promotional price on its last day, after which the known higher price applies", () => {
+describe("the catalog at a given time", () => {
+  it("ends a promotional price after the promotion's last day, and then applies the higher price", () => {
     const model = "openai/gpt-5.6-sol";
     expect(pricesOf(model, "2026-11-21T23:59:59.999Z")).toEqual([[4_400_000, 22_000_000]]);
     expect(pricesOf(model, "2026-11-22T00:00:00Z")).toEqual([[5_500_000, 33_000_000]]);
   });
 
-  it("applies an announced price on every route from its first day on", () => {
+  it("applies an announced price to every route from the announced day on", () => {
     for (const model of ["google/gemini-3.7-flash", "google/gemini-3.8-flash"]) {
       const before = pricesOf(model, "2026-12-31T23:59:59.999Z") ?? [];
       const doubled = before.map((prices) => prices.map((price) => (price ?? 0) * 2));
@@ -37,7 +37,7 @@ describe("the catalog at a certain time", () => {
     ["openai/gpt-5-nano", "2026-12-10"],
     ["openai/gpt-4o", "2027-01-13"],
     ["openai/gpt-5.4-nano", "2027-03-31"],
-  ])("sells %s until the end of %s, and later if SELL_ENDED contains its name", (model, day) => {
+  ])("sells %s until the end of %s, and later if SELL_ENDED contains the model", (model, day) => {
     const last = `${day}T23:59:59.999Z`;
     const over = new Date(at(last) + 1).toISOString();
     expect(sold(last).has(model)).toBe(true);
@@ -46,13 +46,13 @@ describe("the catalog at a certain time", () => {
     expect(sold(over, { SELL_ENDED: '["openai/another"]' }).has(model)).toBe(false);
   });
 
-  it("resolves an alias to a model that is sold at that time", () => {
+  it("resolves an alias to a model that is sold at the given time", () => {
     const { aliases, models } = catalogOf({}, liveModelsIn("eu"), at("2040-01-01"));
     for (const id of aliases.values()) expect(models.has(id)).toBe(true);
     expect(aliases.get("cheap")).not.toBe("openai/gpt-5-nano");
   });
 
-  it("stays the same between two announced dates, and changes at an announced date", () => {
+  it("changes exactly at the dates announced for prices and models", () => {
     // the times before the last change
     const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") });
     fc.assert(
@@ -68,7 +68,7 @@ describe("the catalog at a certain time", () => {
     );
   });
 
-  it("rebuilds its data when an announced date is reached, and not earlier", () => {
+  it("gets rebuilt when an announced date is reached, not earlier", () => {
     const { catalogAt } = deploymentOf(configWith({ SANDBOX: "off" }));
     const before = catalogAt(at("2026-12-11"));
     expect(catalogAt(at("2026-12-31T23:59:59.999Z"))).toBe(before);

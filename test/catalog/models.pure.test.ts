@@ -80,7 +80,7 @@ describe("a route in the catalog", () => {
     expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
   });
 
-  it("exists, for every chat model, with support for all of the model's features", () => {
+  it("supports, for every chat model, the model's full context, output and features", () => {
     for (const { id, routes } of ENTRIES) {
       for (const limit of ["context", "maxOutput"] as const) {
         expect([id, routes.some(({ limits }) => limits?.[limit] === undefined)]).toEqual([
@@ -92,7 +92,7 @@ describe("a route in the catalog", () => {
     }
   });
 
-  it("uses no Bedrock inference profile that runs outside its region", () => {
+  it("uses no Bedrock inference profile that runs outside the route's region", () => {
     const bedrock = routesOf(CATALOG).filter(([, route]) => route.provider === "bedrock");
     expect(bedrock.length).toBeGreaterThan(20);
     for (const [, { upstreamId, regions }] of bedrock) {

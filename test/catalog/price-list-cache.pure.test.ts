@@ -20,7 +20,7 @@ it("a request returns prices_unavailable if the database is down and no price li
   expect((await ask()).ok).toBe(true);
 });
 
-it("the region's price list stays in memory, however many organizations have their own price lists", async () => {
+it("the region's price list stays in memory, whatever the number of organizations' price lists", async () => {
   const { state, ask } = priceListFixture();
   for (let i = 0; i < 1001; i++) await ask(`list-${i}`);
   state.reads = 0;
@@ -28,7 +28,7 @@ it("the region's price list stays in memory, however many organizations have the
   expect(state.reads).toBe(0);
 });
 
-it("a price list is used during an outage within the lead time, but not longer", async () => {
+it("a price list is used during a database outage for at most the lead time", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const { state, ask } = priceListFixture();
   await ask();
@@ -46,7 +46,7 @@ it("a price list is used during an outage within the lead time, but not longer",
   expect((await ask()).ok).toBe(true);
 });
 
-it("a price list in use is refreshed every two minutes, after the response, once for concurrent requests", async () => {
+it("a price list in use is refreshed every two minutes, only once for concurrent requests", async () => {
   const { state, ask } = priceListFixture();
   await ask();
   for (let i = 0; i < 100; i++) await ask();

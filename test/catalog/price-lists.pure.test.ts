@@ -130,7 +130,7 @@ function expected({ own, region, id, list, at, isConfigured }: PriceCase) {
   return { price: plus(base, more), origin };
 }
 
-it("the price at any time matches a simple model of the lists' priority and dates", () => {
+it("the price at any time matches a simple model of price lists with priorities and dates", () => {
   fc.assert(
     fc.property(world, (given) => {
       const { own, region, id, list, at, isConfigured } = given;
@@ -147,7 +147,7 @@ it("the price at any time matches a simple model of the lists' priority and date
   );
 });
 
-it("the price changes only at announced times", () => {
+it("a price changes only at announced times", () => {
   fc.assert(
     fc.property(world, ({ own, region, id, list, at }) => {
       const model = modelOf(id, list, false);

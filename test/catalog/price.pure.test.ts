@@ -73,7 +73,7 @@ it("a charge for a request split in two is at most one micro-credit higher", () 
   );
 });
 
-it("a charge beyond the largest safe integer or for invalid token counts throws", () => {
+it("the calculation of a charge throws for invalid token counts or above the largest safe integer", () => {
   const dear = { ...FREE, input: Number.MAX_SAFE_INTEGER };
   expect(() => costOf(dear, { ...NO_USAGE, input: 1e9 })).toThrow("safe integer");
   for (const input of [-1, 0.5, Number.NaN]) {
@@ -81,7 +81,7 @@ it("a charge beyond the largest safe integer or for invalid token counts throws"
   }
 });
 
-it("a markup adds at least its percentage and at most one micro-credit more", () => {
+it("a markup adds at least the exact percentage and at most one micro-credit more", () => {
   fc.assert(
     fc.property(prices, fc.nat(1000), (price, percent) => {
       const marked = applyMarkup(price, percent);
@@ -105,7 +105,7 @@ it("the long-prompt price applies to prompts with at least one token above the l
   expect(getPriceForPrompt(route, 1_000_000)).toBe(price);
 });
 
-it("a one-hour cache write costs twice the input price, and other cache writes have their own price", () => {
+it("a one-hour cache write costs twice the input price, and other cache writes have a separate price", () => {
   const price = { input: 1_000_000, cached: 0, cacheWrite: 1_250_000, output: 0 };
   const usage = { ...NO_USAGE, cacheWrite: 100, cacheWriteHour: 40 };
   expect(costOf(price, usage)).toBe(60 * 1.25 + 40 * 2);

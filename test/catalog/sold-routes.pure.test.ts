@@ -19,7 +19,7 @@ describe.each(WORLDS)(
     const { models } = catalogOf(varsOf(world), liveModelsIn(world.region));
     const allowed = getAllowedHostTags(configWith(varsOf(world)));
 
-    it("run only on hosts of the provider that the region allows", () => {
+    it("use only hosts of providers that the region's RESIDENCY allows", () => {
       const hosts = liveModelsIn(world.region).flatMap(({ regions }) => regions);
       expect(models.size > 0).toBe(hosts.some((tag) => allowed.includes(tag)));
       for (const { id, routes } of models.values()) {
@@ -38,7 +38,7 @@ describe.each(WORLDS)(
       }
     });
 
-    it("include every usable model and route in the order of the catalog", () => {
+    it("include every usable model and route in the catalog's order", () => {
       for (const entry of CATALOG) {
         const wanted = entry.routes.filter(({ provider, regions }) =>
           liveModelsIn(world.region)
@@ -52,7 +52,7 @@ describe.each(WORLDS)(
       }
     });
 
-    it("never exceed the limits of their model, which are those of the model's best route", () => {
+    it("never exceed a model's limits, and the model's best route reaches the limits", () => {
       for (const { context, maxOutput, abilities, routes } of models.values()) {
         expect(routes.some(({ limits }) => limits?.context === undefined)).toBe(true);
         expect(routes.some(({ limits }) => limits?.maxOutput === undefined)).toBe(true);
@@ -84,7 +84,7 @@ it("the routes of the EU with strict residency include Claude, GPT, Gemini and M
   );
 });
 
-it("the routes of at least one region include every model", () => {
+it("every model has a route in at least one region", () => {
   const catalogs = WORLDS.map((world) => catalogOf(varsOf(world), liveModelsIn(world.region)));
   const isSold = (id: string) => catalogs.some(({ models }) => models.has(id));
   expect(CATALOG.filter(({ id }) => !isSold(id)).map(({ id }) => id)).toEqual([]);
@@ -108,7 +108,7 @@ const ownModel = (id: string, upstream: string) => ({
 const BESIDE_THE_CAP = { outputFactor: 2, reasoningTokens: 20_000 };
 
 describe("the limits of a route", () => {
-  it("follow the profile of an operator's provider", () => {
+  it("depend on the profile in an operator's own PROVIDERS entry", () => {
     const sold = catalogOf(
       {
         PROVIDERS: JSON.stringify([
@@ -125,7 +125,7 @@ describe("the limits of a route", () => {
     expect(sold.get("mine/quick")?.routes[0]?.limits).toBeUndefined();
   });
 
-  it("exclude n above 1 for providers without support, and exclude xAI's reasoning from the output cap", () => {
+  it("allow only n = 1 for some providers, and exclude xAI's reasoning from the output cap", () => {
     for (const [id, provider] of [
       ["anthropic/claude-opus-5.5", "anthropic"],
       ["anthropic/claude-opus-5.5", "bedrock"],
@@ -140,7 +140,7 @@ describe("the limits of a route", () => {
     expect(limitsOf("cohere/embed-v4.0", "cohere")).toBeUndefined();
   });
 
-  it("equal the limits of the model if the model has no other route", () => {
+  it("equal the model's limits if the model has only one route", () => {
     expect(limitsOf("meta/llama-3.3-70b", "workers-ai")).toEqual({
       choices: 1,
       context: 24_000,
@@ -151,7 +151,7 @@ describe("the limits of a route", () => {
     expect(llama?.routes.map(({ limits }) => limits)).toEqual([{ choices: 1 }]);
   });
 
-  it("apply to an operator's route of a built-in provider too", () => {
+  it("apply to an operator's own route to a built-in provider", () => {
     const own = {
       id: "own/claude",
       kind: "chat",
@@ -167,7 +167,7 @@ describe("the limits of a route", () => {
   });
 });
 
-it("only the routes of Claude 4.5 have a minimum of thinking tokens", () => {
+it("Claude 4.5 models are the only models with a minimum of thinking tokens", () => {
   const { models } = catalogOf({ REGION: "us" }, liveModelsIn("us"));
   const floors = [...models.values()].flatMap(({ id, thinkingFloor }) =>
     thinkingFloor === undefined ? [] : [[id, thinkingFloor]],

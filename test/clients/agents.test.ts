@@ -12,7 +12,7 @@ const runner = (): Runner =>
   });
 const plain = (name: string): Agent => new Agent({ name, model: "sandbox/echo" });
 
-it("OpenAI's Agents SDK runs an agent, with the same text when streamed", async () => {
+it("OpenAI's Agents SDK runs an agent, and returns equal texts with and without streaming", async () => {
   const said = "Hello from an agent";
   expect((await runner().run(plain("Echo"), said)).finalOutput).toBe(said);
   const streamed = await runner().run(plain("Echo"), said, { stream: true });
@@ -29,7 +29,7 @@ it("OpenAI's Agents SDK hands off to the named agent", async () => {
   expect(finalOutput).toBeTruthy();
 });
 
-it("OpenAI's Agents SDK runs an agent loop with a tool over Responses without configuration", async () => {
+it("OpenAI's Agents SDK runs an agent loop with a tool over the Responses API without configuration", async () => {
   let calls = 0;
   const weather = tool({
     name: "get_weather",

@@ -85,7 +85,7 @@ async function talk(
   return { cities: weather.cities, said };
 }
 
-describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
+describe.each(MAJORS)("the AI SDK, version $major", ({ major, packages }) => {
   const { openai, anthropic, compatible } = packages;
   const own = () => ({ apiKey: at.key, baseURL: at.baseUrl });
   const ENDPOINTS: Readonly<Record<string, (id: string) => unknown>> = {
@@ -100,38 +100,46 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
   );
 
   it.each(cases)(
-    "completes the conversation at $endpoint, $id, streamed: $streamed",
+    "completes a conversation at $endpoint with $id, streamed: $streamed",
     async ({ make, id, streamed }) => {
       expect(await talk(packages, { model: make(id), streamed })).toEqual(EXPECTED_CONVERSATION);
     },
   );
 
-  describe.each(["sandbox/agent", GPT, CLAUDE])("AI SDK responses with %s", (id) => {
-    const model = () => openai(own())(id);
+  describe.each(["sandbox/agent", GPT, CLAUDE])(
+    "the AI SDK's Responses API calls with the model %s",
+    (id) => {
+      const model = () => openai(own())(id);
 
-    it.each([false, true])("work with store: false, streamed: %s", async (streamed) => {
-      const more = { providerOptions: { openai: { store: false } } };
-      expect(await talk(packages, { model: model(), streamed, more })).toEqual(
-        EXPECTED_CONVERSATION,
+      it.each([false, true])(
+        "complete a conversation with store: false, streamed: %s",
+        async (streamed) => {
+          const more = { providerOptions: { openai: { store: false } } };
+          expect(await talk(packages, { model: model(), streamed, more })).toEqual(
+            EXPECTED_CONVERSATION,
+          );
+        },
       );
-    });
 
-    it.each([false, true])(
-      "work unchanged if the organization stores no responses, streamed: %s",
-      async (streamed) => {
-        const talked = talk(packages, { model: model(), streamed });
-        // For reasoning models, versions 6 and 7 reference items only together with requested reasoning.
-        if (id === GPT && major > 5) expect(await talked).toEqual(EXPECTED_CONVERSATION);
-        else await expect(talked).rejects.toThrow(/keep_responses_hours.*store = false/);
-      },
-    );
+      it.each([false, true])(
+        "fail with advice if the organization stores no responses but the SDK needs stored responses, streamed: %s",
+        async (streamed) => {
+          const talked = talk(packages, { model: model(), streamed });
+          // For reasoning models, versions 6 and 7 reference items only together with requested reasoning.
+          if (id === GPT && major > 5) expect(await talked).toEqual(EXPECTED_CONVERSATION);
+          else await expect(talked).rejects.toThrow(/keep_responses_hours.*store = false/);
+        },
+      );
 
-    it.each([false, true])(
-      "work unchanged if the organization stores responses, streamed: %s",
-      async (streamed) => {
-        const kept = openai({ ...own(), apiKey: await at.keepingKey() });
-        expect(await talk(packages, { model: kept(id), streamed })).toEqual(EXPECTED_CONVERSATION);
-      },
-    );
-  });
+      it.each([false, true])(
+        "complete a conversation if the organization stores responses, streamed: %s",
+        async (streamed) => {
+          const kept = openai({ ...own(), apiKey: await at.keepingKey() });
+          expect(await talk(packages, { model: kept(id), streamed })).toEqual(
+            EXPECTED_CONVERSATION,
+          );
+        },
+      );
+    },
+  );
 });

@@ -69,24 +69,27 @@ it.each([
   ["a text", asked],
   ["thoughts", { ...asked, model: "sandbox/think" }],
   ["a call", { ...asked, tools, tool_choice: { type: "any" as const } }],
-])("Anthropic's SDK has the right types for %s, as JSON and streamed", async (_, question) => {
-  const { content } = typed.message(await client().messages.create(question));
-  const kinds = new Set<string>();
-  for await (const event of await client().messages.create({ ...question, stream: true })) {
-    const known = typed.event(event);
-    if (known.type === "content_block_start") kinds.add(known.content_block.type);
-  }
-  expect([...kinds]).toEqual([...new Set(content.map(({ type }) => type))]);
-});
+])(
+  "Anthropic's SDK gets responses that match the SDK's types for %s, as JSON and streamed",
+  async (_, question) => {
+    const { content } = typed.message(await client().messages.create(question));
+    const kinds = new Set<string>();
+    for await (const event of await client().messages.create({ ...question, stream: true })) {
+      const known = typed.event(event);
+      if (known.type === "content_block_start") kinds.add(known.content_block.type);
+    }
+    expect([...kinds]).toEqual([...new Set(content.map(({ type }) => type))]);
+  },
+);
 
-it("Anthropic's SDK streams with its helper", async () => {
+it("Anthropic's SDK streams a message with the SDK's stream helper", async () => {
   const stream = client().messages.stream(asked);
   const parts: string[] = [];
   stream.on("text", (part) => parts.push(part));
   expect(textOf(await stream.finalMessage())).toBe(parts.join(""));
 });
 
-it("Anthropic's SDK calls a tool and sends its result", async () => {
+it("Anthropic's SDK calls a tool and sends the tool's result", async () => {
   const first = await client().messages.create({ ...asked, tools, tool_choice: { type: "any" } });
   const use = first.content.find((block) => block.type === "tool_use");
   expect(use?.name).toBe("get_weather");
@@ -106,7 +109,7 @@ it("Anthropic's SDK calls a tool and sends its result", async () => {
 });
 
 it.each([false, true])(
-  "Anthropic's SDK runs its tool runner, which retries without the beta field thread (streamed: %s)",
+  "Anthropic's tool runner completes a tool loop, and retries without the beta field thread (streamed: %s)",
   async (stream) => {
     const run = (): string => "21 degrees";
     const parse = (given: unknown): unknown => given;
@@ -149,7 +152,7 @@ it("Anthropic's SDK doesn't retry a 402, and exposes our error code and amounts"
   expect(requests).toBe(1);
 });
 
-it("Anthropic's SDK throws its own error classes", async () => {
+it("Anthropic's SDK throws Anthropic's error classes for the gateway's errors", async () => {
   const { messages } = client();
   await expect(messages.create({ ...asked, model: "sandbox/none" })).rejects.toBeInstanceOf(
     NotFoundError,
@@ -177,7 +180,7 @@ const MAJORS = {
 };
 
 describe.each(Object.entries(MAJORS))(
-  "three messages with a tool in @anthropic-ai/sdk %s",
+  "a conversation of three messages with a tool in @anthropic-ai/sdk %s",
   (_, { Sdk, toolOf }) => {
     const own = () => new Sdk({ apiKey: at.key, baseURL: at.origin, maxRetries: 0 });
     const cases = ["sandbox/agent", GPT, CLAUDE].flatMap((model) =>
@@ -185,7 +188,7 @@ describe.each(Object.entries(MAJORS))(
     );
 
     it.each(cases)(
-      "work with its tool runner, $model, streamed: $stream",
+      "succeeds with the SDK's tool runner, $model, streamed: $stream",
       async ({ model, stream }) => {
         const weather = new Weather();
         const { name, description, parameters: inputSchema } = weather;
@@ -212,7 +215,7 @@ describe.each(Object.entries(MAJORS))(
     );
 
     it.each(cases)(
-      "work with a hand-written loop, $model, streamed: $stream",
+      "succeeds with a hand-written loop, $model, streamed: $stream",
       async ({ model, stream }) => {
         const weather = new Weather();
         const { name, description, parameters: input_schema } = weather;

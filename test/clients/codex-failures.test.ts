@@ -34,7 +34,7 @@ it.each([
   ["in mid-stream", events],
   ["before any output", [...events.slice(0, 1), ...events.slice(-1)]],
 ])(
-  "codex exec doesn't retry after a charged failure (%s), is charged once, and ends its task",
+  "codex exec ends the task after a charged failure (%s), without a retry or a second charge",
   async (_, said) => {
     const asked: string[] = [];
     host.script(({ path }, response) => {

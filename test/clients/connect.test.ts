@@ -126,7 +126,7 @@ it("the Connect page contains instructions for each installed client", () => {
 });
 
 it.for(blocks)(
-  "the instruction $number for $name runs in an empty folder and shell, and contacts no other host",
+  "instruction $number for $name runs in an empty folder and a new shell, and contacts only the gateway",
   async ({ text }, { skip }) => {
     skip(/^pip /m.test(text) && missing !== "", missing);
     writeFileSync(calledOut, "");

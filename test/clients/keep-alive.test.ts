@@ -64,7 +64,7 @@ const CLIENTS: Readonly<Record<string, () => Promise<string>>> = {
 };
 
 describe("a Responses stream of a silent model", () => {
-  it("contains comments and keepalive events, which the SDK's types don't include", async () => {
+  it("contains comments and keepalive events, which are missing in the SDK's types", async () => {
     const headers = { authorization: `Bearer ${at.key}`, "content-type": "application/json" };
     const body = JSON.stringify({ model, input: SAID, stream: true });
     const answer = await fetch(`${at.baseUrl}/responses`, { method: "POST", headers, body });
@@ -73,7 +73,7 @@ describe("a Responses stream of a silent model", () => {
     expect(text).toContain("event: keepalive\ndata: {");
   });
 
-  it.each(Object.entries(CLIENTS))("doesn't end early for %s", async (_, ask) => {
+  it.each(Object.entries(CLIENTS))("doesn't end early in the client %s", async (_, ask) => {
     expect(await ask()).toBe(SAID);
   });
 });

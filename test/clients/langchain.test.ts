@@ -13,14 +13,14 @@ const options = () => ({
   maxRetries: 0,
 });
 
-it("LangChain gets embeddings with its default settings", async () => {
+it("LangChain gets embeddings with LangChain's default settings", async () => {
   const embeddings = new OpenAIEmbeddings({ ...options(), model: "sandbox/embed" });
   const vectors = await embeddings.embedDocuments(["a text", "another one"]);
   expect(vectors.map((vector) => vector.length)).toEqual([256, 256]);
   expect(await embeddings.embedQuery("a text")).toEqual(vectors[0]);
 });
 
-it("LangChain can embed token IDs, the default of its Python package", async () => {
+it("LangChain can embed token IDs, the default of LangChain's Python package", async () => {
   const { embeddings } = new OpenAI({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
   const model = "sandbox/embed";
   const ids = [[9906, 1917], [15339]]; // tokens of cl100k_base
@@ -29,7 +29,7 @@ it("LangChain can embed token IDs, the default of its Python package", async () 
   expect(usage.prompt_tokens).toBe(3);
 });
 
-it("LangChain chats, also streamed", async () => {
+it("LangChain completes a chat, also as a stream", async () => {
   const chat = new ChatOpenAI({ ...options(), model: "sandbox/echo" });
   expect((await chat.invoke("Hello from a client")).text).toContain("Hello from a client");
   let text = "";
@@ -37,7 +37,7 @@ it("LangChain chats, also streamed", async () => {
   expect(text).toContain("Hello from a client");
 });
 
-it("LangChain uses Responses: a text, a stream and a tool", async () => {
+it("LangChain uses the Responses API for a text, a stream and a tool call", async () => {
   const chat = new ChatOpenAI({ ...options(), model: "sandbox/echo", useResponsesApi: true });
   const whole = await chat.invoke("Hello from a client");
   expect(whole.text).toContain("Hello from a client");
@@ -63,7 +63,7 @@ it("LangChain uses Responses: a text, a stream and a tool", async () => {
   expect(after.text).toContain("21 degrees");
 });
 
-it("LangChain uses Messages, with a stream that matches the complete message", async () => {
+it("LangChain uses the Messages API, and the stream matches the complete message", async () => {
   const chat = new ChatAnthropic({
     apiKey: at.key,
     anthropicApiUrl: at.origin,

@@ -142,14 +142,14 @@ describe.each(["eu", "us"] as const)("Cohere's SDK for JavaScript in the region 
   });
   const ranking = { model: "sandbox/rerank", query: "a red fox", topN: 1 };
 
-  it("ranks documents with version 2", async () => {
+  it("ranks documents with version 2 of Cohere's API", async () => {
     const documents = ["a blue dog", "the red fox"];
     const { results, meta } = await new CohereClientV2(options()).rerank({ ...ranking, documents });
     expect(results).toMatchObject([{ index: 1 }]);
     expect(meta?.billedUnits?.searchUnits).toBe(1);
   });
 
-  it("ranks documents with version 1", async () => {
+  it("ranks documents with version 1 of Cohere's API", async () => {
     const documents = ["a blue dog", { text: "the red fox" }];
     const wanted = { ...ranking, documents, returnDocuments: true };
     const { results } = await new CohereClient(options()).rerank(wanted);
@@ -176,7 +176,7 @@ describe.each(["eu", "us"] as const)("Mistral's SDK for JavaScript in the region
     expect(streamed).toBe(choices[0]?.message?.content);
   });
 
-  it("makes embeddings", async () => {
+  it("creates embeddings", async () => {
     const { data } = await client().embeddings.create({ model: "sandbox/embed", inputs: ["a"] });
     expect(data[0]?.embedding).toHaveLength(256);
   });

@@ -10,7 +10,7 @@ const at = await authorGateway();
 const client = (apiKey = at.key) => new OpenAI({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });
 const hello = [{ role: "user" as const, content: "Hello from a client" }];
 
-it("the openai package completes a chat, and reads its cost", async () => {
+it("the openai package completes a chat, and reads the chat's cost", async () => {
   const before = await at.balance();
   const { data, response } = await client()
     .chat.completions.create({ model: "sandbox/echo", messages: hello })
@@ -19,7 +19,7 @@ it("the openai package completes a chat, and reads its cost", async () => {
   expect(await at.balance()).toBe(before - Number(response.headers.get("x-cost-micro")));
 });
 
-it("the openai package streams with its helper", async () => {
+it("the openai package streams a chat with the package's stream helper", async () => {
   const runner = client().chat.completions.stream({
     model: "sandbox/echo",
     messages: hello,
@@ -31,7 +31,7 @@ it("the openai package streams with its helper", async () => {
   expect((await runner.totalUsage()).total_tokens).toBeGreaterThan(0);
 });
 
-it("the openai package parses a response by its schema", async () => {
+it("the openai package parses a chat completion by a schema", async () => {
   const City = z.object({ city: z.string(), people: z.number() });
   const { choices } = await client().chat.completions.parse({
     model: "sandbox/echo",
@@ -66,7 +66,7 @@ it("the openai package calls a tool with runTools, and ends the loop", async () 
   expect(calls).toBe(1);
 });
 
-it("the openai package embeds, lists models, and throws its own error classes", async () => {
+it("the openai package creates embeddings, lists models, and throws OpenAI's error classes", async () => {
   const { data } = await client().embeddings.create({ model: "sandbox/embed", input: ["a", "b"] });
   expect(data.map(({ embedding }) => embedding.length)).toEqual([256, 256]);
   const names = [];
@@ -82,7 +82,7 @@ it("the openai package embeds, lists models, and throws its own error classes", 
   await expect(client("svc_sk_none").models.list()).rejects.toBeInstanceOf(AuthenticationError);
 });
 
-it("the openai package creates a response, and reads its cost", async () => {
+it("the openai package creates a response, and reads the response's cost", async () => {
   const before = await at.balance();
   const { data, response } = await client()
     .responses.create({ model: "sandbox/echo", input: "Hello from a client" })
@@ -91,7 +91,7 @@ it("the openai package creates a response, and reads its cost", async () => {
   expect(await at.balance()).toBe(before - Number(response.headers.get("x-cost-micro")));
 });
 
-it("the openai package streams a response with its helper, which checks the event order", async () => {
+it("the openai package streams a response with the package's stream helper, which checks the event order", async () => {
   const stream = client().responses.stream({ model: "sandbox/echo", input: "Hello from a client" });
   let text = "";
   stream.on("response.output_text.delta", ({ delta }) => (text += delta));
@@ -101,7 +101,7 @@ it("the openai package streams a response with its helper, which checks the even
   expect(whole.usage?.total_tokens).toBeGreaterThan(0);
 });
 
-it("the openai package parses a Responses output by its schema", async () => {
+it("the openai package parses the output of a response by a schema", async () => {
   const City = z.object({ city: z.string(), people: z.number() });
   const { output_parsed: parsed } = await client().responses.parse({
     model: "sandbox/echo",
@@ -111,7 +111,7 @@ it("the openai package parses a Responses output by its schema", async () => {
   expect(City.parse(parsed)).toBeTruthy();
 });
 
-it("the openai package loops with tools over Responses, as JSON and as a stream", async () => {
+it("the openai package runs a tool loop over the Responses API, as JSON and as a stream", async () => {
   const tools: OpenAI.Responses.Tool[] = [
     {
       type: "function",
@@ -138,7 +138,7 @@ it("the openai package loops with tools over Responses, as JSON and as a stream"
   expect(second.output_text).toBeTruthy();
 });
 
-it("the openai package throws its own error classes for Responses", async () => {
+it("the openai package throws OpenAI's error classes for errors of the Responses API", async () => {
   const ask = { model: "sandbox/echo", input: "x" };
   await expect(
     client().responses.create({ ...ask, previous_response_id: "resp_1" }),
@@ -218,26 +218,32 @@ function tool() {
   return { name, description, parameters, cities, call };
 }
 
-describe.each(Object.entries(MAJORS))("three messages with a tool in openai %s", (_, Sdk) => {
-  const own = (apiKey = at.key) => new Sdk({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });
-  const cases = ["sandbox/agent", GPT, CLAUDE].flatMap((model) =>
-    [false, true].map((streamed) => ({ model, streamed })),
-  );
+describe.each(Object.entries(MAJORS))(
+  "a conversation of three messages with a tool in openai %s",
+  (_, Sdk) => {
+    const own = (apiKey = at.key) => new Sdk({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });
+    const cases = ["sandbox/agent", GPT, CLAUDE].flatMap((model) =>
+      [false, true].map((streamed) => ({ model, streamed })),
+    );
 
-  it.each(cases)("work with chat completions, $model, streamed: $streamed", async (asking) => {
-    expect(await chat({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
-  });
+    it.each(cases)(
+      "succeeds with chat completions, $model, streamed: $streamed",
+      async (asking) => {
+        expect(await chat({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
+      },
+    );
 
-  it.each(cases)("work with responses, $model, streamed: $streamed", async (asking) => {
-    expect(await responses({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
-  });
+    it.each(cases)("succeeds with responses, $model, streamed: $streamed", async (asking) => {
+      expect(await responses({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
+    });
 
-  it.each(cases)(
-    "work with responses continued by the previous ID, $model, streamed: $streamed",
-    async (asking) => {
-      const chain = async (apiKey: string) => responses({ own: own(apiKey), ...asking }, true);
-      await expect(chain(at.key)).rejects.toMatchObject({ code: "previous_response_not_found" });
-      expect(await chain(await at.keepingKey())).toEqual(EXPECTED_CONVERSATION);
-    },
-  );
-});
+    it.each(cases)(
+      "succeeds with responses that continue the previous response by ID, $model, streamed: $streamed",
+      async (asking) => {
+        const chain = async (apiKey: string) => responses({ own: own(apiKey), ...asking }, true);
+        await expect(chain(at.key)).rejects.toMatchObject({ code: "previous_response_not_found" });
+        expect(await chain(await at.keepingKey())).toEqual(EXPECTED_CONVERSATION);
+      },
+    );
+  },
+);

@@ -97,11 +97,11 @@ beforeAll(async () => {
   writeFileSync(path.join(directory, "tsconfig.json"), JSON.stringify({ compilerOptions }));
 });
 
-it("openapi-typescript's types match the console's and recorded responses", async () => {
+it("openapi-typescript's types match the console's types and recorded responses", async () => {
   expect(await compiled()).toBe("");
 });
 
-it("openapi-fetch calls every customer operation, and gets the documented results", async () => {
+it("openapi-fetch calls every customer operation, and gets the documented responses", async () => {
   const ids = new Map([["/v1/models", "smart"]]);
   const filled = (parameter: string, of: string): string =>
     ids.get(of.split(`/{${parameter}`)[0] ?? "") ?? "missing";
@@ -183,7 +183,7 @@ function remember(
   if (made !== undefined) ids.set(of === "/v1/chat/completions" ? "/v1/generations" : of, made);
 }
 
-it("openapi-typescript's types reveal a renamed field of the document", async () => {
+it("the type check with openapi-typescript's types finds a renamed field of the OpenAPI document", async () => {
   const renamed = text.replaceAll('"available_micro"', '"left_micro"');
   expect(renamed).not.toBe(text);
   writeFileSync(path.join(directory, "types.ts"), apiTypes(renamed));

@@ -62,7 +62,7 @@ describe("OpenRouter's SDK for TypeScript", () => {
   }
 
   it.each(MODELS.flatMap((model) => [false, true].map((streamed) => ({ model, streamed }))))(
-    "completes the conversation with $model, streamed: $streamed",
+    "completes a conversation with $model, streamed: $streamed",
     async ({ model, streamed }) => {
       const weather = new Weather();
       const messages: Message[] = [];
@@ -87,7 +87,7 @@ describe("OpenRouter's SDK for TypeScript", () => {
     },
   );
 
-  it.each([false, true])("reads the cost, streamed: %s, and its receipt", async (streamed) => {
+  it.each([false, true])("reads a request's cost and receipt, streamed: %s", async (streamed) => {
     const before = await at.balance();
     const { cost, id } = await send("sandbox/echo", [{ role: "user", content: "Hello" }], streamed);
     const charged = before - (await at.balance());
@@ -97,7 +97,7 @@ describe("OpenRouter's SDK for TypeScript", () => {
     expect(data).toMatchObject({ totalCost: cost, providerName: "sandbox", streamed });
   });
 
-  it("reads balance, key, models and routes", async () => {
+  it("reads the balance, the key, the models and the models' routes", async () => {
     const { data: credits } = await client().credits.getCredits();
     expect(credits.totalCredits - credits.totalUsage).toBeCloseTo(await dollars(), 6);
     const { data: key } = await client().apiKeys.getCurrentKeyMetadata();
@@ -110,7 +110,7 @@ describe("OpenRouter's SDK for TypeScript", () => {
     expect(one.endpoints).toMatchObject([{ tag: "sandbox", latencyLast30m: null }]);
   });
 
-  it.each([false, true])("reads reasoning and its details, streamed: %s", async (stream) => {
+  it.each([false, true])("reads reasoning and reasoning details, streamed: %s", async (stream) => {
     const messages: Message[] = [{ role: "user", content: "Hello" }];
     const chatRequest = { model: "sandbox/think", messages, stream };
     const answer = await client().chat.send({ chatRequest });
@@ -124,7 +124,7 @@ describe("OpenRouter's SDK for TypeScript", () => {
     expect(details.at(-1)?.type).toBe("reasoning.encrypted");
   });
 
-  it("gets an error inside a stream with its status", async () => {
+  it("gets an error inside a stream with the error's status", async () => {
     const messages: Message[] = [{ role: "user", content: "Hello" }];
     const chatRequest = { model: "sandbox/error-mid", messages, stream: true as const };
     const chunks = [];
@@ -158,11 +158,11 @@ describe("OpenRouter's SDK for TypeScript", () => {
   });
 });
 
-describe("OpenRouter's provider of the AI SDK", () => {
+describe("OpenRouter's provider for the AI SDK", () => {
   const provider = () => createOpenRouter({ apiKey: at.key, baseURL: at.baseUrl });
 
   it.each(MODELS.flatMap((model) => [false, true].map((streamed) => ({ model, streamed }))))(
-    "completes the conversation with $model, streamed: $streamed",
+    "completes a conversation with $model, streamed: $streamed",
     async ({ model, streamed }) => {
       const weather = new Weather();
       const messages: Parameters<typeof generateText>[0]["messages"] & object = [];
@@ -190,15 +190,18 @@ describe("OpenRouter's provider of the AI SDK", () => {
     },
   );
 
-  it.each([false, true])("reads reasoning and sends it back, streamed: %s", async (streamed) => {
-    const asking = { model: provider().chat("sandbox/think"), maxRetries: 0 };
-    const first = { ...asking, prompt: "Hello" };
-    const answer = streamed ? streamText(first) : await generateText(first);
-    expect(await answer.reasoningText).not.toBe("");
-    const user = { role: "user", content: "Hello" } as const;
-    const messages = [user, ...(await answer.responseMessages), user];
-    expect((await generateText({ ...asking, messages })).text).not.toBe("");
-  });
+  it.each([false, true])(
+    "reads reasoning and sends the reasoning back, streamed: %s",
+    async (streamed) => {
+      const asking = { model: provider().chat("sandbox/think"), maxRetries: 0 };
+      const first = { ...asking, prompt: "Hello" };
+      const answer = streamed ? streamText(first) : await generateText(first);
+      expect(await answer.reasoningText).not.toBe("");
+      const user = { role: "user", content: "Hello" } as const;
+      const messages = [user, ...(await answer.responseMessages), user];
+      expect((await generateText({ ...asking, messages })).text).not.toBe("");
+    },
+  );
 
   it.each([false, true])("reads cost and provider, streamed: %s", async (streamed) => {
     const before = await at.balance();

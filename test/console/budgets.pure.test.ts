@@ -29,7 +29,7 @@ const lists = fc.uniqueArray(entry, {
 const stored = (list: unknown) => budgetsView(budgetsFromFields(budgetsSchema(9).parse(list)));
 
 describe("a list of budgets in the console", () => {
-  it("leaves all other budgets unchanged when a budget is saved or removed", () => {
+  it("keeps all other budgets unchanged when a person saves or removes one budget", () => {
     fc.assert(
       fc.property(lists, fc.nat(), (list, at) => {
         const budgets = stored(list);
@@ -50,7 +50,7 @@ describe("a list of budgets in the console", () => {
     ]);
   });
 
-  it("shows use, limit and window of a budget in a sentence", () => {
+  it("shows a budget's usage, limit and window in one text", () => {
     const [budget] = stored([{ limit_dollars: 20, window: "60m" }]);
     if (budget === undefined) throw new Error("no budget");
     expect(budgetText(budget)).toBe("$20.00 in any 60 minutes");
@@ -93,7 +93,7 @@ it.each([
 
 const key = (fields: object) => fields as Parameters<typeof findMostUsedBudget>[0];
 
-describe("the list of keys", () => {
+describe("the console's list of keys", () => {
   const budgets = [
     { id: "a", limit_requests: 10, window: "60m", models: null },
     { id: "b", limit_dollars: 2, window: "total", models: null },

@@ -93,13 +93,13 @@ describe("the instructions of the Connect page", () => {
   });
 
   it.each(SET.map(([name, ...says]) => ({ name, says })))(
-    "contain this region's address and the reader's key for $name",
+    "contain the region's address and the reader's key for $name",
     ({ name, says }) => {
       for (const pattern of says) expect(codeOf(name)).toMatch(pattern);
     },
   );
 
-  it("use no undefined shell variable, and no other address", () => {
+  it("use only defined shell variables and the region's address", () => {
     for (const { name } of clients) {
       const code = codeOf(name);
       expect(code, name).not.toMatch(
@@ -115,7 +115,7 @@ describe("the instructions of the Connect page", () => {
     }
   });
 
-  it("install the programs that they start, write configuration files, and explain how to undo both", () => {
+  it("install each program before its start, and list all written files as steps to undo", () => {
     for (const { name, parts } of clients) {
       const blocks = parts.filter(({ kind }) => kind === "code").map(({ text }) => text);
       for (const block of blocks) expect(block, name).toMatch(/^(?:npm|pip) install \S|^curl /m);
@@ -127,7 +127,7 @@ describe("the instructions of the Connect page", () => {
     }
   });
 
-  it("use a model of the client's own author if such a model is sold, otherwise the alias", () => {
+  it("use a model of the client's own author if one is available, otherwise the alias", () => {
     const sold = ["openai/gpt-6-sol", "anthropic/claude-opus-5.5", "anthropic/claude-haiku-5.5"];
     const claude = withFittingModels("Claude Code", codeOf("Claude Code"), sold);
     expect(claude).toContain("ANTHROPIC_MODEL=claude-opus-5-5 ");
@@ -140,7 +140,7 @@ describe("the instructions of the Connect page", () => {
     }
   });
 
-  it("contain text without Markdown, and without a block's output", () => {
+  it("contain no Markdown syntax and no output of commands", () => {
     for (const { name, parts } of clients) {
       const words = parts.filter(({ kind }) => kind === "text").map((part) => part.text);
       for (const word of words) expect(word, name).not.toMatch(/`|\]\(|<!--/);
@@ -199,7 +199,7 @@ describe("the documentation's table of tested clients", () => {
     );
   });
 
-  it("contains no other row", () => {
+  it("contains no row for an untested client", () => {
     const rows = [...table.matchAll(/^\| \[([^\]]+)\]/gm)].map(([, name]) => name);
     expect(rows).toEqual(ROWS.map(([row]) => row));
   });

@@ -51,13 +51,13 @@ const QUIET = [
   "webhook.deleted",
 ];
 
-it("every event type is marked as needing attention, unless it is listed as quiet", () => {
+it("every event type needs attention unless this test lists the type as quiet", () => {
   expect(EVENT_TYPES.map(([type]) => type).filter((type) => !ATTENTION_TYPES.test(type))).toEqual(
     QUIET,
   );
 });
 
-it("an event is shown as a sentence with amounts and names", () => {
+it("the sentence for an event contains amounts and names", () => {
   const credit = { amount_micro: 40_000_000, balance_micro: 93_840_000, reference: "invoice 62" };
   expect(said("balance.credited", "org", credit, OPERATOR)).toBe(
     "admin (operator) added $40.00: invoice 62; balance $93.84.",
@@ -103,7 +103,7 @@ it("an event is shown as a sentence with amounts and names", () => {
 
 const status = (from: string, to: string) => ({ changes: { status: { from, to } } });
 
-it("the sentence for an organization's change describes the change without calling the organization a member", () => {
+it("the sentence for a changed organization names the organization and each change", () => {
   const id = "0199a6f0-1111-4222-8333-444455556666";
   expect(said("organization.changed", id, status("active", "suspended"), OPERATOR)).toBe(
     "admin (operator) suspended the organization.",
@@ -145,7 +145,7 @@ it("the sentence for changed settings contains the new limits, with amounts in d
   );
 });
 
-it("the sentences for a new and a changed key contain its budget and models", () => {
+it("the sentences for a new and a changed key contain the key's budget and models", () => {
   const made = {
     name: "Laptop",
     rpm_limit: 60,
@@ -162,7 +162,7 @@ it("the sentences for a new and a changed key contain its budget and models", ()
   );
 });
 
-it("the sentence for a changed key contains its expiry as a date and its permissions as on or off", () => {
+it("the sentence for a changed key contains the expiry as a date and each permission as on or off", () => {
   const changes = {
     expires_at: { from: null, to: Date.parse("2027-01-01T00:00:00Z") },
     may_hold: { from: null, to: 1 },
@@ -186,20 +186,20 @@ it("the sentence for a pause of an end user names the end user until the end use
   expect(said("pause.ended", "usr_1", deleted, KEY)).toBe("Ann ended the pause of an end user.");
 });
 
-it("the sentence for an end user's budget names the end user, who has an ID as the subject", () => {
+it("the sentence for an end user's budget names the end user instead of the event's subject ID", () => {
   const data = { scope: "end_user", end_user: "ann", window: "day" };
   const id = crypto.randomUUID();
   expect(said("budget.reached", id, data)).toBe("The budget of ann per day is used up.");
   expect(said("budget.alert", id, data)).toMatch("The budget of ann ");
 });
 
-it("an end user whose ID looks like a member's isn't called a member", () => {
+it("the sentence for an end user with an ID like a member's ID doesn't mention a member", () => {
   const id = "0b5f2f5c-0000-4000-8000-000000000000";
   expect(said("end_user.quota_reached", id, { period: "day" })).toMatch(`${id} has used up`);
   expect(said("member.removed", id, {}, KEY)).toBe("Ann removed member 0b5f2f5c.");
 });
 
-it("every event type has a sentence, even for an event with empty data", () => {
+it("every event type has a sentence, even for an event without data", () => {
   for (const [type] of EVENT_TYPES) {
     for (const data of [{}, { left_out: ["data"] }]) {
       const sentence = said(type, "subject", data, KEY);

@@ -15,11 +15,11 @@ import { REMEDIES, findRequestRemedy } from "../../src/console/browser/lib/remed
 
 const KEY = { name: "Server", rpm_limit: 60, tpm_limit: 5000, allowed_models: ["sandbox/echo"] };
 
-it("a form of the console sends no unchanged field", () => {
+it("a form of the console sends only changed fields", () => {
   expect(selectChangedFields(KEY, { ...KEY, allowed_models: ["sandbox/echo"] })).toEqual({});
 });
 
-it("a form of the console sends only null for a removed limit", () => {
+it("a form of the console sends null for a removed limit", () => {
   expect(selectChangedFields<object>(KEY, { ...KEY, tpm_limit: null })).toEqual({
     tpm_limit: null,
   });
@@ -39,7 +39,7 @@ it("the form of a webhook lists each event type in exactly one group", () => {
 const request = (fields: Partial<Generation>): Generation =>
   ({ error: null, cost_micro: 0, held_micro: 0, ...fields }) as Generation;
 
-it("a failed request without a stored error says that its cause wasn't recorded", () => {
+it("the page of a failed request without a stored error states that the cause wasn't recorded", () => {
   expect(describeRequest(request({ status: "voided" }))).toBe(
     "Failed. The cause wasn't recorded. Nothing was charged.",
   );
@@ -50,7 +50,7 @@ it("a failed request without a stored error says that its cause wasn't recorded"
 
 const NAMES = ["openai/gpt-6-sol", "anthropic/claude-haiku-5.5", "sandbox/echo", "mistral/small"];
 
-it("a name has the same color in every chart, and no two names of a chart have the same color", () => {
+it("a name has one color in all charts, and each name of a chart has a different color", () => {
   for (const name of NAMES) {
     expect(assignColors([name, "other"])(name)).toBe(assignColors([name, ...NAMES])(name));
   }
@@ -81,7 +81,7 @@ const START = Date.parse("2028-02-01T00:00:00Z");
 // the period includes a leap day
 const days = daysBetween(utcDay(START), utcDay(START + 59 * DAY));
 
-it("the balance curve computes the balance at the end of each day from all changes, in any order", () => {
+it("the balance curve shows the balance at the end of each day, whatever the order of the changes", () => {
   const moved = fc.array(
     fc.record({ day: fc.constantFrom(...days), micros: fc.integer({ min: -1e9, max: 1e9 }) }),
   );
@@ -114,20 +114,20 @@ const BARE = /\.latest\b|\blatest\s*[,}:]/;
 
 describe("a console component that reads from the API", () => {
   it.each(SOURCES.filter(([file]) => !OWN.has(file)))(
-    "displays the value only through the components Shown or Inline: %s",
+    "displays values from the API only through the components Shown or Inline: %s",
     (_file, text) => {
       expect(text.split("\n").filter((line) => BARE.test(line))).toEqual([]);
     },
   );
 
-  it("draws secondary data in space that is reserved for it", () => {
+  it("reserves space for secondary data, so that late data moves nothing", () => {
     const drawn = SOURCES.flatMap(([file, text]) =>
       [...text.matchAll(/\{beside\([^)]*\)[^}]*&&/g)].map(([found]) => `${file}: ${found}`),
     );
     expect(drawn).toEqual([]);
   });
 
-  it("fails this test if it displays the value directly", () => {
+  it("fails this test if the component displays a value from the API directly", () => {
     expect(BARE.test("const rows = useRead(x).latest?.rows")).toBe(true);
     expect(BARE.test("const { latest, at } = useRead(x)")).toBe(true);
     expect(BARE.test("the latest of them")).toBe(false);
@@ -187,7 +187,7 @@ const WITHOUT = new Set([
   "service_unavailable",
 ]);
 
-it("the console has a remedy for each documented conflict and limit", () => {
+it("the console has a remedy for each documented error about a conflict or a limit", () => {
   const docs = readFileSync("docs/errors.md", "utf8");
   const codes = docs.split(/^#+ /m).flatMap((section) => {
     const [heading = "", ...lines] = section.split("\n");
@@ -198,7 +198,7 @@ it("the console has a remedy for each documented conflict and limit", () => {
   expect(codes.filter((code) => !WITHOUT.has(code) && REMEDIES[code] === undefined)).toEqual([]);
 });
 
-it("the console's remedies differ between conflicts", () => {
+it("the console shows different remedies for different conflicts", () => {
   const texts = Object.values(REMEDIES).map(([text, action]) => `${text} ${action?.[0] ?? ""}`);
   expect(new Set(texts).size).toBeGreaterThan(0.8 * texts.length);
   expect(findRequestRemedy({ status: 409, code: "last_owner" })).not.toEqual(
@@ -213,7 +213,7 @@ it.each([
   ["key_budget_exceeded", "", "Open the key", ["keys", "key_1"]],
   ["model_not_allowed", "", "Open the key", ["keys", "key_1"]],
 ])(
-  "the remedy for %s (%s) links to '%s', the one object to change",
+  "the remedy for the error %s (%s) has the link '%s' to the object to change",
   (code, message, text, hash) => {
     const cause = { status: 403, code, message, keyId: "key_1", externalId: "ann" };
     const [, action] = findRequestRemedy(cause);

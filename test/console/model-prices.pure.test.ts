@@ -16,11 +16,11 @@ it.each([
     "$5.00 in per million tokens, $0.04 per image",
   ],
   ["nothing", {}, "$0.00 in, $0.00 out per million tokens"],
-])("a model's hint lists only prices that apply: %s", (_, prices, text) => {
+])("a model's price hint lists only prices that apply: %s", (_, prices, text) => {
   expect(modelHint({ pricing: { ...FREE, ...prices } })).toBe(text);
 });
 
-it("an alias's hint names its model", () => {
+it("an alias's hint names the alias's model", () => {
   const pricing = { ...FREE, image: "0.04" };
   expect(modelHint({ alias_of: "openai/gpt-image", pricing })).toBe(
     "now openai/gpt-image: $0.04 per image",

@@ -14,7 +14,7 @@ import {
 
 const dollarsOf = (text: string): number => Number(text.replaceAll(/[$,]/g, "").replace("−", "-"));
 
-describe("an amount of money in the console", () => {
+describe("the console's format of an amount of money", () => {
   it.each([
     [12_400_000, "$12.40", "$12.40"],
     [12, "$0.000012", "$0.000012"],
@@ -29,14 +29,11 @@ describe("an amount of money in the console", () => {
     [12_400_500_000, "$12,400.50", "$12,400.50"],
     [-1_239_999, "−$1.239999", "−$1.24"],
     [-12_573, "−$0.012573", "−$0.013"], // as in the list of requests
-  ])(
-    "appears, for %i micro-credits, as %s if available and as %s if spent",
-    (micros, kept, gone) => {
-      expect([formatLeft(micros), formatSpent(micros)]).toEqual([kept, gone]);
-    },
-  );
+  ])("shows %i micro-credits as %s if available and as %s if spent", (micros, kept, gone) => {
+    expect([formatLeft(micros), formatSpent(micros)]).toEqual([kept, gone]);
+  });
 
-  it("never appears as zero or as more than the customer has, and differs from the exact amount by at most a tenth", () => {
+  it("never shows zero or more than the available credits, and is at most a tenth off", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
         const [low, high] = [
@@ -51,7 +48,7 @@ describe("an amount of money in the console", () => {
     );
   });
 
-  it("appears exactly in its tooltip", () => {
+  it("shows the exact amount in a tooltip", () => {
     expect(inMicros(12_345_678)).toBe("12,345,678 micro-credits ($12.345678)");
     expect([1_074, 12_345_678, 0, 374.25].map(formatExact)).toEqual([
       "$0.001074",
@@ -63,18 +60,18 @@ describe("an amount of money in the console", () => {
   });
 });
 
-describe("a number in the console", () => {
+describe("the console's format of a number", () => {
   it.each([
     [0, "0"],
     [999, "999"],
     [12_499, "12.4k"],
     [999_999, "999k"],
     [3_190_000, "3.1M"],
-  ])("appears, for %i tokens, as %s", (count, text) => {
+  ])("shows %i tokens as %s", (count, text) => {
     expect(formatShortCount(count)).toBe(text);
   });
 
-  it("appears in groups of three digits", () => {
+  it("separates groups of three digits by commas", () => {
     expect([formatCount(1_204), formatCount(1_000_000), formatCount(12)]).toEqual([
       "1,204",
       "1,000,000",
@@ -82,7 +79,7 @@ describe("a number in the console", () => {
     ]);
   });
 
-  it("appears as a share of 0 % or 100 % only if exact", () => {
+  it("shows a share as 0 % or 100 % only if the share is exact", () => {
     expect([0, 0.004, 0.126, 0.996, 1].map(formatPercent)).toEqual([
       "0%",
       "<1%",
@@ -94,7 +91,7 @@ describe("a number in the console", () => {
 });
 
 describe("a CSV export of the console", () => {
-  it("quotes values where necessary and keeps a spreadsheet from running them as formulas", () => {
+  it("quotes values where necessary, and keeps spreadsheets from running values as formulas", () => {
     expect(csvOf([["a,b", 'say "hi"', "=1+1", -5, null, true]])).toBe(
       `"a,b","say ""hi""",'=1+1,-5,,true\r\n`,
     );

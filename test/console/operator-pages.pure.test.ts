@@ -46,7 +46,7 @@ const ASKED = new Set(
   ),
 );
 
-it("the console has a button for every change of the operators' API", () => {
+it("the console has a button for every operators' API call that changes data", () => {
   const changing = [...CALLED].filter((call) => !call?.startsWith("GET "));
   expect(changing.filter((call) => !ASKED.has(call))).toEqual([]);
   expect(changing.length).toBeGreaterThan(20);
@@ -101,7 +101,7 @@ it("the sentence for an operator's change contains amounts, names and reasons", 
   );
 });
 
-it("an event of an earlier release without details still has a sentence", () => {
+it("the console shows a sentence even for an earlier release's event without details", () => {
   expect(said("PATCH /orgs/{id}", {})).toBe("admin changed Northwind Labs.");
   expect(said("DELETE /orgs/{id}/keys/{key_id}", {})).toBe(
     "admin revoked a key of Northwind Labs.",
@@ -160,7 +160,7 @@ const pause = (subject: string) => ({
 const isUsedUp = (spent: number, limit: number | null): boolean => limit !== null && spent >= limit;
 
 describe("an end user in the console", () => {
-  it("appears as blocked exactly if a quota or a budget of all models is used up", () => {
+  it("appears as blocked exactly if a quota or a budget for all models is used up", () => {
     fc.assert(
       fc.property(user, (one) => {
         const expected =
@@ -180,11 +180,14 @@ describe("an end user in the console", () => {
     [1, 1, "until 1 Dec, 00:00 UTC", "the monthly quota is used up"],
     [1, 5, "until 28 Nov, 00:00 UTC", "the daily quota is used up"],
     [null, 0, "until the monthly quota is raised", "the monthly quota is used up"],
-  ])("appears as blocked, with the quotas %s and %s, %s", (daily, monthly, until, why) => {
-    const spent = { external_id: "ann", daily_spend_dollars: 1, monthly_spend_dollars: 2 };
-    const quotas = { daily_quota_dollars: daily, monthly_quota_dollars: monthly, budgets: [] };
-    expect(findBlock({ ...spent, ...quotas }, [], NOW)).toEqual({ state: "blocked", until, why });
-  });
+  ])(
+    "appears as blocked with a daily quota of %s and a monthly quota of %s: %s",
+    (daily, monthly, until, why) => {
+      const spent = { external_id: "ann", daily_spend_dollars: 1, monthly_spend_dollars: 2 };
+      const quotas = { daily_quota_dollars: daily, monthly_quota_dollars: monthly, budgets: [] };
+      expect(findBlock({ ...spent, ...quotas }, [], NOW)).toEqual({ state: "blocked", until, why });
+    },
+  );
 });
 
 function failureOf(
@@ -214,7 +217,7 @@ describe("an error with amounts in the console", () => {
   const months = fc.constantFrom("2026-09", "2026-12");
   const kinds = fc.constantFrom("quota", "key", "budget", "balance", "owed");
 
-  it("shows each amount exactly in dollars, and no micro-credits", () => {
+  it("shows each amount exactly in dollars instead of micro-credits", () => {
     fc.assert(
       fc.property(
         kinds,
@@ -239,7 +242,7 @@ describe("an error with amounts in the console", () => {
     );
   });
 
-  it("stays unchanged without amounts", () => {
+  it("keeps an error's text unchanged if the text contains no amounts", () => {
     const message = "The model 'gpt-5.4' does not exist. Please retry after 20s.";
     expect(rewriteAmounts(message)).toBe(message);
   });

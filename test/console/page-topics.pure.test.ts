@@ -6,10 +6,10 @@ it.each([
   ["settings", "Stop spending", "stop spending, pause requests"],
   ["settings", "pause", "stop spending, pause requests"],
   ["payments", "refund", "refund a purchase"],
-])("the search finds the page %s by %s", (path, words, text) => {
+])("the console's search finds the page %s for the text '%s'", (path, words, text) => {
   expect(findTopics(path, words).map(([, topic]) => topic)).toEqual([text]);
 });
 
-it("the search finds no page by words of two topics", () => {
+it("the console's search finds no page for a text with words of two topics", () => {
   expect(findTopics("credits", "invoices balance")).toEqual([]);
 });

@@ -22,7 +22,7 @@ function shapeOfValues(values: readonly (number | null)[], unit: Unit = "spend")
 const part = (slot: number) => ({ label: String(slot), slot, values: [6e6, 4e6] });
 
 describe("the axis of a chart", () => {
-  it("shows two to six ticks in one unit with the same number of digits, from $0.000001 to $250,000", () => {
+  it("shows two to six ticks with equal units and digits, from $0.000001 to $250,000", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 250_000_000_000 }),
@@ -43,7 +43,7 @@ describe("the axis of a chart", () => {
     );
   });
 
-  it("labels its ticks with their exact values", () => {
+  it("labels each tick with the exact value", () => {
     expect(
       createAxis([250_000e6], "spend")
         .labels.at(-1)
@@ -57,7 +57,7 @@ describe("the axis of a chart", () => {
     expect(createAxis([-5e6, 10e6], "balance").labels).toEqual(["−$5", "$0", "$5", "$10"]);
   });
 
-  it("gets a gap if a value exceeds five times the 95th percentile", () => {
+  it("breaks if a value exceeds five times the 95th percentile", () => {
     const values = [...Array.from({ length: 20 }, () => 10e6), 250_000e6];
     expect(createAxis(values, "spend").high).toBeLessThan(50e6);
     const { breaks, numbers } = shapeOfValues(values);

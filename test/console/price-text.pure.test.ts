@@ -4,7 +4,7 @@ import { operatorActSentence } from "../../src/console/browser/lib/operator-acts
 
 const NO_TOKENS = { input: 0, cached: 0, cache_write: 0, output: 0 };
 
-it("prices of characters, seconds and counted tokens appear per million, and other prices per unit", () => {
+it("the console shows prices of characters, seconds and tokens per million, and other prices per unit", () => {
   const units = {
     character: 15,
     second: 100,
@@ -21,7 +21,7 @@ it("prices of characters, seconds and counted tokens appear per million, and oth
   ]);
 });
 
-it("the text of a price names its units, and its tokens only if they have a price", () => {
+it("the text of a price lists each unit with a price, and tokens only if tokens have a price", () => {
   const tokens = { ...NO_TOKENS, input: 0.6, output: 4 };
   expect(priceText({ price: tokens, percent: null })).toBe("$0.60 in, $4.00 out");
   const speech = { ...NO_TOKENS, character: 15 };

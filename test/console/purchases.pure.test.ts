@@ -19,7 +19,7 @@ const purchase = (day: string, dollars: number, more: Partial<Purchase> = {}): P
   ...more,
 });
 
-it("a list of purchases shows its period and the sums of paid and refunded amounts", () => {
+it("a list of purchases shows the period and the sums of paid and refunded amounts", () => {
   const listed = [
     purchase("2026-11-28", 25, { returned_micro: 4e6 }),
     purchase("2026-11-03", 250, { state: "declined", credited_micro: null }),

@@ -8,7 +8,7 @@ it.each([
   [13, "2026-11-28T09", { hour: "2026-11-28T09", group: null }],
   [10, "2026-11-28", { group: "2026-11-28" }],
 ])(
-  "a charged failure counts once, as failed, in bars by day or hour (%i characters)",
+  "a failed request with a charge counts once, as failed, in the chart (dates of %i characters)",
   (length, day, at) => {
     const rows = requestsByState({
       settled: [{ ...at, requests: 3, ...NO_AMOUNTS }],

@@ -17,7 +17,7 @@ const row = (day: string, cost: number, group: string | null = "m"): DayRow => {
   return { day, group, requests: 1, ...tokens, cost_micro: cost };
 };
 
-describe("a time in the console", () => {
+describe("the console's format of a time", () => {
   it.each([
     ["2026-11-22T11:59:58Z", "just now"],
     ["2026-11-22T11:59:20Z", "40 s ago"],
@@ -26,11 +26,11 @@ describe("a time in the console", () => {
     ["2026-11-22T13:30:00Z", "in 1 h"],
     ["2026-11-20T12:00:00Z", "20 Nov"],
     ["2025-11-20T12:00:00Z", "20 Nov 2025"],
-  ])("appears, for %s, as %s", (time, text) => {
+  ])("shows the time %s as %s", (time, text) => {
     expect(relativeTime(time, NOW)).toBe(text);
   });
 
-  it("contains the minute, in the reader's time zone, in lists with many rows a day", () => {
+  it("includes the minute in the reader's time zone in lists with many rows per day", () => {
     const at = new Date(2026, 9, 24, 9, 5).getTime();
     expect([relativeTime(at, NOW, true), relativeTime(at, NOW)]).toEqual([
       "24 Oct, 09:05",
@@ -39,7 +39,7 @@ describe("a time in the console", () => {
     expect(relativeTime(NOW - 60_000, NOW, true)).toBe("1 min ago");
   });
 
-  it("appears as a duration for a request", () => {
+  it("shows a request's latency as a duration", () => {
     expect([85, 1_234, 12_345, 125_000].map(formatDuration)).toEqual([
       "85 ms",
       "1.23 s",
@@ -48,7 +48,7 @@ describe("a time in the console", () => {
     ]);
   });
 
-  it("appears as a UTC day, or as a month for older times", () => {
+  it("shows days in UTC, and finds the start of a month", () => {
     expect(daysBetween("2026-02-27", "2026-03-01")).toEqual([
       "2026-02-27",
       "2026-02-28",
@@ -63,7 +63,7 @@ describe("a time in the console", () => {
 });
 
 describe("spend in the console", () => {
-  it("appears as a stack of the largest groups with the sum of all other groups", () => {
+  it("appears in a chart as the largest groups and the sum of all other groups", () => {
     const rows = ["a", "b", "c", "d"].map((name, i) => row("2026-11-21", i + 1, name));
     const series = stackGroups(
       [...rows, row("2026-11-22", 10, "a")],
@@ -86,7 +86,7 @@ describe("spend in the console", () => {
     ]);
   });
 
-  it("appears for this month next to last month's spend up to the same day", () => {
+  it("appears for this month next to last month's spend up to the same day of the month", () => {
     const rows = [
       row("2026-10-22", 5),
       row("2026-10-23", 100),
@@ -108,15 +108,15 @@ describe("spend in the console", () => {
       "Lasts for more than a year if you spend as in the last 2 days ($0.000001 a day)",
       [row("2026-11-21", 0.1)],
     ],
-  ])("determines the runway: %s", (text, rows) => {
+  ])("determines how long the credits last: %s", (text, rows) => {
     expect(runway(100, rows, NOW)).toBe(text);
   });
 
-  it("appears with a notice if no credits are left", () => {
+  it("appears with the text 'Nothing is left' if no credits are left", () => {
     expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("Nothing is left");
   });
 
-  it("appears with shares of cached tokens only for days with prompts", () => {
+  it("appears with a share of cached tokens only for days with prompts", () => {
     const cached = { ...row("2026-11-21", 1), prompt_tokens: 10, cached_tokens: 4 };
     expect(cacheShares([cached], ["2026-11-21", "2026-11-22"])).toEqual([0.4, null]);
   });

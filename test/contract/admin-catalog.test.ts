@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 
 describe("GET /admin/v1/catalog", () => {
-  it("lists every model with all its routes, and for each route the price, or the reason that the route isn't sold", async () => {
+  it("lists every route of each model with its price or the reason why customers can't buy it", async () => {
     const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
     const known = new Map(models.map((model) => [model.id, model]));
     for (const { id, routes } of CATALOG) {
@@ -32,7 +32,7 @@ describe("GET /admin/v1/catalog", () => {
     expect(known.get("sandbox/echo")?.routes).toMatchObject([{ provider: "sandbox", live: true }]);
   });
 
-  it("marks a model as sold exactly if it appears in a customer's model list", async () => {
+  it("marks exactly the models in a customer's model list as sold", async () => {
     const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
     const live = models.filter(({ routes }) => routes.some((route) => route.live));
     const listed = await (
@@ -57,7 +57,7 @@ const found = async (q: string): Promise<readonly string[]> => {
 };
 
 describe("GET /admin/v1/orgs?q", () => {
-  it("finds organizations by part of their name, slug or address, by ID, and by key ID or key prefix", async () => {
+  it("finds organizations by ID, key ID, key prefix, or part of the name, slug or email address", async () => {
     const body = newOrganization({ name: "Zebra % Works", owner_email: "quagga@example.com" });
     const made = await (
       await admin("POST", "/orgs", body)

@@ -22,7 +22,7 @@ const page = async (query: string): Promise<Page> =>
   (await admin("GET", `/events?${query}`)).json();
 
 describe("GET /admin/v1/events", () => {
-  it("lists each change by an operator with its organization and target, but no rejected change", async () => {
+  it("lists an operator's successful changes, each with organization and target, but no rejected change", async () => {
     const { orgId, keyId } = await openAccount({ credits: 0 });
     const key = `/orgs/${orgId}/keys/${keyId}`;
     await admin("PATCH", key, { name: "Renamed", rpm_limit: 7 });
@@ -41,7 +41,7 @@ describe("GET /admin/v1/events", () => {
     ]);
   });
 
-  it("filters by operator, organization and time, and continues with next_after", async () => {
+  it("filters events by operator, organization and time, and returns the next page for next_after", async () => {
     const eva = "eva".padEnd(32, "x");
     const bindings = bindingsWith({ ADMIN_TOKENS: `eva:${eva}` });
     const body = newOrganization();
@@ -65,7 +65,7 @@ describe("GET /admin/v1/events", () => {
     expect((await page("org=nobody-s")).events).toEqual([]);
   });
 
-  it("returns the amounts, reasons and prices of changes, which the console shows as sentences", async () => {
+  it("returns the amount, reason or price of each change, so that the console can describe the change", async () => {
     const { orgId } = await openAccount({ credits: 0 });
     const org = `/orgs/${orgId}`;
     await admin("POST", `${org}/credits`, { amount_micro: 5_000_000, reference: "welcome" });
@@ -99,7 +99,7 @@ describe("GET /admin/v1/events", () => {
     }
   });
 
-  it("stores no address, name or secret of a body", async () => {
+  it("stores no email address, name or secret from a request body", async () => {
     const { orgId } = await openAccount({ credits: 0 });
     const email = "private@example.com";
     await admin("POST", `/orgs/${orgId}/members`, { email, role: "admin" });
@@ -123,7 +123,7 @@ describe("GET /admin/v1/events", () => {
   });
 });
 
-it("the console describes each change of the operators' API in a sentence", () => {
+it("the console has a sentence for each change that an operator can make", () => {
   const changes = OPERATOR_ROUTES.filter(({ method }) => method !== "GET");
   for (const { method, path } of changes) {
     const below = path.replace("/admin/v1", "");

@@ -69,7 +69,7 @@ async function requestOf(key: string): Promise<string> {
 }
 
 describe("GET /admin/v1/find", () => {
-  it("finds an organization by its ID, its slug and a part of its name", async () => {
+  it("finds an organization by ID, by slug or by part of the name", async () => {
     const word = `Zoë's ${unique()} Works`;
     const fields = newOrganization({ name: word });
     const made = await admin("POST", "/orgs", fields);
@@ -80,7 +80,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy(word.slice(3, 12).toUpperCase())).toEqual(expected);
   });
 
-  it("finds a key by its ID, its prefix and its secret, and returns only the prefix", async () => {
+  it("finds a key by ID, prefix or secret, and returns only the prefix", async () => {
     const account = await openAccount();
     expect(await foundBy(account.keyId)).toEqual(only("key", account));
     const [prefix = ""] = /^svc_sk_eu_live_.{4}/.exec(account.key) ?? [];
@@ -90,7 +90,7 @@ describe("GET /admin/v1/find", () => {
     expect(JSON.stringify(bySecret)).not.toContain(account.key.slice(prefix.length));
   });
 
-  it("finds members by address and ID, and invitations by address", async () => {
+  it("finds members by email address or ID, and invitations by email address", async () => {
     const account = await openAccount();
     const email = `${unique()}@Example.com`;
     const made = await admin("POST", `/orgs/${account.orgId}/members`, { email, role: "member" });
@@ -104,7 +104,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy(email)).toEqual([]);
   });
 
-  it("finds a webhook and a credit's reference", async () => {
+  it("finds a webhook by its ID, and a credit by its reference", async () => {
     const account = await openAccount();
     const { key } = account;
     const hook = await send("/v1/webhooks", { key, body: { url: "https://a.turnpike.dev/in" } });
@@ -115,7 +115,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy(reference)).toEqual(only("credit", account));
   });
 
-  it("finds settled, failed and held requests by the ID of the request or of its completion", async () => {
+  it("finds settled, failed and held requests by request ID or completion ID", async () => {
     const account = await openAccount();
     const response = await chat(account.key);
     const { id } = await response.json<{ id: string }>();
@@ -136,7 +136,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy(hold)).toEqual(only("request", account));
   });
 
-  it("finds an event", async () => {
+  it("finds an event by its ID", async () => {
     const account = await openAccount();
     await addMember(account.orgId, "member");
     const events = async () => (await send("/v1/events", { key: account.key })).json<Events>();
@@ -148,7 +148,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy(event)).toEqual(only("event", account));
   });
 
-  it("finds a purchase by its ID and by Stripe's IDs of its session, payment and refund", async () => {
+  it("finds a purchase by ID, or by Stripe's ID of the session, payment or refund", async () => {
     const account = await openAccount();
     const stripe = useStripe();
     const headers = { "idempotency-key": crypto.randomUUID() };
@@ -177,7 +177,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy("re_unknown")).toEqual([]);
   });
 
-  it("queries at most 200 wallets per call, only of organizations that were used since the request", async () => {
+  it("queries at most 200 wallets per call, and skips organizations without activity since the searched request", async () => {
     const account = await openAccount();
     const id = await requestOf(account.key);
     const old = mintId("req_", Date.now() - 86_400_000);
@@ -202,7 +202,7 @@ describe("GET /admin/v1/find", () => {
       .run();
   });
 
-  it("calls no wallet to find a name, an ID in the database or another region's key", async () => {
+  it("searches for a name, a database ID or another region's key without calling a wallet", async () => {
     expect(await find(`nobody ${unique()}`)).toMatchObject({
       data: [],
       region: "eu",
@@ -218,7 +218,7 @@ describe("GET /admin/v1/find", () => {
     expect(foreign).toMatchObject({ data: [], other_regions: ["us"], asked_organizations: 0 });
   });
 
-  it("lists organizations whose wallet can't be read", async () => {
+  it("lists organizations with an unreadable wallet as missing", async () => {
     const slug = `lost-${unique()}`;
     await env.DB.prepare(
       "INSERT INTO organizations (id, name, slug, region, created_at) VALUES (?1, ?1, ?2, 'eu', 1)",

@@ -22,7 +22,7 @@ describe("GET /admin/v1/health", () => {
     });
   });
 
-  it("returns the last hourly sweep's findings: open holds, sizes and rows missing in the database", async () => {
+  it("returns the results of the last hourly sweep: open holds, sizes and missing database rows", async () => {
     const { orgId } = await openAccount();
     const wallet = env.WALLET.getByName(orgId);
     const hold = holdOf(10);
@@ -46,7 +46,7 @@ describe("GET /admin/v1/health", () => {
     expect(await response.json()).toMatchObject({ sweep: null, book: true });
   });
 
-  it("lists no route in cooldown if this isolate has not called a provider", async () => {
+  it("returns an empty list of routes in cooldown before the isolate's first provider call", async () => {
     const response = await send("/admin/v1/health", {
       key: ADMIN_TOKEN,
       bindings: upstreamBindings(),
@@ -54,7 +54,7 @@ describe("GET /admin/v1/health", () => {
     expect(await response.json()).toMatchObject({ breakers: [] });
   });
 
-  it("includes an alias that names a fixed model, but no alias of an unavailable model", async () => {
+  it("includes an alias of an available model, but no alias of an unavailable model", async () => {
     const pinned = { mine: "mock/blind", smart: "openai/gpt-4o" };
     const said = await aliases(upstreamBindings({ ALIASES: JSON.stringify(pinned) }));
     expect(said).toHaveProperty("mine", "mock/blind");

@@ -33,7 +33,7 @@ const limitSeen = async (): Promise<string | null> =>
   (await models()).headers.get("x-ratelimit-limit-requests");
 
 describe("GET /admin/v1/orgs/{id}/keys", () => {
-  it("returns 200 with every member's keys and their owners, newest first, including revoked keys", async () => {
+  it("returns every member's keys with their owners, newest first, including revoked keys", async () => {
     const second = await addMember(account.orgId, "member");
     const third = await addKey(account.orgId, second.memberId);
     await admin("DELETE", keyPath(second.keyId));
@@ -73,8 +73,8 @@ describe("GET /admin/v1/orgs/{id}/keys", () => {
   });
 });
 
-describe("/admin/v1/orgs/{id}/keys/{key_id} for an unknown key", () => {
-  it("returns the same 404 for a missing key as for another organization's key, with every method", async () => {
+describe("/admin/v1/orgs/{id}/keys/{key_id} with an unknown key ID", () => {
+  it("returns an identical 404 for a missing key and for another organization's key, with every method", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const id of [other.keyId, "key_000000000000000000000000", "x", other.key]) {
@@ -104,7 +104,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "again", rpm_limit: 8 });
   });
 
-  it("applies a new limit immediately, even to a key that was never used, and counts earlier requests", async () => {
+  it("applies a new limit immediately, even to a never-used key, and counts earlier requests", async () => {
     await patch({ rpm_limit: 1000 - 1 });
     expect(await limitSeen()).toBe("999");
     for (let i = 0; i < 4; i++) expect((await models()).status).toBe(200);
@@ -131,7 +131,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     ["register", "KEY_REGISTER", "setLimit"],
     ["wallet", "WALLET", "setKeyLimit"],
   ] as const)(
-    "returns 503 if the key's %s can't be notified, and completes on a retry",
+    "returns 503 if the key's %s can't be notified, and succeeds on a retry",
     async (_, object, call) => {
       expect(await limitSeen()).toBe("1000");
       const sent = { method: "PATCH", key: ADMIN_TOKEN, body: { rpm_limit: 3 } };
@@ -145,7 +145,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
 });
 
 describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
-  it("returns the revoked key, even when repeated, and makes all later requests with the key fail", async () => {
+  it("returns the revoked key on each call, and rejects all later requests with the key", async () => {
     const before = await read();
     expect((await chat(account.key)).status).toBe(200);
     const response = await admin("DELETE", keyPath());
@@ -177,7 +177,7 @@ describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
     ["register", "KEY_REGISTER", "revoke", 401],
     ["wallet", "WALLET", "revokeKey", 200],
   ] as const)(
-    "returns 503 if the key's %s can't be notified, doesn't list the key as revoked, and completes on a retry",
+    "returns 503 and lists no revocation if the key's %s can't be notified, and succeeds on a retry",
     async (_, object, call, status) => {
       expect((await models()).status).toBe(200);
       const path = `/admin/v1${keyPath()}`;

@@ -87,7 +87,7 @@ async function askAfterFailure(next: string) {
 }
 
 describe("GET /admin/v1/margin", () => {
-  it("compares the charges to customers with the providers' costs for JSON, embeddings, streams and estimates", async () => {
+  it("compares customers' charges with providers' costs for JSON, embeddings, streams and estimated usage", async () => {
     const account = await openAccount();
     await admin("PATCH", `/orgs/${account.orgId}`, { price_list: await listAt(50) });
     const models = ["sandbox/echo", "sandbox/no-usage", "sandbox/think"];
@@ -122,7 +122,7 @@ describe("GET /admin/v1/margin", () => {
     expect(text).not.toContain("bought"); // customers never see a provider's cost
   });
 
-  it("includes the uncharged cost of a stream that its provider broke off", async () => {
+  it("includes the cost of an interrupted stream that was not charged to the customer", async () => {
     const account = await openAccount();
     const stream = await (await chat(account.key, { model: "sandbox/cut", stream: true })).text();
     expect(stream).toContain('"error"');
@@ -133,7 +133,7 @@ describe("GET /admin/v1/margin", () => {
     expect(await receiptsOf(account)).toEqual([]);
   });
 
-  it("includes the estimated cost of a request whose provider didn't respond in time", async () => {
+  it("includes the estimated cost of a request that timed out at the provider", async () => {
     const account = await openAccount();
     const bindings = bindingsWith({ UPSTREAM_HEADERS_MS: "50" });
     const body = { model: "sandbox/stall", messages: HELLO, max_tokens: 1 };
@@ -145,7 +145,7 @@ describe("GET /admin/v1/margin", () => {
     expect(await receiptsOf(account)).toEqual([]);
   });
 
-  it("includes the estimated cost of a call that timed out before another model responded", async () => {
+  it("includes the estimated cost of a timed-out call if another model responded afterwards", async () => {
     const account = await openAccount();
     const bindings = bindingsWith({ UPSTREAM_HEADERS_MS: "50" });
     const models = ["sandbox/stall", "sandbox/echo"];
@@ -168,7 +168,7 @@ describe("GET /admin/v1/margin", () => {
     expect(shown).not.toContain("lost");
   });
 
-  it("includes the estimated cost of a call that timed out after another model had failed with reported usage", async () => {
+  it("includes the estimated cost of a timed-out call after a failed call with reported usage", async () => {
     const { account, response } = await askAfterFailure("sandbox/stall");
     expect(response.status).toBe(502);
     const [charged, stall] = await marginBy("model", account.orgId);
@@ -191,7 +191,7 @@ describe("GET /admin/v1/margin", () => {
     ]);
   });
 
-  it("assigns each timed-out call of a failed request to the provider of the call", async () => {
+  it("assigns the cost of each timed-out call to the called provider", async () => {
     const { orgId } = await openAccount();
     const hold = holdOf(10);
     valueOf(await stubOf(orgId).hold(hold));
@@ -219,7 +219,7 @@ describe("GET /admin/v1/margin", () => {
     ]);
   });
 
-  it("adds up all readable wallets, and names the organization whose wallet is lost", async () => {
+  it("sums all readable wallets, and names organizations with a lost wallet", async () => {
     const account = await openAccount();
     await (await chat(account.key)).text();
     const lost = { id: crypto.randomUUID(), slug: `lost-${crypto.randomUUID().slice(0, 8)}` };
@@ -247,7 +247,7 @@ describe("GET /admin/v1/margin", () => {
 });
 
 describe("POST /admin/v1/costs", () => {
-  it("reports a provider's bill only if it differs from our own count by more than 2 %", () => {
+  it("reports a provider's bill only for a difference of more than 2 % from our own count", () => {
     const counted = { day: today, group: "openai", requests: 1, chargedMicro: 0, unknown: 0 };
     const told = (boughtMicro: number, billedMicro: number): number =>
       findDifferingBills(
@@ -328,7 +328,7 @@ describe("POST /admin/v1/rerate", () => {
     to: new Date(Date.now() + HOURS_MS).toISOString(),
   };
 
-  it("returns in a dry run the sum that each customer would save at any lower price", async () => {
+  it("calculates in a dry run how much each customer would save at a lower price", async () => {
     const account = await openAccount();
     for (let i = 0; i < 4; i++) {
       await (

@@ -26,7 +26,7 @@ const remove = (id: string): Promise<Response> => admin("DELETE", `${members()}/
 const roles = async (): Promise<string[]> => (await list()).map((member) => member.role);
 
 describe("GET /admin/v1/orgs/{id}/members", () => {
-  it("lists every member in order with exactly the documented fields", async () => {
+  it("lists all members in order, with exactly the documented fields", async () => {
     const second = await (await add("Second@Example.com", "billing")).json();
     expect(await (await admin("GET", members())).json()).toEqual({
       members: [
@@ -65,7 +65,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await list()).toContainEqual(made);
   });
 
-  it("returns 409 with param email if a member has this address in any case, and adds no member", async () => {
+  it("returns 409 with param email if a member already has the address in upper or lower case", async () => {
     for (const email of ["owner@example.com", "OWNER@Example.COM"]) {
       const response = await add(email, "owner");
       expect(response.headers.get("x-should-retry")).toBe("false");
@@ -74,7 +74,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await roles()).toEqual(["owner"]);
   });
 
-  it("returns 201 for the address of another organization's member or of a removed member", async () => {
+  it("accepts the email address of a removed member or of another organization's member", async () => {
     const other = await openAccount();
     const path = `/orgs/${other.orgId}/members`;
     const body = { email: "twice@example.com", role: "member" };
@@ -86,7 +86,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await list()).toHaveLength(2);
   });
 
-  it("adds one member and returns 409 nine times for ten concurrent calls with one address", async () => {
+  it("adds one member for ten concurrent calls with one email address, and rejects nine calls with 409", async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         add(i % 2 === 0 ? "one@example.com" : "One@example.com"),
@@ -99,7 +99,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
 });
 
 describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
-  it("returns the member as the list does, and leaves omitted fields unchanged", async () => {
+  it("returns the member in the list's format, and leaves omitted fields unchanged", async () => {
     const made = await (await add("a@example.com")).json<Member>();
     const promoted = await (await patch(made.id, { role: "billing" })).json();
     expect(promoted).toEqual({ ...made, role: "billing" });
@@ -124,7 +124,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     }
   });
 
-  it("accepts the member's own address in a different case, but returns 409 for another member's address", async () => {
+  it("accepts a change of case in the member's address, but returns 409 for another member's address", async () => {
     const made = await (await add("a@example.com")).json<Member>();
     expect((await patch(made.id, { email: "A@example.com" })).status).toBe(200);
     const response = await patch(made.id, { email: "Owner@Example.com", role: "admin" });
@@ -132,7 +132,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect((await list())[1]).toEqual({ ...made, email: "A@example.com" });
   });
 
-  it("returns the same 404 for an unknown member, a removed one and another organization's member", async () => {
+  it("returns an identical 404 for unknown members, removed members and another organization's members", async () => {
     const other = await openAccount();
     const gone = await (await add("gone@example.com")).json<Member>();
     await remove(gone.id);
@@ -145,7 +145,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(bodies.size).toBe(1);
   });
 
-  it("returns 409 last_owner if the only owner is demoted, and 200 if there is another owner", async () => {
+  it("returns 409 last_owner for a demotion of the only owner, but allows the demotion of other owners", async () => {
     const response = await patch(owner.memberId, { role: "admin", email: "new@example.com" });
     expect(response.headers.get("x-should-retry")).toBe("false");
     expect(await errorOf(response, 409)).toMatchObject({ code: "last_owner", param: "role" });

@@ -10,7 +10,7 @@ afterEach(() => setClock(null));
 const LEFT_OUT = /^turnpike_routes_left_out_isolates.*$/gm;
 const HELLO = { messages: [{ role: "user", content: "one two three" }] };
 
-it("GET /admin/v1/metrics counts an isolate with a route in cooldown until the isolate reports recovery", async () => {
+it("GET /admin/v1/metrics counts the isolates with a route in cooldown until they report recovery", async () => {
   const { key } = await openAccount();
   const name = crypto.randomUUID();
   const isolates = [separateIsolate(name), separateIsolate(name)];
@@ -30,7 +30,7 @@ it("GET /admin/v1/metrics counts an isolate with a route in cooldown until the i
   expect(text).toMatch(/^turnpike_isolates_age_seconds \d/m);
 });
 
-it("GET /admin/v1/metrics counts an isolate by its last report for five minutes", async () => {
+it("GET /admin/v1/metrics uses an isolate's last report for five minutes", async () => {
   const stub = env.REGION_METRICS.getByName(`views-${crypto.randomUUID()}`);
   await stub.add({}, { isolate: "a", series: { x: 1, y: 1 } });
   await stub.add({}, { isolate: "b", series: { x: 1 } });
@@ -42,7 +42,7 @@ it("GET /admin/v1/metrics counts an isolate by its last report for five minutes"
   expect(isolateGauges(counted, saidMs + 300_000)).toEqual({ turnpike_isolates: 0 });
 });
 
-it("the metrics object deletes the report of an isolate that stopped reporting", async () => {
+it("the metrics object deletes reports of isolates that stopped reporting", async () => {
   const stub = env.REGION_METRICS.getByName(`gone-${crypto.randomUUID()}`);
   await stub.add({}, { isolate: "gone", series: {} });
   setClock(Date.now() + 300_000);
@@ -50,7 +50,7 @@ it("the metrics object deletes the report of an isolate that stopped reporting",
   expect(Object.keys((await stub.read()).views ?? {})).toEqual(["here"]);
 });
 
-it("the metrics object stores at most 10,000 series per region, and keeps counting in the existing series", async () => {
+it("the metrics object stores at most 10,000 series per region, and still updates existing series", async () => {
   const stub = env.REGION_METRICS.getByName(`many-${crypto.randomUUID()}`);
   const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`x${i}`, 1]));
   await stub.add(many);

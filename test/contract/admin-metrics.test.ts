@@ -27,7 +27,7 @@ const ownWallet = (name: string) => (name === orgId ? env.WALLET.getByName(name)
 const HELLO = { model: "sandbox/echo", messages: [{ role: "user", content: "one two three" }] };
 
 describe("GET /admin/v1/metrics", () => {
-  it("counts requests by route and status, tokens and cost by model, and durations as histograms", async () => {
+  it("returns requests by route and status, tokens and cost by model, and histograms of durations", async () => {
     const { ask, metrics } = separateIsolate();
     await ask("/v1/chat/completions", key, HELLO);
     const streamed = await ask("/v1/chat/completions", key, { ...HELLO, stream: true });
@@ -47,7 +47,7 @@ describe("GET /admin/v1/metrics", () => {
     expect(text).toMatch(/turnpike_cost_micro_total\{model="sandbox\/embed",provider="sandbox"\} /);
   });
 
-  it("counts requests whose cost the operator absorbs, and charges that are estimated", async () => {
+  it("counts estimated charges, and requests with a cost that the operator absorbs", async () => {
     const { ask, metrics } = separateIsolate();
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/status-500" });
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/no-usage" });
@@ -56,7 +56,7 @@ describe("GET /admin/v1/metrics", () => {
     expect(text).toContain('turnpike_estimated_total{provider="sandbox"} 1');
   });
 
-  it("sends the count of forged keys with the next request, without a separate call", async () => {
+  it("counts forged keys without an extra call to the metrics object", async () => {
     const { ask, metrics, batches } = separateIsolate();
     for (let i = 0; i < 5; i++) {
       expect((await ask("/v1/models", `svc_sk_eu_live_${"x".repeat(40)}`)).status).toBe(401);
@@ -67,7 +67,7 @@ describe("GET /admin/v1/metrics", () => {
     expect(await metrics()).toMatch(/turnpike_requests_total\{route="[^"]*",status="401"\} 5/);
   });
 
-  it("includes the findings of the hourly sweep and their age: holds, wallets, outboxes and sizes", async () => {
+  it("includes the results of the hourly sweep and their age: holds, wallets, outboxes and sizes", async () => {
     await chat(key);
     await runHourly(bindingsWith({ WALLET: { getByName: ownWallet } }));
     await runCron(CRON_SCHEDULES.watch, env);
@@ -115,7 +115,7 @@ it("GET /admin/v1/metrics returns 503 if the region's metrics can't be read", as
   expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });
 });
 
-it("the region's metrics keep their counts when their object is evicted", async () => {
+it("the region's metrics keep their counts after an eviction of the metrics object", async () => {
   const stub = env.REGION_METRICS.getByName("region-kept");
   await stub.add({ turnpike_requests_total: 2 });
   await stub.add({ turnpike_requests_total: 3 });

@@ -16,7 +16,7 @@ const credit = (amount_micro: unknown, reference: unknown = crypto.randomUUID())
   post("/credits", { amount_micro, reference });
 
 describe("POST /admin/v1/orgs/{id}/credits", () => {
-  it("returns the new balance, and adds each reference only once", async () => {
+  it("returns the new balance, and adds the credits of each reference only once", async () => {
     const answer = { credits_micro: 1500 };
     expect(await (await credit(1500, "first")).json()).toEqual(answer);
     await addCredits(account.orgId, 10);
@@ -25,7 +25,7 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(1510);
   });
 
-  it("adds one credit for 20 concurrent calls with one reference", async () => {
+  it("adds credits once for 20 concurrent calls with one reference", async () => {
     await Promise.all(Array.from({ length: 20 }, () => credit(7, "same")));
     expect(await balanceOf(account.key)).toBe(7);
   });
@@ -39,7 +39,7 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(600);
   });
 
-  it("returns 409 if the same reference has another amount", async () => {
+  it("returns 409 for a repeated reference with a different amount", async () => {
     await credit(5, "r");
     const response = await credit(6, "r");
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -62,7 +62,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
   const ledger = async (query = ""): Promise<Page> =>
     (await admin("GET", `/orgs/${account.orgId}/ledger${query}`)).json<Page>();
 
-  it("returns credits and charges in order, each charge with its request, with the balance as their sum", async () => {
+  it("returns credits and charges in order, each charge with its request; their sum is the balance", async () => {
     await addCredits(account.orgId, 100_000, "top-up");
     const answers = [await chat(account.key), await embed(account.key)];
     const { rows, next_after_seq } = await ledger();
@@ -86,7 +86,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     expect(rows.at(-1)).toMatchObject({ balance_micro: sum, seq: next_after_seq });
   });
 
-  it("returns every row once, page by page", async () => {
+  it("returns every ledger row once, page by page", async () => {
     for (let i = 0; i < 5; i++) await addCredits(account.orgId, 1);
     const first = await ledger("?limit=2");
     const second = await ledger(`?limit=2&after_seq=${first.next_after_seq}`);
@@ -96,7 +96,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     expect(await ledger("?after_seq=5")).toEqual({ rows: [], next_after_seq: 5 });
   });
 
-  it("returns the same rows newest first, page by page", async () => {
+  it("returns all ledger rows newest first, page by page", async () => {
     for (let i = 0; i < 5; i++) await addCredits(account.orgId, 1);
     await chat(account.key).catch(() => undefined);
     const { rows } = await ledger("?limit=1000");
@@ -110,7 +110,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     expect(pages).toEqual(rows.toReversed());
   });
 
-  it("returns only the newest row for limit=1, even after the wallet was published to the database", async () => {
+  it("returns only the newest ledger row for limit=1, even after the wallet is published to the database", async () => {
     await addCredits(account.orgId, 1);
     await addCredits(account.orgId, 2);
     await env.WALLET.getByName(account.orgId).poke();
@@ -118,7 +118,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     expect(rows).toMatchObject([{ seq: 2, amount_micro: 2 }]);
   });
 
-  it("finds no differences between wallet and database", async () => {
+  it("reconciles the wallet with the database without finding a difference", async () => {
     await addCredits(account.orgId, 50_000);
     await chat(account.key);
     const answer = await post("/reconcile");
@@ -132,7 +132,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     });
   });
 
-  it("continues a reconciliation from its cursor, or starts again for an unknown cursor", async () => {
+  it("continues a reconciliation at its cursor, and restarts for an unknown cursor", async () => {
     const stale = JSON.stringify({ tries: 3, run: { mark: "another", table: "entries" } });
     const first = await post("/reconcile", { within_ms: 0, after: stale });
     const { next_after: after, ...standing } = await first.json<{ next_after: string }>();
@@ -143,7 +143,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
 });
 
 describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
-  it("returns 201 with a key that works immediately and is stored nowhere", async () => {
+  it("returns 201 with a key that works immediately, and stores the key nowhere", async () => {
     const response = await create({ rpm_limit: 9, scope: "global" });
     expect(response.status).toBe(201);
     const made = await response.json<{ key: string; id: string; prefix: string }>();
@@ -167,7 +167,7 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
     expect(JSON.stringify(rows.results)).not.toContain(made.key.slice(-20));
   });
 
-  it("uses the defaults for fields that are null, and ignores read-only fields", async () => {
+  it("uses default values for null fields, and ignores read-only fields", async () => {
     const wish = {
       rpm_limit: null,
       scope: null,

@@ -30,7 +30,7 @@ const read = async (): Promise<Record<string, unknown>> => (await admin("GET", p
 const freshSlug = (): string => `q-${crypto.randomUUID().slice(0, 18)}`;
 
 describe("PATCH /admin/v1/orgs/{id}", () => {
-  it("returns the organization as GET does", async () => {
+  it("returns the organization as GET /admin/v1/orgs/{id} does", async () => {
     const before = await read();
     const slug = freshSlug();
     const after = await changed({ name: "Renamed", slug, rpm_limit: 12, status: "suspended" });
@@ -41,7 +41,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect(await changed({})).toEqual(after);
   });
 
-  it("stores the reason of a suspension for operators, until the organization is resumed", async () => {
+  it("shows operators the reason of a suspension until the organization is resumed", async () => {
     await changed({ status: "suspended", reason: "Unpaid invoice 62" });
     const { suspension } = await read();
     expect(suspension).toMatchObject({ reason: "Unpaid invoice 62" });
@@ -90,7 +90,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect((await send(`/v1/orgs/${orgId}`, renamed)).status).toBe(200);
   });
 
-  it("completes and charges a request that is in progress when the organization is suspended", async () => {
+  it("completes and charges requests that started before the suspension", async () => {
     const before = await balanceOf(account.key);
     const open = await chat(account.key, { model: "sandbox/slow-stream", stream: true });
     await changed({ status: "suspended" });
@@ -98,7 +98,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect(await balanceOf(account.key)).toBeLessThan(before);
   });
 
-  it("limits the requests per minute of all the organization's keys together to rpm_limit, until it is set to null", async () => {
+  it("limits all keys of the organization together to rpm_limit requests per minute; null removes the limit", async () => {
     const second = await addMember(account.orgId, "member");
     expect(await changed({ rpm_limit: 3 })).toMatchObject({ rpm_limit: 3 });
     const keys = [account.key, second.key, account.key, second.key, account.key];
@@ -111,7 +111,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("changes a given field and leaves the others unchanged", async () => {
+  it("changes only the given field", async () => {
     await changed({ rpm_limit: 500, status: "suspended" });
     expect(await changed({ rpm_limit: 600 })).toMatchObject({ status: "suspended" });
     expect((await chat(account.key)).status).toBe(403);
@@ -121,7 +121,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
 });
 
 describe("an invalid PATCH /admin/v1/orgs/{id}", () => {
-  it("returns 409 for a slug that is taken, and changes nothing", async () => {
+  it("returns 409 for a taken slug, and changes nothing", async () => {
     const other = await openAccount();
     const { slug } = await (await admin("GET", `/orgs/${other.orgId}`)).json<{ slug: string }>();
     const before = await read();
@@ -133,7 +133,7 @@ describe("an invalid PATCH /admin/v1/orgs/{id}", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("returns 503 if the wallet can't be notified, and completes on a retry", async () => {
+  it("returns 503 if the wallet can't be notified, and succeeds on a retry", async () => {
     const broken = {
       get: () => ({}),
       idFromName: () => "",

@@ -20,7 +20,7 @@ const read = async (path: string): Promise<Record<string, unknown>> => {
 };
 
 describe("POST /admin/v1/orgs", () => {
-  it("returns exactly the organization, its owner and the first key with its secret", async () => {
+  it("returns the organization, its owner, and the first key with its secret", async () => {
     const body = newOrganization({ is_personal: true, rpm_limit: 7, key_scope: "global" });
     const response = await admin("POST", "/orgs", body);
     expect(response.status).toBe(201);
@@ -62,7 +62,7 @@ describe("POST /admin/v1/orgs", () => {
     });
   });
 
-  it("creates a regional key with 60 requests per minute by default, and a non-personal organization", async () => {
+  it("creates by default a regional key with 60 requests per minute, and a non-personal organization", async () => {
     const made = await (await create()).json<MadeOrganization>();
     expect(made.organization).toMatchObject({ is_personal: false });
     expect(made.key).toMatchObject({ scope: "regional", rpm_limit: 60 });
@@ -123,7 +123,7 @@ describe("an invalid POST /admin/v1/orgs", () => {
 });
 
 describe("GET /admin/v1/orgs", () => {
-  it("returns pages with a total, and each organization in the format of GET /admin/v1/orgs/{id}", async () => {
+  it("returns pages of organizations in the format of GET /admin/v1/orgs/{id}, with the total number", async () => {
     const page = await read("/orgs?limit=100");
     expect(Object.keys(page).toSorted()).toEqual(["limit", "offset", "organizations", "total"]);
     expect(page).toMatchObject({ limit: 100, offset: 0 });

@@ -84,7 +84,7 @@ describe("GET /admin/v1/health", () => {
     expect(found[0]?.message).toMatch(/^(\d) of \1 checked wallets do not open/);
   });
 
-  it("reports a wallet without storage, from the sweep that finds it until the wallet opens again", async () => {
+  it("reports a wallet without storage after the next sweep, until the wallet opens again", async () => {
     const { orgId, key } = await openAccount();
     await chat(key);
     const wallet = env.WALLET.getByName(orgId);
@@ -122,7 +122,7 @@ describe("GET /admin/v1/health", () => {
     expect(await problems(region({ WALLET }))).toEqual([]);
   });
 
-  it("reports a model whose only route is rejected, in this isolate or in another isolate", async () => {
+  it("reports a model if the provider of its only route rejects calls of any isolate", async () => {
     const { key } = await openAccount();
     mockUpstream(() => upstreamError(401, { message: "bad key" }));
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
@@ -160,7 +160,7 @@ describe("GET /admin/v1/health", () => {
       /: status 403 from before the peer's Worker, a challenge\.$/,
     ],
     ["returns an unexpected response", () => Response.json({ hello: 1 }), /as a peer does\.$/],
-  ])("reports a problem with the other region if it %s", async (_how, answer, message) => {
+  ])("reports a problem if the other region %s", async (_how, answer, message) => {
     peerAnswers(answer);
     const found = await problems(region());
     expect(found).toMatchObject([{ kind: "peer_unreachable" }]);
@@ -173,7 +173,7 @@ describe("GET /admin/v1/health", () => {
     ["never, after a hundred hours", { gauges: null }, true],
     ["never, within the first hour", { gauges: null, sinceMs: Date.now() - HOUR }, false],
   ])(
-    "reports the hourly sweep as late, depending only on the time of its last run: %s",
+    "decides from the last run whether the hourly sweep is late: %s",
     async (_when, read, isLate) => {
       const found = await problems(region({ REGION_METRICS: counted(read) }));
       expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["sweep_late"] : []);
@@ -194,7 +194,7 @@ describe("GET /admin/v1/health", () => {
     ["never, after a hundred hours", { jobs: {} }, true],
     ["never, after six minutes", { jobs: {}, sinceMs: Date.now() - 6 * MINUTE }, false],
   ])(
-    "reports the payments sweep as late, depending only on the time of its last success: %s",
+    "decides from the last success whether the payments sweep is late: %s",
     async (_when, read, isLate) => {
       const found = await problems(region({ REGION_METRICS: counted(read) }));
       expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["payments_not_swept"] : []);
@@ -218,7 +218,7 @@ describe("GET /admin/v1/health", () => {
     ]);
   });
 
-  it("reports charges that wait for a region that is no longer in PEERS", async () => {
+  it("reports charges that wait for a region missing from PEERS", async () => {
     const whole = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
     const REGION_OUTBOX = {
       getByName: (name: string) => ({
@@ -232,7 +232,7 @@ describe("GET /admin/v1/health", () => {
     ]);
   });
 
-  it("reports a database that lacks the newest migration", async () => {
+  it("reports a database without the newest migration", async () => {
     expect(env.TEST_MIGRATIONS.at(-1)?.name).toBe(NEWEST_MIGRATION);
     const remove = env.DB.prepare("DELETE FROM d1_migrations WHERE name = ?");
     await remove.bind(NEWEST_MIGRATION).run();
@@ -244,7 +244,7 @@ describe("GET /admin/v1/health", () => {
     ]);
   });
 
-  it("reports a database that conflicts with wallets, and an unavailable database", async () => {
+  it("reports an unavailable database, and a database that conflicts with wallets", async () => {
     const gauges = { atMs: Date.now(), series: { turnpike_wallets_in_conflict: 2 } };
     const found = await problems(region({ REGION_METRICS: counted({ gauges }) }));
     expect(found).toMatchObject([{ kind: "wallets_in_conflict" }]);

@@ -40,7 +40,7 @@ const errorOf = async (
 };
 
 describe("POST /admin/v1/prices", () => {
-  it("returns 201 with the stored rows, and adds no row when called again", async () => {
+  it("returns 201 with the stored price rows, and adds no row for a repeated call", async () => {
     const row = { ...ROW, from: someTime() };
     const first = await (await post([row])).json<{ prices: object[] }>();
     expect(first.prices).toEqual([
@@ -103,7 +103,7 @@ describe("POST /admin/v1/prices", () => {
     ["a price for an author", { item: "sandbox/*" }, "rows[1].price"],
     ["a list without a name", { list: "" }, "rows[1].list"],
     ["a list with an invalid name", { list: "Our Best" }, "rows[1].list"],
-  ])("returns 400 for %s with the param, and adds no row", async (_what, wrong, param) => {
+  ])("returns 400 with the param for %s, and adds no price", async (_what, wrong, param) => {
     const good = { ...ROW, from: someTime() };
     const response = await post([good, { ...ROW, from: someTime(), ...wrong }]);
     expect(response.status).toBe(400);
@@ -115,7 +115,7 @@ describe("POST /admin/v1/prices", () => {
   });
 
   it.each(["2020-01-01", new Date(Date.now() + 60_000).toISOString()])(
-    "names the earliest start if the start is %s",
+    "returns the earliest allowed start in the error for the start %s",
     async (from) => {
       const { message } = await errorOf(await post([{ ...ROW, from }]));
       const [, earliest = ""] = /at least 3600 s ahead: (\S+) or later/.exec(message) ?? [];
@@ -125,14 +125,14 @@ describe("POST /admin/v1/prices", () => {
 });
 
 describe("DELETE /admin/v1/prices/{price_id}", () => {
-  it("returns 200 for a price that takes effect later, then 404", async () => {
+  it("deletes a price that takes effect later, and returns 404 for a second call", async () => {
     const { id } = await posted();
     const gone = await admin("DELETE", `/prices/${id}`);
     expect(await gone.json()).toEqual({ id, deleted: true });
     expect((await admin("DELETE", `/prices/${id}`)).status).toBe(404);
   });
 
-  it("returns 409 for a price in force, and for the last price of a list that a customer uses", async () => {
+  it("returns 409 for a price in effect, and for the last price of a customer's price list", async () => {
     await begun("begun", "*", { percent: 3 });
     const row = await env.DB.prepare("SELECT id FROM prices WHERE list = 'begun'").first<{
       id: string;
@@ -150,7 +150,7 @@ describe("DELETE /admin/v1/prices/{price_id}", () => {
 });
 
 describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
-  it("returns 400 for an unknown list and for the region's own list", async () => {
+  it("returns 400 for an unknown price list and for the region's default price list", async () => {
     const { orgId } = await openAccount();
     for (const price_list of ["nobody-posted", "default", "NO LIST"]) {
       const response = await admin("PATCH", `/orgs/${orgId}`, { price_list });
@@ -158,7 +158,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
     }
   });
 
-  it("takes effect in the organization's next charge, receipt and model list", async () => {
+  it("applies the price list to the organization's next charge, receipt and model list", async () => {
     await begun("half", "sandbox/echo", { price: { input: 500_000, output: 1_000_000 } });
     await begun("half", "*", { percent: 50 });
     const { orgId, key } = await openAccount();
@@ -190,7 +190,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
     expect(await receiptOf(await chat(key))).toMatchObject({ price_list: null });
   });
 
-  it("shows the next price and its first day at GET /v1/models, also in the console", async () => {
+  it("shows the next price and its start date in GET /v1/models and in the console", async () => {
     const { from } = await posted({ list: "soon-dearer", price: { input: 9, output: 11 } });
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { price_list: "soon-dearer" });
@@ -210,7 +210,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
   });
 });
 
-it("POST /admin/v1/prices sets prices of cache reads and writes, which are charged and appear in receipts", async () => {
+it("POST /admin/v1/prices sets prices of cache reads and writes, which appear in charges and receipts", async () => {
   const price = { input: 3, cached: 0.300001, cache_write: 3.75, output: 15 };
   const row = { list: "cached", item: "sandbox/echo", price, from: someTime() };
   expect((await post([row])).status).toBe(201);
@@ -244,7 +244,7 @@ it("GET /admin/v1/prices returns every price in pages, by list, item and date", 
   expect([seen.length, new Set(seen).size]).toEqual([3, 3]);
 });
 
-it("a paid request uses cached price lists while the lists can't be read, and returns 503 without a cache", async () => {
+it("a paid request uses cached price lists if the database fails, and returns 503 without a cached copy", async () => {
   const { key } = await openAccount();
   const away = {
     ...env,

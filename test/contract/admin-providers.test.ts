@@ -45,7 +45,7 @@ async function attemptsOf(response: Response, key: string): Promise<number> {
 }
 
 describe("GET /admin/v1/providers", () => {
-  it("counts each call and failure of a provider once, and names the affected customers", async () => {
+  it("counts each provider call and each failure once, and names the affected customers", async () => {
     const [affected, other] = [await openAccount(), await openAccount()];
     for (const key of [affected.key, other.key, other.key]) {
       await (await chat(key)).text();
@@ -82,7 +82,7 @@ describe("GET /admin/v1/providers", () => {
     expect(down).toBeGreaterThan(0);
   });
 
-  it("leaves out organizations that weren't used in this time", async () => {
+  it("omits organizations without requests in the requested period", async () => {
     const { orgId, key } = await openAccount();
     await (await chat(key)).text();
     await use();

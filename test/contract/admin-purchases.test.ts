@@ -56,7 +56,7 @@ async function pay(account: Account, id: string): Promise<void> {
 }
 
 describe("GET /admin/v1/purchases", () => {
-  it("lists each organization's purchases as the organization sees them, without the payment page", async () => {
+  it("lists purchases with the same data as each organization sees, except the URL of the payment page", async () => {
     const accounts = [await openAccount(), await openAccount()];
     for (const account of accounts) {
       await pay(account, await buy(account));
@@ -72,7 +72,7 @@ describe("GET /admin/v1/purchases", () => {
     }
   });
 
-  it("filters by state, refund, organization and time, and continues with next_after", async () => {
+  it("filters purchases by state, refund, organization and time, and returns the next page for next_after", async () => {
     const [one, other] = [await openAccount(), await openAccount()];
     const paid = await buy(one);
     await pay(one, paid);
@@ -100,7 +100,7 @@ describe("GET /admin/v1/purchases", () => {
     });
   });
 
-  it("lists purchases again after the database lost them", async () => {
+  it("lists purchases again after the database lost their rows", async () => {
     const account = await openAccount();
     const id = await buy(account);
     await env.DB.prepare("DELETE FROM purchases").run();
@@ -109,7 +109,7 @@ describe("GET /admin/v1/purchases", () => {
     await vi.waitFor(async () => expect(await ids()).toEqual([id]), LONG);
   });
 
-  it("lists purchases from an earlier release that published no purchases", async () => {
+  it("lists purchases of an earlier release that did not publish purchases", async () => {
     const account = await openAccount();
     const id = await buy(account);
     await runInDurableObject(paymentsOf(account.orgId), (_, { storage }) => {
@@ -137,7 +137,7 @@ describe("GET /admin/v1/purchases", () => {
     await vi.waitFor(async () => expect(await row()).toEqual(current), LONG);
   });
 
-  it("never replaces a purchase by an outdated record", async () => {
+  it("never replaces a purchase with an older record", async () => {
     const account = await openAccount();
     const id = await buy(account);
     await env.DB.prepare(

@@ -40,7 +40,7 @@ const withoutCached = (answers: object): unknown =>
   );
 
 describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
-  it("restores balance, usage and alerts from the database, and ends the 503 errors", async () => {
+  it("restores balance, usage and alerts from the database, so that requests succeed again", async () => {
     valueOf(await wallet.putEndUser("u", { dailyQuotaMicro: micros(1000) }));
     await pay(wallet, 900, "u");
     await chat(account.key);
@@ -70,7 +70,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect(await reconciled.json()).toMatchObject({ differences: [] });
   });
 
-  it("leaves requests before the rebuild out of the margin, and makes corrections of their charges return 400", async () => {
+  it("excludes requests before the rebuild from the margin, and rejects corrections of their charges with 400", async () => {
     await chat(account.key);
     valueOf(await wallet.poke());
     await lose();
@@ -92,7 +92,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect([param, message]).toEqual(["from", expect.stringContaining("complete only from")]);
   });
 
-  it("keeps a credit's reference, so that adding the credit again returns the first response", async () => {
+  it("keeps credit references, so that a repeated credit returns its first response and adds nothing", async () => {
     const credit = (amount_micro: number): Promise<Response> =>
       admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro, reference: "invoice 7" });
     const first = await (await credit(5000)).json();
@@ -107,7 +107,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect(await balanceOf(account.key)).toBe(104_100);
   });
 
-  it("rebuilds the wallet once for concurrent calls, which get the same response, and returns 409 to later calls", async () => {
+  it("rebuilds the wallet once for concurrent calls, and rejects later calls with 409", async () => {
     valueOf(await wallet.poke());
     await lose();
     const answers = await Promise.all(Array.from({ length: 10 }, () => rebuild()));
@@ -123,7 +123,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
 });
 
 describe("a rejected POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
-  it("returns 409 for a healthy wallet, published or not, and changes nothing", async () => {
+  it("returns 409 for a healthy wallet, and changes nothing", async () => {
     for (const publish of [false, true]) {
       if (publish) valueOf(await wallet.poke());
       await chat(account.key);

@@ -29,13 +29,13 @@ describe("GET /admin/v1/orgs/{id}/usage and /alerts", () => {
     "/usage?from=2031-01-01&to=2031-12-31",
     "/alerts",
     "/alerts?limit=1&offset=1",
-  ])("returns the same report as the organization gets at %s", async (path) => {
+  ])("returns the organization's own report at %s", async (path) => {
     const [theirs, own] = [await read(path), await send(`/v1${path}`, { key: account.key })];
     expect([theirs.status, own.status]).toEqual([200, 200]);
     expect(await theirs.text()).toBe(await own.text());
   });
 
-  it("includes only this organization", async () => {
+  it("includes no other organization's usage or alerts", async () => {
     expect(await (await read("/usage")).json()).toMatchObject({ total: { requests: 4 } });
     expect(await (await read("/alerts")).json()).toMatchObject({ total: 2 });
     const other = await openAccount();

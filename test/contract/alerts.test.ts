@@ -75,7 +75,7 @@ describe("GET /v1/alerts", () => {
     expect(await page()).toEqual({ alerts: [], total: 0, limit: 50, offset: 0 });
   });
 
-  it("returns one daily and one monthly alert after 100 concurrent requests of an end user", async () => {
+  it("returns one daily and one monthly alert after an end user's 100 concurrent requests", async () => {
     await put("u", 1_000_000, 1_000_400);
     await pay(wallet, 799_990, "u");
     expect(await total()).toBe(0);
@@ -108,7 +108,7 @@ describe("GET /v1/alerts", () => {
     ]);
   });
 
-  it("returns an alert immediately after a quota or threshold changes, once per limit", async () => {
+  it("returns one alert per limit immediately after a change of quota or threshold", async () => {
     await put("u", null, null);
     await chat(account.key, { user: "u" });
     await pay(wallet, 500, "u");
@@ -125,7 +125,7 @@ describe("GET /v1/alerts", () => {
     expect((await expectEverywhere(2))[0]).toMatchObject({ kind: "user_monthly" });
   });
 
-  it("returns the same alerts page by page, newest first", async () => {
+  it("returns all alerts page by page, newest first", async () => {
     for (const user of ["a", "b", "c", "d", "e"]) {
       await put(user, 10, null);
       await pay(wallet, 9, user);
@@ -154,7 +154,7 @@ describe("a rejected GET /v1/alerts", () => {
     ({ key } = await openAccount());
   });
 
-  it("returns 503 instead of an empty list when the wallet is unavailable", async () => {
+  it("returns 503 instead of an empty list if the wallet is unavailable", async () => {
     const bindings = walletsWith(() => ({ alerts: busy }));
     const response = await send("/v1/alerts", { key, bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");

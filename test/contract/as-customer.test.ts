@@ -44,7 +44,7 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("starts a read-only session, in which changes and paid requests return 403 read_only", async () => {
+  it("starts a read-only session that rejects changes and paid requests with 403 read_only", async () => {
     await look(account.orgId);
     const changes = KEY_ROUTES.filter(({ method }) => method !== "GET").map(({ method, path }) => [
       method,
@@ -81,7 +81,7 @@ describe("POST /console/api/as", () => {
     ]);
   });
 
-  it("ends with DELETE, which restores the operator's own session", async () => {
+  it("restores the operator's own session on DELETE", async () => {
     await look(account.orgId);
     const ended = await callFromPage("/as", cookie, { method: "DELETE" });
     expect(await ended.json()).toMatchObject({ role: "operator", organization: null });
@@ -89,7 +89,7 @@ describe("POST /console/api/as", () => {
     expect((await callFromPage("/admin/v1/orgs", cookie)).status).toBe(200);
   });
 
-  it("returns 409 if the console page still shows another organization", async () => {
+  it("returns 409 to a console page that still shows another organization", async () => {
     const other = await openAccount();
     await look(account.orgId);
     await look(other.orgId);
@@ -98,7 +98,7 @@ describe("POST /console/api/as", () => {
     expect((await errorOf(answer, 409)).code).toBe("other_organization");
   });
 
-  it("returns 404 for an unknown organization, 403 to a key and 401 without a session", async () => {
+  it("returns 404 for an unknown organization, 403 for a key's session and 401 without a session", async () => {
     await errorOf(await look("nobody"), 404);
     expect((await errorOf(await look(account.orgId, await login(account.key)), 403)).code).toBe(
       "role_required",
@@ -106,7 +106,7 @@ describe("POST /console/api/as", () => {
     await errorOf(await look(account.orgId, ""), 401);
   });
 
-  it("works for an organization without owner keys and for a suspended one", async () => {
+  it("opens a suspended organization, even without an active owner key", async () => {
     const other = await openAccount();
     await admin("PATCH", `/orgs/${other.orgId}`, { status: "suspended" });
     expect((await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`)).status).toBe(200);

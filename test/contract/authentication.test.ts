@@ -31,7 +31,7 @@ async function revokedKey(where: "wallet" | "register"): Promise<string> {
 }
 
 describe("authentication with a valid key", () => {
-  it("accepts the word Bearer in any case, followed by one space", async () => {
+  it("accepts the word Bearer in upper or lower case, followed by one space", async () => {
     for (const scheme of ["Bearer", "bearer", "BEARER"]) {
       expect((await withHeader(`${scheme} ${key}`)).status).toBe(200);
     }
@@ -56,7 +56,7 @@ describe("authentication with a valid key", () => {
 });
 
 describe("authentication with an invalid key", () => {
-  it("returns the same 401 body for every invalid key, without repeating the key", async () => {
+  it("returns an identical 401 body for all invalid keys, and never includes the key", async () => {
     const headers = [
       "",
       "Bearer",
@@ -101,7 +101,7 @@ describe("authentication with an invalid key", () => {
     expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
   });
 
-  it("fails with 401 before the body is checked, on every path and method", async () => {
+  it("returns 401 without a check of the body, on every path and method", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/balance"]) {
       for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
@@ -117,7 +117,7 @@ describe("authentication with an invalid key", () => {
 });
 
 describe("authentication with a key of another region", () => {
-  it("returns 403 region_mismatch for a regional key, even if it was never issued", async () => {
+  it("returns 403 region_mismatch for a regional key, even for a key that was never issued", async () => {
     const { bindings, ...counted } = countedBindings();
     const response = await withHeader(`Bearer ${await minted("us", "regional")}`, bindings);
     expect(response.headers.has("openai-organization")).toBe(false);
@@ -140,7 +140,7 @@ describe("authentication with a key of another region", () => {
 });
 
 describe("the authentication of a key", () => {
-  it("calls the key's object and the wallet for the first request, then only the wallet", async () => {
+  it("calls the key's object and the wallet for a key's first request, and later only the wallet", async () => {
     const counted = countedBindings();
     // The first request of another key reads the prices, which an isolate does regularly.
     await withHeader(`Bearer ${(await openAccount()).key}`, counted.bindings);

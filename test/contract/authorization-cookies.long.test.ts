@@ -153,8 +153,8 @@ function expectedOf(row: Row, role: Role): readonly [number, string | null] {
 const isHolding = ([method, route]: Row): boolean =>
   method === "POST" && /^\/v1\/(?:holds|charges)/.test(route);
 
-describe("each route below /v1, called by the console", () => {
-  it.each(byName(ALL_ROWS))("accepts exactly the allowed cookies: %s", async (_, row) => {
+describe("each /v1 route that the console calls", () => {
+  it.each(byName(ALL_ROWS))("accepts only cookies of allowed roles: %s", async (_, row) => {
     for (const [kind, team] of [...Object.entries(byKey), ["person", byPerson] as const]) {
       for (const role of ALL_ROLES) {
         const { account, ask: asked } = team[role];
@@ -170,9 +170,9 @@ describe("each route below /v1, called by the console", () => {
   });
 });
 
-describe("each route below /v1, called by the console for another organization", () => {
+describe("each /v1 route that the console calls with another organization's resource", () => {
   it.each(byName(ALL_ROWS.filter(namesTarget)))(
-    "treats the other organization's resource as missing: %s",
+    "handles the other organization's resource like a missing resource: %s",
     async (_, row) => {
       for (const caller of [...Object.values(byKey.other), ...Object.values(byPerson)]) {
         const id = await ownId(row, byKey.own.owner.account);
@@ -192,7 +192,7 @@ describe("each route of the console", () => {
     200,
   ]);
   it.each(byName([...ALL_ROWS, ...others]))(
-    "rejects invalid cookies and other pages: %s",
+    "rejects invalid cookies and requests from other sites: %s",
     async (_, row) => {
       const id = unknownId(row);
       const rejected = isHidden(row) ? 404 : 401;
@@ -225,7 +225,7 @@ describe("each operator route that the console calls", () => {
   });
 
   it.each(OPERATOR_ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))(
-    "accepts exactly the listed roles and no customer's cookie: %s",
+    "accepts only operators with a listed role, and no customer's cookie: %s",
     async (_, { method, path, roles }) => {
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID());
       const body = method === "POST" || method === "PATCH" ? {} : undefined;
@@ -245,7 +245,7 @@ describe("each operator route that the console calls", () => {
   );
 
   it.each(byName(ALL_ROWS))(
-    "lets a viewing operator read and change nothing: %s",
+    "lets an operator who views a customer read but not change data: %s",
     async (_, row) => {
       const [method, route] = row;
       const { account } = byKey.own.owner;
@@ -262,9 +262,9 @@ describe("each operator route that the console calls", () => {
   );
 });
 
-describe("each route for people", () => {
+describe("each route for people who log in without a key", () => {
   it.each(PEOPLE_ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))(
-    "accepts exactly the listed roles of people: %s",
+    "accepts only people with a listed role: %s",
     async (_, { method, path, roles }) => {
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID()).replace("/console/api", "");
       const row: Row = method === "GET" ? [method, named, [], 200] : [method, named, [], 200, {}];
@@ -300,7 +300,7 @@ describe("a merchant's secret", () => {
   });
 
   it.each(OPERATOR_ROUTES.map(({ method, path }) => [method, path] as const))(
-    "gives no access to operators' endpoints: %s %s",
+    "gives no access to the operator API: %s %s",
     async (method, path) => {
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID());
       expect((await send(named, { method, key: (await makeMerchant()).secret })).status).toBe(401);

@@ -82,30 +82,35 @@ const isManaged = ([method, route]: Row): boolean =>
     ({ method: verb, path, reach }) => verb === method && path === route && reach === "managed",
   );
 
-describe("each route below /v1", () => {
-  it.each(byName(ALL_ROWS))("accepts exactly the allowed callers: %s", async (_, row) => {
-    const [, , may, status] = row;
-    for (const name of ["own", "other"] as const) {
-      for (const role of ALL_ROLES) {
-        const account = teams[name][role];
-        const expected = may.includes(role) ? [status, null] : [403, "role_required"];
-        const asked = await withKey(row, account);
-        const byKey = await verdict(await sendCall(asked, account.key, await ownId(row, account)));
-        expect([name, role, "key", ...byKey]).toEqual([name, role, "key", ...expected]);
-        const { token } = await createSession(account.key, { may_hold: true });
-        const bySession = await verdict(await sendCall(asked, token, await ownId(row, account)));
-        const isLimited = bySession[0] === 403 && bySession[1] === "key_is_limited";
-        expect([role, isLimited || !isManaged(row), bySession[0]]).toEqual([
-          role,
-          true,
-          expect.not.toBeOneOf([401]),
-        ]);
+describe("each /v1 route", () => {
+  it.each(byName(ALL_ROWS))(
+    "accepts only keys and sessions of allowed roles: %s",
+    async (_, row) => {
+      const [, , may, status] = row;
+      for (const name of ["own", "other"] as const) {
+        for (const role of ALL_ROLES) {
+          const account = teams[name][role];
+          const expected = may.includes(role) ? [status, null] : [403, "role_required"];
+          const asked = await withKey(row, account);
+          const byKey = await verdict(
+            await sendCall(asked, account.key, await ownId(row, account)),
+          );
+          expect([name, role, "key", ...byKey]).toEqual([name, role, "key", ...expected]);
+          const { token } = await createSession(account.key, { may_hold: true });
+          const bySession = await verdict(await sendCall(asked, token, await ownId(row, account)));
+          const isLimited = bySession[0] === 403 && bySession[1] === "key_is_limited";
+          expect([role, isLimited || !isManaged(row), bySession[0]]).toEqual([
+            role,
+            true,
+            expect.not.toBeOneOf([401]),
+          ]);
+        }
       }
-    }
-  });
+    },
+  );
 
   it.each(byName(ALL_ROWS.filter(namesTarget)))(
-    "treats another organization's resource as missing: %s",
+    "handles another organization's resource like a missing resource: %s",
     async (_, row) => {
       for (const role of ALL_ROLES) {
         const [caller, owner] = [teams.other[role], teams.own.owner];
@@ -132,13 +137,13 @@ describe("each route below /v1", () => {
 
 const tokenOf = (role: string): string => role.padEnd(32, "x");
 
-describe("each route of operators", () => {
+describe("each operator route", () => {
   const bindings = bindingsWith({
     ADMIN_TOKENS: OPERATOR_ROLES.map((role) => `${role}/${role}:${tokenOf(role)}`).join(","),
   });
 
   it.each(OPERATOR_ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))(
-    "accepts exactly the listed roles and no customer's credential: %s",
+    "accepts only operators with a listed role, and no customer's credential: %s",
     async (_, { method, path, roles }) => {
       // The IDs are unknown, so the calls change nothing.
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID());

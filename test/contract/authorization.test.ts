@@ -70,12 +70,12 @@ async function bare(response: Response, id = ""): Promise<object> {
   return { status: response.status, headers, body };
 }
 
-it("each path of the route table has one kind of access", () => {
+it("each path in the route table has exactly one kind of access", () => {
   const reaches = new Set(ROUTES.map(({ path, reach }) => `${path} ${reach}`));
   expect(reaches.size).toBe(new Set(ROUTES.map(({ path }) => path)).size);
 });
 
-it("each path of the route table returns 405 for every other method, with its own methods in allow", async () => {
+it("each path in the route table returns 405 for unsupported methods, with an allow header", async () => {
   const { key, orgId } = await openAccount();
   const methodsOf = new Map([["/admin/v1/metrics", ["GET"]]]);
   for (const { method, path, reach } of ROUTES) {
@@ -97,8 +97,8 @@ it("each path of the route table returns 405 for every other method, with its ow
   }
 });
 
-describe("an endpoint in the table of roles", () => {
-  it.each(byName(ROWS))("allows exactly the listed roles: %s", async (_, row) => {
+describe("an endpoint in the table of allowed roles", () => {
+  it.each(byName(ROWS))("accepts only the roles in the table: %s", async (_, row) => {
     const [, , may, status] = row;
     for (const role of ALL_ROLES) {
       const account = members[role];
@@ -114,9 +114,9 @@ describe("an endpoint in the table of roles", () => {
   });
 });
 
-describe("access to another owner's resource", () => {
+describe("access to another organization's or member's resource", () => {
   it.each(byName(ROWS.filter(namesTarget)))(
-    "returns the same response as for a missing resource: %s",
+    "leads to the response for a missing resource: %s",
     async (_, row) => {
       const { owner } = members;
       const pairs = ALL_ROLES.map((role) => [members[role], stranger] as const);
@@ -137,7 +137,7 @@ describe("access to another owner's resource", () => {
   );
 
   it.each(byName(OWN_ONLY))(
-    "fails for a member except where the table allows it: %s",
+    "returns 404 for another member's resource, except for roles in the table: %s",
     async (_, row) => {
       const [, , may, status] = row;
       for (const role of ALL_ROLES) {
@@ -154,7 +154,7 @@ describe("access to another owner's resource", () => {
 });
 
 describe("a request without an active key", () => {
-  it("returns the same 401 on every path", async () => {
+  it("returns an identical 401 on every path", async () => {
     const answers = new Set<string>();
     for (const row of ROWS) {
       for (const id of [await ownId(row, members.owner), unknownId(row)]) {
@@ -166,7 +166,7 @@ describe("a request without an active key", () => {
     expect([...answers]).toEqual([expect.stringContaining('"status":401')]);
   });
 
-  it("returns the same 401 on operators' paths to customers of any role", async () => {
+  it("returns an identical 401 on operators' paths to customers of any role", async () => {
     const answers = new Set<string>();
     for (const { method, path } of OPERATOR_ROUTES) {
       const { orgId, memberId, keyId } = members.owner;
@@ -181,7 +181,7 @@ describe("a request without an active key", () => {
   });
 });
 
-it("a rejected request changes nothing in this or another organization", async () => {
+it("a rejected request changes no organization's data", async () => {
   const { owner } = members;
   const refused: (readonly [Row, string | undefined, string])[] = [];
   for (const row of ROWS) {
@@ -203,7 +203,7 @@ it("a rejected request changes nothing in this or another organization", async (
   expect(await Promise.all([owner, stranger].map(readEverything))).toEqual(before);
 });
 
-it("every list shows an owner only the owner's own organization", async () => {
+it("every list contains only data of the caller's organization", async () => {
   const { owner } = members;
   const ours = [owner.orgId, owner.keyId, await endUserOf(owner), await generationOf(owner)];
   const paths = ["/v1/keys", "/v1/users?limit=100", "/v1/usage?group_by=user", "/v1/alerts"];
@@ -216,7 +216,7 @@ it("every list shows an owner only the owner's own organization", async () => {
   }
 });
 
-it("a suspended organization can read everything and change nothing", async () => {
+it("a suspended organization can read all its data but change nothing", async () => {
   const account = await openAccount();
   const calls: (readonly [Row, string])[] = [];
   for (const row of ROWS) {

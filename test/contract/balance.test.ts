@@ -11,7 +11,7 @@ type Balance = Record<"credits_micro" | "held_micro" | "available_micro", number
 const read = async (key: string): Promise<unknown> => (await send("/v1/balance", { key })).json();
 
 describe("GET /v1/balance", () => {
-  it("returns micro-credits and the same amount in dollars, nothing else", async () => {
+  it("returns only the balance in micro-credits and in dollars", async () => {
     const response = await send("/v1/balance", { key: account.key });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -36,7 +36,7 @@ describe("GET /v1/balance", () => {
     expect(await read(key)).toMatchObject({ credits_micro: micros, credits_dollars: dollars });
   });
 
-  it("returns 0 without credits, while reads still work and a completion returns 402", async () => {
+  it("returns 0 without credits; reads then succeed, and completions return 402", async () => {
     const { key } = await openAccount({ credits: 0 });
     expect(await read(key)).toMatchObject({ credits_micro: 0, available_micro: 0 });
     for (const path of ["/v1/models", "/v1/models/sandbox/echo", "/v1/balance"]) {
@@ -45,7 +45,7 @@ describe("GET /v1/balance", () => {
     expect((await chat(key)).status).toBe(402);
   });
 
-  it("includes a credit, a correction and a charge immediately", async () => {
+  it("includes new credits, corrections and charges immediately", async () => {
     const { orgId, key } = await openAccount({ credits: 5000 });
     await addCredits(orgId, 1000);
     await addCredits(orgId, -2000);
@@ -55,7 +55,7 @@ describe("GET /v1/balance", () => {
     expect(await balanceOf(key)).toBe(4000 - cost);
   });
 
-  it("shows the total of open holds, and subtracts it only from the available amount", async () => {
+  it("returns the total of open holds, and subtracts this total only from the available amount", async () => {
     const { key } = await openAccount({ credits: 1_000_000 });
     const open = await chat(key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
     const reader = open.body?.getReader();

@@ -31,7 +31,7 @@ const usageOf = (body: Record<string, unknown>): { id: string; usage: number }[]
   (body["budgets"] as { id: string; usage: number }[]).map(({ id, usage }) => ({ id, usage }));
 
 describe("an organization's budgets", () => {
-  it("reject a request that exceeds them, are named in its error, and reset after their window", async () => {
+  it("reject requests above the budget, appear in the error, and reset after each time window", async () => {
     const body = await bodyOf(await settings([{ limit_requests: 2, window: "5m" }]));
     expect(body["budgets"]).toMatchObject([
       { scope: "organization", limit_requests: 2, window: "5m", usage: 0, held: 0 },
@@ -53,7 +53,7 @@ describe("an organization's budgets", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("appear in GET /v1/keys with the use that GET /v1/key returns", async () => {
+  it("appear in GET /v1/keys with the same usage as in GET /v1/key", async () => {
     const budgets = [
       { limit_requests: 5, window: "60m" },
       { limit_dollars: 1, window: "day" },
@@ -71,7 +71,7 @@ describe("an organization's budgets", () => {
     });
   });
 
-  it("appear in GET /v1/key next to the key's budget, with the lowest as effective_budget", async () => {
+  it("appear in GET /v1/key next to the key's budget; effective_budget names the lowest budget", async () => {
     await settings([{ limit_dollars: 3, window: "day", alert_at: 0.5 }]);
     const { key } = await createKey(account.key, {
       budgets: [{ limit_dollars: 1, window: "60m", models: ["sandbox/*"] }],
@@ -92,7 +92,7 @@ describe("an organization's budgets", () => {
     });
   });
 
-  it("need one wallet call for GET /v1/key, in addition to the admission", async () => {
+  it("require one wallet call in GET /v1/key besides the admission call", async () => {
     await settings([{ limit_dollars: 3, window: "60m" }]);
     const budgets = [{ limit_dollars: 1, window: "day" }];
     const { key } = await createKey(account.key, { budgets, max_concurrent: 5 });
@@ -105,7 +105,7 @@ describe("an organization's budgets", () => {
     expect(counted).toMatchObject({ objects: 2, statements: 1 });
   });
 
-  it("keep their ID and usage when a budget is added, and the new budget starts with usage 0", async () => {
+  it("keep ID and usage when another budget is added with usage 0", async () => {
     expect((await chat(account.key)).status).toBe(200);
     const [before] = usageOf(await bodyOf(await settings([{ limit_dollars: 2, window: "day" }])));
     expect(before?.usage).toBeGreaterThan(0);
@@ -121,7 +121,7 @@ describe("an organization's budgets", () => {
 });
 
 describe("a budget of a member, end user or session", () => {
-  it("counts the spend of all keys of a member together", async () => {
+  it("counts the total spend of all keys of a member", async () => {
     const { key: other } = await createKey(account.key, {});
     expect((await chat(account.key)).status).toBe(200);
     const member = `/v1/members/${account.memberId}`;
@@ -142,7 +142,7 @@ describe("a budget of a member, end user or session", () => {
     expect((await chat(other)).status).toBe(200);
   });
 
-  it("rejects the end user's requests with 429, and disappears when the end user is deleted", async () => {
+  it("rejects the end user's requests with 429 until the end user is deleted", async () => {
     const made = await send("/v1/users", {
       method: "POST",
       key: account.key,
@@ -159,7 +159,7 @@ describe("a budget of a member, end user or session", () => {
     expect((await chat(account.key, { user: "ann" })).status).toBe(200);
   });
 
-  it("stays hidden from a session if it belongs to the organization", async () => {
+  it("stays hidden from sessions if the budget belongs to the organization", async () => {
     await settings([{ limit_dollars: 0, window: "1m" }]);
     const { token } = await createSession(account.key, {
       budgets: [{ limit_requests: 1, window: "total" }],

@@ -13,7 +13,7 @@ const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
 
 describe("POST /v1/chat/completions with an invalid body", () => {
-  it("returns 400 for an image if the model does not accept images", async () => {
+  it("returns 400 for an image to a model that does not accept images", async () => {
     const bindings = upstreamBindings();
     const fields = { ...user([{ type: "text", text: "look" }, image]), model: "mock/blind" };
     const error = await errorOf(await chat(key, fields, { bindings }), 400);
@@ -23,7 +23,7 @@ describe("POST /v1/chat/completions with an invalid body", () => {
 });
 
 describe("a low balance at POST /v1/chat/completions", () => {
-  it("suffices for two concurrent requests without an output cap, because the first request holds only half of the balance", async () => {
+  it("covers two concurrent requests without output caps, because the first request holds only half the balance", async () => {
     const { key: busy, orgId } = await openAccount({ credits: 1000 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true });
     expect(open.status).toBe(200);
@@ -56,7 +56,7 @@ describe("a low balance at POST /v1/chat/completions", () => {
     expect((await chat(short.key)).status).toBe(402);
   });
 
-  it("returns 402 with a short retry-after if only open holds are in the way", async () => {
+  it("returns 402 with a short retry-after if only open holds make the credits insufficient", async () => {
     const { key: busy } = await openAccount({ credits: 300 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true, max_tokens: 500 });
     const response = await chat(busy);
@@ -90,7 +90,7 @@ describe("an unknown model at POST /v1/chat/completions", () => {
 });
 
 describe("limits at POST /v1/chat/completions", () => {
-  it("return 429 if the key's requests per minute are used up, with the same retry time in header and body", async () => {
+  it("return 429 above the key's requests per minute, with equal retry times in header and body", async () => {
     const limited = await openAccount({ rpmLimit: 1 });
     expect((await chat(limited.key)).status).toBe(200);
     const response = await chat(limited.key);
@@ -109,7 +109,7 @@ describe("limits at POST /v1/chat/completions", () => {
     ["daily", { dailyQuotaMicro: micros(0), monthlyQuotaMicro: null }],
     ["monthly", { dailyQuotaMicro: null, monthlyQuotaMicro: micros(10) }],
   ])(
-    "return 429 for an end user's %s quota, with its error code and without a retry",
+    "return 429 above an end user's %s quota, with the quota's error code and x-should-retry: false",
     async (period, quota) => {
       const account = await openAccount();
       await env.WALLET.getByName(account.orgId).putEndUser("customer", quota);

@@ -18,14 +18,14 @@ const finishes = (chunks: readonly Chunk[]) =>
   chunks.flatMap((one) => one.choices).filter((choice) => choice.finish_reason !== null);
 
 describe("a stream of POST /v1/chat/completions", () => {
-  it("returns server-sent events, also for Accept: application/json", async () => {
+  it("contains server-sent events, even for Accept: application/json", async () => {
     const response = await start({}, { accept: "application/json" });
     expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
     expect(response.headers.get("cache-control")).toContain("no-cache");
     await response.text();
   });
 
-  it("matches OpenAI's schema in every chunk, with the same id, created and model", async () => {
+  it("matches OpenAI's schema in every chunk, with constant id, created and model", async () => {
     const chunks = await stream({ model: "smart" });
     const identities = chunks.map(({ id, created, model }) => `${id} ${created} ${model}`);
     expect(new Set(identities).size).toBe(1);
@@ -33,7 +33,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(textOf(chunks)).toBe("Hello there");
   });
 
-  it("uses the request's ID, which differs in every stream", async () => {
+  it("uses the request ID as ID of all chunks", async () => {
     const [one, two] = [await start(), await start()];
     const [first] = chunksOf(await eventsOf(one));
     const [second] = chunksOf(await eventsOf(two));
@@ -41,7 +41,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(first?.id).not.toBe(second?.id);
   });
 
-  it("sends the role once in the first chunk, and the finish reason once in the last, with an empty delta", async () => {
+  it("sends the role only in the first chunk, and the finish reason only in the last chunk", async () => {
     const chunks = await stream();
     const deltas = chunks.map((one) => one.choices[0]?.delta);
     expect(deltas[0]).toMatchObject({ role: "assistant", content: "" });
@@ -66,14 +66,14 @@ describe("a stream of POST /v1/chat/completions", () => {
     }
   });
 
-  it("ends with a usage chunk without choices if include_usage is set; usage is null in all earlier chunks", async () => {
+  it("ends with a usage chunk without choices if include_usage is set; earlier chunks have usage null", async () => {
     const chunks = await stream(WITH_USAGE);
     expect(chunks.at(-1)?.choices).toEqual([]);
     expect(chunks.at(-1)?.usage).toBeTypeOf("object");
     expect(chunks.slice(0, -1).every((one) => one.usage === null)).toBe(true);
   });
 
-  it("reports usage.cost_micro, which equals the usage times the price and the change in balance", async () => {
+  it("reports usage.cost_micro, which equals tokens times prices and also the change in balance", async () => {
     const before = await balanceOf(key);
     const chunks = await stream(WITH_USAGE);
     const usage = chunks.at(-1)?.usage;
@@ -83,7 +83,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(before - (await balanceOf(key))).toBe(usage?.cost_micro);
   });
 
-  it("costs as much as the same JSON response", async () => {
+  it("costs as much as a JSON response to the same request", async () => {
     const before = await balanceOf(key);
     await stream();
     const between = await balanceOf(key);
@@ -91,7 +91,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(before - between).toBe(Number(json.headers.get("x-cost-micro")));
   });
 
-  it("delivers the first bytes before the model has generated the last", async () => {
+  it("delivers the first bytes before the model has generated the last bytes", async () => {
     const response = await start({ model: "sandbox/stall" });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     const { value } = (await reader?.read()) ?? {};
@@ -143,7 +143,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     }
   });
 
-  it("supports max_tokens, stop, logprobs and JSON schemas, as a JSON response does", async () => {
+  it("supports max_tokens, stop, logprobs and JSON schemas like a JSON response", async () => {
     const messages = [{ role: "user", content: "one two three four five" }];
     const cut = await stream({ messages, max_tokens: 2 });
     expect(finishes(cut)[0]?.finish_reason).toBe("length");
@@ -158,12 +158,12 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(json).toEqual({ a: expect.any(Number) });
   });
 
-  it("restores characters that were split between network packets", async () => {
+  it("joins characters that were split between network packets", async () => {
     const chunks = await stream({ model: "sandbox/split-utf8" });
     expect(textOf(chunks)).toBe("Grüße, 世界 🌍 Hello there");
   });
 
-  it("contains no text of 49 other concurrent streams", async () => {
+  it("contains no text of 49 concurrent streams", async () => {
     const texts = await Promise.all(
       Array.from({ length: 50 }, async (_, i) => {
         const messages = [{ role: "user", content: `stream number ${i}` }];
@@ -174,7 +174,7 @@ describe("a stream of POST /v1/chat/completions", () => {
   });
 
   it.each(["sandbox/error-mid", "sandbox/cut"])(
-    "ends %s with an error event, without [DONE] and without a charge",
+    "ends for the model %s with an error event, without [DONE] and without a charge",
     async (model) => {
       const before = await balanceOf(key);
       const events = await eventsOf(await start({ model, ...WITH_USAGE }));
@@ -203,12 +203,12 @@ describe("a rejected stream of POST /v1/chat/completions", () => {
     ["sandbox/echo-key-401", 502, "upstream_error", null],
     ["sandbox/status-429", 503, "api_error", "upstream_overloaded"],
     ["no/such", 404, "invalid_request_error", "model_not_found"],
-  ])("returns a JSON error for %s: %i", async (model, status, type, code) => {
+  ])("returns a JSON error for %s with the status %i", async (model, status, type, code) => {
     const error = await errorOf(await start({ model }), status);
     expect(error).toMatchObject({ type, code });
   });
 
-  it("returns a JSON 402 if the balance is insufficient", async () => {
+  it("returns 402 as JSON if the balance is insufficient", async () => {
     const { key: poor } = await openAccount({ credits: 10 });
     const error = await errorOf(await chat(poor, { stream: true }), 402);
     expect(error).toMatchObject({ type: "insufficient_balance", balance_micro: 10 });

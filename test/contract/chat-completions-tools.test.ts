@@ -45,7 +45,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(given).toEqual({ city: expect.any(String), days: expect.any(Number) });
   });
 
-  it("calls no tool for tool_choice none, and accepts auto and required", async () => {
+  it("calls no tool for tool_choice none, but calls one for auto and required", async () => {
     const [none] = (await complete({ tool_choice: "none" })).choices;
     expect(none).toMatchObject({ finish_reason: "stop", message: { content: ask[0]?.content } });
     expect(none?.message).not.toHaveProperty("tool_calls");
@@ -55,7 +55,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(required).toMatchObject({ finish_reason: "tool_calls" });
   });
 
-  it("calls a tool without parameters with the arguments {}", async () => {
+  it("returns the arguments {} for a call of a tool without parameters", async () => {
     const [choice] = (await complete({ tools: [CLOCK], tool_choice: "required" })).choices;
     expect(choice?.message.tool_calls?.[0]?.function.arguments).toBe("{}");
     const given = deltasOf(await stream({ tools: [CLOCK], tool_choice: "required" }))
@@ -64,7 +64,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(given).toBe("{}");
   });
 
-  it("makes two parallel calls, or one if parallel_tool_calls is false", async () => {
+  it("makes two parallel tool calls, or only one if parallel_tool_calls is false", async () => {
     const twice = { messages: [{ role: "user", content: "get_weather, get_weather" }] };
     const calls = async (parallel_tool_calls: boolean) => {
       const [choice] = (await complete({ ...twice, parallel_tool_calls })).choices;
@@ -90,7 +90,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(text).toBe(answer.choices[0]?.message.content);
   });
 
-  it("streams the index in each piece, ID, type and name once, and arguments that join to valid JSON", async () => {
+  it("streams each call's ID, type and name once, and its arguments in pieces that form valid JSON", async () => {
     const chunks = await stream({ tool_choice: named });
     const [first, ...rest] = deltasOf(chunks);
     expect(first).toEqual({
@@ -108,7 +108,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(chunks[0]?.choices[0]?.delta).toMatchObject({ role: "assistant", content: null });
   });
 
-  it("streams parallel calls one after the other", async () => {
+  it("streams parallel tool calls one after the other", async () => {
     const messages = [{ role: "user", content: "get_weather, get_weather" }];
     const deltas = deltasOf(await stream({ messages }));
     const indexes = deltas.map((delta) => delta.index);
@@ -117,12 +117,12 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(deltas.filter((delta) => delta.id !== undefined)).toHaveLength(2);
   });
 
-  it("cuts arguments at the output cap with finish_reason length", async () => {
+  it("truncates a call's arguments at the output cap with finish_reason length", async () => {
     const [choice] = (await complete({ tool_choice: named, max_tokens: 1 })).choices;
     expect(choice?.finish_reason).toBe("length");
   });
 
-  it("holds credits for the full size of a 1 MB tool schema with circular $ref", async () => {
+  it("holds credits for the full size of a 1 MB tool schema that contains a circular $ref", async () => {
     const filler = Object.fromEntries(
       Array.from({ length: 9_999 }, (_, i) => [`field_${i}`, { $ref: "#/$defs/node" }]),
     );

@@ -24,7 +24,7 @@ async function sent(fields: Record<string, unknown>): Promise<Record<string, unk
 }
 
 describe("a request to the provider", () => {
-  it("contains the provider's model name, the messages, and always an explicit output cap", async () => {
+  it("contains the provider's model name, the messages and always an output cap", async () => {
     const body = await sent({});
     expect(body).toEqual({ model: "up-chat", messages: HELLO, max_tokens: 4096 });
   });
@@ -33,7 +33,7 @@ describe("a request to the provider", () => {
     [{ max_tokens: 5, max_completion_tokens: 9 }, 5],
     [{ max_tokens: 9, max_completion_tokens: 5 }, 5],
     [{ max_tokens: 1e15 }, 4096],
-  ])("contains max_tokens once if the client sends %j: %i", async (caps, cap) => {
+  ])("contains a single output cap, max_tokens, if the client sends %j: %i", async (caps, cap) => {
     const body = await sent(caps);
     expect(body).toMatchObject({ max_tokens: cap });
     expect(body).not.toHaveProperty("max_completion_tokens");
@@ -46,7 +46,7 @@ describe("a request to the provider", () => {
     ["/v1/chat/completions", { messages: HELLO, seed: 1, logprobs: false, user: "u" }, null],
     ["/v1/responses", { input: "Hi", text: { verbosity: "low" } }, "text.verbosity"],
   ])(
-    "omits the fields that the response lists in x-dropped: %s %j",
+    "omits unsupported fields, which the response lists in x-dropped: %s %j",
     async (path, fields, dropped) => {
       const isStream = "stream" in fields;
       const { bindings } = mockUpstream(() =>
@@ -59,7 +59,7 @@ describe("a request to the provider", () => {
     },
   );
 
-  it("contains the output cap that the balance covers, as in x-granted-max-tokens", async () => {
+  it("contains the output cap that the balance covers and that x-granted-max-tokens returns", async () => {
     const { key: poor } = await openAccount({ credits: 1000 });
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const response = await chat(poor, { model: "mock/chat" }, { bindings });
@@ -67,7 +67,7 @@ describe("a request to the provider", () => {
     expect(Number(calls[0]?.body["max_tokens"])).toBeLessThan(500);
   });
 
-  it("contains unchanged every field that doesn't affect the cost", async () => {
+  it("contains a copy of all fields that don't affect the cost", async () => {
     const fields = {
       temperature: 0,
       top_p: 0.5,
@@ -85,7 +85,7 @@ describe("a request to the provider", () => {
     expect(await sent(fields)).toMatchObject(fields);
   });
 
-  it("contains no unknown fields, no nulls, no end user and no URLs from the client", async () => {
+  it("contains no unknown field, null, end user or URL from the client", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const dropped = {
       api_base: "https://evil.test",
@@ -128,13 +128,13 @@ describe("a request to the provider", () => {
     ]);
   });
 
-  it("requests usage for every stream, even if the client doesn't", async () => {
+  it("requests usage for every stream, even if the client doesn't request usage", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamStream([]));
     await (await chat(key, { model: "mock/chat", stream: true }, { bindings })).text();
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("isn't sent for an unknown model, which returns 404", async () => {
+  it("never leaves the gateway for an unknown model, which returns 404", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);
@@ -144,7 +144,7 @@ describe("a request to the provider", () => {
 });
 
 describe("an error of the provider", () => {
-  it("keeps the provider's text about a context that is too long, because clients search for the text", async () => {
+  it("keeps the provider's message about a too long context, because clients search for this message", async () => {
     const message = "prompt is too long: 209752 tokens > 200000 maximum";
     const { bindings } = mockUpstream(() => upstreamError(400, { message }));
     const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 400);
@@ -153,7 +153,7 @@ describe("an error of the provider", () => {
   });
 
   it.each([301, 302, 307])(
-    "results in a 502 without a second request if the status is %i",
+    "becomes a 502 without a second request for the redirect status %i",
     async (status) => {
       const headers = { location: "https://evil.test/" };
       const { calls, bindings } = mockUpstream(() => new Response(null, { status, headers }));
@@ -164,7 +164,7 @@ describe("an error of the provider", () => {
     },
   );
 
-  it("results in a 502 if the JSON response is too large, without reading all of it", async () => {
+  it("becomes a 502 if the JSON response is too large, and the gateway stops reading", async () => {
     let megabytes = 0;
     const body = (): ReadableStream<Uint8Array> =>
       new ReadableStream({

@@ -22,7 +22,7 @@ const usageOf = (output: number) => ({
 });
 
 describe("usage that a provider reports", () => {
-  it("determines the charge at our price for the requested model, whatever model name the provider returns", async () => {
+  it("determines the charge at the requested model's price, even if the provider returns another model name", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const before = await balanceOf(key);
     const response = await chat(key, { model: "mock/chat" }, { bindings });
@@ -41,7 +41,7 @@ describe("usage that a provider reports", () => {
     [10, 10, 8],
     [1_000, 0, 150],
   ])(
-    "costs, for %i and %i tokens at 0.15 and 0.60 $/M, %i micro-credits, rounded up once",
+    "rounds the cost of %i and %i tokens at $0.15 and $0.60 per million up to %i micro-credits",
     async (...cost) => {
       const [prompt_tokens, completion_tokens, micros] = cost;
       const total_tokens = prompt_tokens + completion_tokens;
@@ -57,11 +57,11 @@ describe("usage that a provider reports", () => {
     ["absent", undefined],
     ["null", null],
     ["a string", "12"],
-    ["negative", { prompt_tokens: -5, completion_tokens: -1, total_tokens: -6 }],
-    ["of strings", { prompt_tokens: "10", completion_tokens: "5", total_tokens: "15" }],
+    ["with negative counts", { prompt_tokens: -5, completion_tokens: -1, total_tokens: -6 }],
+    ["with string counts", { prompt_tokens: "10", completion_tokens: "5", total_tokens: "15" }],
     ["without completion_tokens", { prompt_tokens: 10 }],
     [
-      "beyond safe integers",
+      "with counts beyond safe integers",
       { prompt_tokens: 1e308, completion_tokens: 1e308, total_tokens: 1e308 },
     ],
   ])("never costs more than the hold: %s", async (_, usage) => {
@@ -75,7 +75,7 @@ describe("usage that a provider reports", () => {
     expect(cost).toBeLessThan(100);
   });
 
-  it("never results in a negative charge, even with more cached tokens than prompt tokens", async () => {
+  it("never leads to a negative charge, even with more cached tokens than prompt tokens", async () => {
     const prompt_tokens_details = { cached_tokens: 1000 };
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
     const { bindings } = mockUpstream(() =>
@@ -89,10 +89,10 @@ describe("usage that a provider reports", () => {
   it.each<[string, readonly unknown[]]>([
     ["on a chunk that also has choices", [part("a"), part("b", usageOf(5), "stop")]],
     [
-      "in two chunks, where the last one counts",
+      "in two chunks, of which only the last counts",
       [part("a", usageOf(1)), part("b", usageOf(5), "stop"), { choices: [], usage: usageOf(5) }],
     ],
-  ])("counts once in a stream: %s", async (_, events) => {
+  ])("counts once per stream: %s", async (_, events) => {
     const { bindings } = mockUpstream(() => upstreamStream(events));
     const fields = { model: "mock/chat", stream: true, stream_options: { include_usage: true } };
     const before = await balanceOf(key);

@@ -15,7 +15,7 @@ const text = (value: string) => [{ type: "text", text: value }];
 const LONG = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
 
 describe("POST /v1/chat/completions", () => {
-  it("returns OpenAI's completion for a minimal body, with null only for refusal and logprobs", async () => {
+  it("returns OpenAI's completion format for a minimal body, with null only in refusal and logprobs", async () => {
     const before = Math.floor(Date.now() / 1000);
     const response = await chat(key);
     const raw = await response.clone().text();
@@ -37,7 +37,7 @@ describe("POST /v1/chat/completions", () => {
   });
 
   it.each(["smart", "fast", "cheap"])(
-    "returns the model's actual name for the alias %s",
+    "returns the actual model name for the alias %s",
     async (alias) => {
       expect((await complete({ model: alias })).model).toBe("sandbox/echo");
     },
@@ -60,7 +60,7 @@ describe("POST /v1/chat/completions", () => {
     ["max_completion_tokens", { max_completion_tokens: 16 }],
     ["both fields, the lower one first", { max_tokens: 16, max_completion_tokens: 64 }],
     ["both fields, the lower one second", { max_tokens: 64, max_completion_tokens: 16 }],
-  ])("stops at 16 tokens with finish_reason length for %s", async (_, cap) => {
+  ])("stops at 16 tokens with finish_reason length if the limit is in %s", async (_, cap) => {
     const answer = await complete({ ...saying(LONG), ...cap });
     expect(answer.choices[0]?.finish_reason).toBe("length");
     expect(answer.usage.completion_tokens).toBe(16);
@@ -84,7 +84,7 @@ describe("POST /v1/chat/completions", () => {
     await completionOf(response);
   });
 
-  it("returns n numbered choices and charges each", async () => {
+  it("returns n numbered choices, and charges each choice", async () => {
     const one = await complete(saying("count me"));
     const before = await balanceOf(key);
     const response = await chat(key, { ...saying("count me"), n: 3 });
@@ -98,7 +98,7 @@ describe("POST /v1/chat/completions", () => {
   it.each([
     ["a string", " three"],
     ["an array of 4", ["x", " three", "y", "z"]],
-  ])("ends the text before a stop sequence given as %s", async (_, stop) => {
+  ])("ends the output before a stop sequence, given as %s", async (_, stop) => {
     const answer = await complete({ ...saying("one two three four"), stop });
     expect(answer.choices[0]).toMatchObject({
       finish_reason: "stop",
@@ -130,7 +130,7 @@ describe("POST /v1/chat/completions", () => {
     expect(trip["days"]).toBeGreaterThanOrEqual(3);
   });
 
-  it("accepts every role and every valid form of content", async () => {
+  it("accepts every message role and every valid form of content", async () => {
     const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
     const messages = [
       { role: "developer", content: "d" },
@@ -147,7 +147,7 @@ describe("POST /v1/chat/completions", () => {
     expect(answer.choices[0]?.message.content).toBe("last");
   });
 
-  it("treats null as absent, in the body and in its messages", async () => {
+  it("treats null as a missing value in the body and in messages", async () => {
     const nullable =
       "temperature top_p n max_tokens max_completion_tokens stop seed frequency_penalty presence_penalty " +
       "logit_bias logprobs top_logprobs stream stream_options reasoning_effort verbosity modalities audio " +
@@ -218,7 +218,7 @@ describe("POST /v1/chat/completions", () => {
     expect((await complete(saying(sent))).choices[0]?.message.content).toBe(sent);
   });
 
-  it("returns to each of 50 concurrent requests only its own output and ID", async () => {
+  it("returns the right output and a unique ID to each of 50 concurrent requests", async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) => complete(saying(`number ${i}`))),
     );

@@ -16,7 +16,7 @@ const ask = (fields: object, bindings?: Env): Promise<Response> =>
   });
 
 describe("POST /v1/completions", () => {
-  it("returns OpenAI's text completion, and charges it like a chat with one message", async () => {
+  it("returns OpenAI's text completion, and charges the price of a chat with one message", async () => {
     const before = await balanceOf(key);
     const response = await ask({ max_tokens: 100 });
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -47,7 +47,7 @@ describe("POST /v1/completions", () => {
     expect(upstream.calls[0]?.body).not.toHaveProperty("prompt");
   });
 
-  it("streams each text with its choice's index, finish reasons, usage, cost and [DONE]", async () => {
+  it("streams each choice's text with its index and finish reason, then usage, cost and [DONE]", async () => {
     const options = {
       max_tokens: 100,
       n: 2,
@@ -97,7 +97,7 @@ describe("POST /v1/completions with several prompts", () => {
     expect(await (await send(receipt, { key })).json()).toMatchObject({ cost_micro: cost });
   });
 
-  it("calls the provider once per prompt, and returns 402 if the balance doesn't cover all of them", async () => {
+  it("calls the provider once per prompt, and returns 402 if the balance doesn't cover all prompts", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     expect((await ask({ model: "mock/chat", prompt: PROMPTS }, bindings)).status).toBe(200);
     expect(calls.map(({ body }) => body["messages"])).toEqual(
@@ -114,7 +114,7 @@ describe("POST /v1/completions with several prompts", () => {
     ["the request's fault", 400, 400, true],
     ["the provider's fault", 500, 502, false],
   ])(
-    "charges a failed prompt only if the request caused the failure: %s",
+    "charges for a failed prompt only if the request caused the failure: %s",
     async (_, upstream, status, isCharged) => {
       const { bindings } = mockUpstream(({ body }) =>
         JSON.stringify(body).includes("words")

@@ -26,8 +26,8 @@ async function run(keyId: string): Promise<void> {
   valueOf(await env.WALLET.getByName(account.orgId).hold(holdOf(1, { keyId })));
 }
 
-describe("max_concurrent", () => {
-  it("rejects a key's request above the limit with 429 until another one ends", async () => {
+describe("the limit max_concurrent", () => {
+  it("rejects a key's request above the limit with 429 until another request ends", async () => {
     const { key, id } = await createKey(account.key, { max_concurrent: 1 });
     expect((await chat(key)).status).toBe(200);
     expect((await chat(key)).status).toBe(200);
@@ -43,7 +43,7 @@ describe("max_concurrent", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("applies to all keys of an organization, and GET /v1/key shows both limits", async () => {
+  it("can limit all keys of an organization together; GET /v1/key shows this limit and the key's limit", async () => {
     const changed = await settings({ max_concurrent: 2 });
     expect(await changed.json()).toMatchObject({ max_concurrent: 2 });
     const { key, id } = await createKey(account.key, { max_concurrent: 5 });
@@ -72,7 +72,7 @@ describe("max_concurrent", () => {
     expect((await chat(key)).status).toBe(200);
   });
 
-  it("can be changed for the organization by owners, admins and billing members", async () => {
+  it("can be changed for an organization by owners, admins and billing members", async () => {
     for (const [role, status] of [
       ["admin", 200],
       ["billing", 200],

@@ -67,17 +67,17 @@ async function readsInConsole(cookie: string, paths = readPaths()): Promise<read
 }
 
 describe("reads in the console", () => {
-  it("return the same data as /v1 with the key that logged in", async () => {
+  it("return the data that /v1 returns for the key of the login", async () => {
     expect(readPaths().length).toBeGreaterThan(25);
     const cookie = await login(account.key);
     expect(await readsInConsole(cookie)).toEqual(await readsByKey(account.key));
   });
 
-  it("return the same data as /v1 with a key that has limits", async () => {
+  it("return the data that /v1 returns for a key with limits", async () => {
     expect(await readsInConsole(await login(limited))).toEqual(await readsByKey(limited));
   });
 
-  it("return the same data to an operator who views a customer as /v1 with the owner's key", async () => {
+  it("return the data that /v1 returns for the owner's key to an operator who views the customer", async () => {
     const operator = await login(ADMIN_TOKEN);
     await callFromPage("/as", operator, { method: "POST", body: { org: account.orgId } });
     const paths = readPaths().filter((path) => !OWN_KEY_PATHS.has(path));

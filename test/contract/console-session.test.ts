@@ -34,7 +34,7 @@ const chatOf = (fields: object = {}): object => {
 };
 
 describe("POST /console/api/login", () => {
-  it("returns the user, and a cookie that scripts and other sites can't read", async () => {
+  it("returns the user and a cookie that scripts and other sites can't read", async () => {
     const response = await tryLogin(account.key);
     expect(response.status).toBe(200);
     expect(response.headers.get("set-cookie")).toMatch(
@@ -66,7 +66,7 @@ describe("POST /console/api/login", () => {
     expect([again.status, await again.json()]).toEqual([200, seen]);
   });
 
-  it.each(ROLES)("shows each key exactly the data of its role: %s", async (role) => {
+  it.each(ROLES)("gives a key's session exactly the access of the key's role: %s", async (role) => {
     const { key } = await addMember(account.orgId, role);
     const cookie = await login(key);
     expect(await (await callFromPage("/session", cookie)).json()).toMatchObject({
@@ -82,7 +82,7 @@ describe("POST /console/api/login", () => {
     expect((await callFromPage("/admin/v1/orgs", cookie)).status).toBe(403);
   });
 
-  it("reports the limits of a limited key, and returns 403 key_is_limited for management", async () => {
+  it("reports the limits of a limited key, and rejects its management calls with 403 key_is_limited", async () => {
     const body = { name: "limited", budget_dollars: 1 };
     const made = await send("/v1/keys", { key: account.key, body });
     const { key } = await made.json<{ key: string }>();
@@ -99,7 +99,7 @@ describe("POST /console/api/login", () => {
     expect((await tryLogin(` \n\t${account.key}\u00a0\n`)).status).toBe(200);
   });
 
-  it("opens only the operators' endpoints for an operator's token", async () => {
+  it("gives an operator's token access only to operators' endpoints", async () => {
     const response = await tryLogin(ADMIN_TOKEN);
     expect(await response.clone().json()).toMatchObject({
       kind: "operator",
@@ -120,7 +120,7 @@ describe("POST /console/api/login", () => {
     );
   });
 
-  it("returns the same 401 for forged, unknown and revoked keys", async () => {
+  it("returns an identical 401 for forged, unknown and revoked keys", async () => {
     const { key } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
     const other = await openAccount();
     await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`);
@@ -138,7 +138,7 @@ describe("POST /console/api/login", () => {
     expect([counted.objects, counted.statements]).toEqual([0, 0]);
   });
 
-  it("returns 400 for a key of another region, with the address of that region's console", async () => {
+  it("returns 400 with the other region's console URL for a key of another region", async () => {
     for (const scope of ["regional", "global"] as const) {
       const { key } = await mintKey({ home: "us", scope, secrets: keySecrets() });
       const error = await errorOf(await tryLogin(key), 400);
@@ -157,7 +157,7 @@ describe("POST /console/api/login", () => {
     expect((await callFromPage("/login", undefined, { body: "{}", headers })).status).toBe(415);
   });
 
-  it("returns 429 to a network address after 20 failed logins, even for a valid key, but not to other addresses", async () => {
+  it("returns 429 only to the IP address with 20 failed logins, even for a valid key", async () => {
     const headers = { "cf-connecting-ip": crypto.randomUUID() };
     for (let n = 0; n < 20; n++) expect((await tryLogin("no", headers)).status).toBe(401);
     const refused = await tryLogin(account.key, headers);
@@ -166,7 +166,7 @@ describe("POST /console/api/login", () => {
     expect((await tryLogin(account.key)).status).toBe(200);
   });
 
-  it("returns 429 after 20 logins per minute and key", async () => {
+  it("returns 429 after 20 logins with a key within a minute", async () => {
     const { key } = await openAccount();
     for (let n = 0; n < 20; n++) expect((await tryLogin(key)).status).toBe(200);
     expect((await tryLogin(key)).status).toBe(429);
@@ -176,7 +176,7 @@ describe("POST /console/api/login", () => {
 });
 
 describe("a console session", () => {
-  it("ends after 12 hours, and its cookie is deleted", async () => {
+  it("ends after 12 hours, and the next response deletes the session's cookie", async () => {
     const cookie = await login(account.key);
     shiftClock(12 * HOURS_MS - 60_000);
     expect((await callFromPage("/session", cookie)).status).toBe(200);
@@ -200,7 +200,7 @@ describe("a console session", () => {
     expect((await callFromPage("/logout", undefined, { method: "POST" })).status).toBe(204);
   });
 
-  it("ends at the next call after its key is revoked or its member removed", async () => {
+  it("ends at the next call after the removal of the member or the revocation of the key", async () => {
     const other = await openAccount();
     const member = await addMember(other.orgId, "member");
     const [owners, members] = [await login(other.key), await login(member.key)];
@@ -217,7 +217,7 @@ describe("a console session", () => {
     expect((await callFromPage("/v1/chat/completions", owners, { body })).status).toBe(401);
   });
 
-  it("ends if the operator's token is replaced", async () => {
+  it("ends when the operator's token is replaced", async () => {
     const cookie = await login(ADMIN_TOKEN);
     const bindings = bindingsWith({ ADMIN_TOKEN: "b".repeat(32) });
     expect((await callFromPage("/admin/v1/health", cookie, { bindings })).status).toBe(401);
@@ -278,7 +278,7 @@ describe("a console session", () => {
     expect((await tryLogin(account.key, { origin: "https://evil.test" })).status).toBe(403);
   });
 
-  it("allows no other origin in any response", async () => {
+  it("never allows another origin to read a response", async () => {
     const cookie = await login(account.key);
     const options = await callFromPage("/v1/balance", cookie, { method: "OPTIONS" });
     const answers = [
@@ -294,7 +294,7 @@ describe("a console session", () => {
 });
 
 describe("ANY /console/api/v1/*", () => {
-  it("returns the same bytes as /v1 returns for the key", async () => {
+  it("returns exactly the response of /v1 for the key", async () => {
     const cookie = await login(account.key);
     for (const path of [
       "/models",
@@ -325,7 +325,7 @@ describe("ANY /console/api/v1/*", () => {
     expect((await callFromPage("/v1/users/a%2Fb", cookie, { method: "DELETE" })).status).toBe(200);
   });
 
-  it("counts reads against a console limit of 300 per minute instead of the key's limit", async () => {
+  it("counts reads against the console's limit of 300 per minute instead of the key's limit", async () => {
     const { key } = await openAccount({ rpmLimit: 2 });
     const cookie = await login(key);
     for (let n = 0; n < 300; n++) {
@@ -362,7 +362,7 @@ describe("ANY /console/api/v1/*", () => {
     expect((await callFromPage("/session", cookie)).status).toBe(200);
   });
 
-  it("rejects other completions, operators' endpoints and other paths with 403 or 404", async () => {
+  it("rejects /v1/completions, operators' endpoints and unknown paths with 403 or 404", async () => {
     const cookie = await login(account.key);
     const body = { model: "sandbox/echo", prompt: "Hello" };
     expect((await send("/v1/completions", { key: account.key, body })).status).toBe(200);
@@ -380,7 +380,7 @@ describe("ANY /console/api/v1/*", () => {
     }
   });
 
-  it("stores only a hash of the key in the session, and no part of the key in the cookie", async () => {
+  it("stores only a hash of the key in the session, and nothing of the key in the cookie", async () => {
     const { key } = account;
     const cookie = await login(key);
     const digest = await crypto.subtle.digest(

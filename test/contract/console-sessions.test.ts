@@ -25,8 +25,8 @@ function callOften(cookie: string, times: number): Promise<void> {
   });
 }
 
-describe("console sessions of one key", () => {
-  it("share one limit of 300 calls per minute", async () => {
+describe("all console sessions of one key", () => {
+  it("share a limit of 300 calls per minute", async () => {
     const { key } = await openAccount();
     const cookies = [await login(key), await login(key), await login(key)];
     await callOften(cookies[0] ?? "", 298);
@@ -37,7 +37,7 @@ describe("console sessions of one key", () => {
     expect((await callFromPage("/session", cookies[0])).status).toBe(200);
   });
 
-  it("end oldest first if there are more than 20", async () => {
+  it("end automatically, oldest first, above the maximum of 20", async () => {
     const { key } = await openAccount();
     const cookies: string[] = [];
     for (let n = 0; n < 22; n++) {
@@ -49,7 +49,7 @@ describe("console sessions of one key", () => {
     expect(statuses).toEqual([401, 401, ...Array.from({ length: 20 }, () => 200)]);
   });
 
-  it("end with a key rotation that ends sessions, even while the old secret is still active", async () => {
+  it("end at a key rotation with end_sessions, even while the old secret still works", async () => {
     const { key, keyId } = await openAccount();
     const [cookie, other] = [await login(key), await login(account.key)];
     const rotate = (body: object): Promise<Response> =>

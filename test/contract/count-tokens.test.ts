@@ -64,7 +64,7 @@ async function count(key: string, text: string): Promise<number> {
  * Clients that count too few tokens compact too late, and those that count too many compact too
  * early.
  */
-it("POST /v1/messages/count_tokens is within 15 % of a tokenizer, for code and for prose in many languages", async () => {
+it("POST /v1/messages/count_tokens differs from a tokenizer by at most 15 % for code and many languages", async () => {
   const { key } = await openAccount();
   const coder = new Tiktoken(o200k);
   for (const [name, text] of Object.entries({ ...TEXTS, ...HUMAN_RIGHTS_TEXTS })) {

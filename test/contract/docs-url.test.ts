@@ -22,7 +22,7 @@ it("every error contains a docs_url if DOCS_URL is set", async () => {
   );
 });
 
-it("errors contain no docs_url if DOCS_URL isn't set", async () => {
+it("errors contain no docs_url without DOCS_URL", async () => {
   expect(await errorOf(await send("/v1/models"), 401)).not.toHaveProperty("docs_url");
 });
 

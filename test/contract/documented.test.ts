@@ -13,7 +13,7 @@ const OF_PEOPLE =
 const documented = OPERATIONS.map(({ name }) => name);
 const { paths } = DOCUMENT;
 
-it("the OpenAPI document lists exactly the operations below /v1, /admin/v1 and of people", () => {
+it("the OpenAPI document lists exactly the routes below /v1, /admin/v1 and /console/api/people", () => {
   const routes = app.routes.filter(({ method }) => method !== "ALL");
   const names = routes
     .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}")}`)
@@ -34,7 +34,7 @@ const NO_EXAMPLE = new Set([
 ]);
 
 it.each(documented)(
-  "the OpenAPI document describes %s with summary, roles, errors and a recorded response",
+  "the OpenAPI document describes %s with a summary, roles, errors and a recorded response",
   async (name) => {
     const [method = "", path = ""] = name.split(" ");
     const operation = JSON.stringify(paths[path]?.[method.toLowerCase()]);
@@ -109,7 +109,7 @@ const WRONG: Readonly<Record<string, readonly [string, number, unknown, Record<s
   };
 
 it.each(Object.entries(WRONG))(
-  "the check against the OpenAPI document rejects a response with %s",
+  "the OpenAPI check rejects a response with %s",
   async (_what, wrong) => {
     const [name, status, body, headers] = wrong;
     const [method = "", path = ""] = name.split(" ");
@@ -123,17 +123,14 @@ it.each(Object.entries(WRONG))(
 it.each([
   ["text/event-stream", 'data: {"id":1}\n\n'],
   ["text/event-stream; charset=utf-8", 'data: {"error":{"message":"no"}}\n\n'],
-])(
-  "the check against the OpenAPI document stops a stream of %s at an undocumented event",
-  async (type, text) => {
-    const request = new Request("https://eu.test/v1/chat/completions", { method: "POST" });
-    const headers = { ...headersOf(CHAT), "content-type": type };
-    const passed = await checkDocumented(request, new Response(text, { headers }));
-    await expect(passed.text()).rejects.toThrow("not as the OpenAPI document says");
-  },
-);
+])("the OpenAPI check stops a stream of type %s at an undocumented event", async (type, text) => {
+  const request = new Request("https://eu.test/v1/chat/completions", { method: "POST" });
+  const headers = { ...headersOf(CHAT), "content-type": type };
+  const passed = await checkDocumented(request, new Response(text, { headers }));
+  await expect(passed.text()).rejects.toThrow("not as the OpenAPI document says");
+});
 
-it("the check against the OpenAPI document rejects a response of another content type", async () => {
+it("the OpenAPI check rejects a response with an undocumented content type", async () => {
   const request = new Request("https://eu.test/v1/balance");
   const answer = new Response("1", { headers: { ...EVERY, "content-type": "text/plain" } });
   await expect(checkDocumented(request, answer)).rejects.toThrow("text/plain");

@@ -50,12 +50,12 @@ async function embedded(input: unknown): Promise<{ data: unknown[]; usage: unkno
   return response.json();
 }
 
-it("POST /v1/embeddings sends lists of token IDs to the provider as their texts, complete and in order", async () => {
+it("POST /v1/embeddings decodes lists of token IDs to texts, and sends all texts to the provider in order", async () => {
   const { status, input } = await sentFor(TEXTS.map((text) => encoding.encode(text)));
   expect([status, input]).toEqual([200, TEXTS]);
 });
 
-it("the sandbox returns one vector per list of token IDs, equal to the vector of the list's text", async () => {
+it("the sandbox returns for each list of token IDs the vector of the decoded text", async () => {
   const { data, usage } = await embedded(TEXTS);
   expect(data).toHaveLength(TEXTS.length);
   const ids = TEXTS.map((text) => encoding.encode(text));
@@ -99,7 +99,7 @@ it("POST /v1/embeddings returns 400 for tokens that decode to more than 8 MiB", 
   expect(await errorOf(response, 400)).toMatchObject({ param: "input" });
 });
 
-it("POST /v1/embeddings returns 503 while the token table can't be read, and caches the table once read", async () => {
+it("POST /v1/embeddings returns 503 while the token table can't be read, and then caches the table", async () => {
   const real = (env as { ASSETS?: Fetcher }).ASSETS;
   const broken = {
     fetch: vi.fn<() => Promise<Response>>(() => Promise.resolve(new Response("", { status: 500 }))),
@@ -119,7 +119,7 @@ it.each([
   ["/v1/embeddings", { model: "mock/embed", input: "x" }, "input"],
   ["/v1/rerank", { model: "cohere/rerank-v4.0-pro", query: "x", documents: ["y"] }, "documents"],
 ] as const)(
-  "the endpoint %s names its own input field in the error if the provider rejects the input as too long",
+  "the endpoint %s names the client's input field if the provider rejects the input as too long",
   async (path, body, param) => {
     const message =
       "Input length (160062 tokens) exceeds the maximum allowed length (32762 tokens).";
@@ -130,7 +130,7 @@ it.each([
   },
 );
 
-it("POST /v1/embeddings returns 400 for token IDs if the Worker has no static assets with the token table", async () => {
+it("POST /v1/embeddings returns 400 for token IDs if the Worker's static assets lack the token table", async () => {
   const { bindings } = mockUpstream(() => vectors(1));
   delete (bindings as { ASSETS?: unknown }).ASSETS;
   const body = { model: "mock/embed", input: [[1]] };

@@ -26,7 +26,7 @@ function decoded(base64: string): number[] {
 }
 
 describe("POST /v1/embeddings", () => {
-  it("returns OpenAI's list with numbers for a single text", async () => {
+  it("returns a vector of numbers in OpenAI's format for a single text", async () => {
     const answer = await floatsOf();
     expect(answer.data).toHaveLength(1);
     expect(answer.model).toBe("sandbox/embed");
@@ -34,11 +34,11 @@ describe("POST /v1/embeddings", () => {
     expect(Math.hypot(...(answer.data[0]?.embedding ?? []))).toBeCloseTo(1, 5);
   });
 
-  it("returns the model's actual name for the alias embeddings/cheapest", async () => {
+  it("returns the actual model name for the alias embeddings/cheapest", async () => {
     expect((await floatsOf({ model: "embeddings/cheapest" })).model).toBe("sandbox/embed");
   });
 
-  it("returns the same vector in base64 as little-endian float32", async () => {
+  it("returns the vector in base64 as little-endian float32 values if requested", async () => {
     const plain = await floatsOf({ encoding_format: "float" });
     const response = await embed(key, { encoding_format: "base64" });
     const packed = base64Embeddings.parse(await response.json());
@@ -52,7 +52,7 @@ describe("POST /v1/embeddings", () => {
     }
   });
 
-  it("returns a batch in order with index, each vector as for a single input", async () => {
+  it("returns the vectors of a batch in order with their index, equal to the vectors of single inputs", async () => {
     const input = ["first words", "other text", "first words"];
     const batch = await floatsOf({ input });
     expect(batch.data.map((item) => item.index)).toEqual([0, 1, 2]);
@@ -62,7 +62,7 @@ describe("POST /v1/embeddings", () => {
     );
   });
 
-  it("charges 2,048 base64 inputs once, for the sum of their tokens", async () => {
+  it("charges once for 2,048 inputs with base64 output, for the sum of their tokens", async () => {
     const before = await balanceOf(key);
     const input = Array.from({ length: 2048 }, (_, i) => `text number ${i}`);
     const response = await embed(key, { input, dimensions: 4, encoding_format: "base64" });
@@ -73,12 +73,12 @@ describe("POST /v1/embeddings", () => {
     expect(before - (await balanceOf(key))).toBe(cost);
   });
 
-  it("treats null as absent, and ignores unknown fields", async () => {
+  it("treats null as a missing value, and ignores unknown fields", async () => {
     const fields = { encoding_format: null, dimensions: null, user: null, truncate: "END", x: {} };
     expect((await floatsOf(fields)).data).toHaveLength(1);
   });
 
-  it("rounds a charge at 0.02 $/M up to one micro-credit, and forwards only embedding fields", async () => {
+  it("rounds a charge at $0.02 per million tokens up to one micro-credit, and forwards only embedding fields", async () => {
     const { calls, bindings } = mockUpstream(() =>
       Response.json({
         object: "list",
@@ -107,14 +107,14 @@ describe("POST /v1/embeddings", () => {
 });
 
 describe("a rejected POST /v1/embeddings", () => {
-  it("returns 402 with integer amounts", async () => {
+  it("returns 402 with whole micro-credits as amounts", async () => {
     const { key: poor } = await openAccount({ credits: 1 });
     const error = await errorOf(await embed(poor), 402);
     expect(error).toMatchObject({ type: "insufficient_balance", balance_micro: 1 });
     expect(error.required_micro).toBeGreaterThan(1);
   });
 
-  it.each(["no/such", "sandbox/echo", "smart"])("returns 404 for %s", async (model) => {
+  it.each(["no/such", "sandbox/echo", "smart"])("returns 404 for the model %s", async (model) => {
     const error = await errorOf(await embed(key, { model }), 404);
     expect(error).toMatchObject({ code: "model_not_found", param: "model" });
   });

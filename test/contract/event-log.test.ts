@@ -50,7 +50,7 @@ describe("the event log", () => {
     expect(await told("key.created")).toMatchObject([{ actor: OPERATOR, subject: account.keyId }]);
   });
 
-  it("records a created or changed key, but no unchanged values", async () => {
+  it("records a key's creation and changes, but no unchanged values", async () => {
     const actor = { kind: "key", id: account.keyId };
     const body = { name: "one", budget_dollars: 5 };
     const made = await send("/v1/keys", { key: account.key, body });
@@ -72,7 +72,7 @@ describe("the event log", () => {
     ]);
   });
 
-  it("records POST /v1/keys once if it is repeated with its Idempotency-Key", async () => {
+  it("records one event for POST /v1/keys and a retry with the same Idempotency-Key", async () => {
     const headers = { "idempotency-key": "again" };
     const body = { name: "once" };
     expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(201);
@@ -80,7 +80,7 @@ describe("the event log", () => {
     expect(await told("key.created")).toHaveLength(2);
   });
 
-  it("records an added, changed and removed member, and the member's keys", async () => {
+  it("records a member's addition, change and removal, and the revocation of the member's keys", async () => {
     const email = "a@example.com";
     const { id } = (await operator("POST", "/members", { email, role: "member" })) as {
       id: string;
@@ -105,7 +105,7 @@ describe("the event log", () => {
     expect(await told("key.revoked")).toMatchObject([{ actor: OPERATOR, subject: key.id }]);
   });
 
-  it("records an organization's rename by its owner and a new limit by an operator", async () => {
+  it("records an organization's changes by the owner and by an operator", async () => {
     const path = `/v1/orgs/${account.orgId}`;
     const renamed = await send(path, { method: "PATCH", key: account.key, body: { name: "New" } });
     expect(renamed.status).toBe(200);
@@ -197,7 +197,7 @@ describe("the transfer of events from the database to the wallet", () => {
       (sql: string) => (sql.startsWith("DELETE") ? "before" : null),
     ],
     ["the delete's response is lost", (sql: string) => (sql.startsWith("DELETE") ? "after" : null)],
-  ] as const)("stores an event exactly once if %s", async (_, fails) => {
+  ] as const)("stores each event exactly once if %s", async (_, fails) => {
     const stub = env.WALLET.getByName(account.orgId);
     await faulty(fails);
     await stub.takeEvents();
@@ -209,14 +209,14 @@ describe("the transfer of events from the database to the wallet", () => {
     expect(await waiting()).toBe(0);
   });
 
-  it("stores events once for concurrent callers and after an eviction", async () => {
+  it("stores each event once despite concurrent calls and an eviction", async () => {
     const stub = env.WALLET.getByName(account.orgId);
     await Promise.all(Array.from({ length: 20 }, () => stub.takeEvents()));
     await evictDurableObject(stub);
     expect([await count(), await waiting()]).toEqual([1, 0]);
   });
 
-  it("reaches an unused wallet during the hourly sweep", async () => {
+  it("includes unused wallets in the hourly sweep", async () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
@@ -225,7 +225,7 @@ describe("the transfer of events from the database to the wallet", () => {
     expect(await count()).toBe(1);
   });
 
-  it("stores one event for a key that expires in a week, however often the sweep runs", async () => {
+  it("stores one event for a key that expires in a week, even after several sweeps", async () => {
     const DAY = 86_400_000;
     const now = Date.now();
     // Another file's sweep could have been days ahead, so events aren't repeated.
@@ -247,7 +247,7 @@ describe("the transfer of events from the database to the wallet", () => {
   });
 });
 
-it("the wallet stores 65 oversized and 3,000 malformed events in a shortened form", async () => {
+it("the wallet stores oversized and malformed events in a shortened form", async () => {
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const long = "\u0001".repeat(3000);
   const tooLong = [

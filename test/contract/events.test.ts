@@ -47,7 +47,7 @@ async function changed(method: string, path: string, body: object): Promise<void
 }
 
 describe("GET /v1/events", () => {
-  it("returns one event per credit reference, with the operator who added it", async () => {
+  it("returns one event per credit reference, with the operator who added the credit", async () => {
     await addCredits(account.orgId, 5, "twice");
     await addCredits(account.orgId, 5, "twice");
     const told = await ofType("balance.credited");
@@ -100,7 +100,7 @@ describe("GET /v1/events", () => {
     expect(JSON.stringify(await ofType("end_user.changed"))).not.toContain("ann");
   });
 
-  it("returns one event if a key is revoked repeatedly", async () => {
+  it("returns one event for repeated revocations of a key", async () => {
     const made = await send("/v1/keys", { key: account.key, body: { name: "to go" } });
     const { id } = await made.json<{ id: string }>();
     for (let time = 0; time < 3; time++) {
@@ -111,7 +111,7 @@ describe("GET /v1/events", () => {
     expect(told).toMatchObject([{ subject: id, actor: { kind: "key", id: account.keyId } }]);
   });
 
-  it("returns one event each for a reached alert, quota and budget", async () => {
+  it("returns one event each for a reached alert threshold, quota and budget", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     await changed("POST", "/v1/users", { external_id: "u", daily_quota_dollars: 0.0001 });
     await pay(wallet, 80, "u");
@@ -136,7 +136,7 @@ describe("GET /v1/events", () => {
     ]);
   });
 
-  it("returns an event if a charge uses up a quota exactly", async () => {
+  it("returns an event for a charge that uses up a quota exactly", async () => {
     await changed("POST", "/v1/users", { external_id: "v", monthly_quota_dollars: 0.0001 });
     await pay(env.WALLET.getByName(account.orgId), 100, "v");
     expect(await ofType("end_user.quota_reached")).toMatchObject([
@@ -144,7 +144,7 @@ describe("GET /v1/events", () => {
     ]);
   });
 
-  it("names the end user of a budget until the end user is deleted", async () => {
+  it("names the end user in budget events until the end user is deleted", async () => {
     const budgets = [{ limit_dollars: 0.0001, window: "day", alert_at: 0.5 }];
     const path = "/v1/users/ann";
     await changed("POST", "/v1/users", { external_id: "ann", budgets });
@@ -157,7 +157,7 @@ describe("GET /v1/events", () => {
     expect(await budgetEvents()).toMatchObject([erased, erased]);
   });
 
-  it("names the end user of a pause until the end user is deleted", async () => {
+  it("names the end user in pause events until the end user is deleted", async () => {
     const path = "/v1/users/ann";
     await changed("POST", "/v1/users", { external_id: "ann" });
     await changed("POST", "/v1/pauses", { scope: "end_user", id: "ann", reason: "abuse" });
@@ -173,7 +173,7 @@ describe("GET /v1/events", () => {
     expect(await pauseEvents()).toMatchObject([erased, erased]);
   });
 
-  it("returns an event if the balance falls below its threshold", async () => {
+  it("returns an event for a balance that falls below the alert threshold", async () => {
     const path = `/v1/orgs/${account.orgId}/settings`;
     await changed("PATCH", path, { low_balance_threshold_dollars: 2000 });
     expect(await ofType("balance.low")).toMatchObject([
@@ -181,13 +181,13 @@ describe("GET /v1/events", () => {
     ]);
   });
 
-  it("returns no event if a request reaches no limit", async () => {
+  it("returns no event for requests that stay below all limits", async () => {
     const { length } = (await page("?limit=100")).events;
     expect((await chat(account.key)).status).toBe(200);
     expect((await page("?limit=100")).events).toHaveLength(length);
   });
 
-  it("returns every event once in pages, newest first, by type and time, even after an eviction", async () => {
+  it("returns each event once in pages, newest first, filtered by type and time, even after an eviction", async () => {
     for (let i = 0; i < 25; i++) {
       await addCredits(account.orgId, 1, `n${i}`);
     }
@@ -211,12 +211,12 @@ describe("GET /v1/events", () => {
     expect(since.length + before.length).toBe(26);
   });
 
-  it("returns the same events to operators", async () => {
+  it("returns the organization's events to operators too", async () => {
     const theirs = await admin("GET", `/orgs/${account.orgId}/events?limit=100`);
     expect(await theirs.json()).toEqual(await page("?limit=100"));
   });
 
-  it("returns the newest events up to the maximum number, and the number of dropped events", async () => {
+  it("returns only the newest events above the maximum number, and the number of dropped events", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const [first] = (await ofType("balance.credited")).slice(-1);
     // Simulates 99,999 further events, because the maximum counts positions in the log.

@@ -279,7 +279,7 @@ async function spend(micro: number): Promise<void> {
 }
 
 describe("GET /v1/events", () => {
-  it.each(EVENT_TYPES)("can return an event of the type %s", async (type) => {
+  it.each(EVENT_TYPES)("can return events of the type %s", async (type) => {
     await ACTS[type]();
     await vi.waitFor(async () => {
       const response = await send(`/v1/events?type=${type}`, { key: account.key });
@@ -288,7 +288,7 @@ describe("GET /v1/events", () => {
     }, LONG);
   });
 
-  it("returns exactly the event types in the table of the guide", () => {
+  it("returns exactly the event types that the events guide lists", () => {
     const table = Object.values(GUIDE).join().split("| type ", 2)[1]?.split("\n\n", 1).join() ?? "";
     const named = table.split("\n").map((row) => row.split("|", 2).join());
     const types = named.join().match(/[a-z_]+\.[a-z_]+/g) ?? [];

@@ -57,7 +57,7 @@ async function paid(key: string, user?: string): Promise<string> {
 }
 
 describe("GET /v1/generations", () => {
-  it("returns receipts newest first, in pages to the end", async () => {
+  it("returns all receipts in pages, newest first", async () => {
     const { key } = await openAccount();
     const made = [];
     for (let n = 0; n < 5; n++) made.push(await paid(key));
@@ -75,7 +75,7 @@ describe("GET /v1/generations", () => {
     }
   });
 
-  it("filters by end user, model, key, status and day, separately and combined", async () => {
+  it("filters receipts by end user, model, key, status and day, also in combination", async () => {
     setClock(NOON);
     const other = await openAccount();
     const { key } = other;
@@ -94,7 +94,7 @@ describe("GET /v1/generations", () => {
     expect(await ids(`?to=${before}`)).toEqual([]);
   });
 
-  it("lists open and failed requests too, with null for values that don't exist", async () => {
+  it("lists open and failed requests too, with null for missing values", async () => {
     const other = await openAccount();
     const wallet = env.WALLET.getByName(other.orgId);
     const [open, gone] = [holdOf(100, { keyId: other.keyId }), holdOf(50, { keyId: other.keyId })];
@@ -125,7 +125,7 @@ describe("GET /v1/generations", () => {
     expect((await page("?status=voided", other.key)).generations).toHaveLength(1);
   });
 
-  it("returns to a member only the requests of the member's keys, including revoked keys", async () => {
+  it("shows a member only requests with the member's keys, including revoked keys", async () => {
     const theirs = await paid(account.key, "shared");
     const own = await paid(member.key, "shared");
     const ids = async (query: string): Promise<string[]> =>
@@ -137,7 +137,7 @@ describe("GET /v1/generations", () => {
     expect(all).toEqual([own, theirs]);
   });
 
-  it("reads at most 10,000 of 100,000 rows per page, and returns all matches over all pages", async () => {
+  it("reads at most 10,000 of 100,000 rows per page, and finds all matches across pages", async () => {
     const other = await openAccount();
     await paid(other.key, "rare");
     const wallet = env.WALLET.getByName(other.orgId);
@@ -208,7 +208,7 @@ function readRows(sql: SqlStorage): number {
 }
 
 describe("GET /v1/holds", () => {
-  it("lists open holds in pages, oldest first, and to a member only those of the member's keys", async () => {
+  it("lists open holds in pages, oldest first, and shows members only holds of their own keys", async () => {
     const other = await openAccount();
     const theirs = await addMember(other.orgId, "member");
     const wallet = env.WALLET.getByName(other.orgId);
@@ -244,7 +244,7 @@ describe("GET /v1/holds", () => {
 });
 
 describe("GET /v1/usage with two groups", () => {
-  it("returns each day's groups with cached tokens, in pages, for days before and after a checkpoint", async () => {
+  it("returns requests and tokens per day and group in pages, including unpublished usage", async () => {
     const other = await openAccount();
     const wallet = env.WALLET.getByName(other.orgId);
     const use = async (ms: number, user: string): Promise<void> => {

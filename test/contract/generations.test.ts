@@ -28,7 +28,7 @@ async function found(named: string, key = account.key): Promise<Record<string, u
 }
 
 describe("GET /v1/generations/{id}", () => {
-  it("returns all fields of a completion's record, without prompt or output", async () => {
+  it("returns a completion's record with all fields, but without prompt or output", async () => {
     const response = await chat(account.key, { user: "Zoë", max_tokens: 1 });
     const { usage, model } = await completionOf(response.clone());
     const generation = await found(requestId(response));
@@ -97,7 +97,7 @@ describe("GET /v1/generations/{id}", () => {
     );
   });
 
-  it("returns null as price date and price list for a record of an older release", async () => {
+  it("returns null as price date and price list for records of older releases", async () => {
     const wallet = stubOf(account.orgId);
     const hold = holdOf(10, { keyId: account.keyId });
     valueOf(await wallet.hold(hold));
@@ -111,14 +111,14 @@ describe("GET /v1/generations/{id}", () => {
     });
   });
 
-  it("returns the same record by the completion's ID and by the request's ID", async () => {
+  it("finds a record by completion ID or request ID", async () => {
     const response = await chat(account.key);
     const completion = await completionOf(response.clone());
     expect(completion.id).toMatch(/^chatcmpl-/);
     expect(await found(completion.id)).toEqual(await found(requestId(response)));
   });
 
-  it("returns a stream's record right after its last event, and an embeddings record without output tokens", async () => {
+  it("returns a stream's record right after the last event, and an embedding's record without output tokens", async () => {
     const stream = await chat(account.key, { stream: true });
     await stream.text();
     expect(await found(requestId(stream))).toMatchObject({
@@ -147,7 +147,7 @@ describe("GET /v1/generations/{id}", () => {
     expect(await found(requestId(failed))).toMatchObject({ status: "voided", cost_micro: 0 });
   });
 
-  it("returns to a member the records of all the member's keys, including revoked ones", async () => {
+  it("returns to a member the records of all the member's keys, including revoked keys", async () => {
     const member = await addMember(account.orgId, "member");
     const [one, two] = [await addKey(account.orgId, member), await addKey(account.orgId, member)];
     const own = requestId(await chat(one.key));
@@ -187,7 +187,7 @@ describe("GET /v1/generations/{id} for a missing record", () => {
     expect(await refused(named)).toEqual(missing);
   });
 
-  it("returns 404 after the retention time, while usage and balance stay exactly the same", async () => {
+  it("returns 404 after the retention period, but usage and balance stay the same", async () => {
     const own = await openAccount();
     const start = Date.UTC(2035, 4, 30, 12);
     setClock(start);

@@ -101,7 +101,7 @@ describe("every response", () => {
   });
 
   it.each(NAMES)(
-    "contains nosniff and no-store, but no server header or cookie: %s",
+    "contains the values nosniff and no-store, but no server header or cookie: %s",
     async (name) => {
       const { headers } = await ask(name);
       expect(headers.get("x-content-type-options")).toBe("nosniff");
@@ -121,7 +121,7 @@ describe("every response", () => {
 
 describe("a response to an authenticated request", () => {
   it.each(NAMES.filter((name) => KINDS[name]?.who !== undefined))(
-    "contains headers with the organization and the key's requests per minute: %s",
+    "contains headers with the organization and the key's limit of requests per minute: %s",
     async (name) => {
       const { headers } = await ask(name);
       const owner = KINDS[name]?.who === "poor" ? poor : account;
@@ -132,7 +132,7 @@ describe("a response to an authenticated request", () => {
     },
   );
 
-  it("reports one remaining request less after each request, whatever the outcome", async () => {
+  it("shows one remaining request fewer after each request, even after a failure", async () => {
     const { key } = await openAccount({ rpmLimit: 5 });
     const left: (string | null)[] = [];
     const paths = ["/v1/models", "/v1/none", "/v1/models/none", CHAT, "/v1/balance"];
@@ -145,7 +145,7 @@ describe("a response to an authenticated request", () => {
   });
 
   it.each(NAMES.filter((name) => KINDS[name]?.who === undefined))(
-    "contains no organization or limit if the request isn't authenticated: %s",
+    "contains no organization and no limit for an unauthenticated request: %s",
     async (name) => {
       const { headers } = await ask(name);
       expect(headers.has("openai-organization")).toBe(false);
@@ -175,7 +175,7 @@ describe("cross-origin access", () => {
   it.each([
     [CHAT, "x-ratelimit-remaining-tokens"],
     ["/v1/messages", "anthropic-ratelimit-requests-remaining"],
-  ])("can read all response headers of %s, including %s", async (path, told) => {
+  ])("exposes all response headers of %s to scripts, including %s", async (path, told) => {
     const maker = await openAccount();
     const made = await send("/v1/keys", {
       key: maker.key,
@@ -213,13 +213,13 @@ describe("cross-origin access", () => {
     }
   });
 
-  it("fails in a preflight request for operators' paths", async () => {
+  it("fails for operators' paths, including preflight requests", async () => {
     const response = await send("/admin/v1/orgs", { method: "OPTIONS", headers: ORIGIN });
     expect(response.status).toBe(401);
     expect(response.headers.has("access-control-allow-methods")).toBe(false);
   });
 
-  it("can read the error of a misconfigured region", async () => {
+  it("lets pages read the error of a misconfigured region", async () => {
     const bindings = bindingsWith({ ADMIN_TOKEN: "" });
     const response = await send("/v1/models", { headers: ORIGIN, bindings });
     expect(response.status).toBe(503);

@@ -11,7 +11,7 @@ describe("GET /healthz", () => {
     expect(body["version"]).not.toBe("");
   });
 
-  it("returns the region of the called Worker", async () => {
+  it("returns the region of the Worker that receives the request", async () => {
     const response = await send("/healthz", {
       bindings: bindingsWith({ REGION: "us", PEERS: "[]" }),
     });

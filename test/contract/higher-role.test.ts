@@ -72,9 +72,9 @@ async function recordOf(id: string): Promise<KeyBody | undefined> {
 }
 
 describe.each(["admin", "billing", "member"] as const)(
-  "an owner's permission, for a %s",
+  "an owner's permissions for callers with the role %s",
   (role) => {
-    it.each(["key", "console"])("can't be gained with the member's own %s", async (how) => {
+    it.each(["key", "console"])("can't be obtained with the caller's own %s", async (how) => {
       const { key } = callers[role];
       const ask = how === "key" ? byKey(key) : await byConsole(key);
       const before = await Promise.all([owner.keyId, limited.id].map(recordOf));
@@ -100,7 +100,7 @@ describe.each(["admin", "billing", "member"] as const)(
       expect([await statusOf(owner.key), await statusOf(limited.key)]).toEqual([200, 200]);
     });
 
-    it("can't be gained by a key, session or console login that a member's key creates", async () => {
+    it("can't be obtained with a key, session or console login that the caller's key creates", async () => {
       const made = await createKey(callers[role].key);
       const session = await send("/v1/sessions", { key: made.key, body: {} });
       const { token } = await session.json<{ token: string }>();
@@ -112,7 +112,7 @@ describe.each(["admin", "billing", "member"] as const)(
   },
 );
 
-it("a limited key of an owner can't remove its limits by a new secret, session or console login", async () => {
+it("an owner's limited key keeps its limits in a new secret, session or console login", async () => {
   const { key, id } = await createKey(owner.key, {
     ...TERMS,
     name: "held by another",
@@ -135,7 +135,7 @@ it("a limited key of an owner can't remove its limits by a new secret, session o
   }
 });
 
-it("the API never returns another member's secret to any role", async () => {
+it("the API never returns the secret of another member's key, whatever the caller's role", async () => {
   const colleague = await addMember(owner.orgId, "member");
   for (const { key } of [owner, ...Object.values(callers)]) {
     const asked = byKey(key)("POST", `/v1/keys/${colleague.keyId}/rotate`, { overlap_seconds: 60 });
@@ -147,7 +147,7 @@ it("the API never returns another member's secret to any role", async () => {
   expect((await own).status).toBe(201);
 });
 
-it("an admin can raise limits of keys up to the admin's role, or lower any limit, and both are logged", async () => {
+it("an admin can lower limits of an owner's key and raise limits of a member's key, with events", async () => {
   const { admin, member } = callers;
   const lent = await (
     await postKey(member.key, { name: "lent", budget_dollars: 1 })

@@ -48,7 +48,7 @@ async function balanceOf(orgId: string): Promise<readonly [number, number]> {
 }
 
 describe("a hold paid from the balance", () => {
-  it("uses no model, so policies on models don't apply to it", async () => {
+  it("ignores policies on models and providers, because holds use no model", async () => {
     const { key } = await payer({ policy: { allowed_models: [], allowed_providers: [] } });
     const { name } = await makeMerchant();
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
@@ -56,7 +56,7 @@ describe("a hold paid from the balance", () => {
     expect((await chat(key)).status).toBe(403);
   });
 
-  it("reserves the amount, of which its merchant can charge a part once", async () => {
+  it("reserves the amount, and lets the merchant charge part of the amount once", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
     expect(hold).toMatchObject({ status: "held", amount_dollars: 0.4, captured_dollars: null });
@@ -99,7 +99,7 @@ describe("a hold paid from the balance", () => {
     });
   });
 
-  it("ends when its merchant releases the hold, and can't be charged above its amount", async () => {
+  it("ends when the merchant releases the hold, and never charges more than the held amount", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
     const more = await act(hold, "capture", secret, { amount_dollars: 0.400001 });
@@ -110,7 +110,7 @@ describe("a hold paid from the balance", () => {
     expect((await act(hold, "capture", secret)).status).toBe(409);
   });
 
-  it("shrinks to the balance if the balance is too low, but never below at_least", async () => {
+  it("shrinks to a lower balance if at_least permits, and otherwise fails with 402", async () => {
     const [{ key }, { name }] = [await payer(), await makeMerchant()];
     await placed(key, { amount_dollars: 0.7, merchant: name });
     const body = { amount_dollars: 0.5, merchant: name };
@@ -119,7 +119,7 @@ describe("a hold paid from the balance", () => {
     expect(await placed(key, { ...body, at_least: 0.1 })).toMatchObject({ amount_dollars: 0.3 });
   });
 
-  it("can be ended only by its merchant and extended only by its key", async () => {
+  it("can be captured or released only by its merchant, and extended only by its key", async () => {
     const [{ key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.1, merchant: name, expires_in: 60 });
     const { secret: other } = await makeMerchant();
@@ -137,7 +137,7 @@ describe("a hold paid from the balance", () => {
     expect((await send(`/v1/holds/${hold.id}`, { key: other })).status).toBe(404);
   });
 
-  it("stays the same for a retry with the same Idempotency-Key", async () => {
+  it("exists only once for retries with the same Idempotency-Key", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const body = { amount_dollars: 0.1, merchant: name };
     const named = { "idempotency-key": "one" };
@@ -150,7 +150,7 @@ describe("a hold paid from the balance", () => {
     expect((await errorOf(another, 422)).code).toBe("idempotency_mismatch");
   });
 
-  it("requires the permission of the key and session, and an existing merchant", async () => {
+  it("requires may_hold on key and session, and an existing merchant", async () => {
     const { name } = await makeMerchant();
     const { key: plain } = await openAccount();
     const body = { amount_dollars: 0.1, merchant: name };
@@ -183,7 +183,7 @@ describe("a hold paid from the balance", () => {
 });
 
 describe("a hold with pays: quota", () => {
-  it("counts against the key's budget like model calls, and leaves the balance unchanged", async () => {
+  it("counts against the key's budget like a model call, and leaves the balance unchanged", async () => {
     const { orgId, key } = await payer({ budget_dollars: 0.5 });
     const hold = await placed(key, { amount_dollars: 0.3, pays: "quota" });
     expect(await balanceOf(orgId)).toEqual([1_000_000, 0]);
@@ -202,7 +202,7 @@ describe("a hold with pays: quota", () => {
     expect((await chat(key)).status).toBe(200);
   });
 
-  it("needs no balance, and neither does POST /v1/charges", async () => {
+  it("succeeds without credits, like POST /v1/charges with pays: quota", async () => {
     const account = await openAccount({ credits: 0 });
     const { key } = await createKey(account.key, { may_hold: true });
     const body = { amount_dollars: 2.5, pays: "quota", description: "an hour of a GPU" };
@@ -215,7 +215,7 @@ describe("a hold with pays: quota", () => {
 });
 
 describe("POST /v1/charges", () => {
-  it("charges the balance with the merchant's secret, once per Idempotency-Key", async () => {
+  it("charges the balance for a merchant's secret, once per Idempotency-Key", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const body = { amount_dollars: 0.25, merchant: name, description: "a search" };
     const headers = { "x-merchant-secret": secret, "idempotency-key": "one" };

@@ -45,7 +45,7 @@ describe("a POST request with a hostile body", () => {
     ["UTF-8 truncated within a character", saying([0xc3])],
     ["a lone surrogate", GOOD.replace("hi", String.raw`\ud800`)],
     ["more than a million values", GOOD.replace("{", `{"x":[${"{},".repeat(1_000_001)}{}],`)],
-  ])("returns 400: %s", async (_, body) => {
+  ])("returns 400 for a body with %s", async (_, body) => {
     for (const path of PATHS) {
       const error = await errorOf(await post(body, {}, path), 400);
       expect(error.type).toBe("invalid_request_error");
@@ -53,13 +53,13 @@ describe("a POST request with a hostile body", () => {
     }
   });
 
-  it("returns 200 once the body is valid", async () => {
+  it("succeeds once the client corrects the body", async () => {
     expect((await post(GOOD)).status).toBe(200);
     expect((await post(saying([0xc3, 0xa9]))).status).toBe(200);
     expect((await post(GOOD.replace("{", '{"x":1,'))).status).toBe(200);
   });
 
-  it("counts as one request against the rate limit, and costs no credits", async () => {
+  it("counts as one request against the rate limit, but costs no credits", async () => {
     const before = await balanceOf(key);
     const first = await post("{");
     const second = await post("{");
@@ -85,7 +85,7 @@ describe("a POST request with names of JavaScript's built-in properties", () => 
     expect((await chat(key)).headers.get("content-type")).toBe("application/json");
   });
 
-  it("doesn't read a missing field from __proto__", async () => {
+  it("ignores values in __proto__ for missing fields", async () => {
     const body =
       '{"__proto__":{"model":"sandbox/echo"},"messages":[{"role":"user","content":"a"}]}';
     expect((await errorOf(await post(body), 400)).param).toBe("model");
@@ -93,7 +93,7 @@ describe("a POST request with names of JavaScript's built-in properties", () => 
 });
 
 describe("a POST request with a large body", () => {
-  it("returns 413 for a declared length over 20 MiB, without reading the body", async () => {
+  it("returns 413 for a content-length over 20 MiB, without reading the body", async () => {
     const headers = { "content-length": String(BODY_BYTES_MAX + 1) };
     const error = await errorOf(await post("{}", headers), 413);
     expect(error.message).toContain(String(BODY_BYTES_MAX));
@@ -108,7 +108,7 @@ describe("a POST request with a large body", () => {
     ["POST", "/admin/v1/orgs"],
     ["PATCH", "/admin/v1/orgs/ORG"],
   ])(
-    "accepts a body of 1 MiB but returns 413 for a larger one at %s %s, with or without a declared length",
+    "accepts 1 MiB but returns 413 for larger bodies at %s %s, with or without content-length",
     async (method, path) => {
       const sent = (body: Uint8Array | ReadableStream, headers: Record<string, string> = {}) =>
         send(path.replace("ORG", orgId), {

@@ -103,7 +103,7 @@ describe("POST /v1/images/edits at Google", () => {
     });
   });
 
-  it("sends a prompt that resembles an internal placeholder unchanged", async () => {
+  it("leaves a prompt unchanged that resembles an internal placeholder", async () => {
     const prompt = `download:${"a".repeat(24)}`;
     const answer = drawn(counted(10, 1120, 1120));
     const { calls } = await charged({ fields: { model, prompt }, answer });
@@ -112,7 +112,7 @@ describe("POST /v1/images/edits at Google", () => {
     ]);
   });
 
-  it("charges the tokens that Google reports, up to the hold", async () => {
+  it("charges the tokens that Google reports, but at most the hold", async () => {
     const counts = fc.oneof(fc.integer({ min: 1, max: 2000 }), fc.nat(1_000_000));
     const source = fc.option(counts, { nil: undefined });
     await fc.assert(
@@ -183,7 +183,7 @@ describe("POST /v1/images/edits at xAI", () => {
   const MADE_MICRO = 40_000;
   const SOURCE_MICRO = 60_000;
 
-  it("sends one image in the field image, and charges it in addition to the result", async () => {
+  it("sends a single image in the field image, and charges input image and result", async () => {
     const fields = { model, size: "1536x1024" };
     const { calls, data, receipt } = await charged({ fields, answer: made(1) });
     expect(data).toEqual([{ b64_json: PICTURE }]);
@@ -204,13 +204,13 @@ describe("POST /v1/images/edits at xAI", () => {
     });
   });
 
-  it("sends several images in the field images", async () => {
+  it("sends multiple images in the field images", async () => {
     const { calls } = await charged({ fields: { model }, files: TWO, answer: made(1) });
     expect(calls[0]?.body).toMatchObject({ images: [sourceOf(1024, 1024), sourceOf(512, 512)] });
     expect(calls[0]?.body).not.toHaveProperty("image");
   });
 
-  it("charges all input images, and the results up to n", async () => {
+  it("charges for all input images and for at most n results", async () => {
     const small = fc.integer({ min: 1, max: 3 });
     await fc.assert(
       fc.asyncProperty(
@@ -252,7 +252,7 @@ describe("POST /v1/images/edits at xAI", () => {
     expect(calls).toHaveLength(0);
   });
 
-  it("returns 400 if the price lacks input images", async () => {
+  it("returns 400 for a model without a price for input images", async () => {
     const route = { provider: "xai", upstream_id: "grok-imagine-image-2.0" };
     const price = { image: 40_000, input_image_token: 1 };
     const unpriced = {

@@ -100,7 +100,7 @@ function within(reported = 0, held = 0): number {
 }
 
 describe("POST /v1/images/edits", () => {
-  it("returns an edited image, and charges its input images at their own price", async () => {
+  it("returns an edited image, and charges input images at the price of input images", async () => {
     const { text, receipt } = await charged();
     expect(JSON.parse(text)).toMatchObject({
       data: [{ b64_json: expect.stringMatching(/^iVBOR/) as string }],
@@ -117,7 +117,7 @@ describe("POST /v1/images/edits", () => {
     expect(receipt.held_micro).toBeGreaterThan(HELD_INPUT + 2000);
   });
 
-  it("streams events with the names of edits", async () => {
+  it("streams events with OpenAI's event names for edits", async () => {
     const { text } = await charged({ fields: { stream: "true", partial_images: "1" } });
     expect(text.match(/^event: \S+$/gm)).toEqual([
       "event: image_edit.partial_image",
@@ -134,7 +134,7 @@ describe("POST /v1/images/edits", () => {
     expect(before - (await balanceOf(key))).toBe(usage.cost_micro);
   });
 
-  it("runs a retried form only once, even if its multipart boundary differs", async () => {
+  it("runs a retry of a form only once, even with a different multipart boundary", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     const { receipt } = await charged({ headers });
     const before = await balanceOf(key);
@@ -169,7 +169,7 @@ describe("POST /v1/images/edits at OpenAI", () => {
     );
   });
 
-  it("holds a token for each patch of a large image, with a reserve", async () => {
+  it("holds one token per patch of a large image, plus a reserve", async () => {
     const { bindings } = answering(() => Response.json(openAi(1)));
     const files: FormField[] = [["image", pngFile(4032, 3024)]];
     const { receipt } = await charged({ fields: MEDIUM, files, bindings });
@@ -180,7 +180,7 @@ describe("POST /v1/images/edits at OpenAI", () => {
     expect(receipt.estimated).toBe(true);
   });
 
-  it("charges at most the hold, and the reported units within it, whatever the provider reports", async () => {
+  it("charges the reported units, but never more than the hold", async () => {
     const small = fc.integer({ min: 1, max: 3 });
     await fc.assert(
       fc.asyncProperty(small, small, REPORTS, async (pictures, n, report) => {
@@ -196,7 +196,7 @@ describe("POST /v1/images/edits at OpenAI", () => {
     );
   }, 60_000);
 
-  it("charges the hold if the client disconnects before the image", async () => {
+  it("charges the held amount if the client disconnects before the image", async () => {
     const client = new AbortController();
     const { bindings } = answering(() => {
       client.abort();
@@ -265,7 +265,7 @@ describe("a rejected POST /v1/images/edits", () => {
     expect(calls).toHaveLength(0);
   });
 
-  it("returns 400 if the price of the model lacks input images", async () => {
+  it("returns 400 for a model without a price for input images", async () => {
     const route = { provider: "openai", upstream_id: "gpt-image-2" };
     const price = { input: 5_000_000, image_token: 30_000_000 };
     const model = { id: "test/unpriced", kind: "image", context: 32_000, price, routes: [route] };

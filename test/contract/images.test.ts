@@ -102,7 +102,7 @@ describe("POST /v1/images/generations", () => {
     expect(last).toMatchObject({ type: "image_generation.completed", usage: { cost_micro: cost } });
   });
 
-  it("writes a receipt with the numbers of held and charged images", async () => {
+  it("writes a receipt with the number of charged images", async () => {
     const { receipt } = await charged(() => draw());
     expect(receipt.lines).toMatchObject([
       { what: "input" },
@@ -121,7 +121,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
       { input_tokens: 10, output_tokens: 1317 },
       50 + 21_510,
     ],
-  ])("charges %s", async (_, images, usage, cost) => {
+  ])("charges by OpenAI's token count: %s", async (_, images, usage, cost) => {
     const { calls, bindings } = answering(openAi(images, usage));
     const answer = await made(MEDIUM, bindings);
     expect(answer.cost).toBe(cost);
@@ -159,7 +159,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
     );
   });
 
-  it("returns only image, index and format of a preview", async () => {
+  it("returns only the image, index and format of a preview", async () => {
     const seen = { type: "image_generation.partial_image", b64_json: PICTURE };
     const more = { request_id: "theirs", usage: { input_tokens: 1 }, host: "x", size: "1024x1024" };
     const done = { type: "image_generation.completed", b64_json: PICTURE };
@@ -191,7 +191,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
     expect(text).toContain(`"b64_json":"${PICTURE}"`);
   });
 
-  it("ends a stream with an error and no charge if it breaks off within an event", async () => {
+  it("ends a stream with an error, without a charge, if the provider's stream breaks off within an event", async () => {
     const { bindings } = answering(
       'data: {"type":"image_generation.completed","b64_json":"iVBO',
       "text/event-stream",
@@ -233,7 +233,7 @@ const gemini = (usageMetadata?: object, candidate: object = {}) => ({
 describe("POST /v1/images/generations at Google and xAI", () => {
   const BANANA = { model: "google/gemini-nano-banana-2.1", size: "1536x1024" };
 
-  it("charges Gemini's text and thinking tokens separately from images", async () => {
+  it("charges Gemini's text and thinking tokens at other prices than image tokens", async () => {
     const { calls, bindings } = answering(
       gemini({
         promptTokenCount: 10,
@@ -286,7 +286,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
     expect(calls).toHaveLength(1);
   });
 
-  it("charges the reported tokens of an image that is blocked after its draft", async () => {
+  it("charges the reported tokens if Gemini blocks the final image after a draft", async () => {
     const text = JSON.stringify(gemini(PROMPT, { finishReason: "IMAGE_SAFETY" }));
     const middle = text.indexOf(PICTURE) + 4;
     const parts = [text.slice(0, middle), text.slice(middle)];
@@ -297,7 +297,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
     expect(cost).toBe(15);
   });
 
-  it("charges the images that xAI returns, up to the requested number", async () => {
+  it("charges for the images that xAI returns, but at most the requested number", async () => {
     const { calls, bindings } = answering({ data: [1, 2, 3].map(() => ({ b64_json: PICTURE })) });
     const { cost } = await made({ model: "xai/grok-imagine-image-2.0", n: 2 }, bindings);
     expect(cost).toBe(80_000);
@@ -313,7 +313,7 @@ const ownModel = (provider: string, name: string) => ({
   routes: [{ provider, upstream_id: name }],
 });
 
-describe("POST /v1/images/generations with an operator's model", () => {
+describe("POST /v1/images/generations with a model that the operator defines", () => {
   const PROVIDERS = ["xai", "generic"].map((profile) => ({
     id: `own-${profile}`,
     base_url: `https://${profile}.example.com/v1`,
@@ -337,7 +337,7 @@ describe("POST /v1/images/generations with an operator's model", () => {
     ["size", { model: "test/own-xai", size: "2048x2048" }],
     ["quality", { model: "test/own-xai", quality: "low" }],
   ])(
-    "rejects an %s that the provider lacks, whatever the model's name: %j",
+    "rejects the field %s if the provider doesn't support it, whatever the model's name: %j",
     async (param, wrong) => {
       const { calls, bindings } = answering({});
       expect(await errorOf(await draw(wrong, own(bindings)), 400)).toMatchObject({ param });
@@ -345,14 +345,14 @@ describe("POST /v1/images/generations with an operator's model", () => {
     },
   );
 
-  it("holds the output cap of Google's API", async () => {
+  it("holds credits for the output cap that the gateway sends to Google", async () => {
     const { calls, bindings } = answering(gemini());
     const { cost } = await made({ model: "test/google" }, own(bindings));
     expect(cost).toBe(1000 + 16_384 * (30 + 7.5));
     expect(calls[0]).toMatchObject({ body: { generationConfig: { maxOutputTokens: 16_384 } } });
   });
 
-  it("sends OpenAI's fields to a server with OpenAI's API, even for a model of Google", async () => {
+  it("sends OpenAI's fields to a server with OpenAI's API, even for a Google model", async () => {
     const { calls, bindings } = answering(openAi(2));
     const wanted = { model: "test/own-generic", n: 2, quality: "high" };
     const { cost } = await made(wanted, own(bindings));

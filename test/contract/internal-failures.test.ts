@@ -33,7 +33,7 @@ const prepare = (): never => {
 const RESET = { retryable: true, remote: false };
 const OVERLOADED = { overloaded: true, retryable: true };
 
-describe("a failure inside the gateway", () => {
+describe("a failure of the gateway's own storage", () => {
   it.each([
     ["an unavailable key object", "KEY_REGISTER", RESET, "storage_unavailable"],
     ["an overloaded key object", "KEY_REGISTER", OVERLOADED, "overloaded"],
@@ -76,7 +76,7 @@ describe("a failure inside the gateway", () => {
     },
   );
 
-  it("still allows changes of end users if only the database is unavailable", async () => {
+  it("allows changes of end users if only the database is unavailable", async () => {
     const bindings = bindingsWith({ DB: { prepare } });
     const own = await openAccount();
     expect((await chat(own.key)).status).toBe(200); // the key's object has cached its key
@@ -93,7 +93,7 @@ describe("a failure inside the gateway", () => {
     expect(statuses).toEqual([201, 200, 200, 200, 200]);
   });
 
-  it("still allows requests with a recently used key if only the database is unavailable", async () => {
+  it("allows requests with a recently used key if only the database is unavailable", async () => {
     const real = env.DB;
     try {
       env.DB = new Proxy(real, {

@@ -23,7 +23,7 @@ describe("an invalid forwarded request", () => {
     ["a body that is not base64", { body: "%%%" }],
     ["a body with GET", { method: "GET" }],
     ["a path on another host", { path: "//[", query: "" }],
-  ])("returns an error instead of a 500, without a retry: %s", async (_, change) => {
+  ])("returns an internal failure instead of a 500: %s", async (_, change) => {
     const message = { ...CALL, ...change, caller_key_hash: account.hash };
     expect(await sendAsPeer("forward", message)).toEqual({
       status: 200,
@@ -57,7 +57,7 @@ describe("a session's forwarded requests", () => {
     ["POST", "/v1/holds", { amount_dollars: 0.01, pays: "quota", description: "a search" }],
     ["GET", "/v1/balance", null],
   ] as const)(
-    "count against the session's requests per minute: %s %s",
+    "count against the session's limit of requests per minute: %s %s",
     async (method, path, sent) => {
       const { token } = await createSession(account.key, { rpm_limit: 3 });
       const limited: boolean[] = [];

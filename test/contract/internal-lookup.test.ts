@@ -53,7 +53,7 @@ describe("POST /internal/v1/lookup", () => {
     expect(await peerVerdict(await deliverMessage(message), account)).toBe("found");
   });
 
-  it("accepts a body of 1 MiB but not one byte more", async () => {
+  it("accepts a body of 1 MiB, but rejects one more byte", async () => {
     const [whole, over] = [
       await signAsPeer({ body: padded(MIB) }),
       await signAsPeer({ body: padded(MIB + 1) }),

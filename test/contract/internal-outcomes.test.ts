@@ -45,7 +45,7 @@ async function standing(): Promise<{ credits: number; held: number }> {
 }
 
 describe("POST /internal/v1/outcomes", () => {
-  it("charges and releases holds in the order of the items, and stores the sender's region", async () => {
+  it("charges or releases a hold for each item in order, and stores the sender's region", async () => {
     const [paid, freed] = [await held(), await held()];
     const items = [settle(paid, 42), release(freed)];
     expect(await sendAsPeer("outcomes", { items })).toEqual({
@@ -64,7 +64,7 @@ describe("POST /internal/v1/outcomes", () => {
     expect(generation).toMatchObject({ region: "us", costMicro: 42 });
   });
 
-  it("charges duplicate items once, within one message and across messages, in any order", async () => {
+  it("charges duplicate items once, in one or more messages and in any order", async () => {
     const ids = [await held(), await held(), await held()];
     const items = ids.map((id, i) => settle(id, 10 + i));
     const double = { items: [...items, ...items.toReversed()] };
@@ -107,7 +107,7 @@ describe("POST /internal/v1/outcomes", () => {
     expect(await standing()).toEqual({ credits: CREDITS - 5, held: 0 });
   });
 
-  it("rejects the items of an unknown organization, and stores nothing for it", async () => {
+  it("rejects items of an unknown organization, and stores nothing", async () => {
     const orgId = crypto.randomUUID();
     const items = [
       settle(mintId("req_", Date.now()), 5, orgId),

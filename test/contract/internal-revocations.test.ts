@@ -47,7 +47,7 @@ describe("POST /internal/v1/revocations", () => {
     expect(await Promise.all([one, two, three].map(deadSince))).toEqual([1, 2, 3]);
   });
 
-  it("rejects only the malformed items, and creates no object for them", async () => {
+  it("rejects only malformed items, and creates no key object for a malformed item", async () => {
     const good = { key_hash: hash(), revoked_at: 5 };
     const bad: { key_hash?: unknown; revoked_at?: unknown }[] = [
       {},
@@ -69,7 +69,7 @@ describe("POST /internal/v1/revocations", () => {
     expect(await listDurableObjectIds(env.KEY_REGISTER)).toHaveLength(before.length + 1);
   });
 
-  it("returns failed for a key whose object fails, so that the other region retries", async () => {
+  it("returns the result failed if a key's object fails, so that the other region retries", async () => {
     const key_hash = hash();
     const broken = { revoke: () => Promise.reject(new Error("no storage")) };
     const bindings = bindingsWith({ KEY_REGISTER: { getByName: () => broken } });

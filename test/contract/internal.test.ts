@@ -41,7 +41,7 @@ async function delivered(message: SignedMessage, bindings?: Env): Promise<unknow
 
 describe("/internal/v1", () => {
   it.each([...OPERATIONS, "", "nothing"])(
-    "returns for an unsigned %s the same 404 as for an unknown path",
+    "returns the 404 of an unknown path for an unsigned %s",
     async (name) => {
       const path = `/internal/v1/${name}`;
       const body = { v: 1, key_hash: account.hash };
@@ -52,7 +52,7 @@ describe("/internal/v1", () => {
     },
   );
 
-  it("reads no body and calls neither an object nor the database for an unsigned request", async () => {
+  it("rejects an unsigned request without reading the body or calling an object or the database", async () => {
     const counted = countedBindings();
     let pulled = 0;
     const body = new ReadableStream({ pull: () => void (pulled += 1) }, { highWaterMark: 0 });
@@ -115,7 +115,7 @@ describe("a key hash in a message from another region", () => {
   const CALL = { method: "GET", path: "/v1/balance", query: "", headers: {}, body: null };
 
   it.each(["", "ab", "A".repeat(64), "0".repeat(63), "0".repeat(65), "x".repeat(200), 7])(
-    "returns an error, without calling an object, if it is invalid: %j",
+    "causes an error without an object call if the hash is invalid: %j",
     async (hash) => {
       const counted = countedBindings();
       const answers = await Promise.all([
@@ -128,7 +128,7 @@ describe("a key hash in a message from another region", () => {
     },
   );
 
-  it("identifies the key if it is valid", async () => {
+  it("identifies the key if the hash is valid", async () => {
     const { hash } = account;
     expect(await sendAsPeer("authorize", { key_hash: hash, hold: null })).toMatchObject({
       body: { ok: true },
@@ -138,7 +138,7 @@ describe("a key hash in a message from another region", () => {
     });
   });
 
-  it("leads to no hold if the key is revoked after its lookup", async () => {
+  it("creates no hold if the key was revoked after the lookup", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));
@@ -149,7 +149,7 @@ describe("a key hash in a message from another region", () => {
     expect(valueOf(await wallet.balance())).toMatchObject({ openHolds: 0 });
   });
 
-  it("needs only a wallet call if the key was used recently, and one lookup after the key's revocation", async () => {
+  it("needs only a wallet call for a recently used key, and one lookup after the key's revocation", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     const counted = countedBindings();

@@ -264,7 +264,7 @@ beforeAll(async () => {
 
 describe("a paid endpoint", () => {
   it.each(ENDPOINTS)(
-    "returns 400 with the field as param for an invalid field, without a charge: POST %s",
+    "returns 400 with an invalid field as param, and charges nothing: POST %s",
     async (path, { valid, invalid, changes = [] }) => {
       const bindings = bindingsWith(KEYS);
       const sent = (body: object): Promise<Response> => send(path, { key, body, bindings });
@@ -278,7 +278,7 @@ describe("a paid endpoint", () => {
   );
 
   it.each(ENDPOINTS.filter(([, { requiredMicro }]) => requiredMicro !== null))(
-    "returns 402 with the amount to hold if the balance is lower: POST %s",
+    "returns 402 with the required hold if the balance is lower: POST %s",
     async (path, { valid, requiredMicro }) => {
       const { key: poor } = await openAccount({ credits: Number(requiredMicro) - 1 });
       const error = await errorOf(await send(path, { key: poor, body: valid }), 402);
@@ -287,7 +287,7 @@ describe("a paid endpoint", () => {
   );
 
   it.each(ENDPOINTS)(
-    "runs a retry with the same Idempotency-Key only once: POST %s",
+    "runs only the first of two requests with one Idempotency-Key: POST %s",
     async (path, { valid }) => {
       const headers = { "idempotency-key": crypto.randomUUID() };
       const sent = async (body: object): Promise<number> => {

@@ -89,7 +89,7 @@ beforeAll(async () => {
 });
 
 it.each(Object.entries(QUERIES))(
-  "GET %s returns 400 with the param of an invalid query",
+  "GET %s returns 400 with the name of the invalid query parameter",
   async (path, invalid) => {
     for (const [param, queries] of Object.entries(invalid)) {
       for (const query of queries) {

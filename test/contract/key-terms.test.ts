@@ -43,7 +43,7 @@ async function ownKey(key: string): Promise<Record<string, unknown>> {
 }
 
 describe("POST /v1/keys with limits", () => {
-  it("returns 201 with all limits, as they appear in both lists of keys", async () => {
+  it("returns 201 with all limits, which appear in the customer's and the operator's list of keys", async () => {
     const { key, ...made } = await createKey(account.key, TERMS);
     expect(made).toMatchObject({ ...TERMS, spent_dollars: 0 });
     expect((await keysOf(account.key)).find((one) => one.id === made.id)).toEqual(made);
@@ -52,7 +52,7 @@ describe("POST /v1/keys with limits", () => {
     expect((await chat(key, { user: undefined })).status).toBe(200);
   });
 
-  it("returns 201 without limits if they are omitted or null", async () => {
+  it("returns 201 without limits for omitted or null limits", async () => {
     for (const fields of [{}, NONE]) {
       const made = await createKey(account.key, fields);
       expect(Object.keys(made)).not.toContain("budget_dollars");
@@ -75,14 +75,14 @@ describe("PATCH /v1/keys/{id}", () => {
     expect(await again.json()).toMatchObject({ ...NONE, tpm_limit: 7 });
   });
 
-  it("accepts its own response as a body", async () => {
+  it("accepts a response body as the next request body", async () => {
     const made = await createKey(account.key, TERMS);
     const read = (await keysOf(account.key)).find((one) => one.id === made.id);
     const response = await patch(account.key, made.id, read);
     expect([response.status, await response.json()]).toEqual([200, read]);
   });
 
-  it("lets members and billing members only tighten the limits of their own keys", async () => {
+  it("lets members and billing members tighten, but never loosen, their own keys' limits", async () => {
     const member = await addMember(account, "member");
     const own = await createKey(member.key, { ...TERMS, budget_dollars: 2, rpm_limit: 10 });
     for (const tighter of [
@@ -122,7 +122,7 @@ describe("PATCH /v1/keys/{id}", () => {
     expect((await patch(admins.key, own.id, { budget_dollars: 9 })).status).toBe(200);
   });
 
-  it("stores the same change in the database and in the key's object if several changes are concurrent", async () => {
+  it("stores equal limits in the database and the key's object after concurrent changes", async () => {
     const made = await createKey(account.key, TERMS);
     const answers = await Promise.all(
       [1, 2, 3, 4, 5].map((budget_dollars) => patch(account.key, made.id, { budget_dollars })),
@@ -147,7 +147,7 @@ describe("PATCH /v1/keys/{id}", () => {
 });
 
 describe("GET /v1/key", () => {
-  it("returns the calling key and the remaining amount of each limit", async () => {
+  it("returns the caller's key and the remaining amount of each limit", async () => {
     const made = await createKey(account.key, {
       budget_dollars: 1,
       tpm_limit: 5000,
@@ -165,14 +165,14 @@ describe("GET /v1/key", () => {
     expect(budget?.["resets_at"]).toBeNull();
   });
 
-  it("returns only the requests per minute for a key without limits", async () => {
+  it("returns only the limit of requests per minute for a key without other limits", async () => {
     const { limits } = await ownKey(account.key);
     expect(limits).toMatchObject({ requests: { limit: 1000 }, tokens: null, budget: null });
   });
 });
 
 describe("a key with limits", () => {
-  it("returns 401 everywhere after it expires, and works again if a later expiry is set", async () => {
+  it("returns 401 everywhere after the key expires, and works again with a later expiry", async () => {
     const made = await createKey(account.key, {
       expires_at: new Date(Date.now() + DAY_MS).toISOString(),
     });
@@ -191,8 +191,8 @@ describe("a key with limits", () => {
   });
 });
 
-describe("the limit on a key's tokens per minute", () => {
-  it("admits a prompt by its estimated tokens, and counts its actual tokens", async () => {
+describe("a key's limit on tokens per minute", () => {
+  it("admits a prompt by its estimated tokens, but counts the actual tokens", async () => {
     const made = await createKey(account.key, { tpm_limit: 20_000 });
     const prose = "The gateway counts what a prompt is likely to take. ".repeat(430); // 22,360 bytes
     const answer = await chat(made.key, { messages: [{ role: "user", content: prose }] });
@@ -207,10 +207,13 @@ describe("the limit on a key's tokens per minute", () => {
   it.each([
     ["/v1/chat/completions", { messages: HELLO, max_tokens: 400 }, "max_tokens"],
     ["/v1/responses", { input: "Hi", max_output_tokens: 400 }, "max_output_tokens"],
-  ])("names the output limit of %s in a 400 for a request that can never fit", async (...asked) => {
-    const [path, fields, param] = asked;
-    const { key } = await createKey(account.key, { tpm_limit: 300 });
-    const response = await send(path, { key, body: { model: "sandbox/echo", ...fields } });
-    expect(await errorOf(response, 400)).toMatchObject({ code: "tokens", param });
-  });
+  ])(
+    "returns 400 with the output cap's field name for a request above the limit: %s",
+    async (...asked) => {
+      const [path, fields, param] = asked;
+      const { key } = await createKey(account.key, { tpm_limit: 300 });
+      const response = await send(path, { key, body: { model: "sandbox/echo", ...fields } });
+      expect(await errorOf(response, 400)).toMatchObject({ code: "tokens", param });
+    },
+  );
 });

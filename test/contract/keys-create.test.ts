@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 
 describe("POST /v1/keys", () => {
-  it("returns a key that works immediately and is shown and stored nowhere else", async () => {
+  it("returns a key that works immediately, but never shows or stores the key again", async () => {
     const response = await postKey(account.key, { name: "  spaced ÜÏ 🙂", rpm_limit: 9 });
     expect(response.status).toBe(201);
     expect(response.headers.get("cache-control")).toBe("no-store");
@@ -52,7 +52,7 @@ describe("POST /v1/keys", () => {
     }
   });
 
-  it("creates a key for this region with 60 requests per minute if these fields are omitted or null", async () => {
+  it("creates a regional key with 60 requests per minute if scope and rpm_limit are omitted or null", async () => {
     for (const fields of [{}, { rpm_limit: null, scope: null }]) {
       const made = await (await postKey(account.key, { name: "x", ...fields })).json();
       expect(made).toMatchObject({ rpm_limit: 60, scope: "regional" });
@@ -64,7 +64,7 @@ describe("POST /v1/keys", () => {
     expect(await createKey(account.key, { name })).toMatchObject({ name });
   });
 
-  it("creates keys only for the caller's own member, so that no key gains rights", async () => {
+  it("creates keys only for the member who owns the caller's key", async () => {
     const member = await addMember(account, "member");
     const made = await createKey(member.key, { member_id: account.memberId });
     expect((await keysOf(made.key)).map((one) => one.id)).toEqual([made.id, member.keyId]);
@@ -91,7 +91,7 @@ function heldBody(body: object): {
   return { stream, asked: asked.promise, arrive: arrived.resolve };
 }
 
-describe("authentication of POST /v1/keys", () => {
+describe("authentication at POST /v1/keys", () => {
   it.each([
     ["key was revoked", (id: string) => deleteKey(account.key, id)],
     [
@@ -102,7 +102,7 @@ describe("authentication of POST /v1/keys", () => {
           .run(),
     ],
   ])(
-    "returns 401 and creates nothing if the caller's %s while the body arrived",
+    "returns 401, and creates no key, if the caller's %s while the body arrived",
     async (_, end) => {
       const caller = await addMember(account, "admin");
       const body = heldBody({ name: "late" });
@@ -123,7 +123,7 @@ describe("authentication of POST /v1/keys", () => {
 });
 
 describe("POST /v1/keys at the maximum number of keys", () => {
-  it("returns 409 at 1,000 active keys, even for concurrent calls, until a key is revoked", async () => {
+  it("returns 409 above 1,000 active keys, even for concurrent calls, until a key is revoked", async () => {
     await fillKeys(account, 997);
     await fillKeys(account, 50, { revokedAt: 2 });
     const answers = await Promise.all(
@@ -141,7 +141,7 @@ describe("POST /v1/keys at the maximum number of keys", () => {
     await errorOf(await postKey(account.key, { name: "more" }), 409);
   });
 
-  it("returns 409 beyond 10,000 keys in 24 hours, however many are revoked, also to operators", async () => {
+  it("returns 409 above 10,000 new keys in 24 hours, including revoked keys, also to operators", async () => {
     const now = Date.now();
     await fillKeys(account, 3, { createdAt: now - DAY_MS - 60_000, revokedAt: now });
     await fillKeys(account, 9998, { createdAt: now - DAY_MS + 60_000, revokedAt: now });

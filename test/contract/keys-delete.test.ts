@@ -26,7 +26,7 @@ async function listedAsRevoked(): Promise<boolean | undefined> {
 }
 
 describe("DELETE /v1/keys/{id}", () => {
-  it("returns the revoked key, as a repeated call and the list of keys do", async () => {
+  it("returns the revoked key in the format of GET /v1/keys, also on repeated calls", async () => {
     const { key, ...record } = victim;
     const wanted = { ...record, revoked: true };
     for (let round = 0; round < 3; round++) {
@@ -37,7 +37,7 @@ describe("DELETE /v1/keys/{id}", () => {
     expect(await statusOf(key)).toBe(401);
   });
 
-  it("makes the next request with the key return 401 on every path, free of charge", async () => {
+  it("makes all later requests with the key fail with 401, without a charge", async () => {
     expect((await chat(victim.key)).status).toBe(200);
     const before = await balanceOf(account.key);
     expect((await deleteKey(account.key, victim.id)).status).toBe(200);
@@ -52,7 +52,7 @@ describe("DELETE /v1/keys/{id}", () => {
     expect(await balanceOf(account.key)).toBe(before);
   });
 
-  it("revokes a key that was never used, including a global one in its home region", async () => {
+  it("revokes keys that were never used, including a global key in its home region", async () => {
     const global = await createKey(account.key, { scope: "global" });
     for (const one of [victim, global]) {
       expect((await deleteKey(account.key, one.id)).status).toBe(200);
@@ -72,14 +72,14 @@ describe("DELETE /v1/keys/{id}", () => {
     expect(await register.revoke(1)).toBe(revoked_at);
   });
 
-  it("lets a key revoke itself", async () => {
+  it("lets callers revoke the key that they use for the call", async () => {
     const response = await deleteKey(victim.key, victim.id);
     expect(await response.json()).toMatchObject({ id: victim.id, revoked: true });
     await errorOf(await deleteKey(victim.key, victim.id), 401);
     expect(await listedAsRevoked()).toBe(true);
   });
 
-  it("completes a revocation that only the database contains", async () => {
+  it("completes a revocation that is recorded only in the database", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     // The key's object reads the revocation within a minute of use.
@@ -91,13 +91,13 @@ describe("DELETE /v1/keys/{id}", () => {
 });
 
 describe("DELETE /v1/keys/{id} by a revoked key", () => {
-  it("returns 401, and the other key stays active", async () => {
+  it("returns 401, and leaves the target key active", async () => {
     await deleteKey(account.key, victim.id);
     await errorOf(await deleteKey(victim.key, account.keyId), 401);
     expect(await statusOf(account.key)).toBe(200);
   });
 
-  it("returns 401 even if only the database contains the caller's revocation", async () => {
+  it("returns 401 even if the caller's revocation is recorded only in the database", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     await errorOf(await deleteKey(victim.key, account.keyId), 401);
@@ -110,7 +110,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
     ["retryable", { retryable: true }, "storage_unavailable"],
     ["overloaded", { overloaded: true }, "overloaded"],
   ])(
-    "returns 503 if the key's object is %s, doesn't list the key as revoked, and completes on a retry",
+    "returns 503 and lists no revocation if the key's object is %s, and succeeds on a retry",
     async (_, marks, code) => {
       const bindings = failingBindings({ revoke: marks });
       const response = await deleteKey(account.key, victim.id, { bindings });
@@ -126,7 +126,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
   );
 
   it.each([/FROM keys LEFT JOIN key_terms/, /JOIN members/])(
-    "changes nothing if the database can't be read (%s) and the key was never used",
+    "changes nothing for a never-used key if the database query %s fails",
     async (statement) => {
       const bindings = failingBindings({ statement });
       const response = await deleteKey(account.key, victim.id, { bindings });
@@ -136,7 +136,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
     },
   );
 
-  it("changes nothing if the database can't be read and the key is another member's", async () => {
+  it("changes nothing for another member's key if the database can't be read", async () => {
     const member = await addMember(account, "member");
     expect(await statusOf(member.key)).toBe(200);
     const bindings = failingBindings({ statement: /./ });
@@ -159,7 +159,7 @@ async function updateDatabase(): Promise<void> {
 }
 
 describe("DELETE /v1/keys/{id} while the database is unavailable", () => {
-  it("revokes a used key of the same member immediately, and updates the database later", async () => {
+  it("revokes a used key of the caller's member immediately, and updates the database later", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     const bindings = failingBindings({ statement: /./ });
     for (let round = 0; round < 2; round++) {
@@ -174,7 +174,7 @@ describe("DELETE /v1/keys/{id} while the database is unavailable", () => {
     await updateDatabase();
   });
 
-  it("returns all fields of the key if only the write fails, and updates the database later", async () => {
+  it("returns all fields of the key if only the database write fails, and repeats the write later", async () => {
     const bindings = failingBindings({ statement: /^UPDATE keys SET revoked_at/ });
     const response = await deleteKey(account.key, victim.id, { bindings });
     const { key: _, ...record } = victim;

@@ -69,7 +69,7 @@ function losing(when: "before" | "after"): Env {
 }
 
 describe("POST /v1/keys with an Idempotency-Key", () => {
-  it("creates one working key, and stores key and Idempotency-Key only as hashes", async () => {
+  it("creates one working key, and stores only hashes of the key and the Idempotency-Key", async () => {
     const { key, id } = await made(await create());
     expect((await send("/v1/models", { key })).status).toBe(200);
     const { results } = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE key_id = ?")
@@ -86,7 +86,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     ]);
   });
 
-  it("creates another key for another API key, another Idempotency-Key or no Idempotency-Key", async () => {
+  it("creates a second key for another API key, another Idempotency-Key or no Idempotency-Key", async () => {
     const other = await made(await create());
     await made(await create({}, { key: other.key }));
     await made(await create({}, { headers: { [HEADER]: "order-8" } }));
@@ -95,7 +95,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     expect(await keyIds()).toHaveLength(5);
   });
 
-  it("creates another key after 24 hours, but not a second earlier, and replaces the stored Idempotency-Key", async () => {
+  it("creates a second key only after 24 hours, and then replaces the stored Idempotency-Key", async () => {
     const asked = Date.now();
     await made(await create());
     const answered = Date.now();
@@ -107,7 +107,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     expect(await rows.bind(account.keyId).first("n")).toBe(1);
   });
 
-  it("can be repeated with the same Idempotency-Key after an error that created no key", async () => {
+  it("accepts an Idempotency-Key again after an error that created no key", async () => {
     expect((await create({ rpm_limit: 0 })).status).toBe(400);
     await fillUp();
     expect((await errorOf(await create(), 409)).code).toBe("too_many_keys");
@@ -117,7 +117,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     await made(await create());
   });
 
-  it("returns the created key if the database's response is lost, and 409 to the next call", async () => {
+  it("returns the created key if the database's response is lost, and returns 409 to the next call", async () => {
     const { key, id } = await made(await create({}, { bindings: losing("after") }));
     expect((await send("/v1/models", { key })).status).toBe(200);
     expect(await keyIds()).toEqual([id]);
@@ -126,7 +126,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
 });
 
 describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
-  it("returns 409 with the ID of the created key, even after its revocation", async () => {
+  it("returns 409 with the ID of the created key, even after the key's revocation", async () => {
     const { id } = await made(await create());
     for (const round of ["live", "revoked"]) {
       const again = await create();
@@ -146,7 +146,7 @@ describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
     expect(await keyIds()).toEqual([id]);
   });
 
-  it("returns 409 to 49 of 50 concurrent requests", async () => {
+  it("creates one key for 50 concurrent requests, and returns 409 to the other 49", async () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => create()));
     const winners = answers.filter((answer) => answer.status === 201);
     expect(winners).toHaveLength(1);
@@ -183,14 +183,14 @@ describe("a rejected POST /v1/keys with an Idempotency-Key", () => {
     expect(await keyIds()).toEqual([]);
   });
 
-  it("returns 503 while the database fails, creates nothing and keeps the Idempotency-Key unused", async () => {
+  it("returns 503 if the database fails, creates no key, and leaves the Idempotency-Key unused", async () => {
     const refused = await create({}, { bindings: losing("before") });
     expect((await errorOf(refused, 503)).code).toBe("storage_unavailable");
     expect(await keyIds()).toEqual([]);
     await made(await create());
   });
 
-  it("returns 401 without the earlier key's ID if the caller is revoked during the request", async () => {
+  it("returns 401 without the created key's ID if the caller's key is revoked during the request", async () => {
     const { id } = await made(await create());
     await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE id = ?").bind(account.keyId).run();
     const row = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE made_key_id = ?")
@@ -212,7 +212,7 @@ describe("a rejected POST /v1/keys with an Idempotency-Key", () => {
   });
 });
 
-it("the hourly sweep deletes Idempotency-Keys after 24 hours, and not earlier", async () => {
+it("the hourly sweep deletes Idempotency-Keys only after 24 hours", async () => {
   const now = Date.now();
   const insert = env.DB.prepare("INSERT INTO idempotency_keys VALUES (?, ?, 'b', 'm', ?)");
   await env.DB.batch([

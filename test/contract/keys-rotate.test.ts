@@ -39,7 +39,7 @@ async function rotated(...given: Parameters<typeof rotate>): Promise<Rotated> {
 }
 
 describe("POST /v1/keys/{id}/rotate", () => {
-  it("returns 201 with a new secret; the old one works until the overlap ends", async () => {
+  it("returns 201 with a new secret; the old secret works until the overlap ends", async () => {
     const { key: first, ...made } = await createKey(account.key);
     expect(await statusOf(first)).toBe(200);
     const before = Date.now();
@@ -59,7 +59,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect([await statusOf(first), await statusOf(key)]).toEqual([401, 200]);
   });
 
-  it("rejects all other secrets with 401 immediately for overlap 0, even when a key rotates itself", async () => {
+  it("revokes all older secrets immediately for overlap 0, even if a key rotates itself", async () => {
     const { key: first, id } = await createKey(account.key);
     const second = await rotated(first, id, { overlap: 60 });
     const third = await rotated(second.key, id);
@@ -105,7 +105,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect((await rotated(account.key, id, { name, overlap: 60 })).key).not.toBe(once.key);
   });
 
-  it("never reactivates an expired secret, however often and late the key is rotated", async () => {
+  it("never reactivates an expired secret, however often the key is rotated later", async () => {
     const { key: first, id } = await createKey(account.key);
     const secrets = [first];
     for (let round = 1; round < 5; round++) {
@@ -122,7 +122,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(rows.results.length).toBeLessThanOrEqual(3);
   });
 
-  it("shortens an earlier overlap to a later, shorter overlap, but never extends an overlap", async () => {
+  it("can shorten, but never extend, the overlap of an earlier rotation", async () => {
     const { key: first, id } = await createKey(account.key);
     const second = await rotated(account.key, id, { overlap: 60 });
     const third = await rotated(account.key, id, { overlap: 7200 });
@@ -131,7 +131,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(seen).toEqual([401, 200, 200]);
   });
 
-  it("counts requests with both secrets against one rate limit and one budget during the overlap", async () => {
+  it("applies one rate limit and one budget to both secrets during the overlap", async () => {
     const { key: first, id } = await createKey(account.key, { rpm_limit: 3, budget_dollars: 1 });
     const { key } = await rotated(account.key, id, { overlap: 60 });
     const seen = [];
@@ -141,7 +141,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(seen).toEqual([200, 200, 200, 429]);
   });
 
-  it("lets a key with limits rotate itself with the same limits, but not another key", async () => {
+  it("lets a key with limits rotate only itself, and keeps its limits", async () => {
     const { key: first, id } = await createKey(account.key, { budget_dollars: 0.5 });
     const other = await createKey(account.key);
     const { key } = await rotated(first, id);
@@ -153,7 +153,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     }
   });
 
-  it("returns 404 for a revoked key, and DELETE revokes all its secrets", async () => {
+  it("returns 404 for a revoked key, because DELETE revokes all secrets of a key", async () => {
     const { key: first, id } = await createKey(account.key);
     const { key } = await rotated(first, id, { overlap: 600 });
     expect((await deleteKey(account.key, id)).status).toBe(200);
@@ -161,7 +161,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect((await rotate(account.key, id)).status).toBe(404);
   });
 
-  it("leaves no active secret if it runs at the same time as a DELETE", async () => {
+  it("leaves no secret active after a concurrent DELETE of the key", async () => {
     for (let round = 0; round < 8; round++) {
       const { key: first, id } = await createKey(account.key);
       const [gone, made] = await Promise.all([
@@ -176,7 +176,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     }
   });
 
-  it("returns 409 for a sixth active secret, unless the rotation ends the others", async () => {
+  it("returns 409 for a sixth active secret, unless the rotation revokes all older secrets", async () => {
     const { id } = await createKey(account.key);
     for (let n = 0; n < 4; n++) {
       await rotated(account.key, id, { overlap: 600 });
@@ -186,7 +186,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     await rotated(account.key, id);
   });
 
-  it("creates a different secret for each concurrent rotation, all active within the overlap", async () => {
+  it("creates a new secret for each concurrent rotation, and all secrets work during the overlap", async () => {
     const { id } = await createKey(account.key);
     const made = await Promise.all([1, 2, 3].map(() => rotated(account.key, id, { overlap: 60 })));
     expect(new Set(made.map(({ key }) => key)).size).toBe(3);
@@ -199,7 +199,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     ["an overlap over thirty days", { overlap_seconds: 30 * 86_400 + 1 }, "overlap_seconds"],
     ["an overlap with a fraction of a second", { overlap_seconds: 0.5 }, "overlap_seconds"],
     ["an unknown field", { overlap_seconds: 0, key: "mine" }, "key"],
-  ])("returns 400 with param for %s, and keeps the key unchanged", async (_, body, param) => {
+  ])("returns 400 with the param for %s, and leaves the key unchanged", async (_, body, param) => {
     const { key, id } = await createKey(account.key);
     const error = await errorOf(await rotate(account.key, id, { body }), 400);
     expect(error.param).toBe(param);
@@ -213,7 +213,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect((await errorOf(response, 400)).param).toBe("Idempotency-Key");
   });
 
-  it("lets a member rotate the member's own key, and returns 404 for another member's key", async () => {
+  it("lets members rotate only their own keys, and returns 404 for other members' keys", async () => {
     const member = await addMember(account, "member");
     const own = await createKey(member.key);
     await rotated(member.key, own.id);
@@ -235,7 +235,7 @@ it("a secret that expires during POST /v1/keys creates no key", async () => {
   expect((await keysOf(account.key)).map(({ name }) => name)).not.toContain("late");
 });
 
-it("a key with two active secrets never exceeds its budget during concurrent requests with both", async () => {
+it("a key with two active secrets never exceeds its budget, even in concurrent requests with both secrets", async () => {
   await addCredits(account.orgId, 100_000_000);
   const { key: first, id } = await createKey(account.key, { budget_dollars: 0.01 });
   const asked = Array.from({ length: 60 }, () => chat(first, { max_tokens: 400 }));

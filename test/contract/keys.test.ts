@@ -100,7 +100,7 @@ describe("GET /v1/keys", () => {
     expect(Object.keys(first ?? {})).toEqual(RECORD);
   });
 
-  it("returns keys newest first, including revoked ones", async () => {
+  it("returns keys newest first, including revoked keys", async () => {
     const ids: string[] = [];
     for (const offsetMs of [1000, 3000, 2000]) {
       shiftClock(offsetMs);
@@ -114,7 +114,7 @@ describe("GET /v1/keys", () => {
     expect(listed.map((one) => one.revoked)).toEqual([false, true, false, false]);
   });
 
-  it("returns 999 active and 100 of 600 revoked keys first, and the remaining keys in pages, in order", async () => {
+  it("returns all active and 100 revoked keys on the first page, and the remaining keys in further pages", async () => {
     await fillKeys(account, 900, { createdAt: 5 });
     await fillKeys(account, 600, { createdAt: 5, revokedAt: 6 });
     await fillKeys(account, 98, { createdAt: 4 });
@@ -135,7 +135,7 @@ describe("GET /v1/keys", () => {
     expect(whole.keys).toEqual(revoked.slice(0, 100));
   });
 
-  it("reads at most 500 rows if there are 5,000 revoked keys, also for a member's own keys", async () => {
+  it("reads at most 500 rows in an organization with 5,000 revoked keys, also for a member", async () => {
     await fillKeys(account, 5000, { createdAt: 5, revokedAt: 6 });
     const reads: number[] = [];
     const prepare = (sql: string): D1PreparedStatement => countingReads(env.DB.prepare(sql), reads);
@@ -172,7 +172,7 @@ describe("GET /v1/keys", () => {
     expect(most).toBe(8);
   });
 
-  it("returns to a member only the member's keys, and to other roles all of the organization's keys", async () => {
+  it("returns only the caller's keys to a member, and all keys of the organization to other roles", async () => {
     await openAccount();
     const member = await addMember(account, "member");
     const all = new Set([account.keyId, member.keyId]);
@@ -185,7 +185,7 @@ describe("GET /v1/keys", () => {
     expect((await keysOf(member.key)).map((one) => one.id)).toEqual([own.id, member.keyId]);
   });
 
-  it("applies a changed role to the next request", async () => {
+  it("applies a member's new role to the next request", async () => {
     const member = await addMember(account, "admin");
     expect(await keysOf(member.key)).toHaveLength(2);
     await env.DB.prepare("UPDATE members SET role = 'member' WHERE id = ?")
@@ -194,7 +194,7 @@ describe("GET /v1/keys", () => {
     expect(await keysOf(member.key)).toHaveLength(1);
   });
 
-  it("returns last_used_at at most a minute late, never moves it back, and writes it once per minute", async () => {
+  it("updates last_used_at within a minute, never moves the time back, and writes once per minute", async () => {
     const row = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .first<{ hash: string }>();
@@ -232,9 +232,9 @@ describe("GET /v1/keys", () => {
   });
 });
 
-describe("authentication of /v1/keys", () => {
+describe("authentication at /v1/keys", () => {
   it.each(["rk-eu-0123456789abcdef", "rk-us-0123456789abcdef"])(
-    "returns 401 for a key in an older format: %s",
+    "returns 401 for a key in an outdated format: %s",
     async (key) => {
       for (const method of ["GET", "POST"]) {
         const error = await errorOf(await send("/v1/keys", { method, key }), 401);

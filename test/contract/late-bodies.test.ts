@@ -58,7 +58,7 @@ it.each([
   ["PATCH", organization, { name: "Late" }],
   ["POST", () => "/v1/keys", { name: "late" }],
 ])(
-  "a request to %s is rejected with 401 and changes nothing if its body arrives after the key is revoked",
+  "a request to %s returns 401, and changes nothing, if its body arrives after the key's revocation",
   async (...late) => {
     const [method, path, fields] = late;
     await send("/v1/users", { key: account.key, body: { external_id: "there" } });

@@ -41,8 +41,8 @@ async function furnish({ key, orgId }: Account): Promise<string> {
   return (await made.json<{ id: string }>()).id;
 }
 
-describe("every path that could lift a limit", () => {
-  it("returns 403 key_is_limited to a limited key and a session, and changes nothing", async () => {
+describe("each path that could remove a key's limits", () => {
+  it("returns 403 key_is_limited to limited keys and sessions, and changes nothing", async () => {
     const account = await openAccount();
     const limited = await createKey(account.key, TERMS);
     const minted = await send("/v1/sessions", { key: account.key, body: {} });
@@ -64,7 +64,7 @@ describe("every path that could lift a limit", () => {
     expect(await readOrganizationData(account)).toEqual(before);
   });
 
-  it("appears in this test's list", () => {
+  it("appears in the list of tested paths", () => {
     const open = KEY_ROUTES.filter(
       ({ reach, method }) => reach !== "managed" && reach !== "paid" && method !== "GET",
     );
@@ -85,7 +85,7 @@ describe("every path that could lift a limit", () => {
   });
 });
 
-it("a rotation keeps the limits of a key", async () => {
+it("a rotation keeps the key's limits", async () => {
   const account = await openAccount();
   const expires = new Date(Date.now() + 600_000).toISOString();
   const limited = await createKey(account.key, {

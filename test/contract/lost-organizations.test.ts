@@ -41,7 +41,7 @@ const lost = async (): Promise<Lost | undefined> => {
 const restore = (fields = {}): Promise<Response> =>
   admin("POST", "/orgs", newOrganization({ restore_id: account.orgId, ...fields }));
 
-it("GET /admin/v1/orgs lists a lost organization, which can be created again with its ID and balance", async () => {
+it("GET /admin/v1/orgs lists a lost organization, which operators can restore with its ID and balance", async () => {
   await lose();
   const balance = (await lost())?.balance_micro;
   expect(balance).toBeGreaterThan(100_000);
@@ -54,7 +54,7 @@ it("GET /admin/v1/orgs lists a lost organization, which can be created again wit
   expect((await chat(made.key.key)).status).toBe(200);
 });
 
-it("POST /admin/v1/orgs rejects restore_id for an organization that isn't lost, and changes nothing for a slug in use", async () => {
+it("POST /admin/v1/orgs rejects restore_id for an organization that isn't lost, and rejects a slug in use", async () => {
   for (const restore_id of [account.orgId, crypto.randomUUID()]) {
     const error = await errorOf(await restore({ restore_id }), 409);
     expect(error.param).toBe("restore_id");

@@ -11,8 +11,8 @@ beforeAll(async () => {
 
 const chatTool = (name: string): Json => ({ type: "function", function: { name } });
 
-describe("POST /v1/messages with an error", () => {
-  it("returns Anthropic's error format, with our code and numbers in details", async () => {
+describe("a failed POST /v1/messages", () => {
+  it("returns Anthropic's error format, with the gateway's error code and amounts in details", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const broke = await messages(poor);
     expect(broke.headers.get("x-should-retry")).toBe("false");
@@ -76,15 +76,18 @@ describe("POST /v1/messages with an error", () => {
     ["model", { model: 7 }],
     ["inference_geo", { inference_geo: "us" }],
     ["tools[0].name", { tools: [{ name: "a b", input_schema: {} }] }],
-  ])("returns 400 with the param for %s, and holds nothing", async (param, fields) => {
-    const before = await balanceOf(key);
-    expect(await anthropicErrorOf(await messages(key, fields))).toMatchObject({
-      status: 400,
-      type: "invalid_request_error",
-      param,
-    });
-    expect(await balanceOf(key)).toBe(before);
-  });
+  ])(
+    "returns 400 with the param for a missing or invalid %s, and holds nothing",
+    async (param, fields) => {
+      const before = await balanceOf(key);
+      expect(await anthropicErrorOf(await messages(key, fields))).toMatchObject({
+        status: 400,
+        type: "invalid_request_error",
+        param,
+      });
+      expect(await balanceOf(key)).toBe(before);
+    },
+  );
 
   it("rejects the beta field thread with the error that SDKs expect, even if other fields are invalid", async () => {
     const fields = { thread: { type: "create" }, max_tokens: "many" };
@@ -103,7 +106,7 @@ describe("POST /v1/messages with an error", () => {
     }
   });
 
-  it("rejects an unknown forced tool at each endpoint, without calling a provider", async () => {
+  it("rejects a tool choice that names an unknown tool, without a provider call, also at other endpoints", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const said = [{ role: "user", content: "Hi" }];
     const bodies: readonly (readonly [string, Json])[] = [
@@ -158,7 +161,7 @@ describe("POST /v1/messages with an error", () => {
       "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000",
     ],
   ])(
-    "reports a too long context with the text that makes clients shorten it: %s",
+    "reports a too long context with the message that makes clients shorten the context: %s",
     async (told, said) => {
       const { bindings } = mockUpstream(() =>
         Response.json({ error: { message: told } }, { status: 400 }),
@@ -174,13 +177,13 @@ describe("POST /v1/messages with an error", () => {
     },
   );
 
-  it("returns no body for HEAD / without a key, because clients use this request as a connection check", async () => {
+  it("returns no body for HEAD / without a key, which clients use as a connection check", async () => {
     const response = await send("/", { method: "HEAD" });
     expect(response.status).toBeLessThan(500);
     expect(await response.text()).toBe("");
   });
 
-  it("returns 413 if the provider rejects the body as too large, and 400 if the prompt is too long", async () => {
+  it("returns 413 if the provider rejects the body as too large, and 400 for a too long prompt", async () => {
     const told = ["Request too large.", "prompt is too long: 9 tokens > 8 maximum"];
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: told.shift() } }, { status: 413 }),
@@ -196,7 +199,7 @@ describe("POST /v1/messages with an error", () => {
     });
   });
 
-  it("returns 502 if the provider returns 401", async () => {
+  it("returns 502 for a provider's 401", async () => {
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: "bad key" } }, { status: 401 }),
     );

@@ -65,9 +65,9 @@ const WAYS = [true, false].flatMap((isNative) =>
   [true, false].map((stream) => ({ isNative, stream })),
 );
 
-describe("a name that is too long for a header, for an Anthropic model and another model", () => {
+describe("a dropped field or tool type that a header can't contain", () => {
   it.each(Object.entries(NAMED))(
-    "causes no error, and is shortened in the x-dropped header: %s",
+    "causes no error, and appears shortened in the x-dropped header: %s",
     async (_, fields) => {
       for (const { isNative, stream } of WAYS) {
         const mock = isNative ? mockAnthropic : mockUpstream;
@@ -94,14 +94,14 @@ describe("a tool name of 65 to 128 characters", () => {
   const tools = names.map((name) => ({ ...FUNCTION, name }));
   const fields = { tools, tool_choice: { type: "tool", name: names[2] } };
 
-  it("reaches Anthropic unchanged, even next to names that begin the same way", async () => {
+  it("reaches Anthropic unchanged, even next to names with the same beginning", async () => {
     const { calls, bindings } = mockAnthropic(() => answered(true, false));
     await messageOf(await messages(key, { model: "mock/claude", ...fields }, { bindings }));
     expect(calls.map(({ body }) => body)).toMatchObject([fields]);
   });
 
   it.each([false, true])(
-    "becomes shorter only for another provider, and stays unchanged in the response (streamed: %s)",
+    "reaches other providers shortened, and stays unchanged in the response (streamed: %s)",
     async (stream) => {
       const { calls, bindings } = mockAnthropic(({ url, body }) => {
         if (url.includes("anthropic")) return new Response(null, { status: 503 });
@@ -140,7 +140,7 @@ describe("a tool name of 65 to 128 characters", () => {
     },
   );
 
-  it("works at count_tokens, where a name of 129 characters returns 400 with the param", async () => {
+  it("works at count_tokens, which returns 400 only for 129 characters", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
     const said = [{ role: "user", content: "Hello there" }];
     for (const model of ["mock/claude", "sandbox/echo"]) {

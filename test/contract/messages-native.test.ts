@@ -160,7 +160,7 @@ const END: Json[] = [
 ];
 
 describe("POST /v1/messages at Anthropic", () => {
-  it("forwards the client's content blocks, cache_control and betas, with our own model name, output cap and service tier", async () => {
+  it("forwards content blocks, cache_control and betas, but sets model name, output cap and service tier", async () => {
     const { calls, bindings } = mockAnthropic(answer);
     const system = [
       { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
@@ -193,7 +193,7 @@ describe("POST /v1/messages at Anthropic", () => {
     });
   });
 
-  it("returns the message unchanged except for its ID and model, and charges it exactly", async () => {
+  it("returns Anthropic's message with a new ID and model name, and charges the exact usage", async () => {
     const { bindings } = mockAnthropic(answer);
     const before = await balanceOf(key);
     const response = await messages(key, { model: "mock/claude" }, { bindings });
@@ -221,7 +221,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("forwards stream events, and sends the last one after the charge", async () => {
+  it("forwards stream events, and sends the last event after the charge", async () => {
     const { calls, bindings } = mockAnthropic(() => streamed(START, ...BLOCKS, ...END));
     const before = await balanceOf(key);
     const { message, started } = await readFoldedMessage(
@@ -240,7 +240,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("fails over to the next route with a converted request if Anthropic is overloaded before the first block", async () => {
+  it("fails over to the next route with a converted request if Anthropic is overloaded at the start", async () => {
     const { calls, bindings } = mockAnthropic(({ url }) =>
       url.includes("anthropic")
         ? streamed(START, {
@@ -259,7 +259,7 @@ describe("POST /v1/messages at Anthropic", () => {
     ]);
   });
 
-  it("ends a stream that fails after the first block with an error event, and charges its output", async () => {
+  it("ends a stream that fails after the first block with an error event, and charges the output", async () => {
     const broken = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
     const { bindings } = mockAnthropic(() => interrupted(broken, START, ...BLOCKS));
     const response = await messages(key, { model: "mock/claude", stream: true }, { bindings });
@@ -268,7 +268,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(text).not.toContain("message_stop");
   });
 
-  it("warms a cache with max_tokens 0, and charges only the input", async () => {
+  it("forwards max_tokens 0, which fills the prompt cache, and charges only the input", async () => {
     const warmed = {
       ...MESSAGE,
       content: [],
@@ -285,7 +285,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST - 50);
   });
 
-  it("calls only Anthropic for features that only Anthropic has, even if there is another route", async () => {
+  it("calls only Anthropic for Anthropic's exclusive features, even if another route exists", async () => {
     const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERi0=" };
     const said = [{ role: "user", content: [{ type: "document", source: pdf }] }];
     const { calls, bindings } = mockAnthropic(({ url }) =>
@@ -300,7 +300,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(calls[0]?.body["messages"]).toEqual(said);
   });
 
-  it("returns the text of Anthropic's 400 errors, because clients search that text", async () => {
+  it("returns the message of Anthropic's 400 errors, because clients search for this message", async () => {
     const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
     const { bindings } = mockAnthropic(() =>
       Response.json(
@@ -314,7 +314,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(refusal).toMatchObject({ status: 400, type: "invalid_request_error", message: words });
   });
 
-  it("holds and charges twice the input price for a one-hour cache write, also in a stream", async () => {
+  it("holds and charges twice the input price for a one-hour cache write, also in streams", async () => {
     const split = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
     const usage = { ...USAGE, cache_creation: split };
     const { bindings } = mockAnthropic(({ body }) =>
@@ -347,7 +347,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(dear).toBeGreaterThan(Number(cheap));
   });
 
-  it("counts tokens with Anthropic's API, or by an estimate if the API fails", async () => {
+  it("counts tokens with Anthropic's API, and returns an estimate if the API fails", async () => {
     const { calls, bindings } = mockAnthropic(() => Response.json({ input_tokens: 1234 }));
     const body = {
       model: "mock/claude",
@@ -375,7 +375,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(foldMessage(events).message).toMatchObject({ stop_reason: "end_turn" });
   });
 
-  it("lists in x-dropped the sampling parameters that the model rejects", async () => {
+  it("drops sampling parameters that the model rejects, and lists them in x-dropped", async () => {
     const { calls, bindings } = mockAnthropic(answer);
     const tuned = { model: "mock/claude", temperature: 0.5, top_p: 0.9, top_k: 4 };
     const one = await messages(key, tuned, { bindings });

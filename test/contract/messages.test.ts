@@ -58,7 +58,7 @@ describe("POST /v1/messages", () => {
     expect(response.headers.get("request-id")).toBe(response.headers.get("x-request-id"));
   });
 
-  it("streams the same message, with input tokens at the start, and ends only after the charge", async () => {
+  it("streams the same message as a JSON response, with input tokens first, and ends after the charge", async () => {
     const whole = await messageOf(await messages(key));
     const before = await balanceOf(key);
     const response = await messages(key, { stream: true });
@@ -89,7 +89,7 @@ describe("POST /v1/messages", () => {
     });
   });
 
-  it("accepts x-api-key, also together with the same Bearer key, but not two different keys", async () => {
+  it("accepts a key in x-api-key and Authorization, but rejects two different keys", async () => {
     const { key: other } = await openAccount();
     for (const response of [
       await asked({ "x-api-key": key }),
@@ -195,7 +195,7 @@ describe("POST /v1/messages", () => {
     ]);
   });
 
-  it("drops and reports fields that other protocols lack, even nested fields", async () => {
+  it("drops and reports fields that the other protocol lacks, including nested fields", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const cache_control = { type: "ephemeral" };
     const fields = {
@@ -238,7 +238,7 @@ describe("POST /v1/messages", () => {
   });
 });
 
-describe("a conversation that began at another endpoint", () => {
+describe("a conversation that moves between endpoints", () => {
   it("can continue from chat completions to messages and back", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const message = await messageOf(await messages(key, { model: "mock/chat" }, { bindings }));
@@ -252,7 +252,7 @@ describe("a conversation that began at another endpoint", () => {
 });
 
 describe("POST /v1/messages/count_tokens", () => {
-  it("counts tokens without an output cap and free of charge, slightly above the billed tokens and never 0", async () => {
+  it("counts tokens free of charge and without an output cap, slightly above the billed number", async () => {
     const before = await balanceOf(key);
     const { input_tokens: few } = await (await count({})).json<{ input_tokens: number }>();
     const prose = "The quick brown fox jumps over the lazy dog. ".repeat(40);
@@ -272,7 +272,7 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(withTools).toBeGreaterThan(few);
   });
 
-  it("returns Anthropic's errors for an unknown model, missing messages, a missing key and another method", async () => {
+  it("returns Anthropic's error format for an unknown model, missing messages, a missing key and a wrong method", async () => {
     expect(await anthropicErrorOf(await count({ model: "nobody" }))).toMatchObject({ status: 404 });
     expect(await anthropicErrorOf(await count({ messages: undefined }))).toMatchObject({
       status: 400,
@@ -324,18 +324,15 @@ describe("GET /v1/models for Anthropic clients", () => {
       undefined,
     ],
     ["an Anthropic version with our Bearer token", () => VERSION, undefined],
-  ])(
-    "returns the API format that matches the accepted key header: %s",
-    async (_, headers, object) => {
-      const given = headers();
-      const response = await send("/v1/models", {
-        ...("authorization" in given ? {} : { key }),
-        headers: given,
-      });
-      const body = await response.json<{ object?: string }>();
-      expect([response.status, body.object]).toEqual([200, object]);
-    },
-  );
+  ])("returns the API format of the header with the valid key: %s", async (_, headers, object) => {
+    const given = headers();
+    const response = await send("/v1/models", {
+      ...("authorization" in given ? {} : { key }),
+      headers: given,
+    });
+    const body = await response.json<{ object?: string }>();
+    expect([response.status, body.object]).toEqual([200, object]);
+  });
 
   it("returns a model's name, date and context window, even if only x-api-key is sent", async () => {
     const listed = await send("/v1/models?limit=1", { headers: { "x-api-key": key } });
@@ -367,16 +364,19 @@ describe("GET /v1/models for Anthropic clients", () => {
     ["/v1/models?limit=x", 400],
     ["/v1/models/nobody/knows", 404],
     ["/v1/v1/models", 404],
-  ])("returns for %s a %s in Anthropic's format, and 401 without a key", async (path, status) => {
-    expect(await anthropicErrorOf(await send(path, { key, headers: VERSION }))).toMatchObject({
-      status,
-    });
-    expect(await anthropicErrorOf(await send(path, { headers: VERSION }))).toMatchObject({
-      status: 401,
-    });
-  });
+  ])(
+    "returns for %s the status %s in Anthropic's error format, and 401 without a key",
+    async (path, status) => {
+      expect(await anthropicErrorOf(await send(path, { key, headers: VERSION }))).toMatchObject({
+        status,
+      });
+      expect(await anthropicErrorOf(await send(path, { headers: VERSION }))).toMatchObject({
+        status: 401,
+      });
+    },
+  );
 
-  it("explains the error of a path that contains /v1 twice", async () => {
+  it("explains in the error that the path contains /v1 twice", async () => {
     const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
     const refused = await anthropicErrorOf(await send("/v1/v1/messages", { key, body }));
     expect(refused).toMatchObject({ status: 404, type: "not_found_error" });

@@ -81,31 +81,34 @@ beforeEach(() => {
 });
 
 describe("a deployment with a misconfigured variable", () => {
-  it.each(WRONG)("returns 503, and logs the variable's name: %s = %s", async (variable, value) => {
-    const bindings = bindingsWith({ [variable]: value });
-    const requests = [
-      send("/healthz", { bindings }),
-      send("/v1/models", { key, bindings }),
-      send("/v1/models", { bindings }),
-      send("/v1/chat/completions", { key, bindings, body: { model: "fast", messages: HELLO } }),
-      send("/admin/v1/orgs", { key: ADMIN_TOKEN, bindings }),
-      send("/nothing", { bindings }),
-      send("/internal/v1/lookup", { bindings, body: {} }),
-    ];
-    for (const response of await Promise.all(requests)) {
-      expect(response.headers.get("retry-after")).toBe("30");
-      expect(response.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
-      const error = await errorOf(response, 503);
-      expect(error).toMatchObject({ type: "api_error", code: "misconfigured", param: null });
-      expect(error.message).not.toContain(variable);
-    }
-    const told = log.filter((line) => line.includes('"misconfigured"'));
-    expect(told.some((line) => line.includes(`"variable":"${variable}"`))).toBe(true);
-    expect(log.join("\n")).not.toContain(WEAK);
-    for (const secret of [env.KEY_SECRETS.slice(2), env.PEER_OUT_US, env.PEER_IN_US]) {
-      expect(log.join("\n")).not.toContain(secret);
-    }
-  });
+  it.each(WRONG)(
+    "returns 503, and logs the name of the variable: %s = %s",
+    async (variable, value) => {
+      const bindings = bindingsWith({ [variable]: value });
+      const requests = [
+        send("/healthz", { bindings }),
+        send("/v1/models", { key, bindings }),
+        send("/v1/models", { bindings }),
+        send("/v1/chat/completions", { key, bindings, body: { model: "fast", messages: HELLO } }),
+        send("/admin/v1/orgs", { key: ADMIN_TOKEN, bindings }),
+        send("/nothing", { bindings }),
+        send("/internal/v1/lookup", { bindings, body: {} }),
+      ];
+      for (const response of await Promise.all(requests)) {
+        expect(response.headers.get("retry-after")).toBe("30");
+        expect(response.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
+        const error = await errorOf(response, 503);
+        expect(error).toMatchObject({ type: "api_error", code: "misconfigured", param: null });
+        expect(error.message).not.toContain(variable);
+      }
+      const told = log.filter((line) => line.includes('"misconfigured"'));
+      expect(told.some((line) => line.includes(`"variable":"${variable}"`))).toBe(true);
+      expect(log.join("\n")).not.toContain(WEAK);
+      for (const secret of [env.KEY_SECRETS.slice(2), env.PEER_OUT_US, env.PEER_IN_US]) {
+        expect(log.join("\n")).not.toContain(secret);
+      }
+    },
+  );
 
   it("calls no object and reads no table", async () => {
     const counted = countedBindings();
@@ -115,7 +118,7 @@ describe("a deployment with a misconfigured variable", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("works once the variable is corrected", async () => {
+  it("works again after a correction of the variable", async () => {
     const bindings = bindingsWith({
       MODELS: model({}),
       OPENAI_API_KEY: "k",

@@ -40,7 +40,7 @@ async function measured(by: readonly Account[]) {
 }
 
 describe("GET /v1/models/{id}/endpoints", () => {
-  it("shows the latency measured by all isolates of the region, without an extra call", async () => {
+  it("shows latency measurements from all isolates of the region, without an extra call", async () => {
     const { endpoints, catalog, batches } = await measured(accounts);
     const percentiles = { p50: expect.any(Number) as number, p99: expect.any(Number) as number };
     expect(await endpoints()).toMatchObject([
@@ -50,7 +50,7 @@ describe("GET /v1/models/{id}/endpoints", () => {
     expect(batches()).toBeLessThanOrEqual(24);
   });
 
-  it("hides speeds measured for fewer than 3 organizations from customers, but not from operators", async () => {
+  it("shows speeds to customers only if 3 organizations contributed measurements, but always to operators", async () => {
     const { endpoints, catalog } = await measured([
       ...accounts.slice(0, 2),
       ...accounts.slice(0, 1),
@@ -61,7 +61,7 @@ describe("GET /v1/models/{id}/endpoints", () => {
     expect(await catalog()).toMatchObject({ organizations: 2 });
   });
 
-  it("shows no speed if the region's measurements can't be read", async () => {
+  it("omits speeds if the region's measurements can't be read", async () => {
     const lost = { speeds: () => Promise.reject(new Error("no such call")) };
     const bindings = bindingsWith({ REGION_METRICS: { getByName: () => lost } });
     const [{ key } = { key: "" }] = accounts;
@@ -71,7 +71,7 @@ describe("GET /v1/models/{id}/endpoints", () => {
     expect(read.status).toBe(200);
   });
 
-  it("lists the providers of the model list with the same price, also for an alias and an encoded slash", async () => {
+  it("lists the providers and prices of the model list, also for aliases and encoded slashes", async () => {
     const [{ key } = { key: "" }] = accounts;
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const read = async (path: string) => (await send(path, { key, bindings })).json<Read>();
@@ -89,7 +89,7 @@ describe("GET /v1/models/{id}/endpoints", () => {
     expect(encoded.data.endpoints).toHaveLength(1);
   });
 
-  it("returns 404 for an unknown model, and 403 for a model that the key's policy excludes", async () => {
+  it("returns 404 for an unknown model, and 403 for a model outside the key's policy", async () => {
     const [{ key, orgId, memberId } = { key: "", orgId: "", memberId: "" }] = accounts;
     const unknown = await send("/v1/models/no/such/endpoints", { key });
     expect((await errorOf(unknown, 404)).code).toBe("model_not_found");

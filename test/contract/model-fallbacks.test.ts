@@ -134,7 +134,7 @@ function count(seen: Seen, left: readonly Remaining[], budget: number | null): v
 }
 
 describe("a request with several models", () => {
-  it("calls the next model if the first model fails, and returns the name of the model that responded", async () => {
+  it("calls the next model after a failure, and returns the name of the model that responded", async () => {
     const { calls, bindings } = world({ alpha: 500, beta: 503 });
     const fields = { ...SAY, models: ["m/two:floor", "m/three"] };
     const response = await chat(account.key, fields, { bindings });
@@ -155,14 +155,14 @@ describe("a request with several models", () => {
     });
   });
 
-  it("calls the next model instead of another provider if a provider rejects the request", async () => {
+  it("calls the next model, not the next provider, if a provider rejects the request", async () => {
     const { calls, bindings } = world({ alpha: 400 });
     const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
     expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
     expect(namesOf(calls)).toEqual(["alpha m/one", "delta m/three"]);
   });
 
-  it("returns the last rejection if every model rejects the request", async () => {
+  it("returns the last model's error if all models reject the request", async () => {
     const { calls, bindings } = world({ alpha: 400, delta: 422 });
     const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
     expect((await errorOf(response, 400)).message).toContain("not allowed");
@@ -200,7 +200,7 @@ describe("a request with several models", () => {
       },
       "delta m/three",
     ],
-  ])("starts with the first model that fits the request, with %s", async (_, fields, first) => {
+  ])("starts with the first suitable model for a request with %s", async (_, fields, first) => {
     const { calls, bindings } = world();
     const response = await chat(account.key, { ...SAY, ...fields }, { bindings });
     expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
@@ -212,18 +212,21 @@ describe("a request with several models", () => {
     ["/v1/responses", { input: "Hi", max_output_tokens: 20 }],
     ["/v1/messages", { messages: HELLO, max_tokens: 20 }],
     ["/v1/chat/completions", { messages: HELLO, max_tokens: 20 }],
-  ])("works at %s, even with the options of Vercel's AI Gateway", async (path, body) => {
-    const { calls, bindings } = world({ alpha: 500, beta: 500 });
-    for (const fields of [
-      { models: ["m/three"] },
-      { providerOptions: { gateway: { models: ["m/three"] } } },
-    ]) {
-      const sent = { ...body, model: "m/one", ...fields };
-      const response = await send(path, { key: account.key, body: sent, bindings });
-      expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
-      expect(namesOf(calls.splice(0)).at(-1)).toBe("delta m/three");
-    }
-  });
+  ])(
+    "succeeds at %s, also with fallback models in the format of Vercel's AI Gateway",
+    async (path, body) => {
+      const { calls, bindings } = world({ alpha: 500, beta: 500 });
+      for (const fields of [
+        { models: ["m/three"] },
+        { providerOptions: { gateway: { models: ["m/three"] } } },
+      ]) {
+        const sent = { ...body, model: "m/one", ...fields };
+        const response = await send(path, { key: account.key, body: sent, bindings });
+        expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
+        expect(namesOf(calls.splice(0)).at(-1)).toBe("delta m/three");
+      }
+    },
+  );
 
   it.each<[string, object, string]>([
     ["/v1/chat/completions", { ...SAY, models: ["m/two", "nothing"] }, "models[1]"],
@@ -251,7 +254,7 @@ describe("a request with several models", () => {
     ["models", { allowed_models: ["m/three"] }, "delta m/three"],
     ["policy", { policy: { allowed_models: ["m/two"] } }, "gamma m/two"],
     ["policy", { policy: { allowed_providers: ["epsilon", "alpha"] } }, "alpha m/one"],
-  ])("calls only models that its key allows, by their own names: %s %j", async (...asked) => {
+  ])("calls only routes that the key's %s allows: %j", async (...asked) => {
     const [, terms, first] = asked;
     const { keyId, key } = await addKey(account.orgId, account.memberId);
     const path = `/v1/keys/${keyId}`;
@@ -268,7 +271,7 @@ describe("a request with several models", () => {
     expect(calls).toHaveLength(1);
   });
 
-  it("never calls fallback models that the key's budget doesn't cover", async () => {
+  it("skips fallback models that cost more than the key's remaining budget", async () => {
     const { calls, bindings } = world({ alpha: 500, beta: 500 });
     const key = await keyWithBudget(150);
     const fields = { ...SAY, models: ["m/two", "m/one"] };
@@ -280,7 +283,7 @@ describe("a request with several models", () => {
     expect((await errorOf(first, 402)).code).toBe("key_budget_exceeded");
   });
 
-  it("calls only allowed providers, holds enough for each provider, and stays within max_price", async () => {
+  it("calls only allowed providers within max_price, and holds enough for each provider", async () => {
     const some = fc.subarray([...PROVIDER_IDS]);
     // All models have different prices, so two of them reveal a hold for only the first one.
     const asked = fc.record({
@@ -343,7 +346,7 @@ async function skippedBy(key: string, fields: object) {
   return (skipped as readonly SkippedRoute[]).map(({ route, why }) => `${route} ${why}`);
 }
 
-describe("the skipped routes in a receipt", () => {
+describe("the list of skipped routes in a receipt", () => {
   it.each<[object, string[]]>([
     [{}, []],
     [{ provider: { only: ["alpha"] } }, ["beta:one preference"]],
@@ -364,11 +367,11 @@ describe("the skipped routes in a receipt", () => {
       { models: ["m/two"], messages: [{ role: "user", content: [SEEN] }] },
       ["alpha:one parameter", "beta:one parameter"],
     ],
-  ])("list the routes that %j excludes", async (fields, expected) => {
+  ])("contains the routes that the request fields %j exclude", async (fields, expected) => {
     expect(await skippedBy(account.key, fields)).toEqual(expected);
   });
 
-  it("appear in the receipt of a failed request too", async () => {
+  it("appears in receipts of failed requests too", async () => {
     const { bindings } = world({ alpha: 500 });
     const provider = { only: ["alpha"] };
     const response = await chat(account.key, { ...SAY, provider }, { bindings });
@@ -382,7 +385,7 @@ describe("the skipped routes in a receipt", () => {
     expect(await data.json()).toMatchObject({ data: { skipped } });
   });
 
-  it("have the reason policy if a policy excludes them", async () => {
+  it("names the reason 'policy' for a route that a policy excludes", async () => {
     const { keyId, key } = await addKey(account.orgId, account.memberId);
     const body = { policy: { allowed_providers: ["beta"] } };
     const { bindings } = world();
@@ -390,7 +393,7 @@ describe("the skipped routes in a receipt", () => {
     expect(await skippedBy(key, {})).toEqual(["alpha:one policy"]);
   });
 
-  it("have the reason limit if a limit doesn't cover a fallback model", async () => {
+  it("names the reason 'limit' for a fallback model above a limit", async () => {
     const skipped = await skippedBy(await keyWithBudget(150), { models: ["m/two"] });
     expect(skipped).toEqual(["gamma:two limit", "alpha:two limit"]);
   });

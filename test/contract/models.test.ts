@@ -24,7 +24,7 @@ const statusOf = async (id: string): Promise<string> =>
   model.parse(await (await read(`/v1/models/${id}`)).json()).status;
 
 describe("GET /v1/models", () => {
-  it("returns OpenAI's list with created and owned_by, and each ID once", async () => {
+  it("returns models in OpenAI's format, and each ID once", async () => {
     const response = await read("/v1/models");
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -33,14 +33,14 @@ describe("GET /v1/models", () => {
     expect(data.find((entry) => entry.id === "sandbox/echo")?.owned_by).toBe("sandbox");
   });
 
-  it("includes the aliases with the gateway as owner", async () => {
+  it("includes aliases with the gateway as owner", async () => {
     const { data } = modelList.parse(await (await read("/v1/models")).json());
     for (const alias of ["smart", "fast", "cheap", "embeddings/cheapest"]) {
       expect(data.find((entry) => entry.id === alias)?.owned_by).toBe("turnpike");
     }
   });
 
-  it("lists only names that exactly one kind of paid endpoint accepts", async () => {
+  it("lists only models that exactly one kind of endpoint accepts", async () => {
     const { key: poor } = await openAccount({ credits: 0 }); // no request runs without credits
     for (const id of await ids()) {
       const asked = KIND_ROWS.map(({ path, body }) =>
@@ -52,7 +52,7 @@ describe("GET /v1/models", () => {
     }
   });
 
-  it("lists only models of providers whose secret is set", async () => {
+  it("lists only models of providers with a configured secret", async () => {
     expect(await ids(upstreamBindings())).toContain("mock/chat");
     expect(await ids(upstreamBindings({ MOCK_API_KEY: undefined }))).not.toContain("mock/chat");
     expect(await ids()).not.toContain("openai/gpt-6-luna");
@@ -113,7 +113,7 @@ describe("GET /v1/models", () => {
     });
   });
 
-  it("returns an embeddings model's input types and exact price", async () => {
+  it("returns the input types and exact price of an embeddings model", async () => {
     const response = await read("/v1/models/sandbox/embed");
     expect(await response.json()).toMatchObject({
       kind: "embeddings",
@@ -138,7 +138,7 @@ describe("GET /v1/models", () => {
     expect(await inputsOf("mock/blind")).toEqual(["text"]);
   });
 
-  it("accepts a model name without its author if the name is unique, and otherwise returns 404", async () => {
+  it("accepts a model name without its author if the name is unique, and returns 404 otherwise", async () => {
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const named = async (id: string) =>
       (await send(`/v1/models/${id}`, { key, bindings })).json<{ id?: string }>();
@@ -162,7 +162,7 @@ describe("GET /v1/models", () => {
     await errorOf(await send("/v1/chat/completions", { key, ...unclear }), 404);
   });
 
-  it("lists no sandbox model for an alias while a real model is available", async () => {
+  it("never resolves an alias to a sandbox model while a real model is available", async () => {
     const bindings = upstreamBindings({ ALIASES: JSON.stringify({ smart: "mock/blind" }) });
     const aliases = await ids(bindings);
     expect(aliases).toContain("smart");
@@ -200,7 +200,7 @@ describe("GET /v1/models/{id}", () => {
     ["embeddings/cheapest", "/v1/models/embeddings/cheapest"],
     ["embeddings/cheapest", "/v1/models/embeddings%2Fcheapest"],
     ["smart", "/v1/models/smart"],
-  ])("returns %s for %s", async (id, path) => {
+  ])("returns the model %s for the path %s", async (id, path) => {
     const response = await read(path);
     expect(response.status).toBe(200);
     expect(model.parse(await response.json()).id).toBe(id);

@@ -22,7 +22,7 @@ const RESULT = { categories: { hate: true, other: false }, category_scores: { ha
 const IMAGE = { type: "image_url", image_url: { url: "https://images.test/a.png" } };
 
 describe("POST /v1/moderations", () => {
-  it("returns 200 with a result for each text, and charges the request once", async () => {
+  it("returns 200 with one result per text, and charges the request once", async () => {
     const body = { input: ["hello", "violence"] };
     const { text, receipt } = await charged(() => moderate({ body }));
     expect(JSON.parse(text)).toMatchObject({
@@ -43,14 +43,14 @@ describe("POST /v1/moderations", () => {
     expect(results).toMatchObject([{ flagged: true }]);
   });
 
-  it("writes a receipt that can be found by the ID of the response", async () => {
+  it("writes a receipt that clients can find by the ID of the response", async () => {
     const { id } = await (await moderate()).json<Moderated>();
     expect((await send(`/v1/generations/${id}`, { key })).status).toBe(200);
   });
 });
 
 describe("POST /v1/moderations at providers", () => {
-  it("sends the input to OpenAI, and charges nothing at its list price", async () => {
+  it("sends the input to OpenAI, and charges nothing, because OpenAI's moderation is free", async () => {
     const { calls, bindings } = classifying("openai", [{ flagged: true, ...RESULT }]);
     const before = await balanceOf(key);
     const input = [{ type: "text", text: "a" }, IMAGE];
@@ -67,7 +67,7 @@ describe("POST /v1/moderations at providers", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("adds 'flagged' to Mistral's results", async () => {
+  it("adds the field flagged to Mistral's results", async () => {
     const other = { ...RESULT, categories: { hate: false } };
     const { calls, bindings } = classifying("mistral", [RESULT, other]);
     const model = "mistral/mistral-moderation-latest";
@@ -86,7 +86,7 @@ describe("POST /v1/moderations at providers", () => {
     expect(calls[0]?.body).toMatchObject({ input: "a\nb" });
   });
 
-  it("charges the held tokens at an operator's price per token, because no provider reports tokens", async () => {
+  it("charges the held tokens at an operator's token price, because providers report no tokens", async () => {
     const { bindings } = classifying("openai", [RESULT]);
     const { receipt } = await charged(() => moderate({ body: { model: "own/mod" }, bindings }));
     expect(receipt).toMatchObject({ held_micro: receipt.cost_micro, estimated: true });
@@ -107,7 +107,7 @@ describe("POST /v1/moderations at providers", () => {
 });
 
 describe("a rejected POST /v1/moderations", () => {
-  it("returns 400 for an image that the model doesn't accept", async () => {
+  it("returns 400 for an image to a model that doesn't accept images", async () => {
     const { bindings } = classifying("mistral", [RESULT]);
     const body = { model: "mistral/mistral-moderation-latest", input: [IMAGE] };
     expect(await errorOf(await moderate({ body, bindings }), 400)).toMatchObject({

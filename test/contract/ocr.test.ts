@@ -25,7 +25,7 @@ describe("POST /v1/ocr", () => {
     ["7", 1],
     [[0, 4, 4], 2],
     [3, 1],
-  ])("returns 200, and holds and charges the pages %j", async (pages, count) => {
+  ])("returns 200, and holds and charges only the requested pages %j", async (pages, count) => {
     const { text, receipt } = await charged(() => read({ body: { pages } }));
     expect(JSON.parse(text)).toMatchObject({
       model: "sandbox/ocr",
@@ -51,7 +51,7 @@ describe("POST /v1/ocr at Mistral", () => {
     ["the held pages if the count isn't a number", readBy("1"), 3],
     ["the held pages if 0 are reported with pages", readBy(0), 3],
     ["nothing for a document without the requested pages", readBy(0, []), 0],
-  ])("charges %s", async (_, given, count) => {
+  ])("charges by Mistral's page count: %s", async (_, given, count) => {
     const { calls, bindings } = answering(KEYS, given);
     const more = { include_image_base64: true, include_blocks: true };
     const body = { model: MISTRAL, pages: "0-2", ...more };

@@ -52,11 +52,11 @@ const callsIn = ({ output }: AnyResponse) => output.filter(({ type }) => type ==
 describe.each([
   ["whole", false],
   ["streamed", true],
-])("POST /v1/responses, %s", (_, stream) => {
+])("POST /v1/responses with a %s response", (_, stream) => {
   it.each<[string, unknown]>([
     ["a user's message", [user("Say hello in exactly 3 words.")]],
     [
-      "a system message before it",
+      "a system message before a user's message",
       [{ type: "message", role: "system", content: "You are a pirate." }, user("Say hello.")],
     ],
     [
@@ -99,7 +99,7 @@ describe.each([
     expect([name, output.map(({ type }) => type)]).toEqual([name, ["message"]]);
   });
 
-  it("returns a function call, and then text once the client has sent the function's output", async () => {
+  it("returns a function call, and returns text once the client sends the function's output", async () => {
     const tools = [WEATHER];
     const called = await ask({ input: [ASKED], tools, stream });
     expect(callsIn(called)).toMatchObject([{ name: "get_weather" }]);

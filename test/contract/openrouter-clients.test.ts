@@ -165,7 +165,7 @@ function at(value: unknown, path: string): unknown {
 describe.each(Object.entries(CLIENTS))(
   "the OpenRouter client %s",
   (_, { headers, body, cost, reads }) => {
-    it("gets the charge of a stream, and the documented fields of the other calls", async () => {
+    it("receives the cost of a stream, and the documented fields of other calls", async () => {
       const { key } = account;
       const before = await balanceOf(key);
       const sent = { model: "sandbox/echo", messages: HELLO, ...body };
@@ -194,7 +194,7 @@ async function reasoningTokens(fields: object): Promise<unknown> {
 }
 
 describe("reasoning in OpenRouter's format", () => {
-  it("selects the reasoning effort, or turns reasoning off", async () => {
+  it("sets the reasoning effort or turns reasoning off", async () => {
     const off = await reasoningTokens({ reasoning_effort: "none" });
     const high = await reasoningTokens({ reasoning_effort: "high" });
     expect(high).not.toBe(off);
@@ -202,7 +202,7 @@ describe("reasoning in OpenRouter's format", () => {
     expect(await reasoningTokens({ reasoning: { effort: "high" } })).toBe(high);
   });
 
-  it("converts a maximum of reasoning tokens to the effort for that share of the output", async () => {
+  it("converts a maximum of reasoning tokens to a reasoning effort, by its share of the output", async () => {
     const efforts = [0, 20, 90, 200, 300, 450].map((max_tokens) => ({ max_tokens }));
     const sent: unknown[] = [];
     for (const reasoning of efforts) {
@@ -248,13 +248,13 @@ async function reasoned(asked: { readonly headers?: Record<string, string>; read
   return { reasoning, reasoning_details: details };
 }
 
-describe("reasoning for OpenRouter's clients", () => {
+describe("reasoning text for OpenRouter's clients", () => {
   it.each<[string, { headers?: Record<string, string>; body: Json }]>([
     ["an OpenRouter SDK", { headers: SDK, body: {} }],
     ["an OpenRouter SDK, streamed", { headers: SDK, body: { stream: true } }],
     ["the field reasoning", { body: { reasoning: { effort: "high" } } }],
     ["the field include_reasoning", { body: { include_reasoning: true, stream: true } }],
-  ])("appears in reasoning and reasoning_details with %s", async (_, asked) => {
+  ])("appears in the fields reasoning and reasoning_details with %s", async (_, asked) => {
     const { reasoning, reasoning_details: details = [] } = await reasoned(asked);
     expect(reasoning).not.toBe("");
     expect(details).toMatchObject([
@@ -268,7 +268,7 @@ describe("reasoning for OpenRouter's clients", () => {
     ["include_reasoning: false", { include_reasoning: false }],
     ["only reasoning.exclude, streamed", { reasoning: { exclude: true }, stream: true }],
     ["include_reasoning: false, streamed", { include_reasoning: false, stream: true }],
-  ])("doesn't appear with %s, but counts in the usage", async (_, fields) => {
+  ])("doesn't appear in the response with %s, but counts in the usage", async (_, fields) => {
     const body = { model: "sandbox/think", messages: HELLO, max_tokens: 500, ...fields };
     const response = await send("/v1/chat/completions", { key: account.key, headers: SDK, body });
     const text = await response.text();
@@ -281,7 +281,7 @@ describe("reasoning for OpenRouter's clients", () => {
   });
 
   it.each<Json>([{}, { exclude: true }, { exclude: false, max_tokens: 50 }, { enabled: false }])(
-    "returns 400 for an unknown effort next to %j",
+    "causes a 400 for an unknown effort combined with %j",
     async (fields) => {
       const reasoning = { effort: "extreme", ...fields };
       const body = { model: "sandbox/think", messages: HELLO, reasoning };
@@ -292,13 +292,13 @@ describe("reasoning for OpenRouter's clients", () => {
     },
   );
 
-  it("stays out of the responses of other clients", async () => {
+  it("appears only in responses to OpenRouter's clients", async () => {
     expect(await reasoned({ body: {} })).not.toHaveProperty("reasoning");
     const details = (await reasoned({ body: {} })).reasoning_details;
     expect(details?.map(({ type }) => type)).toEqual(["sandbox.thinking"]);
   });
 
-  it("reaches the provider unchanged if the client sends it back", async () => {
+  it("reaches the provider unchanged if the client sends the reasoning back", async () => {
     const own = {
       type: "reasoning.text",
       text: "theirs",
@@ -329,7 +329,7 @@ describe("an error inside a stream", () => {
     ["/v1/chat/completions", { messages: HELLO }, "chat.completion.chunk", { delta: {} }],
     ["/v1/completions", { prompt: "Hi" }, "text_completion", { text: "", logprobs: null }],
   ])(
-    "contains the HTTP status as its code for OpenRouter's SDKs, in a complete chunk at %s",
+    "contains the HTTP status as error code in a complete chunk for OpenRouter's SDKs at %s",
     async (path, asked, object, choice) => {
       const body = { model: "sandbox/error-mid", stream: true, ...asked };
       const response = await send(path, { key: account.key, headers: SDK, body });

@@ -55,7 +55,7 @@ describe("the usage object of a response", () => {
   it.each([
     ["/v1/chat/completions", SAY],
     ["/v1/completions", { model: "sandbox/echo", prompt: "Hello" }],
-  ])("includes the cost in the last chunk of %s with usage.include", async (path, body) => {
+  ])("contains the cost in the last chunk of %s with usage.include", async (path, body) => {
     const sent = { ...body, stream: true, usage: { include: true } };
     const events = await eventsOf(await send(path, { key: account.key, body: sent }));
     const last = JSON.parse(events.at(-2) ?? "") as { usage: Json };
@@ -63,7 +63,7 @@ describe("the usage object of a response", () => {
     expect(last.usage["cost"]).toBeGreaterThan(0);
   });
 
-  it("doesn't appear in a stream with include: false", async () => {
+  it("doesn't appear in a stream with usage.include: false", async () => {
     const body = { ...SAY, stream: true, usage: { include: false } };
     const chunks = chunksOf(await eventsOf(await chat(account.key, body)));
     expect(chunks.every(({ usage }) => usage === undefined)).toBe(true);
@@ -72,7 +72,7 @@ describe("the usage object of a response", () => {
   it.each([
     [{ include: "yes" }, "usage.include"],
     ["all", "usage"],
-  ])("returns 400 with its param if requested by usage %j", async (usage, param) => {
+  ])("causes a 400 with the param for an invalid usage request %j", async (usage, param) => {
     const response = await chat(account.key, { ...SAY, usage });
     expect((await errorOf(response, 400)).param).toBe(param);
   });
@@ -88,7 +88,7 @@ describe("GET /v1/key", () => {
     expect(data["rate_limit"]).toMatchObject({ requests: 1000 });
   });
 
-  it("returns the charges of all periods for a key without a budget", async () => {
+  it("returns the charges of each period for a key without a budget", async () => {
     const { key } = await openAccount();
     const [cost] = await costOf(await chat(key));
     const [other] = await costOf(await embed(key));
@@ -114,7 +114,7 @@ describe("GET /v1/key", () => {
     expect(await dataOf("/v1/key", key)).toMatchObject({ label: "small", ...shown });
   });
 
-  it("returns dollar budgets in the format of OpenRouter's Python package", async () => {
+  it("returns budgets in dollars in the format of OpenRouter's Python package", async () => {
     const budgets = [
       { limit_dollars: 1, window: "60m" },
       { limit_requests: 9, window: "day" },
@@ -132,7 +132,7 @@ describe("GET /v1/key", () => {
     });
   });
 
-  it("returns to a session only the session's own budget and charges", async () => {
+  it("returns only the session's own budget and charges to a session", async () => {
     await chat(account.key);
     const made = await send("/v1/sessions", { key: account.key, body: { budget_dollars: 0.5 } });
     const { token, id } = await made.json<{ token: string; id: string }>();
@@ -143,7 +143,7 @@ describe("GET /v1/key", () => {
 });
 
 describe("GET /v1/credits", () => {
-  it("returns total credits and usage, whose difference is the balance", async () => {
+  it("returns total credits and total usage; their difference is the balance", async () => {
     const { key } = await openAccount({ credits: 7_000_000 });
     await chat(key);
     const data = await dataOf("/v1/credits", key);
@@ -154,7 +154,7 @@ describe("GET /v1/credits", () => {
 });
 
 describe("GET /v1/generation", () => {
-  it("returns the request by the ID of its response, with its cost in dollars", async () => {
+  it("finds a request by the ID of the response, and returns the cost in dollars", async () => {
     const response = await chat(account.key, { ...SAY, user: "ann" });
     const { id, usage } = await response.json<{ id: string; usage: Json }>();
     expect(await dataOf(`/v1/generation?id=${id}`)).toMatchObject({
@@ -173,7 +173,7 @@ describe("GET /v1/generation", () => {
     });
   });
 
-  it("returns 404 to a member for a request with another member's key", async () => {
+  it("returns 404 to a member for a request that used another member's key", async () => {
     const { key } = await addMember(account.orgId, "member");
     const id = (await chat(account.key)).headers.get("x-request-id") ?? "";
     const response = await send(`/v1/generation?id=${id}`, { key });

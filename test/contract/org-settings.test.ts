@@ -70,7 +70,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
     expect(await read(own)).toEqual({ ...shown, ...one });
   });
 
-  it("applies new defaults only to end users created later, by a request or explicitly", async () => {
+  it("applies new defaults only to end users that a later request creates", async () => {
     const own = await openAccount();
     const made = await putUser(own.key, { external_id: "there" });
     expect((await chat(own.key, { user: "seen" })).status).toBe(200);
@@ -100,9 +100,9 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
   });
 });
 
-describe("a rejected request to /v1/orgs/{org_id}/settings", () => {
+describe("/v1/orgs/{org_id}/settings during a suspension or failure", () => {
   it.each([[["book"]], [["wallet"]], [["book", "wallet"]]] as const)(
-    "allows reads but rejects changes with 403 if the organization is suspended, even if only %j has the status",
+    "allows reads but rejects changes with 403 during a suspension stored in %j",
     async (where) => {
       const own = await openAccount();
       await suspend(own.orgId, where);
@@ -112,7 +112,7 @@ describe("a rejected request to /v1/orgs/{org_id}/settings", () => {
     },
   );
 
-  it("reads the role in one query per request, and returns 503 if the database fails", async () => {
+  it("needs one database query per request, and returns 503 if the database fails", async () => {
     const counted = countedBindings();
     const sending = { key: account.key, bindings: counted.bindings };
     for (let time = 0; time < 2; time++) {

@@ -30,7 +30,7 @@ const brokenDatabase = (): Env =>
   });
 
 describe("GET /v1/orgs/{id}", () => {
-  it("returns the same fields of the organization to every role", async () => {
+  it("returns all fields of the organization to every role", async () => {
     const record = await read();
     expect(record).toEqual({
       id: owner.orgId,
@@ -47,7 +47,7 @@ describe("GET /v1/orgs/{id}", () => {
 });
 
 describe("PATCH /v1/orgs/{id}", () => {
-  it("returns the changed organization, as later GETs do", async () => {
+  it("returns the changed organization as GET /v1/orgs/{id} does", async () => {
     const before = await read();
     const slug = freshSlug();
     const response = await patch({ name: 'Ä "b" <i> 🌍', slug });
@@ -75,8 +75,8 @@ describe("PATCH /v1/orgs/{id}", () => {
   });
 });
 
-describe("PATCH /v1/orgs/{id} by another role", () => {
-  it("returns 403 before the body is read", async () => {
+describe("PATCH /v1/orgs/{id} by a role without permission", () => {
+  it("returns 403 without reading the body", async () => {
     const before = await read();
     for (const role of ["admin", "billing", "member"] as const) {
       const caller = await addMember(owner.orgId, role);
@@ -93,7 +93,7 @@ describe("PATCH /v1/orgs/{id} by another role", () => {
 });
 
 describe("PATCH /v1/orgs/{id} with a taken slug", () => {
-  it("returns 409 with param slug, without a retry or a change", async () => {
+  it("returns 409 with param slug and x-should-retry: false, and changes nothing", async () => {
     const other = await openAccount();
     const { slug } = await read(other);
     const before = await read();
@@ -106,7 +106,7 @@ describe("PATCH /v1/orgs/{id} with a taken slug", () => {
     expect(await read()).toEqual(before);
   });
 
-  it("assigns a slug to one of six organizations that request it concurrently, and returns 409 to the other five", async () => {
+  it("assigns a slug to one of six organizations that request the slug concurrently, and rejects five with 409", async () => {
     const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
     const slug = freshSlug();
     const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));
@@ -120,7 +120,7 @@ describe("PATCH /v1/orgs/{id} with a taken slug", () => {
 });
 
 describe("a failed request to /v1/orgs/{id}", () => {
-  it("returns 503 with retry-after while the database is down, for GET and PATCH", async () => {
+  it("returns 503 with retry-after for GET and PATCH while the database is down", async () => {
     const path = `/v1/orgs/${owner.orgId}`;
     for (const sent of [{}, { method: "PATCH", body: { name: "late" } }]) {
       const response = await send(path, { ...sent, key: owner.key, bindings: brokenDatabase() });

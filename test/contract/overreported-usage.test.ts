@@ -49,8 +49,8 @@ async function expectBills<T>(check: fc.IAsyncProperty<T>): Promise<void> {
   await fc.assert(check, RUNS);
 }
 
-describe("the charge for a provider that delivers less than it reports", () => {
-  it("covers the images that arrive, at most n", async () => {
+describe("the charge for a provider that reports more usage than delivered results", () => {
+  it("covers only the images that arrive, and at most n images", async () => {
     const n = 3;
     const body = { model: "xai/grok-imagine-image-2.0", prompt: "a fox", n };
     await expectBills(
@@ -66,7 +66,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers the reported tokens, at most the hold, if fewer than n images arrive", async () => {
+  it("covers the reported tokens, but at most the hold, for fewer than n images", async () => {
     const body = {
       model: "openai/gpt-image-2.5-flare",
       prompt: "a fox",
@@ -85,7 +85,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers the reported tokens of Google's image, or the hold if Google reports no tokens", async () => {
+  it("covers the tokens that Google reports, or the hold if Google reports no tokens", async () => {
     const body = { model: "google/gemini-3.1-flash-lite-image", prompt: "a fox" };
     const inlineData = { mimeType: "image/png", data: "iVBORw0KGgo=" };
     const candidates = [{ content: { parts: [{ inlineData }] }, finishReason: "STOP" }];
@@ -105,7 +105,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers the reported search units if fewer than top_n results are returned", async () => {
+  it("covers the reported search units for fewer than top_n results", async () => {
     const documents = ["one", "two", "three"];
     const body = { model: "cohere/rerank-v4.0-pro", query: "a", documents, top_n: 3 };
     await expectBills(
@@ -120,7 +120,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers the reported tokens if fewer than top_n results are returned", async () => {
+  it("covers the reported tokens for fewer than top_n results", async () => {
     const documents = ["one ".repeat(500), "two ".repeat(500)];
     const body = { model: "cohere/rerank-v5.0-pro", query: "a", documents, top_n: 2 };
     await expectBills(
@@ -136,7 +136,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers pages_processed, up to the hold, if the response contains fewer pages", async () => {
+  it("covers the reported pages, but at most the hold, for a response with fewer pages", async () => {
     const held = 4;
     const document = { type: "document_url", document_url: "https://example.com/a.pdf" };
     const body = { model: "mistral/mistral-ocr-4-1", document, pages: "0-3" };
@@ -152,9 +152,9 @@ describe("the charge for a provider that delivers less than it reports", () => {
 });
 
 describe.each(SHORT_HEADER_FILES)(
-  "the hold for a $name file whose header is too short",
+  "the hold for a $name file with an understated length in the header",
   ({ file, frameSeconds }) => {
-    it("covers all frames, so that the seconds that the provider reports can be charged", async () => {
+    it("covers the length of all audio frames, so that the gateway can charge the reported seconds", async () => {
       const price = 75; // micro-credits per second
       await expectBills(
         fc.asyncProperty(

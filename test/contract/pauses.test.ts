@@ -33,7 +33,7 @@ async function count(key: string): Promise<Response> {
 }
 
 describe("POST /v1/pauses", () => {
-  it("stops only paid requests and count_tokens, with the reason", async () => {
+  it("rejects only paid requests and count_tokens, with the reason of the pause", async () => {
     const { key, keyId } = await addKey(owner.orgId, owner.memberId);
     const until = new Date(Date.now() + 3_600_000).toISOString();
     const { id, ...made } = await paused(owner, { scope: "key", id: keyId, until });
@@ -54,7 +54,7 @@ describe("POST /v1/pauses", () => {
     expect((await resume(owner, id)).status).toBe(404);
   });
 
-  it("pauses any end user or session of the organization, even before their first use", async () => {
+  it("pauses any end user or session of the organization, even before the first use", async () => {
     const { key } = await addKey(owner.orgId, owner.memberId);
     const { id, token } = await createSession(key);
     const session = await paused(billing, { scope: "session", id });
@@ -72,7 +72,7 @@ describe("POST /v1/pauses", () => {
     await resume(owner, user.id);
   });
 
-  it("lets a member pause only the member's own keys and sessions, and doesn't let members end a pause", async () => {
+  it("lets members pause only their own keys and sessions, and lets no member end a pause", async () => {
     const own = await addKey(owner.orgId, member.memberId);
     const { id: used, token } = await createSession(own.key);
     await chat(token);
@@ -102,7 +102,7 @@ describe("POST /v1/pauses", () => {
     }
   });
 
-  it("returns 404 for owners of another organization, and 400 with the param for invalid fields", async () => {
+  it("returns 404 for another organization's resources, and 400 with the param for invalid fields", async () => {
     const stranger = await openAccount();
     for (const body of [
       { scope: "organization", id: stranger.orgId },
@@ -128,7 +128,7 @@ describe("POST /v1/pauses", () => {
   });
 });
 
-it("a pause ends with the removal of its member, key or session, for which a new pause then returns 404", async () => {
+it("a pause ends when its member, key or session is removed; a new pause then returns 404", async () => {
   const account = await openAccount();
   const left = await addMember(account.orgId, "member");
   const { keyId, key } = await addKey(account.orgId, account.memberId);
@@ -154,7 +154,7 @@ it("a pause ends with the removal of its member, key or session, for which a new
 });
 
 describe("an operator's pause", () => {
-  it("stops the organization, and only an operator can end it", async () => {
+  it("stops the organization's paid requests until an operator ends the pause", async () => {
     const account = await openAccount();
     const path = `/orgs/${account.orgId}/pauses`;
     const body = { scope: "organization", reason: "Unusual traffic" };

@@ -244,26 +244,23 @@ describe("the policies of operator, organization, member, key and session", () =
   it.each<readonly [string, fc.Arbitrary<readonly Call[]>, number]>([
     ["text", fc.tuple(calls), effortFor(20, 1000)],
     ["media", fc.constant(everyCall), effortFor(10, 300)],
-  ])(
-    "together allow %s to be called only at providers that each policy allows",
-    async (_, made, numRuns) => {
-      const account = await openAccount();
-      const sizes = new Set<number>(); // of the allowed sets, so the property isn't vacuous
-      await fc.assert(
-        fc.asyncProperty(layers, failures, made, async (given, failing, requests) => {
-          const owner = await ownerKey(account);
-          const token = await setAll({ ...account, ...owner }, given);
-          for (const one of requests) {
-            sizes.add(await expectAllowedCalls(one, { layers: given, failing, token }));
-          }
-        }),
-        { numRuns, examples },
-      );
-      expect(sizes.size).toBeGreaterThan(2);
-    },
-  );
+  ])("allow %s calls only to providers that every policy allows", async (_, made, numRuns) => {
+    const account = await openAccount();
+    const sizes = new Set<number>(); // of the allowed sets, so the property isn't vacuous
+    await fc.assert(
+      fc.asyncProperty(layers, failures, made, async (given, failing, requests) => {
+        const owner = await ownerKey(account);
+        const token = await setAll({ ...account, ...owner }, given);
+        for (const one of requests) {
+          sizes.add(await expectAllowedCalls(one, { layers: given, failing, token }));
+        }
+      }),
+      { numRuns, examples },
+    );
+    expect(sizes.size).toBeGreaterThan(2);
+  });
 
-  it("name the policy that rejects a request", async () => {
+  it("cause an error that names the rejecting policy", async () => {
     const account = await openAccount();
     const settings = `/v1/orgs/${account.orgId}/settings`;
     const body = { policy: { allowed_providers: ["nobody"] } };
@@ -285,7 +282,7 @@ describe("the policies of operator, organization, member, key and session", () =
     });
   });
 
-  it("apply to count_tokens, which is available only for a key's allowed models", async () => {
+  it("apply to count_tokens, which rejects models that the key doesn't allow", async () => {
     const account = await openAccount();
     const limited = { key: account.key, method: "PATCH", body: { allowed_models: ["smart"] } };
     await done(send(`/v1/keys/${account.keyId}`, limited));

@@ -58,7 +58,7 @@ describe("the stored record of a rejected request", () => {
     [{ model: "nope/none" }, 404, "model_not_found", "nope/none"],
     [{ model: "tell me of canaries" }, 404, "model_not_found", null],
   ])(
-    "can be found by the error's request ID, for a body with %j",
+    "can be found by the request ID in the error, for a body with %j",
     async (body, status, code, model) => {
       const response = await chat(account.key, body);
       expect(response.status).toBe(status);
@@ -78,7 +78,7 @@ describe("the stored record of a rejected request", () => {
     },
   );
 
-  it("exists after a 402 and after a request for a model that the key is not allowed to use", async () => {
+  it("exists after a 402 and after a request for a model that the key doesn't allow", async () => {
     const poor = await openAccount({ credits: 0 });
     const refused = await chat(poor.key);
     const { message } = await errorOf(refused, 402);
@@ -89,7 +89,7 @@ describe("the stored record of a rejected request", () => {
     });
   });
 
-  it("appears to a member only for the member's own keys, by ID, in lists and in counts", async () => {
+  it("appears to a member only for requests with the member's own keys, also in lists and counts", async () => {
     const member = await addMember(account.orgId, "member");
     const own = idOf(await chat(member.key, { model: "nope/own" }));
     const other = idOf(await chat(account.key, { model: "nope/other" }));
@@ -114,7 +114,7 @@ describe("the stored record of a rejected request", () => {
     expect(JSON.stringify(await found(id, account.key))).not.toContain(name);
   });
 
-  it("exists for a revoked key, but not for a forged key", async () => {
+  it("exists after a request with a revoked key, but not with a forged key", async () => {
     const second = await addKey(account.orgId, account.memberId);
     await chat(second.key);
     const ended = await send(`/v1/keys/${second.keyId}`, { method: "DELETE", key: account.key });
@@ -131,12 +131,12 @@ describe("the stored record of a rejected request", () => {
   });
 });
 
-describe("the provider calls of a failed request", () => {
+describe("the list of provider calls in a failed request's record", () => {
   it.each([
     [429, "upstream_overloaded", "overloaded", 429],
     [500, "upstream_error", "500", 500],
     [401, "upstream_error", "unavailable", null],
-  ] as const)("contain the provider's status: %i", async (status, code, why, shown) => {
+  ] as const)("contains the provider's status: %i", async (status, code, why, shown) => {
     const one = await asked(() => upstreamError(status, { message: `no: ${UPSTREAM_SECRET}` }));
     expect(one).toMatchObject({ status: "voided", cost_micro: 0, model: "mock/chat" });
     expect(one).toMatchObject({ error: { code } });
@@ -147,7 +147,7 @@ describe("the provider calls of a failed request", () => {
     expect(JSON.stringify(one)).not.toMatch(/canary|no: /);
   });
 
-  it("contain a provider's 400 in the gateway's own words", async () => {
+  it("contains the gateway's own message instead of the provider's message for a 400", async () => {
     const one = await asked(() => upstreamError(400, { message: "you said the-prompt-canary" }));
     expect(one).toMatchObject({
       status: "voided",
@@ -156,7 +156,7 @@ describe("the provider calls of a failed request", () => {
     expect(JSON.stringify(one)).not.toContain("canary");
   });
 
-  it("contain a failed stream, whose response status is 200", async () => {
+  it("contains a failed stream with response status 200", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const events = [chunkOf({ content: "Hi" }, null), error];
     const one = await asked(() => brokenStream(events), { stream: true });
@@ -165,8 +165,8 @@ describe("the provider calls of a failed request", () => {
   });
 });
 
-describe("the provider calls of a charged request that failed", () => {
-  it("contain the charged call once, with the status failed", async () => {
+describe("the list of provider calls of a failed but charged request", () => {
+  it("contains the charged call once, with the status failed", async () => {
     const message = { role: "assistant", content: "hi" };
     const choices = [{ index: 0, message, finish_reason: "error" }];
     const one = await asked(() => Response.json({ choices, usage: USAGE }));
@@ -179,19 +179,22 @@ describe("the provider calls of a charged request that failed", () => {
   it.each([
     [null, "stopped"],
     [5, "left"],
-  ])("contain the call that ended after a disconnect at %s ms as %s", async (leftMs, outcome) => {
-    const { orgId, key, keyId } = await openAccount();
-    const id = idOf(await chat(key));
-    const error = { code: "paused", message: "Paused.", status: 403, param: null };
-    const request = { ...STORED, id, at: Date.now(), keyId, error, clientLeftMs: leftMs };
-    const batch = { requests: [request], counts: [] };
-    expect((await sendAsPeer("failures", { org_id: orgId, batch })).status).toBe(200);
-    expect(await found(id, key)).toMatchObject({
-      attempts: [{ route: "sandbox", outcome, why: null, started_ms: 0 }],
-    });
-  });
+  ])(
+    "contains, for a disconnect at %s ms, the ended call with the outcome %s",
+    async (leftMs, outcome) => {
+      const { orgId, key, keyId } = await openAccount();
+      const id = idOf(await chat(key));
+      const error = { code: "paused", message: "Paused.", status: 403, param: null };
+      const request = { ...STORED, id, at: Date.now(), keyId, error, clientLeftMs: leftMs };
+      const batch = { requests: [request], counts: [] };
+      expect((await sendAsPeer("failures", { org_id: orgId, batch })).status).toBe(200);
+      expect(await found(id, key)).toMatchObject({
+        attempts: [{ route: "sandbox", outcome, why: null, started_ms: 0 }],
+      });
+    },
+  );
 
-  it("contain an uncharged call that a disconnect ended, after the charged call", async () => {
+  it("contains the charged call first, and then the uncharged call that a disconnect ended", async () => {
     const { orgId, key, keyId } = await openAccount();
     const id = idOf(await chat(key));
     const error = { code: "client_left", message: "gone", status: 499, param: null };
@@ -226,7 +229,7 @@ const STORED = {
 };
 
 describe("counts and filters of failed requests", () => {
-  it("include every failure, by code and status", async () => {
+  it("include every failed request, by error code and status", async () => {
     const { key, keyId } = await openAccount();
     await chat(key);
     for (let n = 0; n < 3; n++) await chat(key, { model: "nope/none" });
@@ -274,7 +277,7 @@ describe("counts and filters of failed requests", () => {
     expect(await ids("settled")).toEqual([stopped, served]);
   });
 
-  it("include the newest 100 of each key, however many other keys add", async () => {
+  it("include the newest 100 failed requests of each key, whatever the number for other keys", async () => {
     const { orgId, key, keyId } = await openAccount();
     const error = { code: "model_not_found", message: "no", status: 404, param: "model" };
     const made = Array.from({ length: 150 }, (_, n) => ({
@@ -294,7 +297,7 @@ describe("counts and filters of failed requests", () => {
     expect((await send(`/v1/generations/${made[50]?.id ?? ""}`, { key })).status).toBe(200);
   });
 
-  it("select stored requests by model, provider and end user, with a start time", async () => {
+  it("can be grouped by model, provider and end user, and include the start of complete data", async () => {
     const { orgId, key, keyId } = await openAccount();
     await chat(key, { model: "nope/none", user: "ann" });
     await chat(key, { model: "nope/none", user: "bob" });

@@ -25,7 +25,7 @@ async function ranked(...sent: Parameters<typeof rank>): Promise<Ranked & { cost
 }
 
 describe("POST /v1/rerank", () => {
-  it("returns the documents in order of relevance, in Cohere's format", async () => {
+  it("returns documents by relevance in Cohere's format", async () => {
     const answer = await ranked();
     expect(answer).toMatchObject({
       results: [{ index: 1 }, { index: 0 }, { index: 2 }],
@@ -50,7 +50,7 @@ describe("POST /v1/rerank", () => {
     ]);
   });
 
-  it("charges one unit per started hundred documents, and writes a receipt with the units", async () => {
+  it("charges three search units for 201 documents, and lists the units in the receipt", async () => {
     const documents = Array.from({ length: 201 }, (_, i) => `document ${i}`);
     const { receipt } = await charged(() => rank({ body: { documents } }));
     expect(receipt).toMatchObject({
@@ -121,7 +121,7 @@ describe("POST /v1/rerank at providers", () => {
 });
 
 describe("a rejected POST /v1/rerank", () => {
-  it("returns 503 if a model's price has an unsupported unit or no unit", async () => {
+  it("returns 503 for a model without a price per search unit or token", async () => {
     const route = [{ provider: "mock", upstream_id: "m" }];
     const model = { id: "x/y", kind: "rerank", context: 10, routes: route };
     for (const price of [{ image: 5 }, {}]) {

@@ -34,7 +34,7 @@ async function failed(answer: Response): Promise<AnyResponse> {
 }
 
 describe("a stream of POST /v1/responses to Codex", () => {
-  it("ends Codex's turn if the balance is insufficient", async () => {
+  it("ends Codex's turn with insufficient_quota if the balance is insufficient", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const answer = await ask(poor);
     expect(answer.headers.get("x-should-retry")).toBe("false");
@@ -44,7 +44,7 @@ describe("a stream of POST /v1/responses to Codex", () => {
     });
   });
 
-  it("reports the seconds to wait if a limit per minute is reached", async () => {
+  it("reports the waiting time in seconds after a limit per minute is reached", async () => {
     const { key: slow } = await openAccount({ rpmLimit: 1 });
     expect((await ask(slow)).status).toBe(200);
     const answer = await ask(slow);
@@ -55,14 +55,14 @@ describe("a stream of POST /v1/responses to Codex", () => {
     });
   });
 
-  it("reports a too long context in the form that makes Codex compact it", async () => {
+  it("reports a too long context with the error code that makes Codex compact the context", async () => {
     const error = { message: "Too long.", code: "context_length_exceeded", param: "input" };
     const { bindings } = mockOpenAi(() => upstreamError(400, error));
     const answer = await ask(key, { model: "mock/own" }, { bindings });
     expect((await failed(answer)).error?.code).toBe("context_length_exceeded");
   });
 
-  it("contains the same error events if the user agent is Codex's terminal", async () => {
+  it("contains an error event also for the user agent of Codex's terminal app", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const headers = { "user-agent": "codex-tui/0.169.0 (Linux)", accept: "text/event-stream" };
     const { error } = await failed(await ask(poor, {}, { headers }));
@@ -72,7 +72,7 @@ describe("a stream of POST /v1/responses to Codex", () => {
   it.each([
     [{ model: "no/such" }, 404],
     [{ input: [] }, 400],
-  ])("becomes a response with an error status for %o", async (fields, status) => {
+  ])("becomes an error response without a stream for %o", async (fields, status) => {
     expect((await ask(key, fields)).status).toBe(status);
   });
 });
@@ -82,7 +82,7 @@ it.each([
   { originator: "codex_exec", accept: "application/json" },
   { originator: "my-codex_exec", accept: "text/event-stream" },
 ])(
-  "POST /v1/responses returns an error status to clients other than Codex: %o",
+  "POST /v1/responses returns an error status instead of a stream to clients other than Codex: %o",
   async (headers) => {
     const { key: poor } = await openAccount({ credits: 0 });
     expect((await ask(poor, {}, { headers })).status).toBe(402);
@@ -120,8 +120,8 @@ function namesOf(tools: readonly Tool[]): string[] {
   );
 }
 
-describe("a request to /v1/responses without an output cap", () => {
-  it("may use the model's maximum output, unlike a chat completion, which gets the default cap", async () => {
+describe("a POST /v1/responses request without an output cap", () => {
+  it("gets the model's maximum output as cap, while a chat completion gets the default cap", async () => {
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const vars = { ...bindings, DEFAULT_MAX_OUTPUT: "300" } as Env;
     await ask(key, { model: "mock/own" }, { bindings: vars });
@@ -133,7 +133,7 @@ describe("a request to /v1/responses without an output cap", () => {
     ]);
   });
 
-  it("may use half of the available balance, as reported in x-granted-max-tokens", async () => {
+  it("gets a cap that half of the available balance covers", async () => {
     const { key: poor } = await openAccount({ credits: 4000 });
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const answer = await ask(poor, { model: "mock/own" }, { bindings });

@@ -26,7 +26,7 @@ const NO_PARAMETERS = { type: "object", properties: {} };
 const plain = ({ output }: AnyResponse) => output.map((item) => ({ ...item, id: "" }));
 
 describe("POST /v1/responses at OpenAI", () => {
-  it("sends the client's fields unchanged, together with fields of the gateway", async () => {
+  it("sends the client's fields unchanged, and adds fields of the gateway", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const picture = { type: "input_image", image_url: "https://x.test/a.png", detail: "original" };
     const fields = {
@@ -144,7 +144,7 @@ describe("POST /v1/responses at OpenAI", () => {
     });
   });
 
-  it("renames namespaced tools and the tool choice for a model without namespaces", async () => {
+  it("renames namespaced tools and the tool choice for a model that doesn't support namespaces", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const fields = {
       input: [
@@ -185,7 +185,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(calls[1]?.body["include"]).toEqual(INCLUDE);
   });
 
-  it("sends anonymous hashes of customer and end user to OpenAI", async () => {
+  it("sends hashes to OpenAI that identify customer and end user anonymously", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const other = (await openAccount()).key;
     const fields = { prompt_cache_key: "slot", user: "ann" };
@@ -202,7 +202,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(JSON.stringify(calls.map(({ body }) => body))).not.toMatch(/"(?:slot|ann|bob)"/);
   });
 
-  it("returns our own IDs and model name, and charges exactly", async () => {
+  it("returns the gateway's IDs and model name, and charges the exact usage", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.json));
     const before = await balanceOf(key);
     const answer = await postResponse(key, SHOWN, { bindings });
@@ -222,7 +222,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("streams the same content as the JSON response with our own numbering, and ends only after the charge", async () => {
+  it("streams the content of the JSON response with the gateway's numbering, and ends after the charge", async () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       replied(body["stream"] === true ? SAID.stream : SAID.json),
     );
@@ -237,7 +237,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("omits reasoning that was not requested, and numbers the remaining items without gaps", async () => {
+  it("omits unrequested reasoning, and numbers the remaining items without gaps", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.stream));
     const { response: whole } = await streamedResponseOf(
       await postResponse(key, { stream: true }, { bindings }),
@@ -288,7 +288,7 @@ describe("POST /v1/responses at OpenAI", () => {
     }
   });
 
-  it("returns the phase of texts, and refusals and citations", async () => {
+  it("returns refusals, citations and the phase of texts", async () => {
     const cited = {
       type: "url_citation",
       url: "https://x.test",

@@ -65,7 +65,7 @@ const piece = (index: number, args: string, more: object = {}) =>
   chunk({ tool_calls: [{ index, ...more, function: { name: undefined, arguments: args } }] });
 
 describe("POST /v1/responses", () => {
-  it("returns JSON with our own ID, model name and cost", async () => {
+  it("returns JSON with the gateway's ID, model name and cost", async () => {
     const before = await balanceOf(key);
     const answer = await ask({ model: "smart", metadata: { a: "b" }, store: true });
     const id = answer.headers.get("x-request-id")?.slice("req_".length);
@@ -86,7 +86,7 @@ describe("POST /v1/responses", () => {
     expect(generation.status).toBe(200);
   });
 
-  it("streams the same content as the JSON response", async () => {
+  it("streams the content of the JSON response", async () => {
     const fields = { instructions: "Be kind.", input: [{ role: "user", content: "Hello there" }] };
     const { response: whole } = await streamed(await ask({ ...fields, stream: true }));
     const json = await answered(await ask(fields));
@@ -113,7 +113,7 @@ describe("POST /v1/responses", () => {
     expect(done[0]?.status).toBe("incomplete");
   });
 
-  it("returns the status failed with insufficient credits if the balance limited the response", async () => {
+  it("returns the status failed with the error insufficient credits if the balance limited the output", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const answer = await ask({ input: "word ".repeat(100) }, { with: poor });
     if (answer.status === 402) throw new Error("the balance pays for nothing: take another");
@@ -230,7 +230,7 @@ function calling(
 }
 
 describe("tools of POST /v1/responses", () => {
-  it("can be called in parallel, and their results continue the conversation at /v1/responses and chat completions", async () => {
+  it("can be called in parallel, and results continue the conversation at /v1/responses and chat completions", async () => {
     const patch = { name: "files__patch", arguments: JSON.stringify({ input: 'a "b"\n😀' }) };
     const replies = [
       calling([{ name: "weather", arguments: '{"city":"Bonn"}' }, patch]),
@@ -278,7 +278,7 @@ describe("tools of POST /v1/responses", () => {
     expect(calls.at(-1)?.body["messages"]).toEqual(messages);
   });
 
-  it("appear in the stream while they are called", async () => {
+  it("appear in the stream while the model writes their arguments", async () => {
     const { bindings } = mockUpstream(() =>
       upstreamStream([
         chunk({ role: "assistant", content: "Look" }),

@@ -24,7 +24,7 @@ async function costOf(key: string): Promise<readonly number[]> {
   return [counted.objects, counted.statements];
 }
 
-it("the gateway calls no object a second time for a revoked key, its sessions or an ended session", async () => {
+it("the gateway rejects revoked keys and ended sessions from its cache, without another object call", async () => {
   const made = await createKey(account.key);
   const { token: orphan } = await createSession(made.key);
   const ended = await createSession(account.key);
@@ -35,7 +35,7 @@ it("the gateway calls no object a second time for a revoked key, its sessions or
   expect((await chat(account.key)).status).toBe(200);
 });
 
-it("the gateway looks up an expired key each time, because its expiry can change", async () => {
+it("the gateway looks up expired keys for each request, because the expiry can change", async () => {
   const expires_at = new Date(Date.now() + 3_600_000).toISOString();
   const { key, id } = await createKey(account.key, { expires_at });
   shiftClock(2 * 3_600_000);

@@ -77,7 +77,7 @@ const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Respo
 ];
 
 describe("a provider's response", () => {
-  it.each(ANSWERS)("reveals no secret to clients or in the log: %s", async (_, status, answer) => {
+  it.each(ANSWERS)("reveals no secret to clients or the log: %s", async (_, status, answer) => {
     const { key } = await openAccount();
     for (const stream of [false, true]) {
       const { bindings, calls } = mockUpstream(answer);
@@ -100,7 +100,7 @@ describe("a provider's response", () => {
   it.each([
     ["first", []],
     ["in mid-stream", [opening]],
-  ])("reveals no secret in an error event that is sent %s", async (_, before) => {
+  ])("reveals no secret to clients in an error event that is sent %s", async (_, before) => {
     const { key } = await openAccount();
     const { bindings } = mockUpstream((call) =>
       upstreamStream([...before, { error: { message: telling(call), code: UPSTREAM_SECRET } }]),
@@ -112,7 +112,7 @@ describe("a provider's response", () => {
     }
   });
 
-  it("reaches clients without its headers and extra fields", async () => {
+  it("reaches clients without the provider's headers and extra fields", async () => {
     const { key } = await openAccount();
     const choice = {
       index: 0,
@@ -131,7 +131,7 @@ describe("a provider's response", () => {
 });
 
 describe("secrets of customers and of the gateway", () => {
-  it("never appear in the log: key, prompt, end user, path and query", async () => {
+  it("stay out of the log: key, prompt, end user, path and query", async () => {
     const { key } = await openAccount();
     const forged = `svc_sk_eu_live_a${"CANARY".repeat(7).slice(0, 39)}`;
     const answers = [
@@ -168,7 +168,7 @@ describe("secrets of customers and of the gateway", () => {
     }
   });
 
-  it("never appear in the database: key and prompt", async () => {
+  it("stay out of the database: key and prompt", async () => {
     const { key, orgId } = await openAccount();
     await chat(key, { messages });
     await env.WALLET.getByName(orgId).poke();
@@ -183,7 +183,7 @@ describe("secrets of customers and of the gateway", () => {
     }
   });
 
-  it("never appear in internal errors, which return 500 without details", async () => {
+  it("stay out of internal errors, which return 500 without details", async () => {
     const { key } = await openAccount();
     const broken = { getByName: () => undefined };
     const bindings = { ...env, WALLET: broken } as unknown as Env;

@@ -182,8 +182,8 @@ async function asked(
 const tokensIn = (calls: readonly UpstreamCall[]): number =>
   calls.reduce((sum, call) => sum + billed(call), 0);
 
-describe("a balance of $0.04 at a provider that bills a token per four bytes", () => {
-  it("covers every requested token, whichever field contains the text", async () => {
+describe("a balance of $0.04 at a provider that charges one token per four bytes", () => {
+  it("covers all tokens of each request that reaches the provider, whichever field contains the text", async () => {
     const { key } = await openAccount({ credits: CREDITS });
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
@@ -210,7 +210,7 @@ describe("a balance of $0.04 at a provider that bills a token per four bytes", (
   });
 
   it.each(CARRIERS)(
-    "covers a request with $name, or the request is not sent",
+    "covers all provider calls for a request with $name",
     async ({ body, path }) => {
       const { key } = await openAccount({ credits: CREDITS });
       const { calls } = mockUpstream(answerTo);
@@ -227,7 +227,7 @@ const thinking = (budget_tokens: number) => ({
 });
 
 describe("a budget for thinking tokens", () => {
-  it("gets at most the output that a low balance can pay for, or 402 if the balance can pay for none", async () => {
+  it("gets only the output that a low balance covers, or 402 if the balance covers no output", async () => {
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
     const { key } = await openAccount({ credits: 30_000 }); // at most 3,000 of 4,096 output tokens

@@ -43,7 +43,7 @@ describe("a request rejected by a session's own rate limit", () => {
       "requests for models that the session can't use",
       (token) => chat(token, { model: "no/such" }),
     ],
-    ["looking", (token) => send("/v1/models", { key: token })],
+    ["requests for the model list", (token) => send("/v1/models", { key: token })],
   ])("doesn't count against the key's requests per minute: %s", async (_, ask) => {
     const { token, left } = await keyAndSession();
     for (let n = 0; n < 2; n++) expect((await ask(token)).status).not.toBe(429);
@@ -56,14 +56,14 @@ describe("a request rejected by a session's own rate limit", () => {
     expect((await ask(token)).status).not.toBe(429);
   });
 
-  it("does not block other sessions or the key", async () => {
+  it("blocks neither other sessions nor the key", async () => {
     const { token, left } = await keyAndSession();
     const answers = await Promise.all(Array.from({ length: 30 }, () => chat(token)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);
     expect(await left()).toBe(15);
   });
 
-  it("doesn't count against the key's rate limit in the key's object", async () => {
+  it("doesn't count against the rate limit in the key's object", async () => {
     const { booked } = await makeKey({ rpmLimit: 20 });
     const register = registerOf(booked.keyHash);
     const session = { id: "ses_one", rpmLimit: 2 };
@@ -84,13 +84,13 @@ describe("a request rejected by a session's own rate limit", () => {
 const rate = ({ headers }: Response): readonly (string | null)[] =>
   ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
 
-it("a session with its own rate limit gets the remaining requests of this limit in the header", async () => {
+it("a session with its own rate limit gets the limit's remaining requests in the response headers", async () => {
   const { token } = await keyAndSession();
   expect(rate(await send("/v1/models", { key: token }))).toEqual(["2", "1"]);
   expect(rate(await chat(token))).toEqual(["2", "0"]);
 });
 
-it("a session without a list of models can use its key's models, even if they don't fit in the token", async () => {
+it("a session without allowed_models can use the key's models, even if the token can't list them", async () => {
   const allowed_models = ["sandbox/agent", "smart"];
   const { key } = await createKey(account.key, { allowed_models });
   const { token } = await createSession(key);

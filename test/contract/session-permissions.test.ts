@@ -35,7 +35,7 @@ async function expectTrue(cookie: string, may: May): Promise<void> {
 }
 
 describe("permissions in GET /console/api/session", () => {
-  it.each(ROLES)("match the endpoints that a key of the same role may call: %s", async (role) => {
+  it.each(ROLES)("match the endpoints that a key with the role %s may call", async (role) => {
     const { key } = await addMember(account.orgId, role);
     const cookie = await login(key);
     const may = await mayOf(cookie);
@@ -62,7 +62,7 @@ describe("permissions in GET /console/api/session", () => {
     await expectTrue(cookie, may);
   });
 
-  it("include an operator's endpoints, but no changes while the operator views a customer", async () => {
+  it("include an operator's endpoints, but no changes while an operator views a customer", async () => {
     const cookie = await login(ADMIN_TOKEN);
     const own = await mayOf(cookie);
     expect(Object.keys(own).toSorted()).toEqual(

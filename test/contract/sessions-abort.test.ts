@@ -78,7 +78,7 @@ async function spendRest(
   }
 }
 
-it("a session keeps its open holds and its exact remaining budget if its wallet is aborted", async () => {
+it("a session keeps open holds and the exact remaining budget after an abort of the wallet", async () => {
   const gate = Promise.withResolvers<null>();
   const { calls, bindings } = mockUpstream(
     async () => (await gate.promise) ?? upstreamCompletion(),
@@ -104,7 +104,7 @@ it("a session keeps its open holds and its exact remaining budget if its wallet 
   expect(await differences(wallet())).toEqual([]);
 });
 
-it("a session can spend its whole budget but no more, even if its wallet is aborted", async () => {
+it("a session can spend exactly its budget, even after aborts of the wallet", async () => {
   const session = await limited(echo);
   const { token, id, each, budget } = session;
   const asked: Promise<number>[] = [];
@@ -124,7 +124,7 @@ it("a session can spend its whole budget but no more, even if its wallet is abor
   expect(await differences(wallet())).toEqual([]);
 });
 
-it("an ended session stays ended if its wallet is aborted, used or not", async () => {
+it("an ended session stays ended after an abort of the wallet, even if the session was never used", async () => {
   const [used, fresh] = [await mint({}), await mint({})];
   expect((await chat(used.token)).status).toBe(200);
   for (const { id } of [used, fresh]) {

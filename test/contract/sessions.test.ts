@@ -50,14 +50,14 @@ async function spentOf(token: string): Promise<number> {
 }
 
 describe("a session", () => {
-  it("can pay and read", async () => {
+  it("can pay for requests and read data", async () => {
     const { token, id } = await createSession(account.key, { end_user: "ann" });
     expect([(await chat(token)).status, await statusOf(token)]).toEqual([200, 200]);
     const own = await (await send("/v1/key", { key: token })).json();
     expect(own).toMatchObject({ id, key_id: account.keyId, end_user: "ann", limits: {} });
   });
 
-  it("attributes usage to its own end user, and has its own allowed models and rate limit", async () => {
+  it("attributes usage to the session's end user, and applies the session's allowed models and rate limit", async () => {
     const { token } = await createSession(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
@@ -85,7 +85,7 @@ describe("a session", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("gets 401 immediately at every endpoint if it is expired or ended, or if its key is revoked", async () => {
+  it("gets 401 at every endpoint right after its expiry, its end or the key's revocation", async () => {
     const made = await createKey(account.key);
     const [short, ended, orphan] = await Promise.all([
       createSession(made.key, { expires_in: 30 }),
@@ -130,7 +130,7 @@ describe("a session", () => {
     expect((await endSession(account.key, "ses_none")).status).toBe(404);
   });
 
-  it("ends if its wallet is rebuilt", async () => {
+  it("ends when the wallet is rebuilt", async () => {
     const { token } = await createSession(account.key);
     expect((await chat(token)).status).toBe(200);
     await runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet, { storage }) => {
@@ -141,7 +141,7 @@ describe("a session", () => {
     expect((await chat((await createSession(account.key)).token)).status).toBe(200);
   });
 
-  it("needs no row when it is created, one row for its first use, and no row for later requests", async () => {
+  it("adds no row at creation, one row for the first use, and no row for later requests", async () => {
     const minted = [await createSession(account.key), await createSession(account.key)];
     expect(await rowsOf("sessions")).toBe(0);
     await chat(minted[0]?.token ?? "");
@@ -150,7 +150,7 @@ describe("a session", () => {
     expect(await rowsOf("requests")).toBe(2);
   });
 
-  it("uses its own Idempotency-Keys, separate from those of other sessions", async () => {
+  it("can use an Idempotency-Key that another session has used", async () => {
     const [one, other] = [await createSession(account.key), await createSession(account.key)];
     const headers = { "idempotency-key": "same" };
     expect((await chat(one.token, {}, { headers })).status).toBe(200);
@@ -160,7 +160,7 @@ describe("a session", () => {
 });
 
 describe("GET /v1/sessions", () => {
-  it("returns pages of active, used sessions with their spend, and to a limited key only the key's own sessions", async () => {
+  it("returns active, used sessions with their spend, and only the key's own sessions to a limited key", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const own = await createSession(limited.key, { budget_dollars: 0.5 });
     await createSession(account.key); // these sessions were never used
@@ -183,7 +183,7 @@ describe("GET /v1/sessions", () => {
   });
 });
 
-describe("a session with wider limits than its key", () => {
+describe("a session with limits that are invalid or wider than the key's limits", () => {
   it.each<[string, unknown, string?]>([
     ["budget_dollars", 1.000001],
     ["end_user", "bob"],
@@ -202,7 +202,7 @@ describe("a session with wider limits than its key", () => {
     ["origins", ["*"], "origins[0]"],
     ["origins", []],
     ["scope", "global"],
-  ])("returns 400 with the param: %s: %j", async (name, value, param = name) => {
+  ])("returns 400 with the param for %s: %j", async (name, value, param = name) => {
     const key = await createKey(account.key, {
       budget_dollars: 1,
       end_user: "ann",
@@ -231,7 +231,7 @@ const allowed = (response: Response): string | null =>
   response.headers.get("access-control-allow-origin");
 
 describe("a session with allowed origins", () => {
-  it("gets 403 for a missing or different Origin, with an error that any page can read", async () => {
+  it("returns 403 for a missing or different Origin header, with an error that any page can read", async () => {
     const { token } = await createSession(account.key, { origins: [PAGE] });
     const right = await chat(token, {}, from(PAGE));
     expect([right.status, allowed(right)]).toEqual([200, PAGE]);
@@ -250,7 +250,7 @@ describe("a session with allowed origins", () => {
   });
 });
 
-it("a session that is forged, long expired or from a wrong origin is rejected without calling an object or the database", async () => {
+it("the gateway rejects forged sessions, long-expired sessions and wrong origins without an object or database call", async () => {
   const good = await createSession(account.key, { expires_in: 60 });
   const bound = await createSession(account.key, { origins: [PAGE] });
   const { token } = good;
@@ -281,13 +281,13 @@ it("a session that is forged, long expired or from a wrong origin is rejected wi
   ]);
 });
 
-it("a session's request needs the same two object calls as its key's request: before the provider call and before the last byte", async () => {
+it("a session's request needs two object calls, one before the provider call and one before the last byte", async () => {
   const { token } = await createSession(account.key);
   await chat(token); // the isolate has cached the key
   expect(await calls(token)).toEqual(await calls(account.key));
 });
 
-describe("200 concurrent requests on a session whose budget covers 20 maximum costs", () => {
+describe("200 concurrent requests of a session with a budget for 20 requests", () => {
   it.each([
     ["JSON", { stream: false }],
     ["stream", { stream: true }],
@@ -321,7 +321,7 @@ describe("200 concurrent requests on a session whose budget covers 20 maximum co
   });
 });
 
-it("a session's spend stays exact if its wallet is evicted", async () => {
+it("a session's spend stays exact after an eviction of the wallet", async () => {
   const { token, id } = await createSession(account.key, { budget_dollars: 1 });
   await chat(token);
   const before = (await listed(account.key)).find((one) => one.id === id)?.spent_dollars;
@@ -329,7 +329,7 @@ it("a session's spend stays exact if its wallet is evicted", async () => {
   expect((await listed(account.key)).find((one) => one.id === id)?.spent_dollars).toBe(before);
 });
 
-it("a session keeps its remaining budget after a rotation of its key", async () => {
+it("a session keeps its remaining budget after a key rotation", async () => {
   const key = await createKey(account.key, { budget_dollars: 0.01 });
   const { token } = await createSession(key.key);
   const asked = Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 }));

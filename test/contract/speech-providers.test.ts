@@ -80,7 +80,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     expect(calls[0]?.body).toEqual({ text: TEXT, model_id: "eleven_v4_turbo" });
   });
 
-  it("adds a header to PCM audio for wav", async () => {
+  it("adds a WAV header to PCM audio for the format wav", async () => {
     elevenLabsAnswering();
     const { bytes, type } = await charged({ ...body, response_format: "wav" });
     expect(type).toBe("audio/wav");
@@ -94,7 +94,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     ["at most the held bytes", { "x-character-count": "1000000" }, BYTES, false],
     ["the held bytes if zero is reported", { "character-cost": "0" }, BYTES, true],
     ["the held bytes if the count isn't a number", { "character-cost": "-1e9" }, BYTES, true],
-  ])("charges %s", async (_, reported, characters, estimated) => {
+  ])("charges by ElevenLabs's character count: %s", async (_, reported, characters, estimated) => {
     elevenLabsAnswering(reported);
     const { receipt } = await charged(body);
     expect(receipt).toMatchObject({
@@ -104,7 +104,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     });
   });
 
-  it("charges each model's own price", async () => {
+  it("charges the price of each model", async () => {
     elevenLabsAnswering();
     const { receipt } = await charged({ ...body, model: "elevenlabs/eleven-v4" });
     expect(receipt.cost_micro).toBe(BYTES * V4_PRICE);
@@ -146,7 +146,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
   it.each([
     ["quota", 502],
     ["busy", 503],
-  ])("charges nothing if the provider's error is about its %s", async (input, status) => {
+  ])("charges nothing if the provider returns the error %s", async (input, status) => {
     elevenLabsAnswering();
     const before = await balanceOf(key);
     const response = await speak({ ...body, input });
@@ -184,7 +184,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     await expect.poll(async () => before - (await balanceOf(key))).toBe(BYTES * TURBO_PRICE);
   });
 
-  it("ends the response early, and charges nothing, if the provider's audio breaks off", async () => {
+  it("ends the response early, without a charge, if the provider's audio breaks off", async () => {
     const broken = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(new Uint8Array(9)),
       pull: (controller) => controller.error(new Error("breaks off")),
@@ -228,14 +228,14 @@ describe("POST /v1/audio/speech at Google", () => {
     });
   });
 
-  it("joins the parts of the audio, and adds a header for wav", async () => {
+  it("joins the parts of the audio, and adds a WAV header for the format wav", async () => {
     geminiAnswering({ parts: ["one, ", "two, ", "3"] });
     const { bytes, type } = await charged({ ...body, response_format: "wav" });
     expect(type).toBe("audio/wav");
     expectWav(bytes, "one, two, 3");
   });
 
-  it("streams events with the tokens in the last one", async () => {
+  it("streams events, and reports the tokens in the last event", async () => {
     geminiAnswering();
     const { bytes } = await charged({ ...body, stream_format: "sse" });
     const events = [...textOf(bytes).matchAll(/^data: (.*)$/gm)].map(
@@ -267,7 +267,7 @@ describe("POST /v1/audio/speech at Google", () => {
       { promptTokenCount: 4, candidatesTokenCount: 5, thoughtsTokenCount: 6 },
       geminiCost(4, 11),
     ],
-  ])("charges the reported tokens, up to the hold, for %s", async (_, usage, micros) => {
+  ])("charges the reported tokens, but at most the hold, for %s", async (_, usage, micros) => {
     geminiAnswering({ usage });
     expect((await charged(body)).receipt.cost_micro).toBe(micros);
   });

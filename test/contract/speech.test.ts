@@ -51,7 +51,7 @@ const base64 = (text: string): string => toBase64(new TextEncoder().encode(text)
 const delta = (text: string) => ({ type: "speech.audio.delta", audio: base64(text) });
 
 describe("POST /v1/audio/speech", () => {
-  it("holds an amount for the bytes of the text, and charges the counted characters", async () => {
+  it("holds credits for the bytes of the text, and charges for the counted characters", async () => {
     const { text, type, receipt } = await charged({ body: { response_format: "opus" } });
     expect([text, type]).toEqual([TEXT, "audio/opus"]);
     expect(receipt).toMatchObject({
@@ -62,7 +62,7 @@ describe("POST /v1/audio/speech", () => {
     });
   });
 
-  it("streams events in OpenAI's format, with the cost in the last one", async () => {
+  it("streams events in OpenAI's format, with the cost in the last event", async () => {
     const { text, type } = await charged({ body: { stream_format: "sse", input: "Hi" } });
     expect(type).toMatch(/^text\/event-stream/);
     expect(eventsIn(text)).toMatchObject([
@@ -73,7 +73,7 @@ describe("POST /v1/audio/speech", () => {
   });
 
   it.each(["H", "He", "Hel", "Hello", TEXT])(
-    "returns Mistral's JSON if %j has a voice_id",
+    "returns JSON in Mistral's format for the text %j with a voice_id",
     async (input) => {
       const body = { voice: undefined, voice_id: "alloy", input };
       const { text, type, receipt } = await charged({ body });
@@ -84,7 +84,7 @@ describe("POST /v1/audio/speech", () => {
     },
   );
 
-  it("streams Mistral's events if a request has a voice_id", async () => {
+  it("streams events in Mistral's format for a request with a voice_id", async () => {
     const body = { voice: undefined, voice_id: "alloy", input: "Hi", stream: true };
     const { text } = await charged({ body });
     expect(text.match(/^event: \S+$/gm)).toEqual([
@@ -107,7 +107,7 @@ describe("POST /v1/audio/speech", () => {
 const EMPTY_AUDIO = [{ type: "speech.audio.delta", audio_data: "" }, { type: "speech.audio.done" }];
 
 describe("POST /v1/audio/speech at providers", () => {
-  it("forwards the audio file of a provider with OpenAI's format", async () => {
+  it("forwards the audio file of a provider that uses OpenAI's format", async () => {
     const { calls, bindings } = answering(() => file("RI", "FF", "end"));
     const body = { model: ORPHEUS, response_format: "wav", speed: 1.5, stream_format: "audio" };
     const { text, type, receipt } = await charged({ body, bindings });
@@ -133,27 +133,24 @@ describe("POST /v1/audio/speech at providers", () => {
     ]);
   });
 
-  it.each([1, 2, 3, 5, 1000])(
-    "decodes Mistral's JSON, received %i bytes at a time",
-    async (size) => {
-      const json = JSON.stringify({ audio_data: base64("an audio file") });
-      const parts = json.match(new RegExp(`.{1,${size}}`, "g")) ?? [];
-      const headers = { "content-type": "application/json" };
-      const { calls, bindings } = answering(() => new Response(streamOf(parts), { headers }));
-      const { text, type, receipt } = await charged({ body: { model: VOXTRAL }, bindings });
-      expect([text, type]).toEqual(["an audio file", "audio/mpeg"]);
-      expect(receipt).toMatchObject({ cost_micro: VOXTRAL_COST, held_micro: VOXTRAL_COST });
-      expect(calls[0]?.body).toEqual({
-        model: "voxtral-mini-tts-3-0",
-        input: TEXT,
-        voice_id: "alloy",
-        response_format: "mp3",
-        stream: false,
-      });
-    },
-  );
+  it.each([1, 2, 3, 5, 1000])("decodes Mistral's JSON in chunks of %i bytes", async (size) => {
+    const json = JSON.stringify({ audio_data: base64("an audio file") });
+    const parts = json.match(new RegExp(`.{1,${size}}`, "g")) ?? [];
+    const headers = { "content-type": "application/json" };
+    const { calls, bindings } = answering(() => new Response(streamOf(parts), { headers }));
+    const { text, type, receipt } = await charged({ body: { model: VOXTRAL }, bindings });
+    expect([text, type]).toEqual(["an audio file", "audio/mpeg"]);
+    expect(receipt).toMatchObject({ cost_micro: VOXTRAL_COST, held_micro: VOXTRAL_COST });
+    expect(calls[0]?.body).toEqual({
+      model: "voxtral-mini-tts-3-0",
+      input: TEXT,
+      voice_id: "alloy",
+      response_format: "mp3",
+      stream: false,
+    });
+  });
 
-  it("streams Mistral's events", async () => {
+  it("converts Mistral's stream to OpenAI's events", async () => {
     const { calls, bindings } = answering(() =>
       streaming(
         { type: "speech.audio.delta", audio_data: base64("an ") },
@@ -197,7 +194,7 @@ describe("POST /v1/audio/speech at providers", () => {
         return new Response(streamOf(['{"audio_data":"AAAABBBB']), { headers });
       },
     ],
-  ])("ends the response early, and charges nothing, if %s breaks off", async (_, answer) => {
+  ])("ends the response early, without a charge, if %s breaks off", async (_, answer) => {
     const { bindings } = answering(answer);
     const before = await balanceOf(key);
     const response = await speak({ body: { model: VOXTRAL }, bindings });

@@ -38,8 +38,8 @@ const ANYBODY = { memberId: null, keyId: null, sessionId: null };
 
 const SECRET = "canary-of-a-conversation";
 
-describe("the object for stored responses", () => {
-  it("makes a continuation wait while the previous response is being stored", async () => {
+describe("the Durable Object for stored responses", () => {
+  it("delays a continuation until the previous response is stored", async () => {
     const own = await openStoringAccount();
     const { bindings, kept } = slowBindings();
     const first = await responseOf(await createResponse(own.key, {}, bindings));
@@ -48,7 +48,7 @@ describe("the object for stored responses", () => {
     await vi.waitFor(() => expect(kept()).toBe(2));
   });
 
-  it("doesn't wait for the response of an old ID, because it can't arrive anymore", async () => {
+  it("starts a continuation of an old response ID without a delay", async () => {
     const own = await openStoringAccount();
     const id = mintId("resp_", Date.now() - HOUR_MS);
     const asked = { previous: id, outputs: [], inputs: [] };
@@ -62,24 +62,27 @@ describe("the object for stored responses", () => {
   it.each([
     ["bytes", `["${"x".repeat(11_000_000)}"]`, "body_too_large"],
     ["values", JSON.stringify(Array.from({ length: 600_000 }, () => 0)), "invalid_request"],
-  ])("rejects a conversation with more %s than a request body may have", async (_, text, kind) => {
-    const own = await openStoringAccount();
-    const ids = [mintId("resp_", Date.now()), mintId("resp_", Date.now())] as const;
-    const by = { memberId: own.memberId, keyId: own.keyId, sessionId: null };
-    const [input, response] = [text, "{}"].map((json) => new TextEncoder().encode(json));
-    if (input === undefined || response === undefined) throw new Error("both are there");
-    for (const [id, previous] of [
-      [ids[0], null],
-      [ids[1], ids[0]],
-    ] as const) {
-      const answer = { id, previous, by, createdAt: Date.now(), hours: 1, input, response };
-      expect(await responsesObjectOf(own).keep(answer)).toMatchObject({ ok: true });
-    }
-    const one = { previous: ids[0], outputs: [], inputs: [] };
-    expect(await responsesObjectOf(own).recall(one, ANYBODY)).toMatchObject({ ok: true });
-    const both = await responsesObjectOf(own).recall({ ...one, previous: ids[1] }, ANYBODY);
-    expect(both).toMatchObject({ ok: false, failure: { kind } });
-  });
+  ])(
+    "rejects a conversation with more %s than a request body can contain",
+    async (_, text, kind) => {
+      const own = await openStoringAccount();
+      const ids = [mintId("resp_", Date.now()), mintId("resp_", Date.now())] as const;
+      const by = { memberId: own.memberId, keyId: own.keyId, sessionId: null };
+      const [input, response] = [text, "{}"].map((json) => new TextEncoder().encode(json));
+      if (input === undefined || response === undefined) throw new Error("both are there");
+      for (const [id, previous] of [
+        [ids[0], null],
+        [ids[1], ids[0]],
+      ] as const) {
+        const answer = { id, previous, by, createdAt: Date.now(), hours: 1, input, response };
+        expect(await responsesObjectOf(own).keep(answer)).toMatchObject({ ok: true });
+      }
+      const one = { previous: ids[0], outputs: [], inputs: [] };
+      expect(await responsesObjectOf(own).recall(one, ANYBODY)).toMatchObject({ ok: true });
+      const both = await responsesObjectOf(own).recall({ ...one, previous: ids[1] }, ANYBODY);
+      expect(both).toMatchObject({ ok: false, failure: { kind } });
+    },
+  );
 
   it("stores no content in plain text", async () => {
     const own = await openStoringAccount();
@@ -93,7 +96,7 @@ describe("the object for stored responses", () => {
     }
   });
 
-  it("deletes expired responses by an alarm, and deletes the encryption key with the last response", async () => {
+  it("deletes expired responses in an alarm, and the encryption key with the last response", async () => {
     const own = await openStoringAccount(2);
     const { id } = await responseOf(await createResponse(own.key));
     await vi.waitFor(async () => expect((await storedRows(own))["parts"]).toHaveLength(2));
@@ -124,7 +127,7 @@ describe("the object for stored responses", () => {
     await errorOf(await read(ids[0] ?? "", own.key), 404);
   });
 
-  it("encrypts its responses with a new KEY_SECRETS within an hour, so that the old secret can be removed", async () => {
+  it("re-encrypts the data key with a new secret in KEY_SECRETS within an hour", async () => {
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     await vi.waitFor(async () => expect((await storedRows(own))["answers"]).toHaveLength(1));
@@ -152,7 +155,7 @@ describe("the object for stored responses", () => {
     expect(alerts.mock.calls.flat().join()).toContain("kept_response_unreadable");
   });
 
-  it("returns 503 to a continuation when it is unavailable, and retries storing", async () => {
+  it("causes a 503 for continuations during an outage, and stores pending responses later", async () => {
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     let attempts = 0;
@@ -180,7 +183,7 @@ afterEach(() => {
   setClock(null);
 });
 
-it("a conversation continued from stored responses reaches the provider exactly like one sent in full", async () => {
+it("the provider receives equal requests for a stored conversation and for a conversation sent in full", async () => {
   const property = fc.asyncProperty(
     fc.array(step, { minLength: 2, maxLength: effortFor(8, 16) }),
     async (steps) => {

@@ -29,7 +29,7 @@ const forget = (id: string, key: string): Promise<Response> =>
 const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(responsesObjectOf(own));
 
 describe("an organization that stores responses", () => {
-  it("can continue a response by previous_response_id immediately, and read it", async () => {
+  it("can read a response, and can continue immediately with previous_response_id", async () => {
     const own = await openStoringAccount();
     const first = await responseOf(await createResponse(own.key, { instructions: "Never again." }));
     expect(first).toMatchObject({ store: true, previous_response_id: null });
@@ -39,7 +39,7 @@ describe("an organization that stores responses", () => {
     expect(await (await read(second.id, own.key)).json()).toEqual(second);
   });
 
-  it("can list a response's input items page by page, each with an ID that later requests can reference", async () => {
+  it("can list a response's input items in pages, with IDs that later requests can reference", async () => {
     const own = await openStoringAccount();
     const first = await responseOf(await createResponse(own.key));
     const second = await responseOf(await createResponse(own.key, continuing(first.id)));
@@ -72,7 +72,7 @@ describe("an organization that stores responses", () => {
     expect(wrong.param).toBe("after");
   });
 
-  it("can delete a response permanently, so that it can't be continued", async () => {
+  it("can delete a response permanently, which also prevents continuations", async () => {
     const own = await openStoringAccount();
     const first = await responseOf(await createResponse(own.key));
     const second = await responseOf(await createResponse(own.key, continuing(first.id)));
@@ -104,7 +104,7 @@ describe("an organization that stores responses", () => {
     await errorOf(await read(first.id, own.key), 404);
   });
 
-  it("gets store: false for failed responses and for requests with store: false, which aren't stored", async () => {
+  it("stores no failed response and no response with store: false, and gets store: false", async () => {
     const own = await openStoringAccount();
     const { id, store } = await responseOf(await createResponse(own.key, { store: false }));
     expect(store).toBe(false);
@@ -117,13 +117,13 @@ describe("an organization that stores responses", () => {
     await errorOf(await read(failed.id, poor.key), 404);
   });
 
-  it("gets 400 when it reads a stored response as a stream", async () => {
+  it("gets 400 for an attempt to read a stored response as a stream", async () => {
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     expect((await errorOf(await read(id, own.key, "?stream=true"), 400)).param).toBe("stream");
   });
 
-  it("stores nothing at the provider, and its continuations include reasoning that the client did not request", async () => {
+  it("stores nothing at the provider, and sends unrequested reasoning along with continuations", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const own = await openStoringAccount();
     const first = await responseOf(await createResponse(own.key, { model: "mock/own" }, bindings));
@@ -147,7 +147,7 @@ describe("an organization that stores responses", () => {
 });
 
 describe("an organization that does not store responses", () => {
-  it("gets store: false and an error that names the setting which stores responses", async () => {
+  it("gets store: false, and an error that names the setting for storage", async () => {
     const { key } = await openAccount();
     const { id, store, output } = await responseOf(await createResponse(key, { store: true }));
     expect(store).toBe(false);
@@ -171,7 +171,7 @@ describe("an organization that does not store responses", () => {
     await errorOf(await read(id, key), 404);
   });
 
-  it("needs only the two calls to the wallet for a request", async () => {
+  it("needs only two wallet calls per request", async () => {
     const own = await openAccount();
     const counted = countedBindings();
     await responseOf(await createResponse(own.key, {}, counted.bindings));
@@ -247,7 +247,7 @@ describe("access to stored responses", () => {
 });
 
 describe("the setting keep_responses_hours", () => {
-  it("can be changed by owners and admins, while other roles may read it and send it back unchanged", async () => {
+  it("can be changed by owners and admins, but only read or sent back unchanged by other roles", async () => {
     const own = await openStoringAccount(12);
     const [senior, clerk] = await Promise.all([
       addMember(own.orgId, "admin"),
@@ -264,7 +264,7 @@ describe("the setting keep_responses_hours", () => {
     expect(events[0]?.data).toEqual({ changes: { keepResponsesHours: { from: 12, to: 13 } } });
   });
 
-  it("deletes all responses and pending writes when set to 0, and restores nothing when raised again", async () => {
+  it("deletes all responses and pending writes at 0, and restores nothing at a higher value", async () => {
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     const slow = slowBindings();
@@ -280,7 +280,7 @@ describe("the setting keep_responses_hours", () => {
     expect((await storedRows(own))["parts"]).toEqual([]);
   });
 
-  it("deletes older responses when lowered, and affects only later responses when raised", async () => {
+  it("deletes older responses after a decrease, and affects only later responses after an increase", async () => {
     const own = await openStoringAccount(2);
     const { id } = await responseOf(await createResponse(own.key));
     await setStorageHours(own, 720);

@@ -46,9 +46,9 @@ const STRICT: ReadonlySet<string> = new Set([
 ]);
 const LENIENT = ENDPOINT_ROWS.filter((row) => !isStrict(row));
 
-describe("tags of a request", () => {
+describe("the tags of a request", () => {
   it.each(ENDPOINT_ROWS.filter(isStrict))(
-    "can come from the header at $path, and appear in the receipt",
+    "reach the receipt from the header x-tags at $path",
     async (row) => {
       const account = await openAccount();
       const body = row.body({ model: row.models.good, text: "Hi" });
@@ -58,28 +58,25 @@ describe("tags of a request", () => {
     },
   );
 
-  it.each(LENIENT)(
-    "can come from every source at $path, and appear in the receipt",
-    async (row) => {
-      const account = await openAccount();
-      const model = row.name === "embeddings" ? "sandbox/embed" : "sandbox/echo";
-      const body = {
-        ...row.body({ model, text: "Hi" }),
-        metadata: { feature: "chat", user_id: "ann" },
-        providerOptions: { gateway: { tags: { run: "4,2=x" } } },
-      };
-      const headers = { "x-tags": "team=search, urgent" };
-      const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
-      expect((await receipt(account, response)).tags).toEqual({
-        team: "search",
-        urgent: "true",
-        run: "4,2=x",
-        feature: "chat",
-      });
-    },
-  );
+  it.each(LENIENT)("reach the receipt from every source at $path", async (row) => {
+    const account = await openAccount();
+    const model = row.name === "embeddings" ? "sandbox/embed" : "sandbox/echo";
+    const body = {
+      ...row.body({ model, text: "Hi" }),
+      metadata: { feature: "chat", user_id: "ann" },
+      providerOptions: { gateway: { tags: { run: "4,2=x" } } },
+    };
+    const headers = { "x-tags": "team=search, urgent" };
+    const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
+    expect((await receipt(account, response)).tags).toEqual({
+      team: "search",
+      urgent: "true",
+      run: "4,2=x",
+      feature: "chat",
+    });
+  });
 
-  it("can be given as a list in providerOptions, even with a duplicate tag", async () => {
+  it("can be a list in providerOptions, even with a duplicate tag", async () => {
     const account = await openAccount();
     const response = await chat(
       account.key,
@@ -89,7 +86,7 @@ describe("tags of a request", () => {
     expect((await receipt(account, response)).tags).toEqual({ team: "a", beta: "true" });
   });
 
-  it("include the session's tags, which replace the request's values of the same keys, at most 8 in total", async () => {
+  it("include the session's tags, which override the request's tags, with at most 8 in total", async () => {
     const account = await openAccount();
     const tags = { customer: "cus_1", plan: "pro" };
     const { token } = await createSession(account.key, { tags });
@@ -103,7 +100,7 @@ describe("tags of a request", () => {
     expect((await errorOf(wrong, 400)).param).toBe("tags.a b");
   });
 
-  it("omit metadata pairs that can't be tags, and list them in x-dropped", async () => {
+  it("omit metadata pairs that are invalid as tags, and x-dropped lists these pairs", async () => {
     const account = await openAccount();
     const many = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`k${i}`, "v"]));
     const metadata = { "bad key": "x", long: "x".repeat(65), ...many };
@@ -128,15 +125,18 @@ describe("tags of a request", () => {
     ["providerOptions.gateway.tags.a", "", { tags: { a: "x\ny" } }],
     ["providerOptions.gateway.tags[1]", "", { tags: ["a=1", "b c=1"] }],
     ["providerOptions.gateway.tags", "", { tags: "a=1" }],
-  ] as const)("return 400 with the param %s if invalid: %s %j", async (param, header, given) => {
-    const account = await openAccount();
-    const { tags, ...body } = given as { tags?: unknown };
-    const fields = tags === undefined ? body : { providerOptions: { gateway: { tags } } };
-    const response = await chat(account.key, fields, { headers: { "x-tags": header } });
-    expect((await errorOf(response, 400)).param).toBe(param);
-  });
+  ] as const)(
+    "cause a 400 with the param %s for invalid tags: %s %j",
+    async (param, header, given) => {
+      const account = await openAccount();
+      const { tags, ...body } = given as { tags?: unknown };
+      const fields = tags === undefined ? body : { providerOptions: { gateway: { tags } } };
+      const response = await chat(account.key, fields, { headers: { "x-tags": header } });
+      expect((await errorOf(response, 400)).param).toBe(param);
+    },
+  );
 
-  it("can filter and group usage and requests", async () => {
+  it("can be used to filter and group usage and requests", async () => {
     const account = await openAccount();
     expect((await declare(account, ["team"])).status).toBe(200);
     const costs: Record<string, number> = {};

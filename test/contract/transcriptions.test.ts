@@ -51,7 +51,7 @@ const answering = (answer: () => Response | Promise<Response>, numbers: object =
   answeringWith({ ...KEYS, ...numbers }, answer);
 
 describe("POST /v1/audio/transcriptions", () => {
-  it("holds an amount for the longest audio that the file size allows, and charges the counted seconds", async () => {
+  it("holds credits for the longest audio that the file size allows, and charges for the counted seconds", async () => {
     const { text, receipt } = await charged({});
     expect(JSON.parse(text)).toEqual({
       text: "This is the audio of a.mp3.",
@@ -74,7 +74,7 @@ describe("POST /v1/audio/transcriptions", () => {
     expect(receipt.cost_micro).toBe(20 * SECOND_MICRO);
   });
 
-  it("returns Mistral's format if the form contains diarize", async () => {
+  it("returns Mistral's response format for a form with diarize", async () => {
     const usage = expect.objectContaining({ prompt_audio_seconds: 20, cost_micro: 2000 }) as object;
     const whole = {
       model: "sandbox/transcribe",
@@ -96,7 +96,7 @@ describe("POST /v1/audio/transcriptions", () => {
     ]);
   });
 
-  it("runs a retried form only once, even if its multipart boundary differs", async () => {
+  it("runs a retry of a form only once, even with a different multipart boundary", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     await charged({ headers });
     expect((await transcribe({ headers })).status).toBe(409);
@@ -138,7 +138,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
       { text: "Hi", usage: { seconds: "1" } },
       3000,
     ],
-  ])("charges %s", async (_, model, answer, cost) => {
+  ])("charges by audio length: %s", async (_, model, answer, cost) => {
     const { calls, bindings } = answering(() => Response.json(answer));
     const { text, receipt } = await charged({ fields: { model, prompt: "a word" }, bindings });
     expect(JSON.parse(text)).toMatchObject({ text: "Hi" });
@@ -193,7 +193,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
       ],
       3000,
     ],
-  ])("charges %s stream once it is complete", async (_, model, events, cost) => {
+  ])("charges for %s stream when the stream is complete", async (_, model, events, cost) => {
     const { bindings } = answering(() => streaming(...events));
     const { text, receipt } = await charged({ fields: { model, stream: "true" }, bindings });
     expect(eventsIn(text)).toMatchObject([
@@ -204,7 +204,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     expect(receipt.cost_micro).toBe(cost);
   });
 
-  it("streams the JSON response of a provider without streams", async () => {
+  it("converts the JSON response of a provider without streaming to a stream", async () => {
     const { calls, bindings } = answering(() => Response.json({ text: "Hi", duration: 12 }));
     const fields = { model: "openai/whisper-large-v3", stream: "true" };
     const { text } = await charged({ fields, bindings });
@@ -212,7 +212,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     expect(calls[0]?.body).not.toHaveProperty("stream");
   });
 
-  it("ends a stream that breaks off with an error, and charges nothing", async () => {
+  it("ends the client's stream with an error, without a charge, if the provider's stream breaks off", async () => {
     const { bindings } = answering(() => streaming({ type: "transcript.text.delta", delta: "Hi" }));
     const fields = { model: "openai/gpt-transcribe", stream: "true" };
     const before = await balanceOf(key);
@@ -221,13 +221,13 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("waits longer than UPSTREAM_HEADERS_MS, because an upload takes time", async () => {
+  it("waits longer than UPSTREAM_HEADERS_MS, because uploads take time", async () => {
     const { bindings } = answering(secondsLater, { UPSTREAM_HEADERS_MS: "50" });
     const { receipt } = await charged({ fields: { model: "openai/gpt-transcribe" }, bindings });
     expect(receipt.cost_micro).toBe(13 * 75);
   });
 
-  it("reads longer than DRAIN_S after a disconnect, and charges the counted seconds", async () => {
+  it("keeps reading longer than DRAIN_S after a disconnect, and charges for the counted seconds", async () => {
     const client = new AbortController();
     const left = () => {
       client.abort();
@@ -270,7 +270,7 @@ describe("a rejected POST /v1/audio/transcriptions", () => {
     expect(await errorOf(await transcribe({ bytes: 0 }), 400)).toMatchObject({ param: "file" });
   });
 
-  it("returns 400 for a file whose length can't be determined", async () => {
+  it("returns 400 for a file of unknown length", async () => {
     const body = { model: "sandbox/transcribe", file: `data:audio/amr;base64,${btoa("#!AMR\n<")}` };
     const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
     const error = await errorOf(response, 400);
@@ -278,13 +278,13 @@ describe("a rejected POST /v1/audio/transcriptions", () => {
     expect(error["message"]).toMatch(/^The length of this file can't be determined\. Send WAV, /);
   });
 
-  it("returns 415 for a form that is sent to an endpoint without support for forms", async () => {
+  it("returns 415 for a form at an endpoint that accepts only JSON", async () => {
     const headers = { "content-type": "multipart/form-data; boundary=b" };
     const response = await send("/v1/rerank", { key, method: "POST", headers, body: "--b--" });
     expect(await errorOf(response, 415)).toMatchObject({ type: "invalid_request_error" });
   });
 
-  it("returns 503 if a model has a price per token, because only seconds are counted", async () => {
+  it("returns 503 for a model with a price per token, because the gateway counts only seconds", async () => {
     const routes = [{ provider: "openai", upstream_id: "m" }];
     const model = { id: "x/y", kind: "transcription", context: 512, routes, price: { input: 5 } };
     const bindings = bindingsWith({ ...KEYS, MODELS: JSON.stringify([model]) });

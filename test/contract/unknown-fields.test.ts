@@ -148,7 +148,7 @@ describe("an endpoint with a JSON body", () => {
     }
   });
 
-  it("accepts its own response as a body with one field changed, and ignores changed read-only fields", async () => {
+  it("accepts a response body with one changed field as a request body, and ignores read-only fields", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       const before = (await read?.()) ?? {};
       const own = await sent({ ...before, ...body });
@@ -166,7 +166,7 @@ describe("an endpoint with a JSON body", () => {
     }
   });
 
-  it("rejects a field whose name is that of an inherited JavaScript property", async () => {
+  it("rejects a field with the name of an inherited JavaScript property, such as toString", async () => {
     const names = ["constructor", "toString", "__proto__", "hasOwnProperty"];
     for (const name of names) {
       const response = await send("/v1/keys", {

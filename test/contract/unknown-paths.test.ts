@@ -27,7 +27,7 @@ describe("an unknown path", () => {
     ["POST", "/v1/chat"],
     ["POST", "/v1/chat/completions/x"],
     ["GET", "/v1/balance/x"],
-  ])("returns a JSON 404 with a key: %s %s", async (method, path) => {
+  ])("returns a 404 in JSON for a request with a key: %s %s", async (method, path) => {
     const error = await errorOf(await send(path, { method, key }), 404);
     expect(error.type).toBe("invalid_request_error");
   });
@@ -35,14 +35,14 @@ describe("an unknown path", () => {
   it.each([
     ["/v1/responses/compact", "not stored"],
     ["/v1//responses/resp_1/cancel", "not stored"],
-  ])("returns a 404 with a hint to the right path: %s is %s", async (path, said) => {
+  ])("returns a 404 with a hint: %s is %s", async (path, said) => {
     for (const method of ["POST", "GET", "DELETE"]) {
       const error = await errorOf(await send(path, { method, key }), 404);
       expect(error.message).toContain(said);
     }
   });
 
-  it("returns the same 404 for a path of the internal API between regions", async () => {
+  it("returns the 404 of an unknown path for the internal API between regions", async () => {
     for (const path of ["authorize", "lookup", "outcomes", "revocations", "forward"]) {
       const body = { v: 1, items: [] };
       const error = await errorOf(await send(`/internal/v1/${path}`, { key, body }), 404);
@@ -51,7 +51,7 @@ describe("an unknown path", () => {
     }
   });
 
-  it("returns 404 for an unknown operators' path with the operator's token", async () => {
+  it("returns 404 for an unknown path below /admin/v1 with the operator's token", async () => {
     for (const path of ["", "/", "/nothing", "/orgs/x/nothing"]) {
       const error = await errorOf(await admin("GET", path), 404);
       expect(error.type).toBe("invalid_request_error");
@@ -64,8 +64,8 @@ describe("an unknown path", () => {
   });
 });
 
-describe("an unknown path called without a key", () => {
-  it("returns the same 401 as an existing path below /v1 and /admin/v1", async () => {
+describe("a request to an unknown path without a key", () => {
+  it("returns the 401 of an existing path below /v1 and /admin/v1", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1", "/v1/nothing", "/v1/keys", "/v1/responses", "/admin/v1/nothing"]) {
       const response = await send(path);

@@ -57,7 +57,7 @@ async function atOnce(count: number, { path, key, body, bytes }: Sent): Promise<
 describe("POST /v1/messages/count_tokens", () => {
   const counted = { model: "sandbox/echo", messages: [{ role: "user", content: "FILLED" }] };
 
-  it("rejects six concurrent bodies of 15 MiB with 413, and names the limit of 4 MiB", async () => {
+  it("rejects six concurrent bodies of 15 MiB with 413 and an error with the limit of 4 MiB", async () => {
     const body = JSON.stringify(counted).replace("FILLED", "a".repeat(15 * MIB));
     const sent = Array.from({ length: 6 }, () => send(COUNT, { key: account.key, body }));
     const answers = await Promise.all(sent);
@@ -66,13 +66,13 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(first).toContain(String(4 * MIB));
   });
 
-  it("shares memory with paid requests, so that three of six concurrent bodies of almost 4 MiB are rejected", async () => {
+  it("rejects three of six concurrent bodies of almost 4 MiB to limit memory", async () => {
     const sent = { path: COUNT, key: account.key, body: counted, bytes: 4 * MIB - 1000 };
     const statuses = await atOnce(6, sent);
     expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 200, 529, 529, 529]);
   });
 
-  it("counts against the key's rate limit, and returns 404 if the console calls it", async () => {
+  it("counts against the key's rate limit, and returns 404 to the console", async () => {
     const { key } = await openAccount({ rpmLimit: 2 });
     const body = { ...counted, messages: [{ role: "user", content: "Hello" }] };
     const statuses: number[] = [];
@@ -86,7 +86,7 @@ describe("POST /v1/messages/count_tokens", () => {
 });
 
 describe("concurrent bodies of management requests", () => {
-  it("share memory, so that at most 12 of 30 bodies of 1 MiB are read per organization", async () => {
+  it("share a memory limit, which lets at most 12 of 30 bodies of 1 MiB pass per organization", async () => {
     const body = { external_id: "ann", daily_quota_dollars: 1, created_at: "FILLED" };
     const sent = { path: "/v1/users", key: account.key, body, bytes: MIB - 1000 };
     const statuses = await atOnce(30, sent);
@@ -100,7 +100,7 @@ const logIn = (body: string | ReadableStream) =>
   send("/console/api/login", { body, headers: pageHeaders(), bindings: bindingsWith({}) });
 
 describe("POST /console/api/login", () => {
-  it("reads at most 2 KiB of a body, with or without a declared length", async () => {
+  it("reads at most 2 KiB of a body, with or without content-length", async () => {
     const long = JSON.stringify({ key: "k".repeat(2048) });
     expect((await errorOf(await logIn(long), 413)).message).toContain("2048");
     let pulls = 0;
@@ -114,7 +114,7 @@ describe("POST /console/api/login", () => {
     expect(pulls).toBeLessThan(10);
   });
 
-  it("waits at most 5 s for the body", async () => {
+  it("waits at most 5 seconds for the body", async () => {
     const waits: number[] = [];
     const { setTimeout: wait } = globalThis;
     const sooner = (run: () => void, ms = 0) => {

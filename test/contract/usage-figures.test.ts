@@ -127,7 +127,7 @@ async function ledger(): Promise<LedgerRow[]> {
 }
 
 describe("the total charged for requests", () => {
-  it("equals the sum in receipts and ledger, and reduces the balance", async () => {
+  it("equals the sum of receipts and of ledger charges, and the decrease of the balance", async () => {
     expect(paid).toHaveLength(DAYS.length * 2 * USERS.length * KINDS.length);
     for (const { cost } of paid) expect(cost).toBeGreaterThan(0);
     const charges = (await ledger()).filter(({ kind }) => kind === "usage");
@@ -138,7 +138,7 @@ describe("the total charged for requests", () => {
   });
 
   it.each(["day", "model", "key", "user"] as const)(
-    "equals the sum in GET /v1/usage, grouped by %s",
+    "equals the sum of GET /v1/usage grouped by %s",
     async (by) => {
       const names = [...new Set(paid.map((one) => one[by]))];
       const report = JSON.parse(await textOf(`/v1/usage?group_by=${by}&${RANGE}`)) as {
@@ -153,7 +153,7 @@ describe("the total charged for requests", () => {
     },
   );
 
-  it("equals the sum in GET /v1/usage for each single day", async () => {
+  it("equals the amount in GET /v1/usage for each single day", async () => {
     for (const offset of DAYS) {
       const day = new Date(FIRST + offset * DAY).toISOString().slice(0, 10);
       const report = JSON.parse(await textOf(`/v1/usage?from=${day}&to=${day}&group_by=user`)) as {
@@ -163,7 +163,7 @@ describe("the total charged for requests", () => {
     }
   });
 
-  it("equals the cost in GET /v1/generations, computed from prices and tokens", async () => {
+  it("equals the sum of prices times tokens in GET /v1/generations/{id}", async () => {
     const found = await Promise.all(
       paid.map(async ({ id }) => JSON.parse(await textOf(`/v1/generations/${id}`)) as Found),
     );
@@ -191,7 +191,7 @@ describe("the total charged for requests", () => {
     }
   });
 
-  it("equals the amount in the operator's usage, in the reconciliation and in the database after a publish", async () => {
+  it("equals the amount in the operator's usage report, and after a publish also in the database", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const query = `?group_by=model&${RANGE}`;
     const operators = await admin("GET", `/orgs/${account.orgId}/usage${query}`);
@@ -211,7 +211,7 @@ describe("the total charged for requests", () => {
     );
   });
 
-  it("stays exactly the same after a publish and an eviction", async () => {
+  it("stays unchanged after a publish and an eviction of the wallet", async () => {
     const paths = [
       ...["day", "model", "key", "user"].map((by) => `/v1/usage?group_by=${by}&${RANGE}`),
       `/v1/generations/${paid[0]?.id}`,

@@ -33,7 +33,7 @@ const DAY = 86_400_000;
 const NOON = Date.UTC(2033, 1, 20, 12);
 
 describe("GET /v1/usage", () => {
-  it("returns all fields by day, by default for the last 30 days", async () => {
+  it("returns all fields per day, by default for the last 30 days", async () => {
     const own = await openAccount();
     setClock(NOON);
     expect(await report("", own.key)).toEqual({
@@ -65,7 +65,7 @@ describe("GET /v1/usage", () => {
     });
   });
 
-  it("includes the first and the last named day, and no other day", async () => {
+  it("includes all days from the first to the last requested day, and no other days", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     for (const [offset, cost] of [1, 10, 100, 1000, 10_000].entries()) {
@@ -92,7 +92,7 @@ describe("GET /v1/usage", () => {
     expect(data).toMatchObject([{ group: "2033-02-20", requests: 1 }]);
   });
 
-  it("groups requests without an end user as null, separately from an end user named null", async () => {
+  it("groups requests without an end user under null, separate from an end user with the ID null", async () => {
     const own = await openAccount();
     await Promise.all([chat(own.key), ...["null", "", "a"].map((user) => chat(own.key, { user }))]);
     const { data } = await report("?group_by=user", own.key);
@@ -103,7 +103,7 @@ describe("GET /v1/usage", () => {
     ]);
   });
 
-  it("returns every group once, in order, in pages, including data not yet published to the database", async () => {
+  it("returns each group once in ordered pages, including data not yet published to the database", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     const sorted = ["a", "b", "b b", "ä", "\u{ffee}", "\u{10000}", "\u{1f600}", "\u{1f600}x"];
@@ -162,7 +162,7 @@ describe("GET /v1/usage", () => {
     await reader?.cancel();
   });
 
-  it("works while the organization is suspended, and for all 366 days of a leap year", async () => {
+  it("succeeds for a suspended organization, and for all 366 days of a leap year", async () => {
     const own = await openAccount();
     await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
       .bind(own.orgId)
@@ -175,7 +175,7 @@ describe("GET /v1/usage", () => {
 });
 
 describe("a rejected GET /v1/usage", () => {
-  it("returns 403 with the allowed roles to a member, for every query", async () => {
+  it("returns 403 with the allowed roles to a member, even for an invalid query", async () => {
     const key = await keyWithRole(account.orgId, "member");
     for (const query of ["", "?from=never"]) {
       const error = await errorOf(await read(query, key), 403);
@@ -184,7 +184,7 @@ describe("a rejected GET /v1/usage", () => {
     }
   });
 
-  it("returns 503 instead of an empty report while the wallet is unavailable", async () => {
+  it("returns 503 instead of an empty report if the wallet is unavailable", async () => {
     const calls: unknown[] = [];
     const usage = (...args: unknown[]): Promise<never> => {
       calls.push(args);

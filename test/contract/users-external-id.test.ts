@@ -93,14 +93,17 @@ describe("an external_id in /v1/users/{external_id}", () => {
     ["a;b=c,d:e@f!$&'()*+~", "a;b=c,d:e@f!$&'()*+~"],
     ["é", "é"],
     ["a?limit=%41", "a"],
-  ])("gets decoded exactly once, including slashes: %s means %j", async (written, external_id) => {
-    await send("/v1/users", { key: account.key, body: { external_id } });
-    const response = await send(`/v1/users/${written}`, { key: account.key });
-    expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({ external_id });
-  });
+  ])(
+    "gets decoded exactly once, and can contain slashes: %s means %j",
+    async (written, external_id) => {
+      await send("/v1/users", { key: account.key, body: { external_id } });
+      const response = await send(`/v1/users/${written}`, { key: account.key });
+      expect(response.status).toBe(200);
+      expect(await response.json()).toMatchObject({ external_id });
+    },
+  );
 
-  it("doesn't match a similar ID in another encoding", async () => {
+  it("matches only the exact ID, not an ID that looks encoded", async () => {
     const { key } = await openAccount({ credits: 0 });
     const ids = ["A", "%41", "%2541", "a/b", "a%2Fb", "a//b", "a/b/", "a"];
     for (const [i, external_id] of ids.entries()) {
@@ -132,7 +135,7 @@ describe("PATCH /v1/users/{external_id}", () => {
 });
 
 describe("DELETE /v1/users/{external_id}", () => {
-  it("keeps only the spend, which a new end user with the same ID inherits", async () => {
+  it("deletes everything except the spend, which a new end user with the ID inherits", async () => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
     await chat(key, { user: "d" });
@@ -148,7 +151,7 @@ describe("DELETE /v1/users/{external_id}", () => {
     expect(await balanceOf(key)).toBe(balance);
   });
 
-  it("can be repeated with the same result if the wallet's response is lost, and deletes only once", async () => {
+  it("retries after a lost response of the wallet, and deletes the end user only once", async () => {
     await putUser(account.key, { external_id: "lost" });
     const gone = await sendUser("lost", account.key, {
       method: "DELETE",
@@ -161,7 +164,7 @@ describe("DELETE /v1/users/{external_id}", () => {
 
 describe("a request to /v1/users/{external_id}", () => {
   it.each(["never", ".%2F..", "%00", "a%0Ab", "%E2%80%A8", "x".repeat(257)])(
-    "returns 404 for the unknown ID %s with every method",
+    "returns 404 with every method for the unknown ID %s",
     async (written) => {
       for (const [method, body] of [["GET"], ["PATCH", {}], ["DELETE"]] as const) {
         const response = await send(`/v1/users/${written}`, { method, key: account.key, body });
@@ -170,7 +173,7 @@ describe("a request to /v1/users/{external_id}", () => {
     },
   );
 
-  it("needs two calls to the wallet and no database query", async () => {
+  it("needs two wallet calls and no database query", async () => {
     await putUser(account.key, { external_id: "counted" });
     const counted = countedBindings();
     const { bindings } = counted;

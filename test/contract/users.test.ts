@@ -103,7 +103,7 @@ describe("POST /v1/users for a new end user", () => {
 });
 
 describe("POST /v1/users for an existing end user", () => {
-  it("changes the given fields, and keeps all other fields, ID, creation time and spend", async () => {
+  it("changes only the given fields, and keeps ID, creation time and spend", async () => {
     const { key } = await openAccount();
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
     const made = await putUser(key, { external_id: "u", ...limits });
@@ -116,7 +116,7 @@ describe("POST /v1/users for an existing end user", () => {
     expect(open).toEqual({ ...again, monthly_quota_dollars: null });
   });
 
-  it("creates one end user for 50 concurrent calls, and returns it to each call", async () => {
+  it("creates one end user for 50 concurrent calls, and returns the end user to each call", async () => {
     const { key } = await openAccount({ credits: 0 });
     const body = { external_id: "once", daily_quota_dollars: 1 };
     const answers = await Promise.all(Array.from({ length: 50 }, () => put(body, key)));
@@ -129,7 +129,7 @@ describe("POST /v1/users for an existing end user", () => {
 });
 
 describe("GET /v1/users", () => {
-  it("returns a page in order of creation, with the current spend", async () => {
+  it("returns end users in order of creation with their current spend", async () => {
     const { key } = await openAccount();
     expect(await list(key)).toEqual({
       users: [],
@@ -149,7 +149,7 @@ describe("GET /v1/users", () => {
     expect(cost).toBeGreaterThan(0);
   });
 
-  it("returns stable pages while end users are added and changed", async () => {
+  it("returns stable pages during additions and changes of end users", async () => {
     const { key } = await openAccount({ credits: 0 });
     const names = Array.from({ length: 7 }, (_, i) => `z${9 - i}`);
     for (const external_id of names) await putUser(key, { external_id });
@@ -163,7 +163,7 @@ describe("GET /v1/users", () => {
     expect(seen).toEqual([...names, "a0"]);
   });
 
-  it("returns each end user once in pages despite changes, and reads only a page's rows", async () => {
+  it("returns each end user once in pages despite changes, and reads only the rows of each page", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 9; i++) await putUser(key, { external_id: `u${i}` });
     const seen: string[] = [];
@@ -184,7 +184,7 @@ describe("GET /v1/users", () => {
     expect(JSON.stringify(plan)).toContain("SEARCH end_users USING INTEGER PRIMARY KEY (rowid>?)");
   });
 
-  it("returns the largest and the smallest allowed page, and an empty page past the end", async () => {
+  it("returns pages of minimum and maximum size, and an empty page past the end", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 101; i++) await putUser(key, { external_id: `u${i}` });
     expect((await list(key)).users).toHaveLength(50);
@@ -196,7 +196,7 @@ describe("GET /v1/users", () => {
 });
 
 describe("a request to /v1/users", () => {
-  it("needs two calls to the wallet and no database query", async () => {
+  it("needs two wallet calls and no database query", async () => {
     const counted = countedBindings();
     const { bindings } = counted;
     // The key's owner is cached from now on.

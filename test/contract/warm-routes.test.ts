@@ -77,7 +77,7 @@ async function take(
 }
 
 describe("a conversation with prompt caching", () => {
-  it("misses the cache at most once in 140 turns of 20 conversations if one provider returns 503", async () => {
+  it("misses the prompt cache at most once in 140 turns if one provider temporarily returns 503", async () => {
     let left = -1;
     const { counts, bindings } = world((id) => id === "alpha" && left-- === 0);
     for (let turn = 0; turn <= 7; turn++) {
@@ -96,21 +96,24 @@ describe("a conversation with prompt caching", () => {
     ["session_id", { body: { session_id: "two" } }],
     ["x-session-id", { headers: { "x-session-id": "three" } }],
     ["x-session-affinity", { headers: { "x-session-affinity": "four" } }],
-  ])("stays with the route that replaced a failed one, by %s", async (name, asking) => {
-    let isDown = true;
-    const { counts, bindings } = world((id) => isDown && id === "alpha");
-    await take(bindings, { conversation: name, turn: 0 }, asking);
-    isDown = false;
-    const response = await take(bindings, { conversation: name, turn: 1 }, asking);
-    expect(counts.calls).toEqual(["alpha", "beta", "beta"]);
-    const id = response.headers.get("x-request-id") ?? "";
-    const receipt = await send(`/v1/generations/${id}`, { key });
-    expect(await receipt.json()).toMatchObject({ provider: "beta", cached_tokens: 1920 });
-    await take(bindings, { conversation: `${name}, another`, turn: 0 });
-    expect(counts.calls.at(-1)).toBe("alpha");
-  });
+  ])(
+    "stays with the route that replaced a failed route, identified by %s",
+    async (name, asking) => {
+      let isDown = true;
+      const { counts, bindings } = world((id) => isDown && id === "alpha");
+      await take(bindings, { conversation: name, turn: 0 }, asking);
+      isDown = false;
+      const response = await take(bindings, { conversation: name, turn: 1 }, asking);
+      expect(counts.calls).toEqual(["alpha", "beta", "beta"]);
+      const id = response.headers.get("x-request-id") ?? "";
+      const receipt = await send(`/v1/generations/${id}`, { key });
+      expect(await receipt.json()).toMatchObject({ provider: "beta", cached_tokens: 1920 });
+      await take(bindings, { conversation: `${name}, another`, turn: 0 });
+      expect(counts.calls.at(-1)).toBe("alpha");
+    },
+  );
 
-  it("switches to another provider only if the current provider fails, not for another preference", async () => {
+  it("switches to another provider only after a failure, not for another provider preference", async () => {
     let down: Id | null = "alpha";
     const { counts, bindings } = world((id) => id === down);
     const turn = (at: number, asking?: Asking) =>

@@ -18,7 +18,7 @@ function metricsIn(text: string): string[] {
 
 const known = Object.values<Metric>(METRICS).map(({ name }) => name);
 
-it("every metric is used by an alert rule or the dashboard, and both use only existing metrics", () => {
+it("the alert rules and the dashboard use every metric, and only existing metrics", () => {
   expect(metricsIn(RULES).filter((name) => !known.includes(name))).toEqual([]);
   expect(metricsIn(DASHBOARD).filter((name) => !known.includes(name))).toEqual([]);
   expect(metricsIn(RULES + DASHBOARD)).toEqual(known.toSorted());
@@ -60,7 +60,7 @@ it("every alert rule has a severity, a summary and a documented action", () => {
   expect(rows.toSorted()).toEqual(named.toSorted());
 });
 
-it("the documentation has an action for exactly the alerts that the log can contain", () => {
+it("the documentation has an action for exactly the alerts that the gateway can log", () => {
   const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts") && !file.startsWith("console/browser/"))
     .map((file) => read(path.join("src", file)));

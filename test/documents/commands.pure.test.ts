@@ -45,7 +45,7 @@ function callsOf(cells: readonly string[]): string[] {
   });
 }
 
-it("docs/operate.md lists every command and operators' call once", () => {
+it("docs/operate.md lists every command and every operators' API call once", () => {
   const said = ROWS.flatMap(({ commands }) => commands);
   expect([...new Set(said)].toSorted()).toEqual([...COMMANDS.keys()].toSorted());
   const calls = new Set(ROWS.flatMap((row) => row.calls));
@@ -53,7 +53,7 @@ it("docs/operate.md lists every command and operators' call once", () => {
   expect([...calls].toSorted()).toEqual(declared.toSorted());
 });
 
-it("docs/operate.md lists each command's allowed roles", () => {
+it("docs/operate.md lists the roles that may run each command", () => {
   const wrong = ROWS.flatMap(({ commands, who, calls }) => {
     const roles = OPERATOR_ROUTES.filter(
       ({ method, path }) => method !== "GET" && calls.includes(`${method} ${path}`),
@@ -84,7 +84,7 @@ function examplesOf(command: Command): string[] {
   return [...text.matchAll(/^ +npm run -s admin -- (.+)$/gm)].map(([, line = ""]) => line);
 }
 
-it("the documentation contains only commands that exist, with their flags and required arguments", () => {
+it("the documentation contains only existing commands with existing flags and all required arguments", () => {
   const wrong = CALLED.flatMap(({ at, line }) => {
     const plain = line.replace(/--(?:local|url) \S+ ?/, "").replace(/^--json /, "");
     if (/^(?:"\$@"|(?:[a-z]+ )?--help)/.test(plain)) return [];

@@ -29,7 +29,7 @@ const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding:
   .filter((name) => name.endsWith(".ts") && !name.startsWith("console/browser/"))
   .map((name): [string, string] => [name, readFileSync(path.join(ROOT, "src", name), "utf8")]);
 
-it("docs/keys.md lists each path's allowed callers", () => {
+it("docs/keys.md lists the callers that may use each path", () => {
   const said = rowsOf("docs/keys.md").flatMap(([what = "", ...cells]) =>
     callsIn(what).map((call) => `${call}: ${cells.join(", ")}`),
   );
@@ -64,7 +64,7 @@ it("docs/idempotency.md lists the paths that accept an Idempotency-Key", () => {
   expect(said.toSorted()).toEqual(takes.map(({ name }) => name).toSorted());
 });
 
-it("docs/configuration.md lists every var and secret, with default and range", () => {
+it("docs/configuration.md lists every variable and secret, with default and range", () => {
   const rows = rowsOf("docs/configuration.md");
   const read = new Set<string>();
   parseConfig(
@@ -101,14 +101,14 @@ it("docs/configuration.md lists every var and secret, with default and range", (
   expect(said.toSorted()).toEqual(numbers.toSorted());
 });
 
-it("docs/webhooks.md lists exactly the emitted events", () => {
+it("docs/webhooks.md lists exactly the events that the gateway emits", () => {
   const table = rowsOf("docs/webhooks.md").flatMap(([cell = ""]) =>
     [...cell.matchAll(/`([a-z_]+\.[a-z_]+)`/g)].map(([, type = ""]) => type),
   );
   expect(table.toSorted()).toEqual(EVENT_TYPES.toSorted());
 });
 
-it("the pages for customers document every header of the gateway", () => {
+it("the docs for customers describe every header of the gateway", () => {
   const pages = readdirSync(path.join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
   const text = pages.map((page) => readPage(`docs/${page}`)).join("\n");
   const headers = sources
@@ -293,7 +293,7 @@ function shown(name: string, value: number): string {
   return isBytes ? `${value / 1_048_576} MiB` : value.toLocaleString("en");
 }
 
-it("docs/limits.md shows each limit with the value in src", () => {
+it("docs/limits.md shows each limit with the value in the source code", () => {
   const rows = new Map(rowsOf("docs/limits.md").map(([what = "", most = ""]) => [what, most]));
   for (const [row, constants] of Object.entries(LIMITS)) {
     const parts = constants.map((constant) => {
@@ -306,7 +306,7 @@ it("docs/limits.md shows each limit with the value in src", () => {
   }
 });
 
-it("docs/limits.md lists every limit in an error or a schema", () => {
+it("docs/limits.md lists every limit that an error or a schema contains", () => {
   const places =
     /(?:(?:[Aa]t most|more than|deeper than|over|from 0 to|1 to) \$\{|maxLength\(|maximum\(|bytesMax: )([A-Z_]+_MAX(?:_S)?)\b/g;
   const used = sources.flatMap(([file, text]) =>
@@ -324,13 +324,16 @@ it("docs/limits.md lists every limit in an error or a schema", () => {
 
 const IN_WORDS: Readonly<Record<string, number>> = { three: 3, five: 5, seven: 7, ten: 10 };
 
-it.each(REPEATED_LIMITS)("docs/%s.md has the same value as src: %s", (page, before, constant) => {
-  const [, said = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
-  const [file = "", name = ""] = constant.split(" ");
-  expect(IN_WORDS[said] ?? Number(said.replaceAll(",", ""))).toBe(valueOf(file, name));
-});
+it.each(REPEATED_LIMITS)(
+  "docs/%s.md states the value of a limit in the source code: %s",
+  (page, before, constant) => {
+    const [, said = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
+    const [file = "", name = ""] = constant.split(" ");
+    expect(IN_WORDS[said] ?? Number(said.replaceAll(",", ""))).toBe(valueOf(file, name));
+  },
+);
 
-it("docs/console.md lists every console page by its label", () => {
+it("docs/console.md lists every console page by the page's label", () => {
   const source = readFileSync(path.join(ROOT, "src/console/browser/pages.ts"), "utf8");
   const pages = [...source.matchAll(/^ {2}\["[\w-]*", "([^"]+)", "/gm)].map(
     ([, title = ""]) => title,
@@ -340,7 +343,7 @@ it("docs/console.md lists every console page by its label", () => {
   expect(said.filter((name) => name !== "page").toSorted()).toEqual(pages.toSorted());
 });
 
-it("docs/providers.md lists every provider with its variables", () => {
+it("docs/providers.md lists every provider with the provider's variables", () => {
   const rows = new Map(
     rowsOf("docs/providers.md").map(([id = "", ...cells]) => [id, cells.join(" ")]),
   );

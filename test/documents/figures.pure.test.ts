@@ -13,7 +13,7 @@ const report = (success: boolean, measured: object): string => {
   return JSON.stringify({ success, testResults: [{ assertionResults }] });
 };
 
-it("docs/figures.md contains every row with its target, and is updated one row at a time", () => {
+it("docs/figures.md contains every figure with its target, and can be updated one row at a time", () => {
   const page = readFileSync(path.join(import.meta.dirname, "../../docs/figures.md"), "utf8");
   expect(withMeasured(page, new Map(), STAMP)).toBe(page);
   const written = withMeasured(page, new Map([[6, "a | b\nc\u00e9 | d"]]), STAMP);
@@ -22,7 +22,7 @@ it("docs/figures.md contains every row with its target, and is updated one row a
   expect(() => withMeasured("no markers", new Map(), STAMP)).toThrow("once each");
 });
 
-it("docs/figures.md measures tests that exist", () => {
+it("docs/figures.md contains only measurements of existing tests", () => {
   const root = path.join(import.meta.dirname, "../..");
   for (const source of ROWS.flatMap(({ sources }) => sources)) {
     if (!("tests" in source) || !source.tests.endsWith(".ts")) continue;
@@ -31,7 +31,7 @@ it("docs/figures.md measures tests that exist", () => {
   }
 });
 
-it("a row of docs/figures.md shows the sum of its measurements, and counts as missed after a failed test", () => {
+it("a row of docs/figures.md shows the sum of the measurements, or MISSED after a failed test", () => {
   const seen = parseReport(report(true, { operations: 0, forged: 1500 }));
   const row = ROWS[8];
   if (row === undefined) throw new Error("there is no row 9");

@@ -54,7 +54,7 @@ it.each([
   ["src/a.ts", "/** Of a key, what is left. */", "start a doc comment"],
   ["src/a.ts", "export type Asked = string;", "use the field's term"],
   ["test/a.test.ts", 'it("of a megabyte and no more", run);', "continue the describe block"],
-])("the language rules find a fault in %s: %j", (file, text, name) => {
+])("the language rules find the fault in %s: %j", (file, text, name) => {
   const broken = RULES.filter((rule) => findFaults(rule, textsOf(file, text)).faults.length > 0);
   expect(broken.map((rule) => rule.name).join()).toContain(name);
 });

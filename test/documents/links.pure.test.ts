@@ -21,7 +21,7 @@ it("docs/README.md links to every page below docs, directly or through other pag
   expect(pagePaths().filter((page) => page.startsWith("docs/") && !reached.has(page))).toEqual([]);
 });
 
-it("every shell block runs in a test or states why it doesn't run, and every code block is closed", () => {
+it("every shell block runs in a test or states a reason not to, and every code block is closed", () => {
   for (const page of pagePaths()) {
     const markdown = readPage(page);
     expect(() => examplesOf(markdown), page).not.toThrow();
@@ -29,7 +29,7 @@ it("every shell block runs in a test or states why it doesn't run, and every cod
   }
 });
 
-it("the README and the map of the code stay below their maximum length", () => {
+it("README.md and src/README.md stay below their maximum number of lines", () => {
   expect(readPage("README.md").split("\n").length - 1).toBeLessThanOrEqual(README_LINES_MAX);
   expect(readPage("src/README.md").split("\n").length - 1).toBeLessThanOrEqual(MAP_LINES_MAX);
 });
@@ -52,7 +52,7 @@ it("every document that a file refers to exists", () => {
   expect(named).toEqual([]);
 });
 
-it("every source file that comments, the map or decisions refer to exists", () => {
+it("every source file that comments, src/README.md or decisions refer to exists", () => {
   const folders = ["src", "scripts", "docs/internals", "test", "migrations"];
   const files = folders
     .flatMap((folder) =>
@@ -115,7 +115,7 @@ it("the link check finds a broken link to a missing file, anchor or address", ()
   ]);
 });
 
-it("the link check computes anchors like GitHub", () => {
+it("the link check computes the anchors of headings like GitHub", () => {
   const page = "# `end_user` & you\n## Twice\n## Twice\n```sh\n# no heading\n```\n";
   expect([...anchorsOf(page)]).toEqual(["end_user--you", "twice", "twice-1"]);
 });

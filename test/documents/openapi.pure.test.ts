@@ -60,7 +60,7 @@ const NO_PARAMETERS = new Set([
   "cf-mitigated",
 ]);
 
-it("the OpenAPI document has exactly the request headers that the code reads as parameters", () => {
+it("the OpenAPI document's header parameters are exactly the request headers that the code reads", () => {
   const files = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" });
   const read = files
     .filter(
@@ -80,7 +80,7 @@ it("the OpenAPI document has exactly the request headers that the code reads as 
   expect([...asked].toSorted()).toEqual([...new Set(told)].toSorted());
 });
 
-it("browsers can read every response header that is documented below /v1", () => {
+it("browser scripts can read every response header that is documented below /v1", () => {
   const headers = new Headers();
   allowOrigin(headers, "https://app.example.com", null);
   const exposed = new Set(headers.get("access-control-expose-headers")?.split(", "));
@@ -96,7 +96,7 @@ it("browsers can read every response header that is documented below /v1", () =>
   expect([...new Set(named)].filter((name) => !exposed.has(name))).toEqual([]);
 });
 
-it("the OpenAPI document's links lead only to operations, with all their path parameters", () => {
+it("the OpenAPI document's links lead only to operations, and contain all path parameters", () => {
   const links = operations.flatMap(({ responses }) =>
     Object.values(responses).flatMap((answer) => Object.values(answer.links ?? {})),
   );
@@ -116,7 +116,7 @@ it("the OpenAPI document contains only portable patterns: no Unicode classes or 
   expect(patterns.filter((one) => /\\p\{|\(\?[=!<]/.test(one))).toEqual([]);
 });
 
-it("docs/errors.md has every error of the OpenAPI document as a heading", () => {
+it("docs/errors.md has a heading for every error of the OpenAPI document", () => {
   const anchors = anchorsOf(readPage("docs/errors.md"));
   expect(ANCHORS.filter((anchor) => !anchors.has(anchor))).toEqual([]);
 });

@@ -171,7 +171,7 @@ describe.skipIf(!HAS_PROMTOOL)(
   `the rules for Prometheus${HAS_PROMTOOL ? "" : ` (${NOT_INSTALLED})`}`,
   () => {
     it.each(OUTAGES.map((outage) => [outage.what, outage] as const))(
-      "alert within 10 minutes of the start of %s, and stop within 10 minutes of its end",
+      "alert within 10 minutes after the start of %s, and stop within 10 minutes after the end",
       (_what, outage) => {
         const directory = mkdtempSync(path.join(tmpdir(), "turnpike-rules-"));
         const file = path.join(directory, "test.json"); // JSON is valid YAML

@@ -16,7 +16,7 @@ it.each([
   ["any lines where the page omits some", "a\nb\nc\nd", "a\n...\nd"],
   ["no lines where the page may omit some", "a\nd", "a\n...\nd"],
 ])(
-  "the output of a command matches the documented output if they have the same shape: %s",
+  "a command's output matches a documented output of the same shape: %s",
   (_what, printed, answer) => {
     expect(hasShape(printed, answer)).toBe(true);
   },
@@ -34,7 +34,7 @@ it.each([
   ["a missing line", "a", "a\nb"],
   ["nothing", "", "a"],
 ])(
-  "the output of a command doesn't match the documented output if their shapes differ: %s",
+  "a command's output doesn't match a documented output of a different shape: %s",
   (_what, printed, answer) => {
     expect(hasShape(printed, answer)).toBe(false);
   },

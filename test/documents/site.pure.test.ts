@@ -155,7 +155,7 @@ it("the search of the docs site finds nothing for an unknown word", () => {
   expect(search(entries, "xyzzyplugh")).toEqual([]);
 });
 
-it("every page of the docs site has a unique title and exactly one place in the navigation", () => {
+it("every page of the docs site has a unique title, and appears in the navigation once", () => {
   const titles = pages.map(({ markdown }) => /^# (.+)$/m.exec(markdown)?.[1]);
   expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([]);
   const placed = AUDIENCES.flatMap(([audience]) =>
@@ -165,7 +165,7 @@ it("every page of the docs site has a unique title and exactly one place in the 
   expect(placed.toSorted()).toEqual(all.toSorted());
 });
 
-it("pages for customers contain no terms of the repository and no unset variables", () => {
+it("docs pages for customers contain no terms of the repository and no unset variables", () => {
   const theirs = pages.filter(({ name }) => audienceOf(name) === "use" && name !== CHANGELOG);
   expect(theirs.length).toBeGreaterThan(10);
   for (const { name, markdown } of theirs) {
@@ -176,14 +176,14 @@ it("pages for customers contain no terms of the repository and no unset variable
   }
 });
 
-it("every moved page of the docs site redirects", () => {
+it("every moved page of the docs site redirects to the new address", () => {
   const lines = redirectsOf(pages).trim().split("\n");
   expect(lines).toContain("/docs/errors /docs/use/errors 301");
   expect(lines).toContain("/docs/internals/decisions/ /docs/develop/decisions/ 301");
   expect(new Set(lines.map((line) => line.split(" ")[0])).size).toBe(lines.length);
 });
 
-it("the API reference shows each body's required fields, and hides the optional fields until they are opened", () => {
+it("the API reference shows each body's required fields, and first hides the optional fields", () => {
   const chat = api.find(({ name }) => name === "api/chat")?.markdown ?? "";
   const { html } = renderMarkdown(chat, () => null);
   const [, required, other] = [
@@ -203,7 +203,7 @@ it("each page of the API reference covers one task, and starts with a list of it
   }
 });
 
-it("code on the docs site is colored without scripts or inline styles, and each placeholder is one element", () => {
+it("code on the docs site has colors without scripts or inline styles, and one element per placeholder", () => {
   for (const { name, markdown } of pages) {
     const { html } = renderMarkdown(markdown, () => null);
     expect(html, name).not.toMatch(/ style=|<script/);
@@ -217,7 +217,7 @@ it("code on the docs site is colored without scripts or inline styles, and each 
   expect(highlighted('{"a": true}', "json")).toContain('<span class="t-constant">true</span>');
 });
 
-it("the quickstart page shows the files of the repository unchanged", () => {
+it("the quickstart page shows the repository's example files unchanged", () => {
   const page = readPages().find(({ name }) => name === "quickstart")?.markdown ?? "";
   const shown = [...page.matchAll(/^```\w+ file: (\S+)\n([^]*?)^```$/gm)];
   expect(shown.map(([, file]) => file)).toEqual([

@@ -34,7 +34,7 @@ function textsIn(value: unknown): string[] {
 }
 
 it.each(Object.entries(READ))(
-  "the documents contain no internal term of the code: %s",
+  "the documentation contains no internal term of the code: %s",
   (_, text) => {
     const words = new RegExp(String.raw`\b(?:${PRIVATE.join("|")})(?:s|es)?\b`, "i");
     expect(text.split("\n").filter((line) => words.test(line))).toEqual([]);

@@ -10,34 +10,37 @@ beforeEach(() => {
 
 const logged = () => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 
-describe("every response", () => {
+describe("every HTTP response", () => {
   it.each([
     ["500", "/v1/throws", "GET", 500],
     ["a 500 for a thrown string", "/v1/throws-text", "GET", 500],
     ["a redirect, whose headers are immutable", "/v1/copied", "GET", 302],
     ["204", "/v1/empty", "GET", 204],
-  ])("contains the gateway's ID and headers once: %s", async (_, path, method, status) => {
-    const theirs = { method, headers: { "x-request-id": "req_theirs" } };
-    const [one, two] = [await call(path, theirs), await call(path, theirs)];
-    expect(one.status).toBe(status);
-    const id = one.headers.get("x-request-id") ?? "";
-    expect(mintTimeOf(id, "req_")).not.toBeNull();
-    expect(two.headers.get("x-request-id")).not.toBe(id);
-    expect(one.headers.get("x-content-type-options")).toBe("nosniff");
-    expect(one.headers.get("cache-control")).toBe("no-store");
-    expect(one.headers.has("server")).toBe(false);
-    expect(one.headers.has("access-control-allow-origin")).toBe(false);
-    expect(
-      logged().filter((line) => line["request_id"] === id && line["event"] === "request"),
-    ).toHaveLength(1);
-  });
+  ])(
+    "contains a new request ID and the gateway's headers, for %s",
+    async (_, path, method, status) => {
+      const theirs = { method, headers: { "x-request-id": "req_theirs" } };
+      const [one, two] = [await call(path, theirs), await call(path, theirs)];
+      expect(one.status).toBe(status);
+      const id = one.headers.get("x-request-id") ?? "";
+      expect(mintTimeOf(id, "req_")).not.toBeNull();
+      expect(two.headers.get("x-request-id")).not.toBe(id);
+      expect(one.headers.get("x-content-type-options")).toBe("nosniff");
+      expect(one.headers.get("cache-control")).toBe("no-store");
+      expect(one.headers.has("server")).toBe(false);
+      expect(one.headers.has("access-control-allow-origin")).toBe(false);
+      expect(
+        logged().filter((line) => line["request_id"] === id && line["event"] === "request"),
+      ).toHaveLength(1);
+    },
+  );
 
-  it("keeps the status and location of an immutable response", async () => {
+  it("keeps the location of a redirect whose headers are immutable", async () => {
     const response = await call("/v1/copied", { redirect: "manual" });
     expect(response.headers.get("location")).toBe("http://eu.test/elsewhere");
   });
 
-  it("contains no body for HEAD, whatever the status", async () => {
+  it("contains no body for a HEAD request, whatever the status", async () => {
     for (const path of ["/v1/models", "/nowhere", "/v1/throws"]) {
       const response = await call(path, { method: "HEAD" });
       expect(response.body).toBeNull();
@@ -50,7 +53,7 @@ describe("the request log", () => {
     ["/v1/throws", "TypeError", true],
     ["/v1/throws-text", "thrown string", false],
   ])(
-    "contains an exception in %s once, without the exception's content",
+    "contains an exception in %s once, without the exception's message",
     async (path, name, hasFrames) => {
       const response = await call(path);
       const error = await errorOf(response);

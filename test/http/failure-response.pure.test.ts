@@ -16,7 +16,7 @@ const always = {
 };
 
 describe.each(Object.entries(cases))(
-  "failureResponse for %s",
+  "the function failureResponse for %s",
   (_, rows: readonly Case<Failure>[]) => {
     it.each(rows.map((row) => [row]))(
       "returns status, body and headers of the failure $0",

@@ -35,8 +35,8 @@ function parsed(body: Uint8Array, type: string): readonly FormField[] | null {
   return fields.ok ? fields.value : null;
 }
 
-describe("parseForm", () => {
-  it("returns any fields unchanged", async () => {
+describe("the form parser", () => {
+  it("returns all fields of a form unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(word, value)), async (fields) => {
         const form = new RequestForm(fields);
@@ -45,7 +45,7 @@ describe("parseForm", () => {
     );
   });
 
-  it("returns the fields of the platform's forms, with files as views of the body", async () => {
+  it("returns the fields of a FormData body, with each file as a view of the body", async () => {
     const data = new FormData();
     data.append("model", "a/b");
     data.append("languages[]", "en");
@@ -63,7 +63,7 @@ describe("parseForm", () => {
     expect(file instanceof FormFile && file.bytes.buffer === body.buffer).toBe(true);
   });
 
-  it("returns the same fingerprint for the same fields, whatever the form's boundary", async () => {
+  it("returns equal fingerprints for forms with equal fields, whatever the boundary", async () => {
     const [one, two] = await Promise.all(
       [0, 1].map(async () => {
         const form = new RequestForm(formOf("same"));
@@ -85,7 +85,7 @@ describe("parseForm", () => {
     ["an encoded field", `--b\r\n${FIELD}\r\ncontent-transfer-encoding: base64\r\n\r\nx\r\n--b--`],
     ["an endless header", `--b\r\n${FIELD}${"x".repeat(5000)}\r\n\r\nx\r\n--b--`],
     ["too many fields", `${`--b\r\n${FIELD}\r\n\r\nx\r\n`.repeat(257)}--b--`],
-    ["nothing", ""],
+    ["no content", ""],
   ])("rejects a form with %s", (_, text) => {
     expect(parsed(utf8(text), "multipart/form-data; boundary=b")).toBeNull();
   });
@@ -103,7 +103,7 @@ describe("parseForm", () => {
     },
   );
 
-  it("rejects a field that is given twice", () => {
+  it("rejects a form that contains a field twice", () => {
     const twice = formToObject([
       ["model", "a"],
       ["model", "b"],
@@ -125,7 +125,7 @@ describe("parseForm", () => {
     expect(formBoundaryOf(type)).toBe(boundary);
   });
 
-  it("reads 20 MiB of worst-case input within a second", () => {
+  it("reads a form of 20 MiB in the worst case within a second", () => {
     const head = utf8(`--b\r\n${FIELD}; filename="x"\r\n\r\n`);
     const body = new Uint8Array(20 * 1024 * 1024).fill(13);
     body.set(head);

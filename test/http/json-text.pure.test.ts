@@ -52,7 +52,7 @@ const namedList = (count: number): string =>
   `{"a":[${Array.from({ length: count }, () => '{"b":0}').join(",")}]}`;
 
 describe("strict JSON parsing", () => {
-  it("accepts any object and returns the same as JSON.parse, whatever its white space and escapes", () => {
+  it("accepts any object and returns JSON.parse's result, whatever the object's white space and escapes", () => {
     fc.assert(
       fc.property(jsonObjects, fc.infiniteStream(fc.nat(30)), (value, stream) => {
         const text = written(value, () => Number(stream.next().value));
@@ -89,7 +89,7 @@ describe("strict JSON parsing", () => {
 });
 
 describe("strict JSON parsing of an invalid body", () => {
-  it("rejects 65 and a million levels of nesting before it parses the body", () => {
+  it("rejects 65 or more levels of nesting before the body is parsed", () => {
     expect(refusalOf(nested(JSON_DEPTH_MAX + 1))).toContain("nests deeper than 64");
     expect(refusalOf("[".repeat(1_000_000))).toContain("nests deeper than 64");
     expect(refusalOf('{"a":'.repeat(1_000_000))).toContain("nests deeper than 64");
@@ -138,13 +138,13 @@ describe("strict JSON parsing of an invalid body", () => {
     });
   });
 
-  it("reports no param for a number that is too large in a field with an empty name", () => {
+  it("reports a null param for a number that is too large in a field with an empty name", () => {
     expect(parseJsonText('{"":1e400}')).toMatchObject({ failure: { param: null } });
     expect(parseJsonText('{"":{"a":1e400}}')).toMatchObject({ failure: { param: ".a" } });
   });
 
   it.each(["[]", "null", "1", '"text"', "true", ' [{"a":1}] '])(
-    "rejects %s at the top level",
+    "rejects the body %s, which is not an object",
     (text) => {
       expect(refusalOf(text)).toBe("The request body must be a JSON object.");
     },
@@ -162,24 +162,24 @@ describe("strict JSON parsing of an invalid body", () => {
     '{"a":NaN}',
     "]",
     '"\\',
-  ])("rejects %s as invalid JSON", (text) => {
+  ])("rejects the body %s as invalid JSON", (text) => {
     expect(refusalOf(text)).toBe("The request body is not valid JSON.");
   });
 
-  it("rejects a body with more names than a schema can check without blocking an isolate", () => {
+  it("rejects a body with too many field names, which would block an isolate during validation", () => {
     expect(refusalOf(named(JSON_OBJECT_NAMES_MAX))).toBe("accepted");
     expect(refusalOf(named(JSON_OBJECT_NAMES_MAX + 1))).toContain("more than 10000 names");
     expect(refusalOf(namedList(JSON_NAMES_MAX - 1))).toBe("accepted");
     expect(refusalOf(namedList(JSON_NAMES_MAX))).toContain("more than 100000 names");
   });
 
-  it("rejects a body with more values than an isolate's memory can hold", () => {
+  it("rejects a body with too many values, which would exceed an isolate's memory", () => {
     expect(refusalOf(objects(JSON_VALUES_MAX))).toContain("values");
     expect(refusalOf(objects(1000))).toBe("accepted");
   });
 });
 
-it("strict JSON parsing returns the same as JSON.parse for everything it accepts, and never throws", () => {
+it("strict JSON parsing returns JSON.parse's result for all accepted bodies, and never throws", () => {
   const damage = fc.record({
     at: fc.nat(),
     put: fc.constantFrom(...Array.from('{}[]:,"\\ ue0-.\u0000')),

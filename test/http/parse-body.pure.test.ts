@@ -34,7 +34,7 @@ const body = z.object({
 });
 const good = { model: "m", messages: [{ role: "user", content: "hi" }] };
 
-it("parseBody returns a valid body", () => {
+it("the function parseBody returns a valid body without unknown fields", () => {
   expect(parseBody(body, { ...good, extra: 1, temperature: null })).toEqual({
     ok: true,
     value: { ...good, temperature: null },
@@ -117,7 +117,7 @@ describe("the error for an invalid body", () => {
     ],
     [{ metadata: { a: 1 } }, "metadata.a", "metadata.a must be a string, not a number."],
     [{ strict: { b: 1 } }, "strict", "strict has an unknown field 'b'."],
-  ])("names the parameter and its rule: %j", (change, param, text) => {
+  ])("names the invalid parameter and the parameter's rule: %j", (change, param, text) => {
     expect(parseBody(body, { ...good, ...change })).toEqual({
       ok: false,
       failure: { kind: "invalid_request", message: text, param },
@@ -156,7 +156,7 @@ describe("the parser of query parameters", () => {
     ["?limit=ten", "limit", "limit must be a whole number."],
     ["?limit=99999999999999999999", "limit", "limit must be a whole number."],
     ["?limit=5&limit=6", "limit", "limit must be given once."],
-  ])("rejects %s with 400", (query, param, text) => {
+  ])("rejects the query %s with 400", (query, param, text) => {
     expect(parse(query)).toEqual({
       ok: false,
       failure: { kind: "invalid_request", message: text, param },

@@ -77,7 +77,7 @@ describe("the content type of a request with a JSON body", () => {
     "multipart/form-data; boundary=application/json",
     "application/json, text/plain",
     "",
-  ])("results in a 415 if it is %j", async (type) => {
+  ])("results in a 415 if the content type is %j", async (type) => {
     expect(await kindOf(post("{}", { "content-type": type }))).toBe("unsupported_media_type");
   });
 
@@ -87,14 +87,14 @@ describe("the content type of a request with a JSON body", () => {
     expect(await kindOf(request)).toBe("unsupported_media_type");
   });
 
-  it("results in a 415 for a compressed body, but not for the encoding identity", async () => {
+  it("results in a 415 with a compressed body, but not with the content-encoding identity", async () => {
     expect(await kindOf(post("{}", { "content-encoding": "gzip" }))).toBe("unsupported_media_type");
     expect(await kindOf(post("{}", { "content-encoding": "Identity" }))).toBe("accepted");
   });
 });
 
 describe("the size of a request body", () => {
-  it("may equal the limit, and results in a 413 one byte above the limit", async () => {
+  it("may equal the limit, but results in a 413 one byte above the limit", async () => {
     expect(await kindOf(post(sized(1024)))).toBe("accepted");
     const result = await readJson(post(sized(1025)), limits);
     expect(result).toEqual({ ok: false, failure: { kind: "body_too_large", bytesMax: 1024 } });
@@ -110,26 +110,26 @@ describe("the size of a request body", () => {
     expect(state.pulled).toBe(0);
   });
 
-  it("includes only actual bytes, whatever length is declared", async () => {
+  it("counts only received bytes, whatever the declared length", async () => {
     expect(await kindOf(post(sized(1025), { "content-length": "2" }))).toBe("body_too_large");
     expect(await kindOf(post(sized(1025), { "content-length": "few" }))).toBe("body_too_large");
     expect(await kindOf(post(sized(1025), { "content-length": "-1" }))).toBe("body_too_large");
   });
 
-  it("stops the reading at the limit if no length is declared", async () => {
+  it("ends the reading at the limit if the request declares no length", async () => {
     const { request, state } = arriving(Array.from({ length: 100 }, () => new Uint8Array(512)));
     expect(await kindOf(request)).toBe("body_too_large");
     expect(state.pulled).toBeLessThanOrEqual(4);
     expect(state.cancelled).toBe(true);
   });
 
-  it("may reach 20 MB", async () => {
+  it("may reach 20 MB if the endpoint's limit is 20 MB", async () => {
     const text = sized(BODY_BYTES_MAX);
     const result = await readJson(post(text), { bytesMax: BODY_BYTES_MAX, timeoutMs: 30_000 });
     expect(result.ok && result.value["a"]).toHaveLength(BODY_BYTES_MAX - 8);
   });
 
-  it("stays below the limit for JSON with a million nested levels, whose depth returns 400", async () => {
+  it("results in a 400 instead of a 413 for 1 MB of JSON with a million nested levels", async () => {
     const result = await readJson(post(`{"a":${"[".repeat(1_000_000)}`), {
       ...limits,
       bytesMax: BODY_BYTES_MAX,
@@ -138,8 +138,8 @@ describe("the size of a request body", () => {
   });
 });
 
-describe("a body that arrives too slowly", () => {
-  it("returns 408 if the rest of a body doesn't arrive, and 400 if its connection breaks off", async () => {
+describe("a request body that arrives too slowly", () => {
+  it("returns 408 if the rest of the body doesn't arrive, and 400 if the connection breaks off", async () => {
     const [silent, broken] = [arriving([utf8("{")], "silence"), arriving([utf8("{")], "error")];
     for (const { request } of [silent, broken]) request.headers.set("content-length", "9");
     const kinds = [silent, broken].map(({ request }) =>
@@ -148,7 +148,7 @@ describe("a body that arrives too slowly", () => {
     expect(await Promise.all(kinds)).toEqual(["request_timeout", "invalid_request"]);
   });
 
-  it("returns 408 if no more bytes arrive, and stops reading", async () => {
+  it("returns 408 and ends the reading if no more bytes arrive", async () => {
     const { request, state } = arriving([utf8('{"a":')], "silence");
     expect(await kindOf(request, { bytesMax: 1024, timeoutMs: 10 })).toBe("request_timeout");
     expect(state.cancelled).toBe(true);
@@ -161,7 +161,7 @@ describe("a body that arrives too slowly", () => {
 });
 
 describe("the bytes of a request body", () => {
-  it("form the right character if the character is split between two reads", async () => {
+  it("form the right character even if two reads split the character", async () => {
     const bytes = utf8('{"a":"ä😀"}');
     const pieces = Array.from(bytes, (byte) => new Uint8Array([byte]));
     const declared = arriving(pieces).request;
@@ -184,7 +184,7 @@ describe("the bytes of a request body", () => {
     ["an encoded surrogate", [0xed, 0xa0, 0x80]],
     ["a truncated character", [0xf0, 0x9f]],
     ["a code point beyond Unicode", [0xf4, 0x90, 0x80, 0x80]],
-  ])("result in a 400 with %s", async (_, bad) => {
+  ])("result in a 400 if the bytes contain %s", async (_, bad) => {
     const bytes = new Uint8Array([...utf8('{"user":"'), ...bad, ...utf8('"}')]);
     expect(await messageOf(bytes)).toBe("The request body is not valid UTF-8.");
   });
@@ -197,7 +197,7 @@ describe("the bytes of a request body", () => {
   });
 });
 
-it("readJson returns the same as JSON.parse or an error for any damaged bytes, and never throws", async () => {
+it("the function readJson returns JSON.parse's result or an error for damaged bytes, and never throws", async () => {
   const body = utf8(
     JSON.stringify({
       model: "m",

@@ -21,7 +21,7 @@ it.each([
   ["\\r", "\r"],
   ["\\r\\n", "\r\n"],
 ])(
-  "the event stream parser reads each character only a few times, however many lines end in %s",
+  "the event stream parser reads each character at most five times for lines that end in %s",
   (_, end) => {
     const text = `data: x${end}${end}`.repeat(5000);
     const { events, characters } = searched(text);

@@ -32,7 +32,7 @@ it("the UTF-8 decoder replaces an incomplete character at the end by U+FFFD", ()
 });
 
 it.each(["", MARK])(
-  "the UTF-8 decoder keeps an event's U+FEFF after %j, wherever the stream is split",
+  "the UTF-8 decoder keeps an event's U+FEFF after the text %j, wherever the stream is split",
   (mark) => {
     for (const parts of everyCut(encoder.encode(`${mark}data: ${WORDS}\n\n`))) {
       const decoder = new SseDecoder();
@@ -41,7 +41,7 @@ it.each(["", MARK])(
   },
 );
 
-it("the UTF-8 decoder keeps a body's U+FEFF at the edge of two reads", async () => {
+it("the UTF-8 decoder keeps a U+FEFF of a body between two reads", async () => {
   for (const letters of [0, 1024, 16 * 1024, 16 * 1024 - 3, (16 + 64) * 1024]) {
     for (const mark of ["", MARK]) {
       const text = "a".repeat(letters) + MARK + "b";

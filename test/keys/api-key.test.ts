@@ -10,7 +10,7 @@ const a: KeySecret = { id: "a", secret: "a-secret-of-more-than-thirty-two-charac
 const b: KeySecret = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-it("new keys have the documented prefix, and are valid in their own region and scope", async () => {
+it("a new key has the documented prefix, and is valid in the key's region and scope", async () => {
   for (const home of ["eu", "us"] as const) {
     for (const scope of ["regional", "global"] as const) {
       const minted = await mintKey({ home, scope, secrets: [a, b] });
@@ -24,7 +24,7 @@ it("new keys have the documented prefix, and are valid in their own region and s
   }
 });
 
-it("a key is valid until the secret that created it is removed, and new keys use the first secret", async () => {
+it("a key is valid until the key's secret is removed from KEY_SECRETS, and new keys use the first secret", async () => {
   const old = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   const fresh = await mintKey({ home: "eu", scope: "regional", secrets: [b, a] });
   expect(fresh.key.slice("svc_sk_eu_live_".length)).toMatch(/^b/);
@@ -33,12 +33,12 @@ it("a key is valid until the secret that created it is removed, and new keys use
   expect(await verifyKey(old.key, [b])).toBeNull();
 });
 
-it("a key whose ID is combined with another secret is rejected, and has a different hash", async () => {
+it("a key is rejected if the secret with the key's secret ID has a different value", async () => {
   const minted = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   expect(await verifyKey(minted.key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("a cached key is verified like a new one, and rejected once its secret is removed", async () => {
+it("a cached key is verified again, and rejected once the key's secret is removed", async () => {
   const { key, hash } = await mintKey({ home: "us", scope: "global", secrets: [a] });
   const secrets = [a, b];
   const first = await verifyKey(key, secrets);
@@ -48,7 +48,7 @@ it("a cached key is verified like a new one, and rejected once its secret is rem
   expect(await verifyKey(key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("the cache of verified keys is limited, and never contains forged keys", async () => {
+it("the cache of verified keys has a maximum size, and never contains forged keys", async () => {
   const secrets = [a];
   const sign = vi.spyOn(crypto.subtle, "sign");
   const signed = async (key: string): Promise<number> => {

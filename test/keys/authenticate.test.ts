@@ -42,51 +42,57 @@ const registerAway = (hash: string): ReturnType<KeyAdmitter["register"]> => {
 };
 
 const FAULTS = [
-  ["a retryable error is retried with a new stub", [{ retryable: true }], 2, "admitted"],
+  ["it retries a retryable error once with a new stub", [{ retryable: true }], 2, "admitted"],
   [
-    "a second retryable error is not retried",
+    "it doesn't retry a second retryable error",
     [{ retryable: true }, { retryable: true }],
     2,
     "storage_unavailable",
   ],
   [
-    "an overloaded object is not called again",
+    "it doesn't call an overloaded object again",
     [{ overloaded: true, retryable: true }],
     1,
     "overloaded",
   ],
   [
-    "an overloaded object at the retry is reported as overloaded",
+    "it returns overloaded if the object is overloaded at the retry",
     [{ retryable: true }, { overloaded: true }],
     2,
     "overloaded",
   ],
-  ["any other error returns 503, never 401", [{}], 1, "storage_unavailable"],
+  ["it returns storage_unavailable for any other error", [{}], 1, "storage_unavailable"],
 ] as const;
 
 /** The failing object, the scope of the key, and the options of a caller with failing stubs. */
 const OBJECTS = [
-  ["the key's object", "regional", (stub: Stubs) => ({ register: stub(registerOf) })],
+  ["the key's Durable Object", "regional", (stub: Stubs) => ({ register: stub(registerOf) })],
   ["the wallet", "regional", (stub: Stubs) => ({ wallet: stub(walletOf) })],
   [
-    "the key's object in another region",
+    "the key's Durable Object in another region",
     "global",
     (stub: Stubs) => ({ region: "us" as const, register: stub(registerAway) }),
   ],
 ] as const;
 type Stubs = <Stub>(real: (name: string) => Stub) => (name: string) => Stub;
 
-describe.each(OBJECTS)("authentication returns an error if %s fails", (_object, scope, options) => {
-  it.each(FAULTS)("at the first use: %s", async (_name, errors, stubs, outcome) => {
-    const { key } = await makeKey({ scope });
-    const made: (() => number)[] = [];
-    const stub: Stubs = (real) => {
-      const failed = failing(errors, real);
-      made.push(failed.made);
-      return failed.stub;
-    };
-    const answer = await authenticate(`Bearer ${key}`, options(stub));
-    expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
-    expect(made.map((count) => count())).toEqual([stubs]);
-  });
-});
+describe.each(OBJECTS)(
+  "the authentication of a key during a failure of %s",
+  (_object, scope, options) => {
+    it.each(FAULTS)(
+      "handles the failure at the key's first use: %s",
+      async (_name, errors, stubs, outcome) => {
+        const { key } = await makeKey({ scope });
+        const made: (() => number)[] = [];
+        const stub: Stubs = (real) => {
+          const failed = failing(errors, real);
+          made.push(failed.made);
+          return failed.stub;
+        };
+        const answer = await authenticate(`Bearer ${key}`, options(stub));
+        expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
+        expect(made.map((count) => count())).toEqual([stubs]);
+      },
+    );
+  },
+);

@@ -7,7 +7,7 @@ it("the Authorization header can have the word Bearer in any case, with exactly 
   }
 });
 
-it("the Authorization header must have one bearer token and nothing else", () => {
+it("the Authorization header must contain one bearer token and nothing else", () => {
   const malformed = [
     null,
     "",
@@ -45,7 +45,7 @@ test.each<[string | null, string | null, string | null, string?]>([
   [null, `svc_${"x".repeat(200)}`, null],
   [null, "", null],
 ])(
-  "the headers Authorization %j and x-api-key %j identify the key %j, with a conflict: %s",
+  "the headers Authorization %j and x-api-key %j identify the key %j (conflicting header: %s)",
   (authorization, apiKey, token, twoHeaders) => {
     const expected = twoHeaders === undefined ? { token } : { token, twoHeaders };
     expect(readCredential(authorization, apiKey)).toEqual(expected);

@@ -15,7 +15,7 @@ import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import { findKeyByHash, revokeKey } from "../../src/accounts/keys/keys.store.ts";
 import { now } from "../../src/shared/clock.ts";
 
-it("a key's object returns the key's identity and remaining requests per minute", async () => {
+it("a key's Durable Object returns the key's identity and remaining requests per minute", async () => {
   const { booked } = await makeKey({ rpmLimit: 3, scope: "global" });
   expect(await registerOf(booked.keyHash).admit()).toEqual({
     ok: true,
@@ -29,7 +29,7 @@ it("a key's object returns the key's identity and remaining requests per minute"
   });
 });
 
-it("a key's object writes one row per admission", async () => {
+it("a key's Durable Object writes one row per admission", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   const written = await runInDurableObject(
@@ -66,14 +66,14 @@ function storedLimit(hash: string): Promise<number | null> {
   });
 }
 
-it("a key's object stores no limit for a key that was never used here, and reads the limit later", async () => {
+it("a key's Durable Object stores no limit for an unused key, and reads the limit at the key's first use", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await change(booked, 3);
   expect(await storedLimit(booked.keyHash)).toBeNull();
   expect(await burst(booked.keyHash, 5)).toBe(3);
 });
 
-it("a key's object ignores an outdated limit in a first read that began before the change", async () => {
+it("a key's Durable Object ignores an outdated limit from a first database read that began before the change", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   world.book.hold();
   world.book.statements.length = 0;
@@ -86,7 +86,7 @@ it("a key's object ignores an outdated limit in a first read that began before t
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
 });
 
-it("a key's object ignores an outdated limit in a read that began before the change", async () => {
+it("a key's Durable Object ignores an outdated limit from a later database read that began before the change", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await registerOf(booked.keyHash).admit();
   const notes = (): number =>
@@ -112,7 +112,7 @@ const lookupOutcome = async (hash: string): Promise<string> => {
   return answer.ok ? "identified" : answer.failure.kind;
 };
 
-it("the lookup of a key's owner uses up none of its requests per minute", async () => {
+it("the lookup of a key's owner doesn't count against the key's requests per minute", async () => {
   const { booked } = await makeKey({ rpmLimit: 3, scope: "global" });
   const { keyId, keyHash: hash, orgId, memberId } = booked;
   const known = {
@@ -170,7 +170,7 @@ it("while the database is down, the lookup of a key's owner works only for cache
   expect(await lookupOutcome(known.keyHash)).toBe("identified");
 });
 
-it("the lookup of a key's owner records the key's use once a minute, and then also detects a revocation", async () => {
+it("the lookup of a key's owner records the key's use once a minute, and also detects a revocation", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   for (let i = 0; i < 5; i++) {
@@ -189,7 +189,7 @@ it("the lookup of a key's owner records the key's use once a minute, and then al
   await eventually(async () => expect(await lookupOutcome(booked.keyHash)).toBe("invalid_api_key"));
 });
 
-it("a key's object rejects the key from the moment revoke returns, even after an eviction", async () => {
+it("a key's Durable Object rejects the key once a call to revoke has returned, even after an eviction", async () => {
   const { booked } = await makeKey();
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
   expect(await registerOf(booked.keyHash).revoke(1000)).toBe(1000);
@@ -199,7 +199,7 @@ it("a key's object rejects the key from the moment revoke returns, even after an
   expect(await registerOf(booked.keyHash).revoke(2000)).toBe(1000);
 });
 
-it("a key's object revokes a key that was never read, without querying the database", async () => {
+it("a key's Durable Object revokes a key that was never read, without querying the database", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   await registerOf(booked.keyHash).revoke(now(env));
@@ -207,7 +207,7 @@ it("a key's object revokes a key that was never read, without querying the datab
   expect(world.book.statements).toEqual([]);
 });
 
-it("a key's object rejects a key that is revoked while the first read of the database is in progress", async () => {
+it("a key's Durable Object rejects a key that is revoked while the first read of the database is in progress", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   world.book.statements.length = 0;
@@ -219,7 +219,7 @@ it("a key's object rejects a key that is revoked while the first read of the dat
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a key's object rejects a key that is revoked while the object reads the database again", async () => {
+it("a key's Durable Object rejects a key that is revoked while the object reads the database again", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   const first = registerOf(booked.keyHash).admit();
@@ -234,7 +234,7 @@ it("a key's object rejects a key that is revoked while the object reads the data
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a key's object permanently rejects a key within a minute of use if only the database has its revocation", async () => {
+it("a key's Durable Object permanently rejects a key within a minute of use if only the database contains the revocation", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });

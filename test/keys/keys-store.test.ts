@@ -30,7 +30,7 @@ it("the database stores a key's data and hash, never the key itself", async () =
   });
 });
 
-it("a key can only belong to an active member of its organization", async () => {
+it("a key can belong only to an active member of the organization", async () => {
   const [member, stranger] = [await makeMember(), await makeMember()];
   const foreign = await draftKey({ id: member.id, orgId: stranger.orgId });
   expect(await insertKey(env.DB, foreign.booked, null)).toMatchObject({
@@ -80,7 +80,7 @@ it("the list of keys contains only the organization's own keys, including revoke
   expect(listed.map((booked) => keyRecord(booked, "eu", 0).revoked)).toEqual([false, true, false]);
 });
 
-it("a repeated revocation keeps the time of the first, and a revocation never affects another organization's key", async () => {
+it("a repeated revocation keeps the first revocation's time, and can't affect another organization's key", async () => {
   const { booked } = await makeKey();
   const revoke = (orgId: string, revokedAt: number): ReturnType<typeof revokeKey> =>
     revokeKey(env.DB, { keyId: booked.keyId, orgId, revokedAt });

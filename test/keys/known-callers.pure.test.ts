@@ -15,7 +15,7 @@ const SAID = {
 } as const;
 const NOW_MS = 1_790_000_000_000;
 
-it("a known caller's use in another region is reported at most once per 15 s", () => {
+it("the cache of known callers accepts an identified key for 15 s", () => {
   const callers = new KnownCallers();
   expect(callers.getIfRecentlyIdentified(KEY, NOW_MS)).toBeUndefined();
   expect(callers.recordIdentified(KEY, SAID, NOW_MS)).toMatchObject({
@@ -30,7 +30,7 @@ it("a known caller's use in another region is reported at most once per 15 s", (
   expect(callers.getIfRecentlyIdentified(KEY, NOW_MS + 15_000)).toBeUndefined();
 });
 
-it("a known caller's secrets are reported separately, and only if used outside the home region", () => {
+it("the cache of known callers identifies each secret of a key separately", () => {
   const callers = new KnownCallers();
   callers.recordIdentified(KEY, SAID, NOW_MS);
   expect(callers.getIfRecentlyIdentified(SECOND, NOW_MS)).toBeUndefined();
@@ -40,7 +40,7 @@ it("a known caller's secrets are reported separately, and only if used outside t
   expect(callers.getIfRecentlyIdentified(SECOND, NOW_MS)).toBeUndefined();
 });
 
-it("a known caller is forgotten after the wallet rejects its key, so that the next use is reported again", () => {
+it("the cache of known callers no longer identifies a key after a rejection as invalid", () => {
   const callers = new KnownCallers();
   callers.recordIdentified(KEY, SAID, NOW_MS);
   callers.recordRefusal(KEY, { kind: "rate_limited", scope: "key", limit: 1, retryAfterMs: 1 });
@@ -50,7 +50,7 @@ it("a known caller is forgotten after the wallet rejects its key, so that the ne
   expect(callers.getIfRecentlyIdentified(KEY, NOW_MS)).toBeUndefined();
 });
 
-it("a known caller counts as rejected only if its secret or session can never work again", () => {
+it("the cache of known callers marks a key as revoked only after a permanent rejection", () => {
   const callers = new KnownCallers();
   callers.recordRefusal(KEY, { kind: "invalid_api_key", expiredAt: NOW_MS });
   expect(callers.isRevoked(KEY)).toBe(false);

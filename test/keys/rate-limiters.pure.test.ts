@@ -10,7 +10,7 @@ const worst = (make: (limit: number) => RateLimiter, pattern: string): number =>
 const at = (...times: number[]) => times.map((time) => ({ from: time, to: time }));
 
 describe("the counter of maximum admissions in any 60 s", () => {
-  it("checks every window of 60 s, wherever it starts", () => {
+  it("checks every window of 60 s, wherever the window starts", () => {
     expect(mostWithin(at(0, 59_999, 60_000))).toBe(2);
     expect(mostWithin(at(0, 30_000, 60_000, 89_999, 90_000))).toBe(3);
     expect(mostWithin(at(5, 5, 5, 70_000))).toBe(3);
@@ -27,10 +27,13 @@ describe("the counter of maximum admissions in any 60 s", () => {
   });
 });
 
-describe("rate limiters under the same traffic patterns", () => {
-  it.each(Object.keys(PATTERNS))("admit exactly 60 with our own limiter under %s", (pattern) => {
-    expect(worst(registers.exactLog, pattern)).toBe(LIMIT);
-  });
+describe("rate limiters under equal traffic patterns", () => {
+  it.each(Object.keys(PATTERNS))(
+    "admit exactly 60 requests in any 60 s with the gateway's limiter, under %s",
+    (pattern) => {
+      expect(worst(registers.exactLog, pattern)).toBe(LIMIT);
+    },
+  );
 
   it("admit twice the limit at the edges of a fixed window", () => {
     expect(worst(registers.fixedWindow, "constant flood")).toBe(60);
@@ -50,7 +53,7 @@ describe("rate limiters under the same traffic patterns", () => {
     expect(worst(registers.tokenBucket, "constant flood")).toBeLessThanOrEqual(120);
   });
 
-  it("reach at worst the limit with our own limiter, and twice the limit with a fixed window", () => {
+  it("reach at most the limit with the gateway's limiter, and twice the limit with a fixed window", () => {
     const ratios = Object.entries(RATE_LIMITERS).map(([name, make]) => [name, worstRatio(make)]);
     recordMeasured(Object.fromEntries(ratios) as Record<string, number>);
     expect(worstRatio(registers.exactLog)).toBe(1);

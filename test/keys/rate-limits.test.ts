@@ -62,7 +62,7 @@ function keyOfRegister({ booked }: Awaited<ReturnType<typeof makeKey>>): Key {
 /** The two objects that count a key's requests: at home and in other regions. */
 const OBJECTS: Readonly<Record<string, (rpmLimit: number) => Promise<Key>>> = {
   "a wallet": async (rpmLimit) => keyOfWallet(await wallets.gatedKey({ rpmLimit })),
-  "a key's object": async (rpmLimit) => keyOfRegister(await makeKey({ rpmLimit })),
+  "a key's Durable Object": async (rpmLimit) => keyOfRegister(await makeKey({ rpmLimit })),
 };
 
 afterEach(() => {
@@ -70,7 +70,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by %s,", (_, open) => {
+describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by %s", (_, open) => {
   it.each([
     ["a flood", [0, 1000, 30_000, 59_000, 60_500, 61_000, 119_000, 121_500]],
     ["bursts at the edges of minutes", [59_000, 60_200, 119_000, 120_200, 179_000, 180_200]],
@@ -89,7 +89,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(worstMinute(trace)).toBe(60);
   });
 
-  it("reach exactly the limit if the object is evicted between every two requests", async () => {
+  it("reach exactly the limit if the object is evicted after every request", async () => {
     const key = await open(5);
     let admitted = 0;
     for (let i = 0; i < 8; i++) {
@@ -118,7 +118,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(await key.times()).toHaveLength(1000);
   });
 
-  it("become available after exactly the returned wait, which isn't extended by rejected requests", async () => {
+  it("become available after exactly the returned wait, whatever requests are rejected meanwhile", async () => {
     const key = await open(4);
     expect(await key.burst(4)).toBe(4);
     shiftClock(20_000);
@@ -133,7 +133,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect((await key.admit()).ok).toBe(true);
   });
 
-  it("stay the same if the clock steps back 30 s, and become available again once the clock catches up", async () => {
+  it("stay used up if the clock steps back 30 s, and become available a minute later", async () => {
     const key = await open(10);
     shiftClock(MINUTE_MS);
     expect(await key.burst(6)).toBe(6);
@@ -145,7 +145,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(await key.burst(20)).toBe(10);
   });
 
-  it("count future times as current after the clock stepped back over a minute, with an alert", async () => {
+  it("stay used up for a minute if the clock steps back by over a minute, and cause an alert", async () => {
     const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const key = await open(10);
     const other = await key.sibling(2);
@@ -170,7 +170,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect([(await one.times()).length, (await two.times()).length]).toEqual([3, 4]);
   });
 
-  it("stay within a lowered limit in every 60 s after the change", async () => {
+  it("stay within a lowered limit in any 60 s after the change", async () => {
     const key = await open(60);
     for (const second of [0, 10, 20, 30]) {
       shiftClock(second * 1000);
@@ -208,7 +208,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect([await key.burst(5), await other.burst(5)]).toEqual([1, 3]);
   });
 
-  it("stay unavailable after the key's revocation even if the limit changes, whether the key was used or not", async () => {
+  it("stay unavailable after the key's revocation even if the limit changes, for used and unused keys", async () => {
     const key = await open(60);
     const unused = await key.sibling(60);
     expect((await key.admit()).ok).toBe(true);

@@ -29,7 +29,7 @@ function worstMinute(times: readonly number[]): number {
   );
 }
 
-it("a rate limit is never exceeded in any 60 s, across restarts, and admits every request that fits", () => {
+it("a rate limit admits every request that fits, and is never exceeded in any 60 s, across restarts", () => {
   const step = fc.record({
     afterMs: fc.oneof(fc.nat(50), fc.nat(3000), fc.nat(61_000)),
     burst: fc.integer({ min: 1, max: 15 }),
@@ -80,7 +80,7 @@ it("a rate limit admits one request after retryAfterMs, and none a millisecond e
   );
 });
 
-it("a rate limit returns the time until a slot becomes free as resetMs, and the time until the next admission as retryAfterMs", () => {
+it("a rate limit returns the time until the next free slot as resetMs or, after a rejection, as retryAfterMs", () => {
   const stored = new Stored();
   expect(stored.request(3, 0)).toMatchObject({ remaining: 2, resetMs: 60_000 });
   expect(stored.request(3, 10_000)).toMatchObject({ remaining: 1, resetMs: 50_000 });
@@ -89,7 +89,7 @@ it("a rate limit returns the time until a slot becomes free as resetMs, and the 
   expect(stored.request(3, 65_000)).toMatchObject({ remaining: 0, resetMs: 5000 });
 });
 
-it("a rate limit's full ring buffer is restored in order from any rotation, even with equal times", () => {
+it("a rate limit's full ring buffer keeps its order after a restart, wherever the buffer starts", () => {
   fc.assert(
     fc.property(fc.nat(2500), fc.integer({ min: 1, max: 400 }), (more, perTick) => {
       const stored = new Stored();
@@ -110,7 +110,7 @@ it("a rate limit's full ring buffer is restored in order from any rotation, even
   );
 });
 
-it("a rate limit uses the time of the last admission while the clock lags, and drops future times after a correction", () => {
+it("a rate limit uses the last admission's time while the clock lags, and lowers future times when corrected", () => {
   const stored = new Stored();
   for (let i = 0; i < 3; i++) stored.request(3, 100_000);
   expect(stored.window.lagMs(70_000)).toBe(30_000);

@@ -72,7 +72,7 @@ function services(
 }
 
 describe("the revocation of a key", () => {
-  it("updates the key's object, then the database, and returns the key", async () => {
+  it("updates the key's Durable Object, then the database, and returns the key", async () => {
     const { booked } = await makeKey();
     const answer = await revokeKeyEverywhere(services(5), booked);
     expect(answer).toEqual({ ok: true, value: { ...booked, revokedAt: 5 } });
@@ -80,7 +80,7 @@ describe("the revocation of a key", () => {
     expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
   });
 
-  it("repeats every step for a revoked key, and keeps the time of the first revocation", async () => {
+  it("repeats every step for a revoked key, and keeps the first revocation's time", async () => {
     const { booked } = await makeKey();
     await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 3 });
     const answer = await revokeKeyEverywhere(services(9), { ...booked, revokedAt: 3 });
@@ -89,14 +89,14 @@ describe("the revocation of a key", () => {
     expect(await registerOf(booked.keyHash).revoke(1)).toBe(3);
   });
 
-  it("writes the time of an earlier revocation", async () => {
+  it("keeps the time of a revocation that only the key's Durable Object has stored", async () => {
     const { booked } = await makeKey();
     await registerOf(booked.keyHash).revoke(4);
     const answer = await revokeKeyEverywhere(services(9), booked);
     expect(answer).toMatchObject({ ok: true, value: { revokedAt: 4 } });
   });
 
-  it("retries a failed call to the key's object", async () => {
+  it("retries a failed call to the key's Durable Object", async () => {
     const { booked } = await makeKey();
     const own = services(5, [{ retryable: true }]);
     expect(await revokeKeyEverywhere(own, booked)).toMatchObject({ ok: true });
@@ -108,7 +108,7 @@ describe("the revocation of a key", () => {
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)(
-    "returns %s if the key's object fails, and leaves the database unchanged",
+    "returns %s if the key's Durable Object fails, and leaves the database unchanged",
     async (...given) => {
       const [kind, calls, faults] = given;
       const { booked } = await makeKey();
@@ -121,7 +121,7 @@ describe("the revocation of a key", () => {
     },
   );
 
-  it("completes without the database, which the key's object updates afterwards", async () => {
+  it("succeeds while the database is down, and the key's Durable Object later updates the database", async () => {
     const { booked } = await makeKey();
     await registerOf(booked.keyHash).admit();
     book.broken = true;
@@ -139,7 +139,7 @@ describe("the revocation of a key", () => {
     expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(false);
   });
 
-  it("notifies other regions of a global key's revocation before the database, and repeats this on every call", async () => {
+  it("notifies other regions before the database on every call if the key is global", async () => {
     const { booked } = await makeKey({ scope: "global" });
     for (const at of [5, 9]) {
       steps = [];
@@ -154,7 +154,7 @@ describe("the revocation of a key", () => {
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)(
-    "returns %s while the other region can't be notified, and completes on a retry",
+    "returns %s while another region can't be notified, and succeeds on a retry",
     async (...given) => {
       const [kind, calls, deaf] = given;
       const { booked } = await makeKey({ scope: "global" });
@@ -173,7 +173,7 @@ describe("the revocation of a key", () => {
     },
   );
 
-  it("returns not_found for a key that the database lacks", async () => {
+  it("returns not_found for a key that the database doesn't contain", async () => {
     const { booked } = await draftKey(await makeMember());
     expect(await revokeKeyEverywhere(services(5), booked)).toMatchObject({
       failure: { kind: "not_found" },

@@ -19,7 +19,7 @@ const TERMS = {
   tags: { customer: "cus_1" },
 };
 
-it("a session token is valid under any listed secret, and rejected after its secret is removed", async () => {
+it("a session token is valid under any listed secret, and rejected after the secret is removed", async () => {
   const { session, token } = await mintSession({ ...mint, secrets: [a, b] }, TERMS);
   expect(token).toMatch(/^svc_st_gbl_eu_a[\w-]+$/);
   expect(session).toMatchObject(TERMS);
@@ -37,7 +37,7 @@ it("a session token with any changed character is rejected", async () => {
   }
 });
 
-it("a session token contains its owner before its first use", async () => {
+it("a session token identifies the key and organization before the first use", async () => {
   const { session } = await mintSession({ ...mint, secrets: [a] }, TERMS);
   const is = (of: { orgId: string } | { keyHash: string }) => isSessionOf(session.id, of, [b, a]);
   expect(await is({ orgId: "an organization" })).toBe(true);

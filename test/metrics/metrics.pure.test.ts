@@ -15,7 +15,7 @@ function samples(text: string): Map<string, number> {
   );
 }
 
-it("the metrics text contains counters with their labels, and each metric's help and type once", () => {
+it("the metrics text contains each counter with labels, and each metric's help and type once", () => {
   const tally = new Tally();
   tally.count("requests", { route: "/v1/models", status: "200" });
   tally.count("requests", { route: "/v1/models", status: "200" });
@@ -32,7 +32,7 @@ it("the metrics text contains counters with their labels, and each metric's help
   );
 });
 
-it("the metrics text contains cumulative buckets with +Inf as the count, and the sum of the values", () => {
+it("the metrics text contains a histogram's cumulative buckets, the count as +Inf, and the sum", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
       const tally = new Tally();
@@ -54,7 +54,7 @@ it("the metrics text contains cumulative buckets with +Inf as the count, and the
   );
 });
 
-it("the metrics tally adds up batches, and is empty after its counts are taken", () => {
+it("the metrics tally adds up counts, and is empty after the counts are taken", () => {
   const one = new Tally();
   one.count("tokens", { model: "m", type: "input" }, 5);
   const first = one.take();
@@ -64,7 +64,7 @@ it("the metrics tally adds up batches, and is empty after its counts are taken",
   expect([first[key], one.take()[key], one.take()[key]]).toEqual([5, 7, undefined]);
 });
 
-it("the age of a job is 0 if its clock is ahead, and starts with the region if the job never ran", () => {
+it("the age of a job counts from the region's start if the job never ran, and is never negative", () => {
   const ahead = { atMs: 2500, series: {} };
   const counted = { sinceMs: 1000, counters: {}, gauges: ahead, views: {}, jobs: {} };
   expect(ageGauges(counted, 2000)).toEqual({
@@ -74,11 +74,11 @@ it("the age of a job is 0 if its clock is ahead, and starts with the region if t
   });
 });
 
-it("the metrics text omits series of an unknown metric", () => {
+it("the metrics text omits unknown metrics", () => {
   expect(prometheusText({ turnpike_gone_total: 4, turnpike_requests_total_more: 1 })).toBe("");
 });
 
-it("the metrics limit the series that an attacker's labels can create", () => {
+it("the metrics tally limits the series that an attacker's requests can create to 5,000", () => {
   const tally = new Tally();
   for (let i = 0; i < 6000; i++) tally.count("requests", { route: `/${i}`, status: "404" });
   expect(Object.keys(tally.take())).toHaveLength(5000);

@@ -14,8 +14,8 @@ const QUIET = {
   bytes: 1,
 };
 
-describe("the class Depths", () => {
-  it("adds up open holds, and reports the oldest hold and the largest wallet, even over several invocations", () => {
+describe("the class SweepMetrics", () => {
+  it("adds up open holds, and reports the oldest hold and the largest wallet, over several invocations", () => {
     const first = new SweepMetrics();
     first.addWallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
     first.countUnavailable();
@@ -66,12 +66,15 @@ describe("the function outboxSeries", () => {
 it.each([
   [6_999_999_999, 0],
   [7_000_000_000, 1],
-])("the storage alert for %i bytes at 70 %% of the limit is %i", (bytes, alerts) => {
-  const lines: string[] = [];
-  vi.spyOn(console, "error").mockImplementation((line: string) => void lines.push(line));
-  const depths = new SweepMetrics();
-  depths.addWallet("org", { ...QUIET, bytes });
-  depths.setDatabaseBytes(bytes);
-  expect(lines.filter((line) => line.includes('"alert":"wallet_large"'))).toHaveLength(alerts);
-  expect(lines.filter((line) => line.includes('"alert":"book_large"'))).toHaveLength(alerts);
-});
+])(
+  "a database or wallet of %i bytes with an alert at 70 %% of the limit raises %i alerts",
+  (bytes, alerts) => {
+    const lines: string[] = [];
+    vi.spyOn(console, "error").mockImplementation((line: string) => void lines.push(line));
+    const depths = new SweepMetrics();
+    depths.addWallet("org", { ...QUIET, bytes });
+    depths.setDatabaseBytes(bytes);
+    expect(lines.filter((line) => line.includes('"alert":"wallet_large"'))).toHaveLength(alerts);
+    expect(lines.filter((line) => line.includes('"alert":"book_large"'))).toHaveLength(alerts);
+  },
+);

@@ -72,7 +72,7 @@ const CUSTOMERS = [
   { balance: null, week: 3, today: 0, old: 4000, used: 9 },
 ] as const;
 
-it("the list of customers can be sorted by name, balance, spend, runway and last use, without a wallet call", async () => {
+it("the operators' list of customers can be sorted by name, balance, spend, runway and last use without wallet calls", async () => {
   const run = `customers ${crypto.randomUUID()}`;
   for (const [n, one] of CUSTOMERS.entries()) {
     const { id: orgId } = (await make()).organization;
@@ -148,7 +148,7 @@ it("the list of customers can be sorted by name, balance, spend, runway and last
   expect(pages).toEqual(all.map(({ id }) => id));
 });
 
-it("the list of customers contains balances only if they are requested", async () => {
+it("the operators' list of customers contains balances only on request", async () => {
   const { organization } = await make();
   const [plain] = await listed(`q=${organization.id}`);
   expect(Object.keys(plain ?? {})).not.toContain("credits_micro");
@@ -161,7 +161,7 @@ it("the list of customers contains balances only if they are requested", async (
   expect(await one.json()).toMatchObject({ id: organization.id, credits_micro: null });
 });
 
-it("POST /orgs creates one of several concurrent organizations with the same slug, and no wallet for the others", async () => {
+it("POST /orgs creates one organization and one wallet for concurrent calls with equal slugs", async () => {
   const { called, bindings } = watchedWallets();
   const body = newOrganization();
   const answers = await Promise.all(
@@ -189,7 +189,7 @@ it("POST /orgs returns 503 and writes nothing if the wallet or the database fail
   expect((await admin("POST", "/orgs", body)).status).toBe(201);
 });
 
-it("a wallet has the same values as the database even if two concurrent changes reach the wallet in the opposite order", async () => {
+it("a wallet matches the database even if two concurrent changes reach the wallet in reverse order", async () => {
   const { organization } = await make();
   const path = `/admin/v1/orgs/${organization.id}`;
   const wallet = env.WALLET.getByName(organization.id);
@@ -217,7 +217,7 @@ it("a wallet has the same values as the database even if two concurrent changes 
   });
 });
 
-it("a key's change or revocation notifies no object while the database is down", async () => {
+it("a change or revocation of a key returns 503 without effect while the database is down", async () => {
   const { organization, key } = await make();
   const path = `/orgs/${organization.id}/keys/${key.id}`;
   const bindings = { ...env, ...without } as unknown as Env;
@@ -231,7 +231,7 @@ it("a key's change or revocation notifies no object while the database is down",
   expect([used.status, used.headers.get("x-ratelimit-limit-requests")]).toEqual([200, "60"]);
 });
 
-it("an object is updated again until it has the newest values in the database", async () => {
+it("the synchronization of an object with the database repeats until the object has the newest values", async () => {
   const book = [1, 2, 3, 3, 3];
   const told: number[] = [];
   const followed = await syncWithDatabase(0, {
@@ -242,7 +242,7 @@ it("an object is updated again until it has the newest values in the database", 
   expect([followed, told]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
 });
 
-it("a change returns 503 instead of looping if the database keeps changing", async () => {
+it("the synchronization of an object with the database ends as overloaded if the database keeps changing", async () => {
   let row = 0;
   const followed = await syncWithDatabase(row, {
     send: async () => success(null),

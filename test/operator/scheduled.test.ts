@@ -6,7 +6,7 @@ import { sweepHourly, continueSweep } from "../../src/operator/sweep.store.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { bindingsWith, SKIPPED_WALLET } from "../contract/client.ts";
 
-it("the hourly sweep calls every outbox, including those to other regions, even if one fails", async () => {
+it("the hourly sweep calls every outbox, including outboxes to other regions, even if one outbox fails", async () => {
   const poked: string[] = [];
   const getByName = (name: string) => ({
     poke: async () => {
@@ -31,7 +31,7 @@ const withoutWork = () => ({ poke: () => Promise.resolve() });
 const afterLease = (): number => Date.now() + 16 * 60_000;
 const idOf = (n: number): string => `sweep-${String(n).padStart(5, "0")}`;
 
-describe("a sweep over more organizations than one invocation can call", () => {
+describe("an hourly sweep with too many organizations for one invocation", () => {
   const COUNT = 17_000;
   beforeAll(() =>
     env.DB.batch([
@@ -123,7 +123,7 @@ describe("a sweep over more organizations than one invocation can call", () => {
     expect(poked.length).toBe(new Set(poked).size);
   });
 
-  it("continues where the platform stopped an invocation", async () => {
+  it("continues at the organization where the platform stopped an invocation", async () => {
     const poked: string[] = [];
     let stopsAt = 3000;
     const wallet = (orgId: string) => ({

@@ -6,7 +6,7 @@ function refusedBy(schema: z.ZodMiniType, texts: readonly string[]): string[] {
   return texts.filter((text) => !schema.safeParse(text).success);
 }
 
-it("a slug can have 3 to 32 lowercase letters, digits and hyphens", () => {
+it("an organization's slug can have 3 to 32 lowercase letters, digits and hyphens", () => {
   expect(
     refusedBy(slugSchema, ["abc", "a-b", "0x0", "a-b-c-1", "-a-", "a--b", "---", "a".repeat(32)]),
   ).toEqual([]);
@@ -14,7 +14,7 @@ it("a slug can have 3 to 32 lowercase letters, digits and hyphens", () => {
   expect(refusedBy(slugSchema, wrong)).toEqual(wrong);
 });
 
-it("a reserved slug is rejected", () => {
+it("an organization can't have a reserved slug", () => {
   const reserved = ["admin", "api", "turnpike", "closed-", "closed-019abcde-1234-7ab"];
   expect(refusedBy(slugSchema, [...reserved, "admins", "closed"])).toEqual(reserved);
 });

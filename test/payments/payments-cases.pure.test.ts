@@ -41,7 +41,7 @@ async function begun(broken: Broken = {}): Promise<{ world: PaymentsFixture; one
 const asked = ({ fake }: PaymentsFixture, what: string): number =>
   fake.asked.filter(({ method, path }) => `${method} ${path}` === what).length;
 
-it("a refund call that is repeated days later returns the first refund", async () => {
+it("a repeated refund call returns the first refund even after two days", async () => {
   const { world, one } = await begun();
   const [purchase] = one.rows.all();
   if (purchase === undefined) throw new Error("nothing was bought");
@@ -61,7 +61,7 @@ it("a refund call that is repeated days later returns the first refund", async (
   expect([...world.fake.world.refunds.values()].map(({ amount }) => amount)).toEqual([250, 250]);
 });
 
-it("an invoice that contains an amount twice is never paid", async () => {
+it("an invoice is never paid if the invoice contains an amount twice", async () => {
   const twice: Broken = {
     world: (world) => ({
       ...world,
@@ -85,7 +85,7 @@ it("an invoice that contains an amount twice is never paid", async () => {
   expect(toldOf("invoice_differs")).toBe(1);
 });
 
-it("a payment is read from Stripe once for several events about it", async () => {
+it("a payment is read from Stripe only once for several events about the payment", async () => {
   const { world, one } = await begun();
   const [payment] = world.fake.payments();
   world.fake.bank.refund(payment?.intent ?? "", 100);
@@ -101,7 +101,7 @@ it("a payment is read from Stripe once for several events about it", async () =>
   expect(asked(world, "GET /v1/refunds")).toBe(before + 1);
 });
 
-it("an event for another system is read once, and an unreadable event is reported after an hour", async () => {
+it("an event for another system is read only once, and an unreadable event is reported after an hour", async () => {
   const { world, one } = await begun();
   const [customer = ""] = world.customerOf(one.id);
   const foreign = world.fake.world.intents.get(world.fake.bank.handMade(customer, 700));
@@ -137,7 +137,7 @@ function manyEvents(
   }));
 }
 
-it("a sweep that can't read all events continues in the next one, even with a malformed event", async () => {
+it("a payments sweep that can't read all events continues in the next sweep, even after a malformed event", async () => {
   const START_S = 1_800_000_000;
   const events = manyEvents(12_345, START_S);
   const heard = new Set<string>();
@@ -186,7 +186,7 @@ function pageOf(
   return { data, has_more: from + data.length < listed.length };
 }
 
-it("a saved card is disabled after three declines in a day, in which failures of the gateway don't count", () => {
+it("a saved card is disabled after three declines in a day, not counting the gateway's failures", () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
   const made = newPurchase({ ...asks, method: "card", actor: SYSTEM_ACTOR }, nowMs - 1000);

@@ -23,29 +23,31 @@ let made = 0;
 
 /** Faulty versions of the payments code. The test's check must detect each. */
 export const MUTANTS: Readonly<Record<string, Broken>> = {
-  "what is owed is not collected": { collects: false },
-  "what comes back is added": withWallet((wallet, { rows }) => ({
+  "debts aren't collected": { collects: false },
+  "repeated reports of a refund are added up": withWallet((wallet, { rows }) => ({
     setBack: (back) => {
       const before = rows.payment(back.paymentId)?.backMicro ?? micros(0);
       return wallet.setBack({ ...back, backMicro: micros(before + back.backMicro) });
     },
   })),
-  "a payment is credited by its purchase and by itself": withWallet((wallet) => ({
-    creditPayment: async (credit) => {
-      await wallet.creditPayment({ ...credit, paymentId: credit.purchaseId });
-      return wallet.creditPayment(credit);
-    },
-  })),
-  "each attempt has a key of its own": withCalls((call) => ({
+  "a payment is credited once by the purchase's ID and once by the payment's ID": withWallet(
+    (wallet) => ({
+      creditPayment: async (credit) => {
+        await wallet.creditPayment({ ...credit, paymentId: credit.purchaseId });
+        return wallet.creditPayment(credit);
+      },
+    }),
+  ),
+  "each attempt of a call has another Idempotency-Key": withCalls((call) => ({
     ...call,
     key: call.key === null ? null : `${call.key}:${++made}`,
   })),
-  "a checkout ends so long after now": withCalls((call, { now }) => ({
+  "a retry of a checkout has another expiry": withCalls((call, { now }) => ({
     ...call,
     body:
       call.body?.replace(/expires_at=\d+/, `expires_at=${Math.floor(now() / 1000) + 3600}`) ?? null,
   })),
-  "a hint is seen before it is looked at": {
+  "an event is marked as processed before the processing": {
     world: (world) => {
       const { rows } = world;
       const putWaiting: typeof rows.putWaitingHint = (hint) =>
@@ -60,7 +62,7 @@ export const MUTANTS: Readonly<Record<string, Broken>> = {
       return { ...world, rows: seen };
     },
   },
-  "the tax is credited": {
+  "tax is credited": {
     world: (world) => ({
       ...world,
       wallet: {
@@ -73,7 +75,7 @@ export const MUTANTS: Readonly<Record<string, Broken>> = {
       },
     }),
   },
-  "the wallet's refusal is taken for a credit": withWallet((wallet) => ({
+  "a rejection by the wallet counts as a credit": withWallet((wallet) => ({
     creditPayment: async (credit) => {
       const answer = await wallet.creditPayment(credit);
       return answer.ok ? answer : success({ madeAt: 1 });
@@ -88,7 +90,7 @@ type ChargeMutant = { readonly broken: Broken; readonly bank: string; readonly f
  * detect.
  */
 export const CHARGE_MUTANTS: Readonly<Record<string, ChargeMutant>> = {
-  "a card that was refused for good is asked again": {
+  "a permanently declined card is charged again": {
     broken: withWallet((wallet) => ({
       tellPurchase: ({ topUp, ...told }) => {
         const soft = topUp === null ? null : { ...topUp, end: { kind: "soft" as const } };
@@ -98,7 +100,7 @@ export const CHARGE_MUTANTS: Readonly<Record<string, ChargeMutant>> = {
     bank: "lost_card",
     fault: /10: org_a is charged after/,
   },
-  "declines are not counted": {
+  "declines aren't counted": {
     broken: {
       wallet: (wallet) => {
         const tellPurchase = wallet.tellPurchase.bind(wallet);
@@ -113,7 +115,7 @@ export const CHARGE_MUTANTS: Readonly<Record<string, ChargeMutant>> = {
     bank: "insufficient_funds",
     fault: /10: org_a is declined 5 times/,
   },
-  "a draft is paid": {
+  "a draft invoice is paid": {
     broken: withCalls((call) => {
       const [, draft] = /invoices\/(\w+)\/finalize$/.exec(call.path) ?? [];
       return draft === undefined ? call : readInvoice(draft);

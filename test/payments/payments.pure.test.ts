@@ -49,7 +49,7 @@ async function faultsOf(
 const PARTS = Array.from({ length: effortFor(1, 10) }, (_, part) => part + 1);
 
 it.each(PARTS)(
-  "a payment is credited once, and a refund or dispute is deducted once, whatever fails: part %i",
+  "each payment is credited once, and each refund or dispute is deducted once, whatever fails: part %i",
   async () => {
     await fc.assert(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
@@ -74,7 +74,7 @@ const lateReading = (after: number): readonly Operation[] => [
   { do: "late", org: 0 },
 ];
 
-it("a permanently declined card stays disabled even if its invoice is paid by other means", async () => {
+it("a permanently declined card stays disabled even if the invoice is paid by other means", async () => {
   const happening: readonly Operation[] = [
     { do: "bank", behavior: { blocked: true } },
     { do: "fault", kind: "no_answer", when: "before", on: /^GET / },
@@ -87,7 +87,7 @@ it("a permanently declined card stays disabled even if its invoice is paid by ot
   expect(await faultsOf(happening, false)).toEqual([]);
 });
 
-it("a permanently declined card stays disabled even if the purchase that disabled it is canceled", async () => {
+it("a permanently declined card stays disabled even if the declined purchase is canceled", async () => {
   const happening: readonly Operation[] = [
     { do: "bank", behavior: { decline_code: "lost_card" } },
     { do: "fault", kind: "no_answer", when: "before", on: /\/void$/ },
@@ -107,8 +107,8 @@ const declined = (decline_code: string): readonly Operation[] => [
   ...Array.from({ length: 12 }, () => PAUSE),
 ];
 
-describe("the test's own check of payments", () => {
-  it.each(Object.entries(MUTANTS))("detects %s", async (_name, broken) => {
+describe("the check of payments in this test", () => {
+  it.each(Object.entries(MUTANTS))("finds the planted fault: %s", async (_name, broken) => {
     const found = await fc.check(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
         expect(await faultsOf(happening, hasTax, broken)).toEqual([]);
@@ -119,14 +119,14 @@ describe("the test's own check of payments", () => {
   });
 
   it.each(Object.entries(CHARGE_MUTANTS))(
-    "detects the decline fault %s",
+    "finds the planted fault after a decline: %s",
     async (_name, { broken, bank, fault }) => {
       expect(await faultsOf(declined(bank), false)).toEqual([]);
       expect((await faultsOf(declined(bank), false, broken)).join()).toMatch(fault);
     },
   );
 
-  it("detects an outdated reading that arrives late", async () => {
+  it("finds an outdated state of a payment that arrives late", async () => {
     const fenceless: Broken = {
       wallet: (wallet) => {
         const real = wallet.setBack.bind(wallet);

@@ -66,7 +66,7 @@ async function bought(account: Account, stripe: FakeStripe): Promise<Purchase> {
   return purchase;
 }
 
-it("a checkout is credited once, however often Stripe reports it", async () => {
+it("a checkout is credited once, however often Stripe reports the payment", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const asked = { amount_dollars: 10, method: "checkout" };
@@ -120,7 +120,7 @@ async function lostSinceIt(stripe: FakeStripe): Promise<Account> {
   return account;
 }
 
-it("a rebuilt wallet gets its payments back once, either by the rebuild or by a later sweep", async () => {
+it("a rebuilt wallet gets each payment back once, either by the rebuild or by a later sweep", async () => {
   const stripe = useStripe();
   const rebuilt = await lostSinceIt(stripe);
   expect((await admin("POST", `/orgs/${rebuilt.orgId}/rebuild-wallet`)).status).toBe(200);
@@ -166,7 +166,7 @@ it("a debt is forgiven once per reference, even in a rebuilt wallet", async () =
   expect(standing).toMatchObject({ owedMicro: 0, takenMicro: 6_000_000, forgivenMicro: 4_000_000 });
 });
 
-it("credits that were added during a conflict are kept once after the rebuild", async () => {
+it("credits bought while a wallet conflicts with the database count once after the rebuild", async () => {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
@@ -187,7 +187,7 @@ it("credits that were added during a conflict are kept once after the rebuild", 
   expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
 });
 
-it("POST /payments/stripe accepts only events that Stripe signed, and ignores another region's events", async () => {
+it("POST /payments/stripe accepts only events signed by Stripe, and ignores another region's events", async () => {
   const stripe = useStripe();
   await buy(await openAccount({ credits: 0 }), { amount_dollars: 10, method: "checkout" });
   const [event] = stripe.events;
@@ -209,7 +209,7 @@ it("POST /payments/stripe accepts only events that Stripe signed, and ignores an
   expect(new Set(await tell(foreign))).toEqual(new Set([200]));
 });
 
-it("a dispute is deducted, blocks requests until it is paid back, and is returned if won", async () => {
+it("a disputed amount is deducted, requests are blocked, and the amount is returned if the dispute is won", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const { id } = await bought(account, stripe);

@@ -10,7 +10,7 @@ it("the payments code and the fake Stripe use the API version of Stripe's types"
   expect([API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);
 });
 
-it("the payments code uses Stripe's own names and types, so that an outdated field is a type error", () => {
+it("the payments code sends only fields that exist in the types of Stripe's package", () => {
   calls.customerParams({
     orgId: "o",
     orgName: "n",
@@ -27,7 +27,7 @@ it("the payments code uses Stripe's own names and types, so that an outdated fie
   expect(encodeForm(calls.sessionParams(SALE))).not.toContain("payment_method_types%5D");
 });
 
-it("the payments code repeats a call an hour later from its database row, byte for byte", () => {
+it("the payments code builds a repeated call from the purchase's row, byte for byte", () => {
   const once = encodeForm(calls.sessionParams(SALE));
   expect(encodeForm(calls.sessionParams({ ...SALE }))).toBe(once);
   expect(once).toContain(`expires_at=${SALE.createdAt / 1000 + 3600}`);

@@ -63,7 +63,7 @@ describe("a Stripe signature", () => {
     expect(await ours(body, header, { secrets: [OTHER] })).toBe(false);
   });
 
-  it("covers the body's bytes instead of its text, including newlines, byte order marks and broken characters", async () => {
+  it("covers the body's exact bytes, including newlines, byte order marks and broken characters", async () => {
     const body = '{"id":"evt_1",\n"name":"ü"}';
     const header = await sign(body);
     expect(await ours(`\uFEFF${body}`, header)).toBe(false);
@@ -73,7 +73,7 @@ describe("a Stripe signature", () => {
     expect(await ours(broken, await sign("{\uFFFD}"))).toBe(false);
   });
 
-  it("stays valid for exactly five minutes in both directions, unlike in Stripe's package", async () => {
+  it("stays valid for exactly five minutes before and after, unlike in Stripe's package", async () => {
     const body = BODIES[0][1];
     for (const [age, isGood] of [
       [300, true],
@@ -87,7 +87,7 @@ describe("a Stripe signature", () => {
     }
   });
 
-  it("may use either secret during a rotation", async () => {
+  it("may use the old or the new secret during a rotation", async () => {
     const body = BODIES[1][1];
     const [, before = ""] = (await sign(body, { secret: OTHER })).split(",");
     const both = `${await sign(body)},${before}`;
@@ -98,11 +98,11 @@ describe("a Stripe signature", () => {
   });
 
   it.each([
-    ["none", () => null],
-    ["nothing", () => ""],
+    ["no header", () => null],
+    ["an empty header", () => ""],
     ["only v0", (header: string) => header.replace("v1=", "v0=")],
     [
-      "a time other than the signed one",
+      "a time that differs from the signed time",
       (header: string) => header.replace(`${NOW_S}`, `${NOW_S + 1}`),
     ],
     ["two times", (header: string) => `t=${NOW_S - 1},${header}`],
@@ -116,7 +116,7 @@ describe("a Stripe signature", () => {
       "a valid signature after eight invalid ones",
       (header: string) => header.replace(",", `,${"v1=00,".repeat(8)}`),
     ],
-  ] as const)("fails with %s", async (_what, bend) => {
+  ] as const)("isn't valid with %s", async (_what, bend) => {
     const body = BODIES[0][1];
     expect(await ours(body, await bend(await sign(body), body))).toBe(false);
   });

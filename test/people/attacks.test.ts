@@ -22,7 +22,7 @@ const balance = async (browser: Browser): Promise<number> => {
 const TEN_MINUTES = { CLOCK_OFFSET_MS: "660000" };
 
 describe("a login to the console", () => {
-  it("completes only in the browser that started the login, and not with a used or changed callback", async () => {
+  it("completes only in the browser that started the login, and only with an unused, unchanged callback", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     const mine = new Browser();
@@ -46,7 +46,7 @@ describe("a login to the console", () => {
     }
   });
 
-  it("starts only from the console's own page, with at most 2 KiB", async () => {
+  it("starts only from the console's page and with a body of at most 2 KiB", async () => {
     const browser = new Browser();
     const body = { issuer: "local", purpose: "log_in" };
     const foreign = { origin: "https://evil.test" };
@@ -59,7 +59,7 @@ describe("a login to the console", () => {
     expect(long.status).toBe(413);
   });
 
-  it("fails if it takes more than ten minutes", async () => {
+  it("fails if the login takes more than ten minutes", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -69,7 +69,7 @@ describe("a login to the console", () => {
     expect(await later.land(back)).toMatch(/why=expired$/);
   });
 
-  it("creates a new cookie each time, and ends the previous session", async () => {
+  it("creates a new cookie and ends the previous session", async () => {
     const { browser, account } = await signUp(issuer);
     const before = browser.cookies.get("__Host-turnpike-eu");
     await browser.logIn(account);
@@ -86,7 +86,7 @@ describe("a login to the console", () => {
     expect(await other.session()).toBeNull();
   });
 
-  it("writes no address, subject, code, state or token to the log", async () => {
+  it("logs no email address, subject, code, state or token", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser({ LOG_REQUESTS: "all" });
@@ -102,7 +102,7 @@ describe("a login to the console", () => {
 });
 
 describe("an email address without a verified identity", () => {
-  it("never identifies a person, so that two people with the same address stay separate", async () => {
+  it("never identifies a person, so that two people with one address stay separate", async () => {
     const { account, view } = await signUp(issuer);
     const thief = newAccount({ email: account.email });
     issuer.accounts.push(thief);
@@ -112,7 +112,7 @@ describe("an email address without a verified identity", () => {
     expect((await browser.session())?.organization.id).not.toBe(view.organization.id);
   });
 
-  it("isn't enough for a sign-up or an invitation unless the identity provider has confirmed it", async () => {
+  it("allows no sign-up or accepted invitation unless the identity provider confirms the address", async () => {
     const { browser } = await signUp(issuer);
     const ben = newAccount({ isVerified: false });
     issuer.accounts.push(ben);
@@ -146,7 +146,7 @@ describe("an invitation", () => {
     expect(await thief.session()).toBeNull();
   });
 
-  it("requires a member or an address, and gives no role above the inviter's", async () => {
+  it("requires a member or an address, and can't give a higher role than the inviter's role", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     expect((await browser.people("POST", "/invitations", { role: "admin" })).status).toBe(400);
@@ -170,14 +170,14 @@ describe("an invitation", () => {
 });
 
 describe("a stolen session", () => {
-  it("changes nothing in an organization that its page does not show", async () => {
+  it("gets 409 other_organization if the page shows another organization", async () => {
     const { browser } = await signUp(issuer);
     const shown = { "x-organization": crypto.randomUUID() };
     const asked = await browser.ask("GET", "/console/api/v1/keys", undefined, shown);
     expect(await code(asked)).toEqual([409, "other_organization"]);
   });
 
-  it("ends everywhere when the person logs out everywhere", async () => {
+  it("ends when the person logs out everywhere", async () => {
     const { browser, account } = await signUp(issuer);
     const other = new Browser();
     await other.logIn(account);
@@ -200,7 +200,7 @@ describe("linking an identity to a person", () => {
 });
 
 describe("a sign-up", () => {
-  it("requires a number below the daily limit, a network address and an operator's approval", async () => {
+  it("fails above the network's daily limit or if sign-up is off, and can require an operator's approval", async () => {
     const crowd = Array.from({ length: 4 }, () => newAccount());
     issuer.accounts.push(...crowd);
     const bindings = { SIGN_UPS_A_DAY_AN_ADDRESS: "3" };

@@ -43,7 +43,7 @@ const BROKEN: readonly (readonly [string, TokenChanges])[] = [
   ["a non-ASCII subject", claim({ sub: "änn" })],
   ["a subject of 256 characters", claim({ sub: "x".repeat(256) })],
   ["an expiry a minute ago", claim({ exp: nowS() - 60 })],
-  ["no end", claim({ exp: undefined })],
+  ["no expiry", claim({ exp: undefined })],
   ["a start in the future", claim({ nbf: nowS() + 3600 })],
   ["an issue time an hour ago", claim({ iat: nowS() - 3600 })],
   ["an issue time in an hour", claim({ iat: nowS() + 3600 })],
@@ -52,7 +52,7 @@ const BROKEN: readonly (readonly [string, TokenChanges])[] = [
   ["alg none", header({ alg: "none" })],
   ["alg HS256", header({ alg: "HS256" })],
   ["alg ES256", header({ alg: "ES256" })],
-  ["crit", header({ crit: ["b64"], b64: false })],
+  ["a crit header", header({ crit: ["b64"], b64: false })],
   ["an unknown key", header({ kid: "unknown" })],
   [
     "no id token",
@@ -68,7 +68,7 @@ const AWAY: readonly (readonly [string, TokenChanges])[] = [
   ["65 KiB", answer("/token", () => Response.json({ x: "x".repeat(65 * 1024) }))],
   ["a redirect", answer("/token", () => Response.redirect(`${ISSUER}/elsewhere`, 307))],
   ["500", answer("/token", () => new Response("", { status: 500 }))],
-  ["500 for its keys", answer("/jwks", () => new Response("", { status: 500 }))],
+  ["500 for the signing keys", answer("/jwks", () => new Response("", { status: 500 }))],
 ];
 
 describe("a login with a broken token", () => {
@@ -103,14 +103,14 @@ describe("a login with a broken token", () => {
 });
 
 describe("the signing keys of an identity provider", () => {
-  it("get read again for a token with an unknown key, even if they were just read", async () => {
+  it("get fetched again for a token with an unknown key, even right after a fetch", async () => {
     const { account, browser } = await signUp(issuer);
     await issuer.rotate();
     expect(await browser.logIn(account)).toBe("/console/#/");
     expect(await browser.logIn(account)).toBe("/console/#/");
   });
 
-  it("may be replaced during logins without failures, and are fetched rarely", async () => {
+  it("may change during logins without failures, and the gateway fetches the keys rarely", async () => {
     const { account } = await signUp(issuer);
     const before = issuer.asked.get("/jwks") ?? 0;
     for (let round = 0; round < 3; round++) {

@@ -110,7 +110,7 @@ async function organizationAfterLogin(
 }
 
 describe("a closed organization", () => {
-  it("admits no key and no session until it is restored", async () => {
+  it("admits no key and no session until the organization is restored", async () => {
     const { orgId, memberId, key } = await openAccount();
     const unused = await addKey(orgId, memberId);
     const member = await addMember(orgId, "member");
@@ -135,7 +135,7 @@ describe("a closed organization", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("accepts no login until it is restored, and afterwards no login of former members", async () => {
+  it("accepts no login until a restore, and afterwards no login of former members", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -150,7 +150,7 @@ describe("a closed organization", () => {
     expect(await organizationAfterLogin(left)).toBeNull();
   });
 
-  it("can be restored by an owner if an owner closed it, even again after a failure", async () => {
+  it("can be restored by an owner, even on a retry, if an owner closed the organization", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const { id: orgId } = ann.view.organization;
@@ -172,7 +172,7 @@ describe("a closed organization", () => {
     expect(await organizationAfterLogin(left)).toBeNull();
   });
 
-  it("can't be restored by an owner if an operator closed it, even after the owner closes it too", async () => {
+  it("can't be restored by an owner if an operator closed the organization", async () => {
     const ann = await signUp(issuer);
     const { id: orgId } = ann.view.organization;
     for (const closers of [["operator"], ["owner", "operator"]]) {
@@ -190,7 +190,7 @@ describe("a closed organization", () => {
     }
   });
 
-  it("stays closed if an operator closes it while its owner restores it", async () => {
+  it("stays closed if an operator closes the organization during an owner's restore", async () => {
     const ann = await signUp(issuer);
     const { id: orgId } = ann.view.organization;
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
@@ -204,7 +204,7 @@ describe("a closed organization", () => {
     expect((await restore(orgId)).status).toBe(200);
   });
 
-  it("keeps its owner's session after the owner restores it, even if the owner logged out everywhere before", async () => {
+  it("keeps the session of the owner who restores the organization, even after an earlier logout everywhere", async () => {
     const ann = await signUp(issuer);
     const { id: orgId } = ann.view.organization;
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
@@ -215,7 +215,7 @@ describe("a closed organization", () => {
     expect(await ann.browser.session()).toMatchObject({ organization: { id: orgId } });
   });
 
-  it("can't be restored by its owner after 7 days", async () => {
+  it("can't be restored by an owner after 7 days", async () => {
     const ann = await signUp(issuer);
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
     await sweep();
@@ -235,7 +235,7 @@ describe("a closed organization", () => {
     expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
   });
 
-  it("excludes, once restored, members who deleted their accounts, and revokes their keys", async () => {
+  it("loses members who deleted their accounts before the restore, and revokes their keys", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -252,7 +252,7 @@ describe("a closed organization", () => {
     expect(members).not.toContain(left.id);
   });
 
-  it("returns 401 for reads that another region forwards", async () => {
+  it("returns 401 for reads that another region forwards to the home region", async () => {
     const { hash, orgId } = await openKnown();
     const statuses = async (): Promise<unknown[]> =>
       Promise.all(
@@ -269,7 +269,7 @@ describe("a closed organization", () => {
     expect(await statuses()).toEqual([401, 401, 401]);
   });
 
-  it("closes in the next sweep if its wallet missed the call", async () => {
+  it("rejects requests after the next sweep if the wallet missed the call to close", async () => {
     const { orgId, key } = await openAccount();
     const by = { actor: SYSTEM_ACTOR, memberId: null, now: Date.now() };
     expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();
@@ -278,7 +278,7 @@ describe("a closed organization", () => {
     expect(await statusesOf(key)).toEqual(ALL(401));
   });
 
-  it("keeps an earlier suspension, and the closing and the restoring appear as events", async () => {
+  it("keeps an earlier suspension after a restore, and emits events when closed and restored", async () => {
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { status: "suspended" });
     await close(orgId);
@@ -295,7 +295,7 @@ describe("a closed organization", () => {
     });
   });
 
-  it("stays restored if it is restored again, and can be closed again", async () => {
+  it("accepts a repeated restore, and can be closed again", async () => {
     const { orgId, key } = await openAccount();
     await close(orgId);
     expect([(await restore(orgId)).status, (await restore(orgId)).status]).toEqual([200, 200]);
@@ -359,7 +359,7 @@ describe("the deletion of a closed organization after 7 days", () => {
     expect(await read(orgId)).toMatchObject({ name: "Closed" });
   });
 
-  it("continues in the next sweep if a wallet fails", async () => {
+  it("continues in the next sweep after a failure of the wallet", async () => {
     const { account } = await withUsers(1);
     await close(account.orgId);
     const WALLET = { getByName: () => ({ poke: () => Promise.reject(new Error("down")) }) };
@@ -372,7 +372,7 @@ describe("the deletion of a closed organization after 7 days", () => {
   });
 });
 
-describe("the record of a failed request that is reported after its end user is deleted", () => {
+describe("the record of a failed request reported after the deletion of the request's end user", () => {
   it("doesn't contain the end user's name", async () => {
     const { orgId, key, keyId } = await openAccount();
     const name = `user-${crypto.randomUUID()}`;

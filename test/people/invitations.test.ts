@@ -35,7 +35,7 @@ async function membersOf(orgId: string): Promise<number> {
 }
 
 describe("an invitation", () => {
-  it("adds one member for 20 concurrent people, and for 20 clicks of one person", async () => {
+  it("adds only one member for 20 concurrent people or for 20 clicks of one person", async () => {
     const { browser, view } = await signUp(issuer);
     const crowd = Array.from({ length: 20 }, () => newAccount());
     issuer.accounts.push(...crowd);
@@ -59,7 +59,7 @@ describe("an invitation", () => {
     expect((await people.bind(ben.id).first<{ n: number }>())?.n).toBe(1);
   });
 
-  it("can't be accepted again by a removed member until there is a newer invitation", async () => {
+  it("can't be accepted again by a removed member, who needs a newer invitation", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = await inviteAndJoin(issuer, browser, "member");
     const second = await inviteTo(browser, { role: "admin", email: ben.account.email });
@@ -78,7 +78,7 @@ describe("an invitation", () => {
     );
   });
 
-  it("fails for a different address if the invitation gives a login to a member with only keys", async () => {
+  it("fails for another address if the invitation connects a login to a member with only keys", async () => {
     const { orgId, memberId } = await openAccount({ credits: 0 });
     const read = await admin("GET", `/orgs/${orgId}/members`);
     const { members } = await read.json<{ members: { email: string; role: string }[] }>();
@@ -94,7 +94,7 @@ describe("an invitation", () => {
     expect(await browser.session()).toMatchObject({ role: "owner", member: { id: memberId } });
   });
 
-  it("can't connect a member's login to another address", async () => {
+  it("can't connect a login with another address to a member", async () => {
     const { orgId, memberId } = await openAccount({ credits: 0 });
     const body = { member_id: memberId, email: "eve@example.com" };
     const answer = await admin("POST", `/orgs/${orgId}/invitations`, body);
@@ -102,7 +102,7 @@ describe("an invitation", () => {
     expect(await answer.json()).toMatchObject({ error: { param: "email" } });
   });
 
-  it("ends if the inviter loses the role, and can't be created for personal or closed organizations", async () => {
+  it("ends when the inviter loses the role, and can't be created for personal or closed organizations", async () => {
     const { browser, view } = await signUp(issuer);
     expect(await codeOf(await browser.people("POST", "/invitations", { role: "member" }))).toEqual([
       409,
@@ -167,7 +167,7 @@ describe("an invitation", () => {
     ]);
   });
 
-  it("returns 429 after 20 invitations per hour and inviter", async () => {
+  it("returns 429 after the inviter's 20th invitation in an hour", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     const asked = Array.from({ length: 25 }, (_, n) =>
@@ -180,7 +180,7 @@ describe("an invitation", () => {
 });
 
 describe("the organizations of one person", () => {
-  it("have a maximum number per day, even for concurrent calls, and include one personal organization", async () => {
+  it("include one personal organization, and have a daily limit, even for concurrent calls", async () => {
     const { browser, view } = await signUp(issuer, newAccount(), {
       SIGN_UPS_A_DAY_AN_ADDRESS: "6",
     });

@@ -33,11 +33,11 @@ const operatorAt = (subject: string) => ({
 
 const personOf = async (browser: Browser) => (await browser.session())?.person.id ?? null;
 
-describe("Google as identity provider", () => {
+describe("Google as an identity provider", () => {
   const bindings = loginsOf({ id: "google", kind: "google" });
   const asked = { issuer: "google", purpose: "sign_up" };
 
-  it("gets a request with the login time, an account choice and an S256 code challenge", async () => {
+  it("receives a request for the login time and an account choice, with an S256 code challenge", async () => {
     startGoogle(issuer);
     const { searchParams } = await new Browser(bindings).start(asked);
     expect(Object.fromEntries(searchParams)).toMatchObject({
@@ -54,7 +54,7 @@ describe("Google as identity provider", () => {
     }
   });
 
-  it("confirms only addresses of Google's own mail and of managed domains", async () => {
+  it("confirms only addresses of Gmail and of managed domains", async () => {
     const google = startGoogle(issuer);
     const told = [
       [{ email: "x@gmail.com" }, IN],
@@ -75,11 +75,11 @@ describe("Google as identity provider", () => {
   });
 });
 
-describe("Entra as identity provider", () => {
+describe("Microsoft Entra as an identity provider", () => {
   const bindings = loginsOf({ id: "work", kind: "entra", issuer: "organizations" });
   const asked = { issuer: "work", purpose: "sign_up" };
 
-  it("identifies people by tenant and oid instead of sub", async () => {
+  it("identifies people by the claims tid and oid instead of sub", async () => {
     const entra = new Entra(issuer);
     const who = oid();
     const ann = account();
@@ -114,7 +114,7 @@ describe("Entra as identity provider", () => {
     );
   });
 
-  it("rejects a token of another tenant, no tenant, or the keys of private accounts", async () => {
+  it("rejects a token of another tenant, without a tenant, or signed by the keys of private accounts", async () => {
     const entra = new Entra(issuer);
     const good = { tid: TENANT, oid: oid(), xms_edov: true };
     const broken = [
@@ -137,7 +137,7 @@ describe("Entra as identity provider", () => {
     expect(await new Browser(fresh).logIn(account(), asked)).toMatch(/why=refused$/);
   });
 
-  it("identifies an operator together with the tenant, in which nobody else can create accounts", async () => {
+  it("identifies an operator only together with the tenant", async () => {
     const entra = new Entra(issuer);
     const who = oid();
     const parsed = parseConfig({ ...env, ...PEOPLE_VARS, ...bindings, ...operatorAt(who) });
@@ -157,7 +157,7 @@ describe("Entra as identity provider", () => {
   });
 });
 
-describe("GitHub as identity provider", () => {
+describe("GitHub as an identity provider", () => {
   const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
   const bindings = { ...loginsOf({ id: "github", kind: "github" }), ...gift };
   const asked = { issuer: "github", purpose: "sign_up" };
@@ -179,7 +179,7 @@ describe("GitHub as identity provider", () => {
     expect(await logIn(new Browser(bindings), { purpose: "log_in" })).toMatch(/why=unknown(?:&|$)/);
   });
 
-  it("makes the login fail if the response names another issuer, but not if the response names no issuer", async () => {
+  it("causes a failed login if the response names another issuer, but not if no issuer is named", async () => {
     const github = new GitHub(issuer);
     for (const iss of ["https://github.com", "https://evil.test", null]) {
       github.account = { ...github.account, id: nth++ };
@@ -189,7 +189,7 @@ describe("GitHub as identity provider", () => {
     }
   });
 
-  it("leads to the error expired for an expired code, and to unreachable for HTML", async () => {
+  it("causes the error expired for an expired code, and unreachable for an HTML response", async () => {
     const github = new GitHub(issuer);
     const browser = new Browser(bindings);
     const back = await browser.click(await browser.start(asked), ANYBODY);
@@ -201,7 +201,7 @@ describe("GitHub as identity provider", () => {
     expect(await other.land(late)).toMatch(/why=issuer_unreachable$/);
   });
 
-  it("confirms verified addresses, any of which may accept an invitation", async () => {
+  it("confirms all verified addresses, and any of the addresses may accept an invitation", async () => {
     const github = new GitHub(issuer);
     github.account = { ...github.account, id: nth++ };
     github.emails = [

@@ -55,7 +55,7 @@ describe("an email to a person", () => {
     expect(sent[1]).toMatchObject({ to: ben.account.email });
   });
 
-  it("may be disabled or fail, so that the console shows the link instead, without logging the address", async () => {
+  it("may be disabled or fail, and then the console shows the link, and no log contains the address", async () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {
@@ -115,7 +115,7 @@ describe("an email to a person", () => {
     ]);
   });
 
-  it("contains an operator's invitation", async () => {
+  it("contains the invitation that an operator creates", async () => {
     const { sent, bindings } = mailbox();
     const { orgId } = await openAccount({ credits: 0 });
     const body = { role: "member", email: "cleo@example.test" };

@@ -51,7 +51,7 @@ async function preferences(browser: Browser): Promise<unknown> {
 }
 
 describe("an email about an event", () => {
-  it("reaches each person with an allowed role once, with amounts and plain names", async () => {
+  it("reaches each person with the required role once, with amounts and plain names", async () => {
     const ann = await signUp(issuer, newAccount({ name: "Ann\r\nBcc: all@example.test" }));
     const { id } = ann.view.organization;
     await inviteAndJoin(issuer, ann.browser, "member");
@@ -65,7 +65,7 @@ describe("an email about an event", () => {
     ]);
   });
 
-  it("reaches managers and the key's own member for a used-up budget", async () => {
+  it("reaches managers and the key's member if a key's budget is used up", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     const [ben, cem] = [
@@ -84,7 +84,7 @@ describe("an email about an event", () => {
     expect(sent[0]?.text).toContain("budget of $0.0025");
   });
 
-  it("isn't sent to people who opted out or are unconfirmed, and isn't sent for other events", async () => {
+  it("reaches no person who opted out or is unconfirmed, and is sent only for listed events", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [event("key.created", "key_1", {})])).toEqual([]);
@@ -99,7 +99,7 @@ describe("an email about an event", () => {
     expect(await take(id, [low(id)])).toEqual([]);
   });
 
-  it("causes a log line without the address if it fails, and delays nothing", async () => {
+  it("causes a log line without the address after a failed delivery, and delays nothing", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [low(id)], new Error(ann.account.email))).toEqual([]);
@@ -109,7 +109,7 @@ describe("an email about an event", () => {
 });
 
 describe("a person's choice of notification emails", () => {
-  it("initially contains every type that the role allows, and applies to one organization", async () => {
+  it("initially contains every event type that the role allows, and applies to one organization", async () => {
     const ann = await signUp(issuer);
     const ben = await inviteAndJoin(issuer, ann.browser, "billing");
     const all = [
@@ -134,7 +134,7 @@ describe("a person's choice of notification emails", () => {
   it.each([
     [["webhook.disabled"], "a type that the role doesn't receive"],
     [["key.created"], "a type without emails"],
-  ])("returns 400 with the parameter for %j, %s", async (types) => {
+  ])("can't contain %j (%s), and returns 400", async (types) => {
     const ann = await signUp(issuer);
     const ben = await inviteAndJoin(issuer, ann.browser, "member");
     const response = await ben.browser.people("PATCH", "/notifications", { types });

@@ -49,7 +49,7 @@ const closed = (orgId: string) =>
   count("SELECT count(*) AS n FROM closed_organizations WHERE org_id = ?", orgId);
 
 describe("the last owner of an organization", () => {
-  it("remains if two concurrent calls remove two owners while there are other members", async () => {
+  it("stays in an organization with other members if two concurrent calls would remove both owners", async () => {
     await fc.assert(
       fc.asyncProperty(way, way, async (first, second) => {
         const ann = await signUp(issuer);
@@ -69,7 +69,7 @@ describe("the last owner of an organization", () => {
     );
   });
 
-  it("closes the organization when its only member leaves, unless a person joins concurrently", async () => {
+  it("closes the organization by leaving, unless a person joins concurrently", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const made = await ann.browser.people("POST", "/invitations", { role: "member" });
@@ -105,7 +105,7 @@ describe("closing an organization with one member", () => {
 });
 
 describe("sign-up credits", () => {
-  it("stay within the daily budget for concurrent sign-ups, even if the budget covers only some of them", async () => {
+  it("stay within the daily budget for concurrent sign-ups, even if the budget doesn't cover all sign-ups", async () => {
     // an address that no other test uses
     const day = (400 + Math.floor(Math.random() * 3000)) * 86_400_000;
     const bindings = {
@@ -157,7 +157,7 @@ describe("an identity provider that becomes unavailable", () => {
     expect(await new Browser().logIn(account)).toBe("/console/#/");
   });
 
-  it("counts as unavailable after 5 s", async () => {
+  it("counts as unavailable after 5 s without a response", async () => {
     const { account } = await signUp(issuer);
     const browser = new Browser();
     const back = await browser.click(await browser.start(), account);
@@ -206,7 +206,7 @@ describe("the callback of a console login", () => {
     expect(await browser.land(back)).toBe("/console/#/login?why=denied");
   });
 
-  it("works only as a browser's navigation from the right identity provider", async () => {
+  it("works only as a browser navigation, and only for the identity provider of the login", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -223,7 +223,7 @@ describe("the callback of a console login", () => {
     expect(await browser.session()).toBeNull();
   });
 
-  it("doesn't renew a session that has ended during the login", async () => {
+  it("doesn't renew a session that ended during the login", async () => {
     const { browser, account } = await signUp(issuer);
     const back = await browser.click(await browser.start({ purpose: "step_up" }), account);
     const other = Object.assign(browserLater(browser, 0), { cookies: new Map(browser.cookies) });

@@ -30,7 +30,7 @@ async function keyOf(browser: Browser): Promise<string> {
 }
 
 describe("a removed member", () => {
-  it("loses the console session, all keys and their sessions immediately", async () => {
+  it("loses the console session, all keys and all sessions of the keys immediately", async () => {
     const { ann, ben } = await team("admin");
     const key = await keyOf(ben.browser);
     const minted = await send("/v1/sessions", { key, body: {} });
@@ -46,7 +46,7 @@ describe("a removed member", () => {
     expect((await ben.browser.session())?.organization).toBeNull();
   });
 
-  it("leaves no open invitation behind", async () => {
+  it("keeps no open invitation", async () => {
     const { ann, ben } = await team("admin");
     const eve = newAccount();
     issuer.accounts.push(eve);
@@ -63,7 +63,7 @@ describe("a removed member", () => {
 });
 
 describe("an owner of an organization", () => {
-  it("can't leave the organization, lose the role or be deleted as its last owner", async () => {
+  it("can't leave, lose the role or be deleted while no other owner exists", async () => {
     const { ann } = await team("admin");
     const own = `/members/${ann.view.member.id}`;
     const refused = [
@@ -108,7 +108,7 @@ describe("the hidden key of a console session", () => {
 });
 
 describe("a person's data export", () => {
-  it("contains actions by and on the person, even after a removal, and no actions that involve only other people", async () => {
+  it("contains actions by and on the person, even after a removal, and no actions between other people", async () => {
     const { ann, ben } = await team("admin");
     const [account, cleo] = [newAccount(), newAccount()];
     issuer.accounts.push(account, cleo);
@@ -255,7 +255,7 @@ describe("an operator with a role", () => {
     expect(events.map(({ actor }) => actor.id)).toContain("support");
   });
 
-  it("changes prices, lists, bills and corrections only with the role finance; every role reads them", async () => {
+  it("can change prices, provider costs and past charges only with the role finance or all", async () => {
     const { orgId } = await openAccount({ credits: 0 });
     const from = new Date(Date.now() + 30 * 86_400_000).toISOString();
     const rows = [
@@ -294,7 +294,7 @@ describe("an operator with a role", () => {
     expect(prices.map(({ posted_by: by }) => by)).toEqual(["finance"]);
   });
 
-  it("can log in like other people if the identity is configured", async () => {
+  it("can log in to the console if OPERATOR_LOGINS contains the operator's identity", async () => {
     const olga = newAccount();
     issuer.accounts.push(olga);
     const browser = new Browser({

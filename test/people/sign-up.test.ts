@@ -38,7 +38,7 @@ describe("a sign-up", () => {
     expect(keys.map(({ name }) => name)).toEqual(["first"]);
   });
 
-  it("fails the fourth time per identity and day, without effect on other identities", async () => {
+  it("fails for an identity's fourth attempt in a day, without effect on other identities", async () => {
     const bindings = { SIGN_UPS_AN_HOUR: "100000" };
     const account = newAccount();
     issuer.accounts.push(account);
@@ -54,7 +54,7 @@ describe("a sign-up", () => {
     await signUp(issuer, newAccount(), bindings);
   });
 
-  it("lets the new person invite a second person as a member", async () => {
+  it("allows the new person to invite a second person as a member", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = newAccount();
     issuer.accounts.push(ben);
@@ -131,7 +131,7 @@ async function isKnown(text: string): Promise<boolean> {
 }
 
 describe("the hourly sweep of personal data", () => {
-  it("erases an invitation's address 30 days after the invitation's end, but keeps the address of an open invitation", async () => {
+  it("erases an invitation's address 30 days after the invitation's end, but keeps an open invitation's address", async () => {
     const ann = await signUp(issuer);
     const [accepted, ended, over] = [newAccount(), newAccount(), newAccount()];
     issuer.accounts.push(accepted);
@@ -154,7 +154,7 @@ describe("the hourly sweep of personal data", () => {
     expect(await kept()).toEqual([false, false, false]);
   });
 
-  it("erases exactly the people without a membership who haven't logged in for 90 days", async () => {
+  it("erases exactly the people without an organization who haven't logged in for 90 days", async () => {
     const ann = await signUp(issuer);
     const ben = await inviteAndJoin(issuer, ann.browser, "member");
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);

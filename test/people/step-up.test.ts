@@ -45,8 +45,8 @@ const loggedInAgo = (minutes: number, later = 0) => ({
 const named = (path: string): string =>
   path.replaceAll(/:\w+(?:\{[^}]+\})?/g, (name) => (name.includes("resp") ? "resp_1" : "x"));
 
-describe("a lasting change in the console", () => {
-  it("requires a login in the last ten minutes, except for the listed paths", () => {
+describe("a change with lasting effect in the console", () => {
+  it("requires a login in the last ten minutes, except for the paths that this test lists", () => {
     const free = [...KEY_ROUTES, ...OPERATOR_ROUTES]
       .filter(({ method, path }) => method !== "GET" && !PROVIDER_ROUTES.has(path))
       .filter(({ method, path }) => !requiresFreshLogin(method, named(path)))
@@ -70,7 +70,7 @@ describe("a lasting change in the console", () => {
     ]);
   });
 
-  it("requires a fresh login unless its body only lowers limits", () => {
+  it("requires a fresh login unless the request's body only lowers limits", () => {
     expect(settings({ auto_top_up: null })).toBe(false);
     expect(settings({ auto_top_up: { amount_dollars: 10 } })).toBe(true);
     expect(settings({ auto_top_up: null, keep_responses_hours: 24 })).toBe(true);
@@ -89,7 +89,7 @@ describe("a lasting change in the console", () => {
     expect(requiresFreshLogin("PATCH", "/v1/orgs/x/settings", null)).toBe(true);
   });
 
-  it("allows disabling automatic top-up without a fresh login, but not enabling it", async () => {
+  it("requires no fresh login to disable automatic top-up, but requires one for other settings", async () => {
     const { browser, view } = await signUp(issuer);
     const later = browserLater(browser);
     const patch = (body: object) =>
@@ -98,7 +98,7 @@ describe("a lasting change in the console", () => {
     expect(await codeOf(await patch({ keep_responses_hours: 24 }))).toEqual(TOO_OLD);
   });
 
-  it("requires a fresh login however its path is written", async () => {
+  it("requires a fresh login however the request's path is written", async () => {
     const { browser } = await signUp(issuer);
     const later = browserLater(browser);
     for (const path of ["/v1/keys/", "//v1/keys", "/v1//keys", "/v1/%6beys", "/v1/keys?x=1"]) {
@@ -126,7 +126,7 @@ describe("a lasting change in the console", () => {
 });
 
 describe("a stolen session", () => {
-  it("ends at its person's next login instead of being renewed", async () => {
+  it("ends at the person's next login instead of being renewed", async () => {
     const { browser, account } = await signUp(issuer);
     const stolen = Object.assign(browserLater(browser), { cookies: new Map(browser.cookies) });
     const own = browserLater(browser);
@@ -149,7 +149,7 @@ describe("a stolen session", () => {
 });
 
 describe("the time of a login", () => {
-  it("equals the time of the code exchange if the identity provider's login time is old and can't be renewed", async () => {
+  it("equals the time of the code exchange if the identity provider can't renew an old login", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     issuer.bend = loggedInAgo(3 * 24 * 60);
@@ -189,7 +189,7 @@ describe("the time of a login", () => {
     expect(await browser.logIn(other, { purpose: "step_up" })).toMatch(/why=other_person$/);
   });
 
-  it("equals the identity provider's login time if it can be renewed and is valid", async () => {
+  it("equals the identity provider's login time if the time is valid and the provider can renew a login", async () => {
     const { browser, account } = await signUp(issuer, newAccount(), withReauth);
     const later = browserLater(browser, 11, withReauth);
     for (const bend of [
@@ -218,7 +218,7 @@ describe("the time of a login", () => {
     expect((await keyMade(later))[0]).toBe(201);
   });
 
-  it("stays unchanged after a login by someone else", async () => {
+  it("stays unchanged after a login by another person", async () => {
     const { browser } = await signUp(issuer);
     const eve = newAccount();
     issuer.accounts.push(eve);

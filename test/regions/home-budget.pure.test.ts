@@ -16,6 +16,9 @@ it.each([
   [1000, 1300],
   [2000, 300],
   [6000, 200],
-])("a call to the home region that starts after %i ms may take %i ms", (spentMs, leftMs) => {
-  expect(homeCallBudgetMs(spentMs)).toBe(leftMs);
-});
+])(
+  "a call to the home region that starts after %i ms has a time limit of %i ms",
+  (spentMs, leftMs) => {
+    expect(homeCallBudgetMs(spentMs)).toBe(leftMs);
+  },
+);

@@ -54,7 +54,7 @@ it(
   },
 );
 
-it("an outbox calls a failing wallet once per round, and delivers all outcomes in turn when it recovers", async () => {
+it("an outbox calls a failing wallet once per round, and delivers all outcomes when the wallet recovers", async () => {
   const orgId = org();
   wallets.down = true;
   await outbox.enqueue(Array.from({ length: 30 }, (_, i) => settleOf(orgId, i)));
@@ -93,7 +93,7 @@ it("an outbox delivers one organization's outcomes immediately while another's w
   expect([...wallets.charged.values()]).toEqual([2]);
 });
 
-it("a message from another region waits for a hanging wallet in only one slot, and the message's other outcomes are applied", async () => {
+it("a region makes only one call to a hanging wallet, and applies a message's outcomes for other wallets", async () => {
   const [hanging, healthy] = [org(), org()];
   const items = [
     ...Array.from({ length: 20 }, () => voidOf(hanging)),
@@ -118,7 +118,7 @@ it("a message from another region waits for a hanging wallet in only one slot, a
   expect(new Set(kinds.slice(20))).toEqual(new Set(["delivered"]));
 });
 
-it("an outbox delivers its messages even if the alarm runs without the object's name", async () => {
+it("an outbox delivers all messages even if the platform runs the alarm without the object's name", async () => {
   wallets.down = true;
   const item = settleOf(org(), 3);
   await outbox.enqueue([item]);

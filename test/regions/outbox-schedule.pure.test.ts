@@ -28,7 +28,7 @@ it("the backoff of an outbox doubles from 1 s to 30 s, minus at most half at ran
   );
 });
 
-it("a key always uses the same of its organization's four outboxes, and all 16 outboxes are used", () => {
+it("a key always uses one of an organization's four outboxes, and all 16 outboxes are used", () => {
   const used = new Set<string>();
   for (let i = 0; i < 300; i++) {
     const orgId = crypto.randomUUID();
@@ -44,7 +44,7 @@ it("a key always uses the same of its organization's four outboxes, and all 16 o
   expect([...used].toSorted()).toEqual([...outboxNames([])].toSorted());
 });
 
-it("a region has 16 outboxes for outcomes and one for revocations for each other region", () => {
+it("a region has 16 outboxes for itself and 17 for each other region, one of them for revocations", () => {
   const names = outboxNames(["us", "eu"]);
   expect(names).toHaveLength(16 + 2 * 17);
   expect(new Set(names).size).toBe(names.length);

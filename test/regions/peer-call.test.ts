@@ -87,7 +87,7 @@ function logged(): Record<string, unknown>[] {
 }
 
 describe("a signed call to another region", () => {
-  it("sends a signed POST of the body with its version, and returns the response", async () => {
+  it("sends the body and the version as a signed POST, and returns the response", async () => {
     peerAnswers(ok);
     const answer = await call();
     expect(answer).toMatchObject({ status: 200, body: { ok: true } });
@@ -113,29 +113,32 @@ describe("a signed call to another region", () => {
     ["a lost connection", lost],
     ["500", status(500)],
     ["503", status(503)],
-    ["HTML", text("<html>")],
-    ["nothing", text("")],
+    ["an HTML response", text("<html>")],
+    ["an empty response", text("")],
     ["half of the JSON", text('{"ok":')],
-    ["more than a MiB", huge],
-  ])("retries once after %s, with the same ID and a fresh signature", async (_name, first) => {
-    peerAnswers(first, ok);
-    expect(await call()).toMatchObject({ status: 200, body: { ok: true } });
-    expect(sent).toHaveLength(2);
-    const [one, two] = sent as [Sent, Sent];
-    expect(two.request.headers.get("x-request-id")).toBe(ID);
-    expect(two.body).toEqual(one.body);
-    expect(two.request.headers.get("signature")).not.toBe(one.request.headers.get("signature"));
-    for (const { request, atMs } of sent) {
-      expect(await verifySignature(request, [SECRET], atMs)).toMatchObject({ ok: true });
-    }
-    expect(logged()).toEqual([]);
-  });
+    ["a response of more than 1 MiB", huge],
+  ])(
+    "retries once after %s, with an unchanged request ID and a fresh signature",
+    async (_name, first) => {
+      peerAnswers(first, ok);
+      expect(await call()).toMatchObject({ status: 200, body: { ok: true } });
+      expect(sent).toHaveLength(2);
+      const [one, two] = sent as [Sent, Sent];
+      expect(two.request.headers.get("x-request-id")).toBe(ID);
+      expect(two.body).toEqual(one.body);
+      expect(two.request.headers.get("signature")).not.toBe(one.request.headers.get("signature"));
+      for (const { request, atMs } of sent) {
+        expect(await verifySignature(request, [SECRET], atMs)).toMatchObject({ ok: true });
+      }
+      expect(logged()).toEqual([]);
+    },
+  );
 
   it.each([
-    ["silence", silent],
+    ["no response", silent],
     ["a silent connection that ignores the abort", deaf],
     ["a body that never ends", endless],
-  ])("runs a second time after %s, within the time budget", async (_name, first) => {
+  ])("makes a second attempt after %s, within the time budget", async (_name, first) => {
     peerAnswers(first, ok);
     expect(await call({ budgetMs: 700 })).toMatchObject({ body: { ok: true } });
     sent = [];
@@ -144,7 +147,7 @@ describe("a signed call to another region", () => {
     expect(sent).toHaveLength(2);
   });
 
-  it("uses all of a short time budget for one attempt, and retries immediate failures", async () => {
+  it("uses a whole short time budget for one attempt, but retries immediate failures", async () => {
     peerAnswers(silent);
     expect(await call({ budgetMs: 40 })).toBeNull();
     expect(sent).toHaveLength(1);
@@ -171,19 +174,19 @@ describe("a signed call to another region", () => {
     [1, status(503)],
     [2, lost],
     [3, status(503)],
-  ])("makes exactly %i attempts", async (attempts, each) => {
+  ])("makes exactly as many attempts as the caller allows: %i", async (attempts, each) => {
     peerAnswers(...Array.from({ length: attempts }, () => each));
     expect(await call({ attempts })).toBeNull();
     expect(sent).toHaveLength(attempts);
   });
 
-  it.each([0, -5])("isn't sent if the time budget is %i ms", async (budgetMs) => {
+  it.each([0, -5])("sends no request if the time budget is %i ms", async (budgetMs) => {
     peerAnswers(ok);
     expect(await call({ budgetMs })).toBeNull();
     expect(sent).toHaveLength(0);
   });
 
-  it("ends without a retry when its caller ends, before or during the call", async () => {
+  it("ends without a retry when the caller aborts, before or during the call", async () => {
     const leaving = new AbortController();
     peerAnswers((request) => {
       queueMicrotask(() => leaving.abort());

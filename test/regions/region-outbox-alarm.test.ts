@@ -43,7 +43,7 @@ async function oneWaiting(): Promise<string> {
   return item.holdId;
 }
 
-it("an outbox sets its alarm again each time that the tables can't be read, ten times in a row", async () => {
+it("an outbox sets the alarm again after each of ten failures to read the outbox's tables", async () => {
   const id = await oneWaiting();
   let reads = 0;
   await runInDurableObject(outbox, (_outbox, { storage }) => {
@@ -67,7 +67,7 @@ it("an outbox sets its alarm again each time that the tables can't be read, ten 
   expect([...peer.effects.keys()]).toEqual([id]);
 });
 
-it("an outbox restores a lost alarm when it starts", async () => {
+it("an outbox restores a lost alarm at the next start", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) => storage.deleteAlarm());
   expect(await armed(outbox)).toBeNull();
@@ -80,25 +80,22 @@ it.each([
   ["long past: set again", -61_000, true],
   ["about to run: unchanged", -1000, false],
   ["in the future: unchanged", 20_000, false],
-])(
-  "an outbox has the right alarm after it starts with an alarm that is %s",
-  async (_name, offsetMs, isSetAgain) => {
-    await oneWaiting();
-    await runInDurableObject(outbox, async (_outbox, state) => {
-      const { storage } = state;
-      const set = vi.fn<DurableObjectStorage["setAlarm"]>(storage.setAlarm.bind(storage));
-      storage.getAlarm = () => Promise.resolve(Date.now() + offsetMs);
-      storage.setAlarm = set;
-      const started = new RegionOutbox(state, env);
-      await state.blockConcurrencyWhile(() => Promise.resolve());
-      expect(set.mock.calls).toHaveLength(isSetAgain ? 1 : 0);
-      expect(started.depth().waiting).toBe(1);
-    });
-  },
-);
+])("an outbox starts with an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
+  await oneWaiting();
+  await runInDurableObject(outbox, async (_outbox, state) => {
+    const { storage } = state;
+    const set = vi.fn<DurableObjectStorage["setAlarm"]>(storage.setAlarm.bind(storage));
+    storage.getAlarm = () => Promise.resolve(Date.now() + offsetMs);
+    storage.setAlarm = set;
+    const started = new RegionOutbox(state, env);
+    await state.blockConcurrencyWhile(() => Promise.resolve());
+    expect(set.mock.calls).toHaveLength(isSetAgain ? 1 : 0);
+    expect(started.depth().waiting).toBe(1);
+  });
+});
 
 it.each([true, false])(
-  "an outbox retries at the next alarm after its clock was an hour ahead (evicted: %s)",
+  "an outbox retries at the next alarm after the clock was an hour ahead (evicted: %s)",
   async (isEvicted) => {
     shiftClock(HOUR_MS);
     const id = await oneWaiting();
@@ -110,7 +107,7 @@ it.each([true, false])(
   },
 );
 
-it("an outbox corrects, when it starts, an alarm that a wrong clock set an hour too late", async () => {
+it("an outbox corrects at the next start an alarm that a wrong clock set an hour too late", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) =>
     storage.setAlarm(Date.now() + HOUR_MS),
@@ -119,7 +116,7 @@ it("an outbox corrects, when it starts, an alarm that a wrong clock set an hour 
   expect(await armed(outbox)).toBeLessThanOrEqual(Date.now() + 30_000);
 });
 
-it("an outbox without messages sets no alarm, whatever happens", async () => {
+it("an outbox without messages never sets an alarm", async () => {
   await outbox.poke();
   await evictDurableObject(outbox);
   await outbox.poke();
@@ -127,7 +124,7 @@ it("an outbox without messages sets no alarm, whatever happens", async () => {
   expect(await armed(outbox)).toBeNull();
 });
 
-it("a flush of an outbox delivers pending messages despite their backoff, and reports an empty outbox", async () => {
+it("a flush of an outbox delivers pending messages despite the backoff, and reports an empty outbox", async () => {
   peer.fault = () => "request-lost";
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
@@ -154,7 +151,7 @@ it("a flush of an outbox calls an unavailable region once, reports pending messa
   expect(await armed(outbox)).not.toBeNull();
 });
 
-it("a flush of an outbox returns in time if the other region doesn't respond, and never sends a message twice concurrently", async () => {
+it("a flush of an outbox returns in time if the other region doesn't respond, and sends no message twice", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   peer.stalled = promise;
   const first = settleOf(crypto.randomUUID(), 1);
@@ -174,7 +171,7 @@ it("a flush of an outbox returns in time if the other region doesn't respond, an
   expect(peer.sentBeside).toEqual([]);
 });
 
-it("a flush of an outbox delivers to this region's own wallets as well", async () => {
+it("a flush of an outbox also delivers to the wallets of the outbox's region", async () => {
   const own = outboxOf("own");
   expect(await own.flush(1000)).toBe(true);
   await own.enqueue([voidOf("never-made")]);

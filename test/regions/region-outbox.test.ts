@@ -24,7 +24,7 @@ const alertsOf = (id: string): readonly unknown[] =>
     .map(([line]) => JSON.parse(String(line)) as { readonly id?: string })
     .filter((alert) => alert.id === id);
 
-it("an outbox delivers charges and releases to their organization's wallet automatically", async () => {
+it("an outbox delivers charges and releases to the organization's wallet automatically", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
   await outbox.enqueue([settle, release]);
@@ -35,7 +35,7 @@ it("an outbox delivers charges and releases to their organization's wallet autom
   expect(await armed(outbox)).toBeNull();
 });
 
-it("an outbox stores a message with the same hold and kind only once", async () => {
+it("an outbox stores only one message for each hold and kind", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 7);
@@ -47,7 +47,7 @@ it("an outbox stores a message with the same hold and kind only once", async () 
   expect(wallets.charged.size).toBe(1);
 });
 
-it("an outbox accepts a message without waiting for its delivery, with rows and alarm stored", async () => {
+it("an outbox stores message and alarm, and returns without waiting for the delivery", async () => {
   const outbox = outboxOf("own");
   const { promise, resolve } = Promise.withResolvers<void>();
   wallets.stalled = promise;
@@ -85,7 +85,7 @@ it("an outbox delivers each outcome to a wallet that recovers after several fail
   expect(wallets.calls).toHaveLength(delivered);
 });
 
-it("an outbox retries a failed attempt only after its backoff", async () => {
+it("an outbox retries a failed attempt only after the backoff", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 1)]);
@@ -99,7 +99,7 @@ it("an outbox retries a failed attempt only after its backoff", async () => {
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
 
-it("an outbox dead-letters a definite rejection with an alert, and delivers later messages", async () => {
+it("an outbox dead-letters a message after a definite rejection, with an alert, and delivers later messages", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [bad, good] = [settleOf(orgId, 5), settleOf(orgId, 6)];
   wallets.refusals.set(bad.holdId, { kind: "conflict", message: "other content", param: null });
@@ -159,7 +159,7 @@ it("an outbox delivers at most 100 messages per alarm, and each message once", a
   expect(wallets.charged.size).toBe(250);
 });
 
-it("an outbox restores a lost alarm when poked", async () => {
+it("an outbox restores a lost alarm when the sweep calls poke", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);

@@ -33,7 +33,7 @@ it.each([
   },
 );
 
-it("a region that a provider's table doesn't list uses only the provider's global hosts", () => {
+it("a region that is missing in a provider's table uses only the provider's global hosts", () => {
   const rows = REGION_ROWS as unknown[];
   const hosts = { strict: ["ap", "global"], relaxed: ["ap", "global"] };
   rows.push({ id: "ap", jurisdiction: null, hosts, aws: null, anthropicGeo: null });
@@ -50,7 +50,7 @@ it("a region that a provider's table doesn't list uses only the provider's globa
   }
 });
 
-it("wrangler.toml includes an environment for each listed region, and no other", () => {
+it("wrangler.toml includes an environment for exactly the listed regions", () => {
   const toml = readFileSync(path.join(ROOT, "wrangler.toml"), "utf8");
   const named = [...toml.matchAll(/^\[env\.([a-z]+)\]$/gm)].map(([, id]) => id);
   expect(named).toEqual(REGION_ROWS.map(({ id }) => id));

@@ -71,7 +71,7 @@ describe("the signature of a message between regions", () => {
     expect(signature.toBase64()).toBe("pxcQw6G3AjtMBQjwo8XzkZf/bws5LelbaMk5rGIGtE8=");
   });
 
-  it("covers one line for each component and one line for the parameters, byte for byte", async () => {
+  it("covers one line per signed component and one line of parameters", async () => {
     const { headers } = await signedByUs();
     expect(headers["signature-input"]).toMatch(
       /^turnpike=\("@method" "@authority" "@path" "@query" "content-digest" "x-request-id"\);created=1795262400;expires=1795262430;keyid="eu:[\w-]{12}";alg="hmac-sha256"$/,
@@ -87,7 +87,7 @@ describe("the signature of a message between regions", () => {
     );
   });
 
-  it("identifies its secret by a key ID that reveals nothing and differs for each secret", async () => {
+  it("contains a key ID that differs for each secret and reveals nothing about the secret", async () => {
     const [one, other] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
     expect(one.headers["signature-input"]).not.toBe(other.headers["signature-input"]);
     const sums = [CURRENT, NEXT].map(({ secret }) =>
@@ -105,7 +105,7 @@ describe("the signature of a message between regions", () => {
     ["the scheme's default port", "https://us.test:443/internal/v1/lookup"],
     ["an uppercase host", "https://US.TEST/internal/v1/lookup"],
     ["an empty query", "https://us.test/internal/v1/lookup?"],
-  ])("stays the same for %s", async (_name, url) => {
+  ])("stays unchanged for %s in the URL", async (_name, url) => {
     const { headers } = await signedByUs(CURRENT, url);
     expect(headers).toEqual(
       (await signedByUs(CURRENT, "https://us.test/internal/v1/lookup")).headers,
@@ -114,12 +114,12 @@ describe("the signature of a message between regions", () => {
 });
 
 describe("a signed message between regions", () => {
-  it("may come from every signer that follows the RFC", async () => {
+  it("can come from any signer that follows RFC 9421", async () => {
     expect(await verdictOn(await signedByUs())).toBe("from eu");
     expect(await verdictOn(await signedByThem())).toBe("from eu");
   });
 
-  it("must contain each of its headers exactly once", async () => {
+  it("must contain each signature header exactly once", async () => {
     const message = await signedByThem();
     for (const name of ["signature", "signature-input", "content-digest", "x-request-id"]) {
       const { [name]: value = "", ...rest } = message.headers;
@@ -129,7 +129,7 @@ describe("a signed message between regions", () => {
     }
   });
 
-  it("must be signed over exactly the listed parts, in order, by HMAC-SHA-256", async () => {
+  it("must have an HMAC-SHA-256 signature over exactly the listed parts, in order", async () => {
     const others: Partial<PeerMessage>[] = [
       ...COVERED.map((name) => ({ covered: COVERED.filter((one) => one !== name) })),
       { covered: [] },
@@ -155,9 +155,9 @@ describe("a signed message between regions", () => {
     ["missing padding", `turnpike=:${"A".repeat(43)}:`],
     ["a million characters", `turnpike=:${"A".repeat(1_000_000)}:`],
     ["a quoted string", `turnpike="${"A".repeat(43)}="`],
-    ["two", `turnpike=:${"A".repeat(43)}=:, other=:${"A".repeat(43)}=:`],
-    ["nothing", ""],
-  ])("fails without an exception for a signature of %s", async (_name, signature) => {
+    ["doubled", `turnpike=:${"A".repeat(43)}=:, other=:${"A".repeat(43)}=:`],
+    ["empty", ""],
+  ])("fails without an exception if the signature is %s", async (_name, signature) => {
     const message = await signedByThem();
     const headers = { ...message.headers, signature };
     expect(await verdictOn({ ...message, headers })).toMatch(/shape|wrong signature/);
@@ -169,20 +169,26 @@ describe("a signed message between regions", () => {
     [0, "from eu"],
     [29_000, "from eu"],
     [31_000, "signed too long ago"],
-  ])("gets, %i ms after signing, the result %s", async (afterMs, verdict) => {
-    expect(await verdictOn(await signedByThem(), { atMs: NOW_MS + afterMs })).toBe(verdict);
-  });
+  ])(
+    "leads %i ms after the signature to the verification result '%s'",
+    async (afterMs, verdict) => {
+      expect(await verdictOn(await signedByThem(), { atMs: NOW_MS + afterMs })).toBe(verdict);
+    },
+  );
 
   it.each([
     [31, "wrong lifetime"],
     [3600, "wrong lifetime"],
     [-1, "wrong lifetime"],
     [10, "from eu"],
-  ])("gets, with a lifetime of %i s, the result %s", async (lifetimeS, verdict) => {
-    expect(await verdictOn(await signedByThem({ lifetimeS }))).toBe(verdict);
-  });
+  ])(
+    "leads with a lifetime of %i s to the verification result '%s'",
+    async (lifetimeS, verdict) => {
+      expect(await verdictOn(await signedByThem({ lifetimeS }))).toBe(verdict);
+    },
+  );
 
-  it("expires 10 s after it was signed, as declared", async () => {
+  it("expires 10 s after the signature's time if the message declares 10 s", async () => {
     const message = await signedByThem({ lifetimeS: 10 });
     expect(await verdictOn(message, { atMs: NOW_MS + 9000 })).toBe("from eu");
     expect(await verdictOn(message, { atMs: NOW_MS + 11_000 })).toBe("signed too long ago");
@@ -190,7 +196,7 @@ describe("a signed message between regions", () => {
 });
 
 describe("a secret of the connection between regions", () => {
-  it("works as the current and as the next secret, but not after its removal", async () => {
+  it("works as the current or the next secret, but not after a removal", async () => {
     const [old, fresh] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
     const verdicts = async (accepted: PeerSecret[]) =>
       Promise.all([old, fresh].map((message) => verdictOn(message, { accepted })));
@@ -200,7 +206,7 @@ describe("a secret of the connection between regions", () => {
     expect(await verdicts([])).toEqual(["unknown keyid", "unknown keyid"]);
   });
 
-  it("must match the key ID, because no other secret is tried", async () => {
+  it("must match the key ID of the message, because the receiver tries no other secret", async () => {
     const byNext = await signedByThem({ secret: NEXT.secret });
     const nextId = /keyid="([^"]+)"/.exec(byNext.headers["signature-input"] ?? "")?.[1] ?? "";
     const accepted = [CURRENT, NEXT];

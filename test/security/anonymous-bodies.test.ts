@@ -28,7 +28,7 @@ it.each([
   ["/console/api/as", {}],
   ["/payments/stripe", { "stripe-signature": `t=${nowS()},v1=${TAG}` }],
 ])(
-  "the endpoint %s rejects slow bodies beyond its own memory limit, which leaves memory for other requests",
+  "the endpoint %s rejects slow bodies beyond the endpoint's memory limit, and other requests succeed",
   async (path, own) => {
     const bindings = bindingsWith({}); // for a separate isolate
     const { orgId, key } = await openAccount();
@@ -63,7 +63,7 @@ it.each(["", `v1=${TAG}`, `t=${nowS() - 400},v1=${TAG}`, `t=${nowS()}`, `t=${now
   },
 );
 
-it("the memory limit for bodies without a key counts all addresses of an IPv6 network as one address", async () => {
+it("the memory limit for requests without a key counts an IPv6 network as one address", async () => {
   const bindings = bindingsWith({}); // for a separate isolate
   const end = Promise.withResolvers<void>();
   const rejected: string[] = [];

@@ -61,7 +61,7 @@ const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   ],
 };
 
-describe("a response without a key", () => {
+describe("a response to a request without a key", () => {
   it.each(Object.entries(KEYLESS))(
     "forbids scripts and frames, and requires HTTPS: %s",
     async (_, [status, ask]) => {
@@ -94,16 +94,19 @@ const KEYED: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   ],
 };
 
-describe("a response to a key or another region", () => {
-  it.each(Object.entries(KEYED))("contains no browser headers: %s", async (_, [status, ask]) => {
-    const response = await ask();
-    expect(response.status).toBe(status);
-    expect(browsersOf(response)).toEqual(NONE);
-    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
-    await response.text();
-  });
+describe("a response to a request with a key or from another region", () => {
+  it.each(Object.entries(KEYED))(
+    "contains no security headers for browsers: %s",
+    async (_, [status, ask]) => {
+      const response = await ask();
+      expect(response.status).toBe(status);
+      expect(browsersOf(response)).toEqual(NONE);
+      expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+      await response.text();
+    },
+  );
 
-  it("contains no browser headers if it belongs to a lookup between regions", async () => {
+  it("contains no security headers for browsers after a lookup between regions", async () => {
     const { hash } = await openKnown();
     const response = await deliverMessage(await signAsPeer({ body: lookupOf(hash) }));
     expect(response.status).toBe(200);

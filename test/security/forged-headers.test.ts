@@ -75,7 +75,7 @@ describe("request headers of proxies, platforms and other gateways", () => {
     ["GET", "/admin/v1/orgs", null],
     ["GET", "/internal/v1/lookup", null],
     ["GET", "/healthz", null],
-  ])("have no effect on %s %s", async (method, path, body) => {
+  ])("don't change the response to %s %s", async (method, path, body) => {
     const ask = (headers: Readonly<Record<string, string>>): Promise<Response> => {
       const target = path.replace("OTHER", other.orgId);
       return send(target, { method, key: account.key, headers, ...(body && { body }) });
@@ -86,7 +86,7 @@ describe("request headers of proxies, platforms and other gateways", () => {
   });
 
   it.each(["/v1/models", "/v1/keys", "/admin/v1/orgs"])(
-    "don't change a 401 without a key: %s",
+    "don't change the 401 for a request without a key: %s",
     async (path) => {
       const plain = await told(await send(path));
       expect(await told(await send(path, { headers: forged() }))).toEqual(plain);
@@ -94,7 +94,7 @@ describe("request headers of proxies, platforms and other gateways", () => {
     },
   );
 
-  it("never reach a provider, and don't change the organization that pays", async () => {
+  it("never reach a provider, and don't change the paying organization", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const sent = await chat(account.key, { model: "mock/chat" }, { bindings, headers: forged() });
@@ -120,7 +120,7 @@ const PATHS = ["/v1/models", "/v1/keys", "/v1/balance", "/v1/none"];
 
 describe("the x-api-key header", () => {
   it.each(PATHS)(
-    "leads to the same 401 for another service's key as for no key, without calling an object: %s",
+    "leads to 401 for another service's key without calling a Durable Object: %s",
     async (path) => {
       for (const forgery of [
         forgedKey(other.key),
@@ -147,7 +147,7 @@ describe("the x-api-key header", () => {
     },
   );
 
-  it("leads to 401 next to a Bearer token with a different key of this gateway, without calling an object", async () => {
+  it("leads to 401 next to a Bearer token with a different key of the gateway", async () => {
     for (const path of PATHS) {
       const one = { key: account.key, headers: { "x-api-key": "svc_" } };
       const plain = await told(await send(path, one));
@@ -162,7 +162,7 @@ describe("the x-api-key header", () => {
     }
   });
 
-  it("authenticates its key, even next to another service's Bearer token", async () => {
+  it("authenticates a key of the gateway, even next to another service's Bearer token", async () => {
     for (const authorization of [undefined, "Bearer sk-theirs", `Basic ${btoa("a:b")}`]) {
       const headers = {
         "x-api-key": other.key,
@@ -177,7 +177,7 @@ describe("the x-api-key header", () => {
   });
 
   it.each(["/v1/balance", "/v1/users", "/v1/none", "/v1/orgs/OTHER"])(
-    "changes no response if it is empty or another service's, next to our Bearer token: %s",
+    "changes no response if empty or from another service, next to a valid Bearer token: %s",
     async (path) => {
       const target = path.replace("OTHER", other.orgId);
       const plain = await told(await send(target, { key: account.key }));
@@ -188,7 +188,7 @@ describe("the x-api-key header", () => {
     },
   );
 
-  it("never reaches a provider, and the key's organization pays", async () => {
+  it("never reaches a provider, and charges the key's organization", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const body = { model: "mock/chat", messages: [{ role: "user", content: "Hi" }] };
@@ -202,7 +202,7 @@ describe("the x-api-key header", () => {
     expect([mine, theirs < (before[1] ?? 0)]).toEqual([before[0], true]);
   });
 
-  it("gives no access to operators' endpoints, and doesn't block access to them", async () => {
+  it("neither grants nor blocks access to operators' endpoints", async () => {
     const token = "a".repeat(32);
     for (const secret of [token, account.key]) {
       const headers = { "x-api-key": secret };
@@ -213,7 +213,7 @@ describe("the x-api-key header", () => {
   });
 });
 
-describe("a key or an operator's token in another place", () => {
+describe("a key or an operator's token in the wrong place", () => {
   it.each<[string, (secret: string) => Parameters<typeof send>]>([
     ["in the query", (secret) => [`?key=${secret}&api_key=${secret}&access_token=${secret}`]],
     ["in a cookie", (secret) => ["", { headers: { cookie: `key=${secret}; token=${secret}` } }]],
@@ -236,7 +236,7 @@ describe("a key or an operator's token in another place", () => {
       (s) => ["", { headers: { authorization: `Bearer Bearer ${s}` } }],
     ],
     ["in the body", (secret) => ["", { method: "POST", body: { key: secret, api_key: secret } }]],
-  ])("fails with 401: %s", async (_, put) => {
+  ])("results in a 401 if sent %s", async (_, put) => {
     for (const [path, secret] of [
       ["/v1/keys", account.key],
       ["/v1/chat/completions", account.key],
@@ -247,7 +247,7 @@ describe("a key or an operator's token in another place", () => {
     }
   });
 
-  it("gives keys no access to operators' endpoints, and operators' tokens no access to customers' endpoints", async () => {
+  it("gives a key no operator access, and an operator's token no customer access", async () => {
     expect((await send("/admin/v1/orgs", { key: account.key })).status).toBe(401);
     expect((await send("/v1/keys", { key: "a".repeat(32) })).status).toBe(401);
     expect((await admin("GET", "/orgs")).status).toBe(200);
@@ -257,7 +257,7 @@ describe("a key or an operator's token in another place", () => {
 const models = (headers: Readonly<Record<string, string>>): Promise<Response> =>
   send("/v1/models?callback=alert", { key: account.key, headers });
 
-describe("a request that asks for another representation", () => {
+describe("a request with headers for another representation of the response", () => {
   it.each<readonly [string, Readonly<Record<string, string>>]>([
     ["a range", { range: "bytes=0-9" }],
     ["a cached copy", { "if-none-match": "*", "if-modified-since": new Date().toUTCString() }],
@@ -271,7 +271,7 @@ describe("a request that asks for another representation", () => {
     ],
     ["HTTP/2", { upgrade: "h2c", connection: "Upgrade, HTTP2-Settings", "http2-settings": "AA" }],
     ["hop-by-hop", { connection: "close, authorization, x-request-id", te: "trailers" }],
-  ])("gets the usual response: %s", async (_, headers) => {
+  ])("gets the usual response despite headers for %s", async (_, headers) => {
     const plain = await told(await models({}));
     expect(plain).toHaveProperty("status", 200);
     expect(await told(await models(headers))).toEqual(plain);

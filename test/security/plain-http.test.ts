@@ -53,6 +53,6 @@ it.each([
   "http://192.168.1.9:8787",
   "http://[fd00::1]:8787",
   "https://eu.test",
-])("the Worker serves %s over plain HTTP", async (origin) => {
+])("the Worker serves the local or HTTPS address %s", async (origin) => {
   expect((await ask(origin, "/v1/models")).status).toBe(200);
 });

@@ -28,17 +28,17 @@ beforeAll(async () => {
 describe("a content-type of 100,000 characters", () => {
   it.each([
     ["spaces", `application/json${" ".repeat(LONG)}x`],
-    ["spaces after its parameter", `application/json; charset=utf-8${" ".repeat(LONG)}x`],
-    ["spaces before its parameter", `application/json${" ".repeat(LONG)};${" ".repeat(LONG)}x`],
+    ["spaces after a parameter", `application/json; charset=utf-8${" ".repeat(LONG)}x`],
+    ["spaces before a parameter", `application/json${" ".repeat(LONG)};${" ".repeat(LONG)}x`],
     ["parameters", `application/json${"; charset=utf-8".repeat(LONG / 10)}`],
-  ])("fails quickly with or without a key: %s", async (_, type) => {
+  ])("results quickly in an error with or without a key: %s", async (_, type) => {
     const headers = { "content-type": type };
     expect((await send(CHAT, { key, body, headers })).status).toBe(415);
     expect((await send(CHAT, { body, headers })).status).toBe(401);
     expect((await send("/v1/users", { key, body, headers })).status).toBe(415);
   });
 
-  it("may have up to 100 characters if it denotes JSON", async () => {
+  it("exceeds the limit of exactly 100 characters for a JSON content type", async () => {
     const statuses = [99, 100].map(async (length) => {
       const type = "application/json;charset=utf-8".padEnd(length) + ";";
       return (await send(CHAT, { key, body, headers: { "content-type": type } })).status;
@@ -78,14 +78,14 @@ describe("the URL of an image in a prompt", () => {
     ["dots", `https://a${".".repeat(LONG)}b/`],
     ["labels", `https://${"a.".repeat(LONG)}local/`],
     ["digits", `https://${"1.".repeat(LONG)}x/`],
-    ["a data URL's parameters", `data:image/png${";a".repeat(LONG)};base64,x`],
-  ])("returns an error, without a request, for a host or beginning of %s", async (_, url) => {
+    ["parameters of a data URL", `data:image/png${";a".repeat(LONG)};base64,x`],
+  ])("returns an error without a request for a host or data URL of many %s", async (_, url) => {
     const fetched = vi.spyOn(globalThis, "fetch");
     expect(await ask(url)).toMatchObject(refused);
     expect(fetched).not.toHaveBeenCalled();
   });
 
-  it("may have the longest valid host name, but no longer host name", async () => {
+  it("may contain a host name of 253 characters, but not of 254", async () => {
     const labels = `${"a".repeat(61)}.`.repeat(4);
     const longest = `${labels}ex`.padEnd(253, "e");
     const fetched = vi
@@ -97,7 +97,7 @@ describe("the URL of an image in a prompt", () => {
   });
 });
 
-it("a provider's message of 100,000 characters is cleaned like its first 4,000 characters", () => {
+it("a provider's error message of 100,000 characters is cleaned like the message's first 4,000 characters", () => {
   for (const unit of ["a", ".", "a.", "-a-", "0:", "::a", "/a", "a@", "_", "***", "sk-", "a:1 "]) {
     const cleaned = cleanMessage(unit.repeat(LONG / unit.length));
     expect(cleaned).toBe(cleanMessage(unit.repeat(4000).slice(0, 4000)));

@@ -228,7 +228,7 @@ const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: read
 };
 
 it.each(Object.keys(RUNS) as Name[])(
-  "the soak test's check of %s accepts valid runs, and finds each fault",
+  "the soak test's check of %s accepts valid runs, and finds each planted fault",
   (name) => {
     const [intact, broken] = RUNS[name];
     const judged = (run: Run) => INVARIANTS[name].judge(evidenceOf(run)).broken;
@@ -286,7 +286,7 @@ it("the soak test finds errors in the logs of Workers and of the runtime", () =>
   expect(log.mishaps.map(({ message }) => message)).toEqual(lines.slice(1, 3));
 });
 
-it("the soak test derives the same requests and faults from a seed, with every fault in both regions", () => {
+it("the soak test derives equal requests and faults from a seed, with every fault in both regions", () => {
   const plan = { seed: 7, rate: 60, durationMs: 120_000 };
   const requests = [...arrivals(plan)];
   const leaving = requests.filter(({ leave }) => leave !== null);

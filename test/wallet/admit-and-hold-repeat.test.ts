@@ -32,7 +32,7 @@ afterEach(() => {
 });
 
 describe("a retry of a wallet call whose response was lost", () => {
-  it("counts one request and creates one hold, even if the object restarts", async () => {
+  it("counts one request and creates one hold, even if the wallet restarts", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const request = holdOf(60);
     for (let i = 1; i <= 4; i++) {
@@ -58,10 +58,10 @@ describe("a retry of a wallet call whose response was lost", () => {
   });
 
   it.each([
-    ["admitted with the hold", "admitAndHold"],
-    ["admitted before the hold", "hold"],
+    ["key admitted together with the hold", "admitAndHold"],
+    ["key admitted before the hold", "hold"],
   ] as const)(
-    "fails if the key was revoked after the first call, %s, and leaves the open hold unchanged",
+    "fails after a revocation of the key (%s), and leaves the open hold unchanged",
     async (_, by) => {
       const key = await gatedKey({ balance: 100 });
       const request = holdOf(60);
@@ -78,7 +78,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     },
   );
 
-  it("leaves the open hold unchanged if the key must be looked up and its object is unavailable", async () => {
+  it("leaves the open hold unchanged if the lookup of the key fails", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -93,7 +93,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     expect(await statusOf(key)).toMatchObject({ openHolds: 1, held: 60 });
   });
 
-  it("returns the earlier hold, but creates no new hold, after the database rows are assigned to another wallet", async () => {
+  it("returns the earlier hold, but allows no new hold, while the wallet conflicts with the database", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -110,7 +110,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
   });
 
-  it("leaves the charge of the hold unchanged, whether the retry is admitted or not", async () => {
+  it("leaves the hold's charge unchanged, even if the retry is rejected", async () => {
     const key = await gatedKey({ rpmLimit: 2, balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -122,8 +122,8 @@ describe("a retry of a wallet call whose response was lost", () => {
   });
 });
 
-describe("a first wallet call that arrives after its retry", () => {
-  it("leaves the retry's hold unchanged, even if the first request is rejected", async () => {
+describe("a wallet call that arrives after the retry of the call", () => {
+  it("leaves the hold of the retry unchanged, even if the late call is rejected", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     const [repeat, first] = [key.stub, key.stub];
@@ -135,7 +135,7 @@ describe("a first wallet call that arrives after its retry", () => {
     expect(await differences(key.stub)).toEqual([]);
   });
 
-  it("creates no hold if it was already released, and leaves no rows two days later", async () => {
+  it("creates no hold if the request was already released, and leaves no rows after two days", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     expect(await admission(key)).toBe("admitted");
@@ -155,7 +155,7 @@ describe("a first wallet call that arrives after its retry", () => {
   });
 });
 
-it("a wallet rejects a hold that is released during the lookup of its key", async () => {
+it("a wallet rejects a hold that is released during the lookup of the hold's key", async () => {
   const key = await gatedKey({ balance: 100 });
   const request = holdOf(60);
   registers.hold();

@@ -24,7 +24,7 @@ describe("a request that a wallet admits with a hold", () => {
     expect(await statusOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 100 });
   });
 
-  it("needs one transaction and two rows, which are stored before the call returns", async () => {
+  it("needs one transaction and two rows, which the wallet stores before the call returns", async () => {
     const key = await gatedKey({ balance: 100 });
     valueOf(await key.stub.admitAndHold(key.hash, holdOf(1))); // sets the alarm
     const seen = await runInWallet(key, async (wallet, sql, { storage }) => {
@@ -41,7 +41,7 @@ describe("a request that a wallet admits with a hold", () => {
     expect(seen).toEqual({ begun: [2, 2], written: 2 });
   });
 
-  it("succeeds, out of 200 concurrent requests, exactly as often as balance and rate limit allow", async () => {
+  it("succeeds exactly as often as balance and rate limit allow for 200 concurrent requests", async () => {
     const key = await gatedKey({ rpmLimit: 150, balance: 1000 });
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => key.stub.admitAndHold(key.hash, holdOf(10))),
@@ -55,14 +55,14 @@ describe("a request that a wallet admits with a hold", () => {
 
 describe("a request that a wallet admits without a hold", () => {
   const refusals: [string, (key: GatedKey) => Promise<unknown>, object][] = [
-    ["too little money", () => Promise.resolve(), { kind: "balance_too_low" }],
+    ["insufficient credits", () => Promise.resolve(), { kind: "balance_too_low" }],
     [
       "a suspended organization",
       ({ stub }) => stub.configure({ suspended: true }),
       { kind: "organization_suspended" },
     ],
     [
-      "a book that is another wallet's",
+      "a conflict with the database",
       async ({ stub, booked }) => {
         valueOf(await stub.poke());
         await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")
@@ -74,7 +74,7 @@ describe("a request that a wallet admits without a hold", () => {
       { kind: "storage_unavailable" },
     ],
     [
-      "the organization's own rate",
+      "the organization's rate limit",
       async ({ stub }) => {
         await stub.configure({ rpmLimit: 1 });
         valueOf(await stub.hold(holdOf(0)));
@@ -95,7 +95,7 @@ describe("a request that a wallet admits without a hold", () => {
     expect(await burst(key, 9)).toBe(3);
   });
 
-  it("counts against the rate limit if its Idempotency-Key was already used", async () => {
+  it("counts against the rate limit if the request's Idempotency-Key was already used", async () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 100 });
     const named = { idempotency: { name: "n", body: "b" } };
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, holdOf(1, named))).held);
@@ -104,7 +104,7 @@ describe("a request that a wallet admits without a hold", () => {
     expect(await statusOf(key)).toEqual({ admitted: 2, openHolds: 1, held: 1 });
   });
 
-  it("counts against the rate limit if the hold throws", async () => {
+  it("counts against the rate limit if the hold throws an exception", async () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 100 });
     await runInWallet(key, async (wallet) => {
       const wrong = { ...holdOf(1), least: Number.NaN as never };
@@ -117,7 +117,7 @@ describe("a request that a wallet admits without a hold", () => {
 
 describe("a request that a wallet does not admit", () => {
   it.each([
-    ["over its limit", "rate_limited"],
+    ["over the rate limit", "rate_limited"],
     ["revoked", "invalid_api_key"],
   ])("creates no hold and no row if the key is %s", async (what, kind) => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });

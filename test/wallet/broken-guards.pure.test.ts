@@ -79,12 +79,12 @@ beforeAll(() => fc.configureGlobal({ endOnFailure: true }));
 afterAll(() => fc.resetConfigureGlobal());
 
 describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards) => {
-  it.runIf(IS_LONG)("passes with the unchanged source", async () => {
+  it.runIf(IS_LONG)("passes with unchanged source code", async () => {
     expect(await failureOf(suite, null)).toBe("");
   });
 
   it.each(guards.filter(({ isRare }) => isRare !== true || IS_LONG))(
-    "fails if the source breaks this rule: $guard",
+    "fails if the source code breaks this rule: $guard",
     async (broken) => {
       const failure = await failureOf(suite, broken);
       expect(failure).toMatch(broken.breaks);
@@ -95,9 +95,9 @@ describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards)
   );
 });
 
-it("the test of broken rules requires that each changed line occurs exactly once in the source", () => {
+it("the test of broken rules fails if a line to change doesn't occur exactly once in the source code", () => {
   const [one] = RATE;
   const other = { ...one, text: "WINDOW_MS" } as BrokenGuard;
-  expect(() => without(other)).toThrow('"not one more than the limit": its text stands');
+  expect(() => without(other)).toThrow('"requests never exceed the rate limit": its text stands');
   expect(() => without({ ...other, text: "nowhere at all" })).toThrow("stands 0 times");
 });

@@ -40,7 +40,7 @@ const pausesOf = async ({ stub }: GatedKey) =>
   valueOf(await stub.pauses(null)).map(({ pause }) => pause);
 
 describe("a budget with on_exceeded pause", () => {
-  it("pauses its owner when a charge reaches the limit, until a person ends the pause", async () => {
+  it("pauses the budget's owner when a charge reaches the limit, until a person ends the pause", async () => {
     const key = await limitedKey();
     await spend(key, 99);
     expect(await pausesOf(key)).toEqual([]);
@@ -59,8 +59,8 @@ describe("a budget with on_exceeded pause", () => {
   });
 
   it.each([
-    ["pauses at a rejection with 10% left", 90, 1],
-    ["doesn't pause at a rejection with more left", 89, 0],
+    ["pauses the budget's owner at a rejection if at most 10% is left", 90, 1],
+    ["doesn't pause the budget's owner at a rejection if more than 10% is left", 89, 0],
   ] as const)("%s", async (_, spent, pauses) => {
     const key = await limitedKey();
     await spend(key, spent);
@@ -68,7 +68,7 @@ describe("a budget with on_exceeded pause", () => {
     expect(await pausesOf(key)).toHaveLength(pauses);
   });
 
-  it("doesn't pause if only open holds are in the way", async () => {
+  it("doesn't pause the budget's owner if open holds cause the rejection", async () => {
     const key = await limitedKey();
     await spend(key, 95);
     valueOf((await ask(key, 4)).held);
@@ -79,21 +79,24 @@ describe("a budget with on_exceeded pause", () => {
   it.each([
     ["used", 1],
     ["new", 0],
-  ] as const)("doesn't pause for a %s session without requests left", async (_, requests) => {
-    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
-    const budget = { ...BUDGET, unit: "requests" } as const;
-    valueOf(await key.stub.patchSettings({ budgets: [{ ...budget, amount: 10 }] }));
-    const own: Budget = { ...budget, id: "lim_2", amount: requests, onExceeded: "reject" };
-    const session = await sessionOf(key, { budgets: [own] });
-    if (requests > 0) await spend(key, 1, session);
-    for (let count = requests; count < 9; count++) await spend(key, 1);
-    valueOf((await ask(key, 1)).held);
-    const { held } = await ask(key, 1, session);
-    expect(failureOf(held)).toMatchObject({ kind: "budget_exceeded", scope: "session" });
-    expect(await pausesOf(key)).toEqual([]);
-  });
+  ] as const)(
+    "doesn't pause the budget's owner if the budget of a %s session is used up",
+    async (_, requests) => {
+      const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+      const budget = { ...BUDGET, unit: "requests" } as const;
+      valueOf(await key.stub.patchSettings({ budgets: [{ ...budget, amount: 10 }] }));
+      const own: Budget = { ...budget, id: "lim_2", amount: requests, onExceeded: "reject" };
+      const session = await sessionOf(key, { budgets: [own] });
+      if (requests > 0) await spend(key, 1, session);
+      for (let count = requests; count < 9; count++) await spend(key, 1);
+      valueOf((await ask(key, 1)).held);
+      const { held } = await ask(key, 1, session);
+      expect(failureOf(held)).toMatchObject({ kind: "budget_exceeded", scope: "session" });
+      expect(await pausesOf(key)).toEqual([]);
+    },
+  );
 
-  it("can't apply to only some models", () => {
+  it("can't be limited to some models", () => {
     const budget = { limit_dollars: 1, window: "day", on_exceeded: "pause" };
     const parse = (more: object) => budgetsSchema(8).safeParse([{ ...budget, ...more }]);
     expect([parse({}).success, parse({ models: null }).success]).toEqual([true, true]);
@@ -102,7 +105,7 @@ describe("a budget with on_exceeded pause", () => {
 });
 
 describe("a budget with on_exceeded reject", () => {
-  it("doesn't pause its owner", async () => {
+  it("doesn't pause the budget's owner when used up", async () => {
     const key = await limitedKey();
     valueOf(await key.stub.patchSettings({ budgets: [{ ...BUDGET, onExceeded: "reject" }] }));
     await spend(key, 100);

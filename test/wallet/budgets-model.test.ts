@@ -79,7 +79,7 @@ const script = fc.record({
 });
 type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
 
-it("a budget's spend in a window never exceeds its amount, even if the wallet's memory is lost", async () => {
+it("a budget's spend in a window never exceeds the budget's amount, even if the wallet's memory is lost", async () => {
   const numRuns = effortFor(20, 600);
   const result = await fc.check(fc.asyncProperty(script, runScript), {
     numRuns,
@@ -206,7 +206,7 @@ function periods(charges: readonly Charge[], window: string): readonly (readonly
   return [...Map.groupBy(charges, ({ day }) => day.slice(0, characters)).values()];
 }
 
-it("a late charge for a day that has ended is absorbed, because the amount may have been granted again", async () => {
+it("a late charge for an expired hold is absorbed if the day's budget was spent meanwhile", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "day" }]);
@@ -231,7 +231,7 @@ async function heldBy(stub: Stub, amount: number) {
   return request;
 }
 
-it("a budget of requests counts a request without an outcome, but not a released request", async () => {
+it("a budget of requests counts a request with an expired hold, but no released request", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_requests: 2, window: "total" }]);
@@ -248,7 +248,7 @@ it("a budget of requests counts a request without an outcome, but not a released
   expect(valueOf(await stub.budgets(ORGANIZATION))).toMatchObject([{ used: 1, held: 0 }]);
 });
 
-it("a rebuilt wallet has the published budgets and their usage", async () => {
+it("a rebuilt wallet has the published budgets and the usage of the budgets", async () => {
   setClock(START);
   const { stub, orgId } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "60m" }]);
@@ -264,7 +264,7 @@ it("a rebuilt wallet has the published budgets and their usage", async () => {
   expect(valueOf(await stub.budgets(ORGANIZATION))).toEqual(before);
 });
 
-it("a wallet keeps budgets and their usage if the clock steps back", async () => {
+it("a wallet keeps the usage of budgets if the clock steps back", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "5m" }]);

@@ -159,8 +159,8 @@ async function runScript(commands: readonly Command[]): Promise<void> {
   for (const one of commands) await act(run, one);
 }
 
-describe("max_concurrent", () => {
-  it("counts exactly the running requests of a key and of the organization, through retries, expiry and evictions", async () => {
+describe("the limit max_concurrent", () => {
+  it("counts exactly the running requests of key and organization, despite retries, expiry and evictions", async () => {
     const scripts = fc.array(command, { minLength: 10, maxLength: 40 });
     const result = await fc.check(fc.asyncProperty(scripts, runScript), {
       numRuns: effortFor(10, 200),
@@ -177,7 +177,7 @@ describe("max_concurrent", () => {
     expect(answers.filter((one) => one.ok)).toHaveLength(5);
   });
 
-  it("needs no additional row", async () => {
+  it("adds no database row to a request", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await limitKey(key, null);
     const rows = (): Promise<number> =>
@@ -196,7 +196,7 @@ describe("max_concurrent", () => {
     expect(await rows()).toBe(without);
   });
 
-  it("ignores holds that a client placed directly", async () => {
+  it("ignores holds placed by POST /v1/holds", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     valueOf(await key.stub.admit(key.hash));
     await key.stub.setKeyTerms(key.hash, { ...NO_TERMS, mayHold: true });
@@ -210,7 +210,7 @@ describe("max_concurrent", () => {
     valueOf(await place());
   });
 
-  it("remains enforced after the wallet is lost and rebuilt", async () => {
+  it("remains enforced after a loss and rebuild of the wallet", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await limitAll(key, 1);
     valueOf(await key.stub.poke());

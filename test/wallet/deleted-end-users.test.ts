@@ -42,7 +42,7 @@ async function newQuotaWallet() {
 }
 
 describe("a deleted end user who is created again", () => {
-  it("keeps the earlier spend and only the rest of the quota if a request creates the end user", async () => {
+  it("keeps the earlier spend and only the rest of the quota if a request creates the end user again", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 70);
     await pay(stub, 70, "u");
@@ -63,7 +63,7 @@ describe("a deleted end user who is created again", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("gets default limits, a new ID, the earlier spend and the quota alert if created explicitly", async () => {
+  it("gets default limits, a new ID, the earlier spend and the quota alert if created by a call", async () => {
     const { stub } = await newQuotaWallet();
     const limits = { dailyQuotaMicro: micros(500), alertThreshold: 0.5 };
     const first = valueOf(await stub.putEndUser("u", limits)).endUser;
@@ -95,7 +95,7 @@ describe("a deleted end user who is created again", () => {
     [false, true],
     [true, true],
   ])(
-    "keeps open holds and their charges (evicted while deleted: %s, afterwards: %s)",
+    "keeps open holds and charges (wallet evicted while deleted: %s, afterwards: %s)",
     async (evictAway, evictAfter) => {
       const { stub } = await newQuotaWallet();
       const who = { externalId: "u" };
@@ -125,7 +125,7 @@ describe("a deleted end user who is created again", () => {
     },
   );
 
-  it("keeps the earlier spend after several deletions, published in between or not", async () => {
+  it("keeps the earlier spend after several deletions, with or without publishes in between", async () => {
     const { stub, orgId } = await newQuotaWallet();
     const open = holdOf(15, { externalId: "u" });
     valueOf(await stub.hold(open));
@@ -147,7 +147,7 @@ describe("a deleted end user who is created again", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("comes last in the list", async () => {
+  it("appears last in the list of end users", async () => {
     const { stub } = await newQuotaWallet();
     for (const name of ["a", "b"]) {
       valueOf(await stub.putEndUser(name, {}));
@@ -158,7 +158,7 @@ describe("a deleted end user who is created again", () => {
     expect([endUsers.map((user) => user.externalId), total]).toEqual([["b", "a"], 2]);
   });
 
-  it("keeps the spend of the month on the next day, and has no spend in the next month", async () => {
+  it("keeps the month's spend on the next day, and starts the next month without spend", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 70, "u");
     valueOf(await stub.deleteEndUser("u"));
@@ -209,7 +209,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("expires by an alarm after the end of the month, and not earlier", async () => {
+  it("expires by the wallet's alarm after the end of the month, not earlier", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "v");
     valueOf(await stub.deleteEndUser("v"));
@@ -230,7 +230,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("expires by an alarm at the end of the month even if nothing else is due", async () => {
+  it("expires by the wallet's alarm at the end of the month even if the wallet has no other work", async () => {
     const { stub } = await newQuotaWallet();
     valueOf(await stub.putEndUser("u", {}));
     valueOf(await stub.deleteEndUser("u"));
@@ -244,7 +244,7 @@ describe("the data of a deleted end user", () => {
     expect(Math.abs(left - (NEXT_MONTH - NOON))).toBeLessThan(HOUR_MS);
   });
 
-  it("doesn't count toward the 100,000 end users, and is deleted, oldest first, beyond 100,000 deleted end users", async () => {
+  it("doesn't count toward the limit of end users, and is kept for the newest 100,000 deleted end users", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "oldest");
     await pay(stub, 20, "u");
@@ -270,7 +270,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("doesn't return with a rebuilt wallet, because the database doesn't contain the data", async () => {
+  it("isn't restored by a rebuild of the wallet, because the database doesn't contain the data", async () => {
     const { stub, orgId } = await newQuotaWallet();
     await pay(stub, 70, "u");
     await pay(stub, 10, "stays");

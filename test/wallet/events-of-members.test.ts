@@ -12,7 +12,7 @@ import { openAccount } from "../contract/client.ts";
 
 const OTHERS = 5000;
 
-it("a wallet reads a member's events through an index, among thousands of other members", async () => {
+it("a wallet finds a member's events among thousands of others through an index", async () => {
   const { orgId } = await openAccount();
   await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage: { sql } }) => {
     sql.exec(
@@ -31,7 +31,7 @@ it("a wallet reads a member's events through an index, among thousands of other 
   });
 });
 
-it("the deletion of an end user finds the events with its name through an index, among thousands of other end users", async () => {
+it("the deletion of an end user finds the end user's events among thousands of others through an index", async () => {
   const { orgId } = await openAccount();
   await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage: { sql } }) => {
     sql.exec(
@@ -56,7 +56,7 @@ it("the deletion of an end user finds the events with its name through an index,
   });
 });
 
-it("webhooks get an event again if a second end user in it is deleted while they get the first change", async () => {
+it("webhooks get an event again if a second end user of the event is deleted during the delivery", async () => {
   const { orgId } = await openAccount();
   await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage: { sql } }) => {
     sql.exec(

@@ -32,7 +32,7 @@ async function expirations(stub: Stub): Promise<number> {
 }
 
 const CELLS: FaultMatrixRow = {
-  "home object evicted": async () => {
+  "home's Durable Object evicted": async () => {
     const { stub } = await holding();
     await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAlarm());
     expect(await alarmOf(stub)).toBeNull();
@@ -41,7 +41,7 @@ const CELLS: FaultMatrixRow = {
     expect(await alarmOf(stub)).not.toBeNull();
     return differences(stub);
   },
-  "home object aborted": async () => {
+  "home's Durable Object aborted": async () => {
     const { stub, orgId } = await holding();
     await abort(stub);
     const next = stubOf(orgId);
@@ -66,7 +66,7 @@ const CELLS: FaultMatrixRow = {
     expect(await expirations(stub)).toBe(1);
     return differencesWithDatabase({ stub, database }, 990);
   },
-  "home unreachable": async () => {
+  "home region unreachable": async () => {
     const [peer, outbox] = [new Peer(), outboxOf("us")];
     peer.fault = () => "request-lost";
     const item = settleOf(crypto.randomUUID(), 1);
@@ -82,7 +82,7 @@ const CELLS: FaultMatrixRow = {
     expect(peer.effects.get(item.holdId)).toBe("settle");
     return [...peer.effects.keys()].filter((id) => id !== item.holdId);
   },
-  "message dup/reorder": async () => {
+  "messages duplicated and reordered": async () => {
     const { stub } = await holding();
     setClock(Date.now() + AFTER_HOLDS_END);
     await runInDurableObject(stub, (wallet: Wallet) =>
@@ -92,7 +92,7 @@ const CELLS: FaultMatrixRow = {
     expect(await expirations(stub)).toBe(1);
     return differences(stub);
   },
-  "clock +1 h": async () => {
+  "clock 1 h ahead": async () => {
     const { stub } = await holding();
     setClock(Date.now() + HOUR);
     await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
@@ -102,7 +102,7 @@ const CELLS: FaultMatrixRow = {
     expect(await expirations(stub)).toBe(1);
     return differences(stub);
   },
-  "clock -1 h": async () => {
+  "clock 1 h behind": async () => {
     const { stub } = await holding();
     const back = Date.now() - HOUR;
     for (const [later, open] of [
@@ -117,7 +117,7 @@ const CELLS: FaultMatrixRow = {
     expect(await expirations(stub)).toBe(1);
     return differences(stub);
   },
-  "exec worker dies": async () => {
+  "executing Worker stops": async () => {
     const { stub, orgId, database } = await holding();
     database.fault = "hang";
     setClock(Date.now() + AFTER_HOLDS_END);
@@ -140,7 +140,7 @@ afterEach(() => setClock(null));
 
 describe("a wallet's alarm during a fault", () => {
   it.each(FAULTS.map((fault) => [fault, EXPECTED_WORK["alarm"][fault]] as const))(
-    "alarm x %s ends as documented: %s",
+    "the fault matrix's cell alarm x %s ends with the documented result: %s",
     async (fault) => {
       expect(await CELLS[fault]()).toEqual([]);
     },

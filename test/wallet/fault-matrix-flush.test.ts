@@ -23,7 +23,7 @@ async function publishesAt(offset: number): Promise<readonly unknown[]> {
 }
 
 const CELLS: FaultMatrixRow = {
-  "home object evicted": async () => {
+  "home's Durable Object evicted": async () => {
     const { stub, database } = await newFaultyWallet();
     database.fault = "delay";
     valueOf(await stub.poke());
@@ -34,7 +34,7 @@ const CELLS: FaultMatrixRow = {
     await database.deliver(0);
     return differencesWithDatabase({ stub, database }, 985);
   },
-  "home object aborted": async () => {
+  "home's Durable Object aborted": async () => {
     const { stub, orgId, database } = await newFaultyWallet();
     database.fault = "hang";
     const lost = stub.poke().catch(() => null);
@@ -56,14 +56,14 @@ const CELLS: FaultMatrixRow = {
     valueOf(await stub.poke());
     return differencesWithDatabase({ stub, database }, 975);
   },
-  "home unreachable": async () => {
+  "home region unreachable": async () => {
     const { stub, database } = await newFaultyWallet();
     const called = vi.spyOn(globalThis, "fetch");
     valueOf(await stub.poke());
     expect(called).not.toHaveBeenCalled();
     return differencesWithDatabase({ stub, database }, 990);
   },
-  "message dup/reorder": async () => {
+  "messages duplicated and reordered": async () => {
     const { stub, database } = await newFaultyWallet();
     database.fault = "duplicate";
     valueOf(await stub.poke());
@@ -73,9 +73,9 @@ const CELLS: FaultMatrixRow = {
     while (database.late.length > 0) await database.deliver(database.late.length - 1);
     return differencesWithDatabase({ stub, database }, 985);
   },
-  "clock +1 h": () => publishesAt(HOUR),
-  "clock -1 h": () => publishesAt(0 - HOUR),
-  "exec worker dies": async () => {
+  "clock 1 h ahead": () => publishesAt(HOUR),
+  "clock 1 h behind": () => publishesAt(0 - HOUR),
+  "executing Worker stops": async () => {
     const { stub, database } = await newFaultyWallet();
     database.fault = "throw-after";
     valueOf(await stub.poke());
@@ -90,7 +90,7 @@ afterEach(() => setClock(null));
 
 describe("a wallet's flush to D1 during a fault", () => {
   it.each(FAULTS.map((fault) => [fault, EXPECTED_WORK["flush to D1"][fault]] as const))(
-    "flush to D1 x %s ends as documented: %s",
+    "the fault matrix's cell flush to D1 x %s ends with the documented result: %s",
     async (fault) => {
       expect(await CELLS[fault]()).toEqual([]);
     },

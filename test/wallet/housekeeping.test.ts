@@ -131,18 +131,18 @@ function countDatabaseCalls(wallet: Wallet, counts: Counts): void {
 const QUIET = { keys: 3, budgets: 0, endUsers: 0, requestsPerMinute: 1 };
 
 it.each([
-  ["awake", QUIET, false],
+  ["in use", QUIET, false],
   ["inactive between requests", QUIET, true],
   ["with a budget and two end users", { ...QUIET, budgets: 1, endUsers: 2 }, true],
 ])(
-  "a wallet causes the documented database work per hour for an organization %s",
+  "a wallet causes the documented number of database queries per hour for an organization %s",
   async (_, active, asleep) => {
     const { d1Queries, d1RowsWritten } = await countMinutes(60, active, asleep);
     expect({ statements: d1Queries, rowsWritten: d1RowsWritten }).toEqual(hourlyWork(active));
   },
 );
 
-it("a wallet publishes at most every 90 seconds for a busy organization, and every 180 seconds for a quiet organization", async () => {
+it("a wallet publishes at most every 90 seconds for a busy organization, and every 180 for a quiet one", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);
@@ -156,7 +156,7 @@ it.each([
   [1, 400],
   [1000, 600],
 ])(
-  "10,000 organizations use under 40 %% of a database with %i requests a minute, at most %i rows a second",
+  "10,000 organizations use under 40 %% of a database at %i requests a minute, and write at most %i rows a second",
   (requestsPerMinute, rowsMax) => {
     const { statements, rowsWritten } = workPerSecond(10_000, { ...QUIET, requestsPerMinute });
     expect(statements).toBeLessThan(400);

@@ -53,21 +53,21 @@ it("a wallet rejects a key that was never issued, and stores nothing", async () 
   }
 });
 
-it("a wallet admits a key that is inserted after it was rejected as unknown", async () => {
+it("a wallet admits a key that is inserted into the database after a rejection as unknown", async () => {
   const key = await neverIssued();
   expect(await admission(key)).toBe("invalid_api_key");
   await insertKey(env.DB, key.booked, null);
   expect(await admission(key)).toBe("admitted");
 });
 
-it("a wallet has no work in progress after it rejects a key, so that the platform can evict the wallet", async () => {
+it("a wallet has no work in progress after a rejection, so that the platform can evict the wallet", async () => {
   const key = await neverIssued();
   expect(await admission(key)).toBe("invalid_api_key");
   await evict(key); // waits for open work
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet calls the key's object only once, even for concurrent first uses", async () => {
+it("a wallet calls the key's Durable Object only once, even for concurrent first uses", async () => {
   const key = await gatedKey({ rpmLimit: 100 });
   expect(await burst(key, 50)).toBe(50);
   expect(registers.count("identify")).toBe(1);
@@ -76,7 +76,7 @@ it("a wallet calls the key's object only once, even for concurrent first uses", 
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a wallet applies a limit that was changed only in the database after the wallet's next publish", async () => {
+it("a wallet applies a limit changed only in the database after the wallet's next publish", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   const { stub, hash } = key;
   expect(await burst(key, 10)).toBe(5);
@@ -107,7 +107,7 @@ function uses({ hash }: GatedKey): number {
   return book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
-it("a wallet writes a key's last_used_at when it publishes, even after evictions, and never moves it back", async () => {
+it("a wallet writes a key's last_used_at at each publish, even after evictions, and never an earlier time", async () => {
   const key = await gatedKey({ rpmLimit: 1000 });
   const { booked } = key;
   const lastUsed = async (): Promise<number | null> =>
@@ -175,7 +175,7 @@ it.each([false, true])(
   },
 );
 
-it("a wallet writes the last use of a key that is revoked right afterwards", async () => {
+it("a wallet writes the last use of a key even if the key is revoked right after the use", async () => {
   const { key, usedAt } = await twiceUsed();
   await registerOf(key).revoke(now(env));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
@@ -184,7 +184,7 @@ it("a wallet writes the last use of a key that is revoked right afterwards", asy
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet writes a last use that could not be written at the next publish, even after an eviction", async () => {
+it("a wallet writes a key's last use at the next publish if a write failed, even after an eviction", async () => {
   const { key, usedAt } = await twiceUsed();
   book.broken = true;
   registers.fault = {}; // no other object records it
@@ -199,7 +199,7 @@ it("a wallet writes a last use that could not be written at the next publish, ev
   expect(await bookedUse(key)).toBe(usedAt);
 });
 
-it("a wallet admits requests immediately while the database and the key's object are slow", async () => {
+it("a wallet admits requests immediately while the database and the key's Durable Object are slow", async () => {
   const key = await gatedKey();
   await admission(key);
   shiftClock(MINUTE_MS + 1000);
@@ -209,7 +209,7 @@ it("a wallet admits requests immediately while the database and the key's object
   expect(registers.count("whose")).toBe(1);
 });
 
-it("a wallet rejects a key that disappeared from the database as unknown after the wallet's next publish", async () => {
+it("a wallet rejects a key that was deleted from the database after the wallet's next publish", async () => {
   const key = await gatedKey({ rpmLimit: 4 });
   expect(await burst(key, 1)).toBe(1);
   shiftClock(MINUTE_MS + 1000);
@@ -223,10 +223,10 @@ it("a wallet rejects a key that disappeared from the database as unknown after t
 });
 
 it.each([
-  ["gone", {}, "storage_unavailable"],
+  ["unavailable", {}, "storage_unavailable"],
   ["overloaded", { overloaded: true }, "overloaded"],
 ])(
-  "a wallet returns 503 instead of 401 for a key's first use while the key's object is %s, and then recovers",
+  "a wallet returns 503 instead of 401 for a key's first use while the key's Durable Object is %s, and then recovers",
   async (_, fault, kind) => {
     const key = await gatedKey({ balance: 10 });
     registers.fault = fault;
@@ -247,12 +247,12 @@ it("a wallet returns 503 instead of 401 for a key's first use while the database
   expect(await admission(key)).toBe("admitted");
 });
 
-it.each(["book", "register"])(
-  "a wallet serves a known key if the %s is down, even after an eviction",
+it.each(["database", "key's Durable Object"])(
+  "a wallet admits a known key while the %s is unavailable, even after an eviction",
   async (what) => {
     const key = await gatedKey({ rpmLimit: 10 });
     await admission(key);
-    if (what === "book") book.broken = true;
+    if (what === "database") book.broken = true;
     else registers.fault = {};
     shiftClock(MINUTE_MS + 1000);
     expect(await burst(key, 20)).toBe(10);
@@ -264,7 +264,7 @@ it.each(["book", "register"])(
   },
 );
 
-it("a wallet admits no key of another organization, and stores nothing about it", async () => {
+it("a wallet admits no key of another organization, and stores nothing about the key", async () => {
   const [key, { booked: foreign }] = [await gatedKey({ balance: 10 }), await makeKey()];
   await runInWallet(key, async (wallet) => {
     await expect(wallet.admit(foreign.keyHash)).rejects.toThrow("its own organization's wallet");

@@ -5,7 +5,7 @@ import { valueOf } from "./wallet-fixture.ts";
 
 afterEach(() => shiftClock(null));
 
-it("an admission returns the key's identity and remaining requests per minute", async () => {
+it("a wallet's admission of a key returns the key's identity and remaining requests per minute", async () => {
   const { booked, hash, stub } = await gatedKey({ rpmLimit: 3 });
   expect(valueOf(await stub.admit(hash))).toEqual({
     keyId: booked.keyId,
@@ -18,7 +18,7 @@ it("an admission returns the key's identity and remaining requests per minute", 
   });
 });
 
-it("a wallet keeps the rate limit of a key that 2,000 other keys displaced from memory", async () => {
+it("a wallet enforces a key's rate limit even after 2,000 other keys displaced the key from memory", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   expect(await burst(key, 2)).toBe(2);
   const kinds = await runInWallet(key, async (wallet, sql) => {
@@ -34,7 +34,7 @@ it("a wallet keeps the rate limit of a key that 2,000 other keys displaced from 
   expect(await burst(key, 5)).toBe(1);
 });
 
-it("a wallet admits no request that it can't store", async () => {
+it("a wallet admits no request if the admission can't be stored", async () => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
   const key = await gatedKey({ rpmLimit: 2 });
   expect(await burst(key, 1)).toBe(1);

@@ -23,7 +23,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("a rebuilt wallet calls the keys' objects again, and admits no revoked key", async () => {
+it("a rebuilt wallet calls the keys' Durable Objects again, and admits no revoked key", async () => {
   const key = await gatedKey();
   const dead = await siblingKey(key);
   expect([await admission(key), await admission(dead)]).toEqual(["admitted", "admitted"]);
@@ -45,7 +45,7 @@ it("a rebuilt wallet calls the keys' objects again, and admits no revoked key", 
   expect(registers.count("identify")).toBe(2);
 });
 
-it("a restored wallet looks up its keys again after a rebuild, and keeps rate limits and revocations", async () => {
+it("a rebuild of an outdated wallet keeps rate limits and revocations, and keys are looked up again", async () => {
   const key = await gatedKey({ rpmLimit: 3, balance: 10 });
   const { stub, booked } = key;
   const dead = await siblingKey(key);
@@ -85,7 +85,7 @@ it("a wallet admits no key that is revoked during a rebuild", async () => {
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a lost wallet isn't created again by a revocation or an admission", async () => {
+it("a lost wallet stays lost after a revocation or an admission", async () => {
   const key = await gatedKey();
   await deleteWalletStorage(key.stub);
   valueOf(await key.stub.revokeKey(key.hash, 1));

@@ -61,7 +61,7 @@ it("a wallet deletes a revoked key's admissions after two days, and remembers th
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet revokes a key that was never used, without a call to the key's object", async () => {
+it("a wallet revokes a key that was never used, without a call to the key's Durable Object", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.revokeKey(key.hash, 5));
   expect(await admission(key)).toBe("invalid_api_key");
@@ -70,7 +70,7 @@ it("a wallet revokes a key that was never used, without a call to the key's obje
   expect(registers.count("identify") + registers.count("whose")).toBe(0);
 });
 
-it("a wallet's revocation of a key leaves other keys of the organization active", async () => {
+it("the revocation of a key leaves other keys of the organization active", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   const other = await siblingKey(key, 3);
   expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
@@ -80,7 +80,7 @@ it("a wallet's revocation of a key leaves other keys of the organization active"
   expect(await burst(other, 5)).toBe(2);
 });
 
-it("a wallet rejects a key that is revoked while it waits for the key's object", async () => {
+it("a wallet rejects a key that is revoked while the wallet waits for the key's Durable Object", async () => {
   const key = await gatedKey();
   registers.hold();
   const early = [admission(key), admission(key)];
@@ -120,7 +120,7 @@ it("a wallet admits another key for the first time during a revocation", async (
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a wallet permanently rejects a key from the wallet's next publish on if only the database contains the revocation", async () => {
+it("a wallet permanently rejects a key after the next publish if only the database contains the revocation", async () => {
   const key = await gatedKey();
   const { booked } = key;
   expect(await admission(key)).toBe("admitted");
@@ -134,7 +134,7 @@ it("a wallet permanently rejects a key from the wallet's next publish on if only
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet applies a revocation from the database even if the key's limit is set at the same time", async () => {
+it("a wallet applies a revocation from the database even if the key's limit changes concurrently", async () => {
   const key = await gatedKey();
   const { booked, hash, stub } = key;
   expect(await admission(key)).toBe("admitted");
@@ -148,7 +148,7 @@ it("a wallet applies a revocation from the database even if the key's limit is s
   await eventually(async () => expect(await admission(key)).toBe("invalid_api_key"));
 });
 
-it("a wallet revokes a key whatever the key's object returns, and a retry completes the revocation", async () => {
+it("a wallet revokes a key whatever the key's Durable Object returns, and a retry completes the revocation", async () => {
   const key = await gatedKey();
   expect(await admission(key)).toBe("admitted");
   const deaf = revocationServices(() => Promise.reject(new Error("gone")));

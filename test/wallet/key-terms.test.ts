@@ -61,7 +61,7 @@ const refusal = async (key: GatedKey, amount: number, more: Partial<HoldRequest>
   failureOf((await ask(key, amount, more)).held);
 
 describe("a key's budget", () => {
-  it("rejects a request for insufficient balance if the balance covers only the estimated prompt, not its upper bound", async () => {
+  it("rejects a request as balance_too_low if the balance doesn't cover the prompt's upper bound", async () => {
     const key = await limited({ budgetMicro: micros(1000) }, 6);
     const more = { least: micros(5), sure: micros(8), most: micros(20) };
     expect(await refusal(key, 5, more)).toMatchObject({
@@ -73,7 +73,7 @@ describe("a key's budget", () => {
   });
 
   it.each(["home", "peer"])(
-    "covers exactly 20 of 200 concurrent requests in the key's %s region at their maximum cost, and nothing more",
+    "covers exactly 20 of 200 concurrent requests from a %s region, even if each costs more than the hold",
     async (from) => {
       const key = await limited({ budgetMicro: micros(200), budgetPeriod: "week" });
       const requests = Array.from({ length: 200 }, () =>
@@ -127,7 +127,7 @@ describe("a key's budget", () => {
     },
   );
 
-  it("never resets without a period, and rejects even free requests at 0", async () => {
+  it("never resets without a period, and rejects even free requests if the budget is 0", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     await spend(key, 100);
     setClock(NOON + 400 * DAY_MS);
@@ -136,7 +136,7 @@ describe("a key's budget", () => {
     expect(await refusal(none, 0)).toMatchObject({ kind: "key_budget_exceeded", budgetMicro: 0 });
   });
 
-  it("includes spend from before the budget was set, published or not, and can be changed immediately", async () => {
+  it("includes earlier spend, published or not, and can be changed immediately", async () => {
     const key = await limited({});
     await spend(key, 30);
     valueOf(await key.stub.poke());
@@ -154,7 +154,7 @@ describe("a key's budget", () => {
     expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toBeNull();
   });
 
-  it("keeps its spend if the wallet is rebuilt from the database", async () => {
+  it("keeps the key's spend after a rebuild of the wallet from the database", async () => {
     const key = await limited({ budgetMicro: micros(100), budgetPeriod: "month" });
     await spend(key, 70);
     valueOf(await key.stub.poke());
@@ -172,7 +172,7 @@ describe("a key's budget", () => {
     expect(await refusal(key, 1)).toMatchObject({ leftMicro: 0 });
   });
 
-  it("requires a hold for the prompt's upper bound instead of its estimate", async () => {
+  it("requires a hold for the upper bound of the prompt's tokens instead of an estimate", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     const more = { least: micros(50), sure: micros(101), most: micros(200) };
     expect(await refusal(key, 50, more)).toMatchObject({ requiredMicro: 101 });
@@ -199,7 +199,7 @@ describe("a key's budget", () => {
 const tokens = (count: number, most = count) => ({ tokens: { prompt: 1, least: count, most } });
 
 describe("a key's token limit", () => {
-  it("counts reserved tokens, and afterwards actual tokens, in any 60 s", async () => {
+  it("counts reserved tokens while a request runs, then actual tokens, in any 60 s", async () => {
     const key = await limited({ tpmLimit: 100 });
     const first = await ask(key, 1, tokens(60));
     expect(valueOf(first.held).tokens).toMatchObject({ granted: 60, limit: 100, remaining: 40 });
@@ -223,7 +223,7 @@ describe("a key's token limit", () => {
     expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
   });
 
-  it("admits as many of 200 concurrent requests as fit, and makes the tokens of a released hold available again", async () => {
+  it("admits as many of 200 concurrent requests as fit, and frees the tokens of a released hold", async () => {
     const key = await limited({ tpmLimit: 100 });
     const requests = Array.from({ length: 200 }, () => requestOf(key, 1, tokens(7)));
     const answers = await Promise.all(
@@ -238,7 +238,7 @@ describe("a key's token limit", () => {
     expect(valueOf(await key.stub.keyStanding(key.hash)).tokens).toMatchObject({ remaining: 0 });
   });
 
-  it("lowers the default output cap, rejects a requested cap, and leads to 400 for a request that never fits", async () => {
+  it("lowers a default output cap, but rejects a requested cap that doesn't fit", async () => {
     const key = await limited({ tpmLimit: 100 });
     expect(await refusal(key, 1, tokens(20, 101))).toEqual({
       kind: "tokens_over_limit",
@@ -257,7 +257,7 @@ describe("a key's token limit", () => {
   });
 });
 
-describe("a key's other limits", () => {
+describe("a key's limits on models, lifetime and end user", () => {
   it("allow models by ID, author or alias", async () => {
     const key = await limited({ allowedModels: ["smart", "other/*"] });
     const models: [sent: string, id: string, passes: boolean][] = [
@@ -272,7 +272,7 @@ describe("a key's other limits", () => {
     expect(await refusal(key, 1, { model: null })).toMatchObject({ kind: "model_not_allowed" });
   });
 
-  it("reject an expired key immediately in every method, by the clock of the home region", async () => {
+  it("reject an expired key immediately in every wallet method", async () => {
     const key = await limited({ expiresAt: NOON + 5000 });
     await spend(key, 1);
     setClock(NOON + 5000);
@@ -302,7 +302,7 @@ describe("a key's other limits", () => {
     expect(valueOf(await key.stub.request(request.id)).externalId).toBe("u");
   });
 
-  it("need no additional rows per request", async () => {
+  it("add no database row to a request", async () => {
     const all = { tpmLimit: 1000, budgetMicro: micros(500), budgetPeriod: "day" as const };
     const counts = [];
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {
@@ -321,7 +321,7 @@ describe("a key's other limits", () => {
     expect(counts).toEqual([3, 3]);
   });
 
-  it("survive an eviction in the wallet's own table", async () => {
+  it("survive an eviction of the wallet", async () => {
     const key = await limited({ tpmLimit: 5 });
     await evict(key);
     expect(valueOf(await key.stub.keyStanding(key.hash)).terms).toEqual({

@@ -88,8 +88,8 @@ const events = async ({ stub }: GatedKey) =>
     ({ type, data }) => [type, JSON.parse(String(data))],
   );
 
-describe("a pause", () => {
-  it.each(SCOPES)("rejects holds immediately, until it ends: %s", async (scope) => {
+describe("a pause of spending", () => {
+  it.each(SCOPES)("rejects holds immediately until the pause ends: %s", async (scope) => {
     const key = await openKey();
     valueOf(await ask(key));
     const { pause: made } = await pause(key, scope);
@@ -115,7 +115,7 @@ describe("a pause", () => {
     ]);
   });
 
-  it.each(SCOPES)("also rejects a hold that a client places: %s", async (scope) => {
+  it.each(SCOPES)("rejects even a hold by POST /v1/holds: %s", async (scope) => {
     const key = await openKey();
     valueOf(await ask(key, true));
     await key.stub.setKeyTerms(key.hash, { ...key.booked.terms, mayHold: true });
@@ -131,7 +131,7 @@ describe("a pause", () => {
   });
 
   it.each(["organization", "member", "key", "session"] as const)(
-    "appears, without a hold, in an admission and in the status of a key: %s",
+    "appears in an admission without a hold and in the key's status: %s",
     async (scope) => {
       const key = await openKey();
       valueOf(await ask(key));
@@ -156,7 +156,7 @@ describe("a pause", () => {
     expect(failureOf(await ask(other, false))).toMatchObject({ scope: "member" });
   });
 
-  it("survives the loss of the wallet, and stays ended if it had ended", async () => {
+  it("survives a loss of the wallet, but doesn't return if the pause had ended", async () => {
     const key = await openKey();
     await pause(key, "key");
     const { pause: ended } = await pause(key, "member");
@@ -171,7 +171,7 @@ describe("a pause", () => {
     expect(await rowsOf(key.stub, "SELECT name FROM rules WHERE rule IS NULL")).toEqual([]);
   });
 
-  it("ends at its time, with one event from the alarm", async () => {
+  it("ends at the set time, with one event from the alarm", async () => {
     const key = await openKey();
     const until = Date.now() + 600_000;
     const { pause: made } = await pause(key, "organization", { until });
@@ -202,7 +202,7 @@ describe("a pause", () => {
     expect((await events(key)).map(([type]) => type)).toEqual(Array(3).fill("pause.created"));
   });
 
-  it("applies in addition to other pauses, and can only be ended by an operator if an operator created it", async () => {
+  it("applies in addition to other pauses, and only operators can end an operator's pause", async () => {
     const key = await openKey();
     const { pause: own } = await pause(key, "key");
     const { pause: theirs } = await pause(key, "key", { source: "operator" });
@@ -213,7 +213,7 @@ describe("a pause", () => {
     expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: own.id });
   });
 
-  it("applies to its end user until the pause ends, and its events lose the name of a deleted end user", async () => {
+  it("prevents a deletion of the paused end user, and loses the name if the end user is erased", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     expect(await pause(key, "end_user")).toMatchObject({ name: "ann" });
@@ -236,7 +236,7 @@ describe("a pause", () => {
     ["the member is removed", ["member"], ({ stub, booked }) => stub.forgetMember(booked.memberId)],
   ];
   it.each(ends)(
-    "ends with its owner, for whom no pause can be created afterwards: %s",
+    "ends with the paused key, session or member, which can't be paused again: %s",
     async (_, scopes, end) => {
       const key = await openKey();
       valueOf(await ask(key));
@@ -254,7 +254,7 @@ describe("a pause", () => {
     },
   );
 
-  it("ends with a session that was never used", async () => {
+  it("ends with the paused session, even if the session was never used", async () => {
     const key = await openKey();
     const expiresAt = Date.now() + 60_000;
     const owner = { keyId: null, memberId: null };
@@ -264,7 +264,7 @@ describe("a pause", () => {
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
-  it("may be created by operators and the organization even if members have created 1,000 pauses", async () => {
+  it("may be created by an operator or for the organization even if 1,000 pauses exist", async () => {
     const key = await openKey();
     for (let n = 0; n < 1000; n++) {
       await key.stub.putPause({ ...pauseOf(key, "key"), id: `key_${n}` });
@@ -289,7 +289,7 @@ describe("a pause", () => {
     expect(failureOf(await key.stub.putPause(theirs))).toMatchObject({ kind: "not_found" });
   });
 
-  it("needs no row per request, whether paused or not", async () => {
+  it("adds no database row to a request, before or during the pause", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     const { keyId } = key.booked;

@@ -58,30 +58,33 @@ async function set(key: GatedKey, owner: string, policy: Policy | null): Promise
 }
 
 describe("a policy on models and providers", () => {
-  it.each([0, 1, 2])("applies immediately and after a restart: owner %i", async (at) => {
-    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
-    const owner = owners(key)[at] ?? "";
-    expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
-    await set(key, owner, { ...ALL, allowed_providers: ["cheap", "dear"] });
-    const narrowed = { granted: 400, routes: [0, 1] };
-    expect(valueOf(await ask(key))).toMatchObject(narrowed);
-    await evict(key);
-    expect(valueOf(await ask(key))).toMatchObject(narrowed);
-    await set(key, owner, { ...ALL, allowed_data_regions: ["us"] });
-    expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [2] });
-    await set(key, owner, { ...ALL, allowed_providers: [] });
-    const scope = ["operator", "organization", "member"][at];
-    expect(failureOf(await ask(key))).toEqual({
-      kind: "route_not_allowed",
-      model: "smart",
-      scope,
-      field: "allowed_providers",
-    });
-    await set(key, owner, null);
-    expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
-  });
+  it.each([0, 1, 2])(
+    "applies immediately and after a restart of the wallet: owner %i",
+    async (at) => {
+      const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+      const owner = owners(key)[at] ?? "";
+      expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
+      await set(key, owner, { ...ALL, allowed_providers: ["cheap", "dear"] });
+      const narrowed = { granted: 400, routes: [0, 1] };
+      expect(valueOf(await ask(key))).toMatchObject(narrowed);
+      await evict(key);
+      expect(valueOf(await ask(key))).toMatchObject(narrowed);
+      await set(key, owner, { ...ALL, allowed_data_regions: ["us"] });
+      expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [2] });
+      await set(key, owner, { ...ALL, allowed_providers: [] });
+      const scope = ["operator", "organization", "member"][at];
+      expect(failureOf(await ask(key))).toEqual({
+        kind: "route_not_allowed",
+        model: "smart",
+        scope,
+        field: "allowed_providers",
+      });
+      await set(key, owner, null);
+      expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
+    },
+  );
 
-  it("prevents a budget from reserving an amount for an excluded model", async () => {
+  it("keeps a budget for an excluded model from affecting the request", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const [one] = CANDIDATES;
     const other = { ...candidate("cheap", 100), sent: "other", model: "other/two" };
@@ -103,7 +106,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await ask(key, request))).toMatchObject({ routes: [0] });
   });
 
-  it("rejects a hold that names no routes, and accepts a hold that names its routes", async () => {
+  it("rejects a hold without a list of routes, and accepts a hold with routes", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const request = requestOf(key);
     expect(valueOf(await ask(key, without(request)))).toEqual({ granted: 900 });
@@ -118,7 +121,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await key.stub.hold(peer, key.hash))).toMatchObject({ routes: [0, 1, 2] });
   });
 
-  it("limits the routes of a retry, which returns the earlier hold", async () => {
+  it("limits the routes of a retry, which returns the earlier amount", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await set(key, "organization", { ...ALL, allowed_providers: ["cheap", "dear"] });
     const request = requestOf(key);
@@ -130,7 +133,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await key.stub.balance())).toMatchObject({ openHolds: 1, heldMicro: 400 });
   });
 
-  it("doesn't appear to sessions", async () => {
+  it("doesn't appear in a session's errors", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const { madeAt } = valueOf(await key.stub.keyStanding(key.hash));
     await set(key, "organization", { ...ALL, allowed_providers: [] });
@@ -150,7 +153,7 @@ describe("a policy on models and providers", () => {
     expect(failureOf(valueOf(held).held)).toEqual({ kind: "model_not_allowed", model: "smart" });
   });
 
-  it("survives the loss of the wallet", async () => {
+  it("survives a loss of the wallet", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     for (const owner of owners(key)) {
       await set(key, owner, { ...ALL, allowed_providers: ["cheap"] });
@@ -167,7 +170,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await ask(key))).toMatchObject({ granted: 100, routes: [0] });
   });
 
-  it("needs no row per request", async () => {
+  it("adds no database row to a request", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const rows = (request: HoldRequest) =>
       runInWallet(key, (wallet, _sql, { storage }) =>

@@ -65,13 +65,13 @@ describe("a request that is in progress", () => {
     },
   );
 
-  it("stops when its key is revoked", async () => {
+  it("stops when the request's key is revoked", async () => {
     const { key, id, stops } = await running();
     valueOf(await key.stub.revokeKey(key.hash, Date.now()));
     expect(await stops()).toEqual([{ id, failure: ENDED }]);
   });
 
-  it("stops when its session ends, but not when another session ends", async () => {
+  it("stops when the request's session ends, but not when another session ends", async () => {
     const { key, id, session, stops } = await running();
     const owner = { keyId: null, memberId: null };
     const end = async (one: string) =>
@@ -88,7 +88,7 @@ describe("a request that is in progress", () => {
     expect(await stops()).toEqual([{ id, failure: ENDED }]);
   });
 
-  it("continues after its session expires, and writes no row to be watched", async () => {
+  it("continues after the request's session expires", async () => {
     const { key, id, session } = await running();
     const over = { ...session, expiresAt: Date.now() - 1 };
     const called = { keyHash: key.hash, shown: { session: over } };

@@ -137,7 +137,7 @@ describe("daily usage by tag", () => {
     );
   });
 
-  it("counts values beyond a day's first 1,000 as other, and continues to count known values", async () => {
+  it("counts tag values beyond a day's first 1,000 as other, and still counts known values", async () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     valueOf(await stub.patchSettings({ tagKeys: ["run", "team"] }));
@@ -165,7 +165,7 @@ describe("daily usage by tag", () => {
     await check();
   });
 
-  it("comes in pages that contain every group once", async () => {
+  it("arrives in pages that contain every group once", async () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     valueOf(await stub.patchSettings({ tagKeys: ["team"] }));
@@ -184,7 +184,7 @@ describe("daily usage by tag", () => {
     }
   });
 
-  it("returns an error for a key that isn't declared", async () => {
+  it("fails for a tag key that isn't declared", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.usage(...DAYS, "tag:team"))).toMatchObject({ param: "group_by" });
   });

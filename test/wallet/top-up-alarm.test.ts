@@ -25,14 +25,14 @@ function dueAt(of: {
   return nextTopUpCheckAt(memory as unknown as Memory);
 }
 
-it("the alarm for automatic top-ups is set for the end of a pause, and isn't set again without a change", () => {
+it("the alarm for automatic top-ups is set for the end of a pause, then at least a minute ahead", () => {
   expect(dueAt({ pausedUntil: NOW + 1 })).toBe(NOW + 1);
   for (const pausedUntil of [NOW, NOW - 1, 0]) {
     expect(dueAt({ pausedUntil })).toBeGreaterThanOrEqual(NOW + 60_000);
   }
 });
 
-it("the alarm for automatic top-ups is not set while they are off, in progress or not needed", () => {
+it("the alarm for automatic top-ups isn't set while top-ups are off, in progress or not needed", () => {
   const pausedUntil = NOW + 1;
   expect(dueAt({ pausedUntil, isOn: false })).toBe(Infinity);
   expect(dueAt({ pausedUntil, isOpen: true })).toBe(Infinity);

@@ -17,7 +17,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a wallet's alarm", () => {
-  it("gets set at the first change, and again if the object restarts without an alarm", async () => {
+  it("gets set at the first change, and again if the wallet restarts without an alarm", async () => {
     const { stub, orgId } = await newWallet(100);
     const armed = () =>
       runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
@@ -28,7 +28,7 @@ describe("a wallet's alarm", () => {
     expect(await armed()).not.toBeNull();
   });
 
-  it("publishes, and leaves changes made during the publish for the next one", async () => {
+  it("publishes all earlier changes, and leaves changes during the publish to the next publish", async () => {
     const { stub, orgId } = await newWallet(100);
     await pay(stub, 10, "a");
     await runInDurableObject(stub, async (wallet: Wallet) => {
@@ -47,7 +47,7 @@ describe("a wallet's alarm", () => {
     expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 15 }]);
   });
 
-  it("publishes with only a few rows, however many requests came before", async () => {
+  it("publishes with a few written rows, whatever the number of requests", async () => {
     const { stub } = await newWallet(1000);
     await pay(stub, 1, "u");
     valueOf(await stub.poke());
@@ -64,7 +64,7 @@ describe("a wallet's alarm", () => {
     expect(rows - 40).toBeLessThanOrEqual(10);
   });
 
-  it("runs once for many concurrent changes, and once more after the publish", async () => {
+  it("gets set once for many changes, and after the publish only if a hold is open", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.poke());
     let clock = Date.now() + 61_000;
@@ -93,7 +93,7 @@ describe("a wallet's alarm", () => {
     });
   });
 
-  it("publishes later changes only after a publish in progress", async () => {
+  it("waits with later changes until a publish in progress has ended", async () => {
     const { stub } = await newWallet(1000);
     setClock(Date.now() + 61_000);
     await runInDurableObject(stub, async (wallet: Wallet, state) => {
@@ -107,7 +107,7 @@ describe("a wallet's alarm", () => {
     });
   });
 
-  it("publishes holds created after the clock stepped back, and releases them on time", async () => {
+  it("publishes holds created after the clock stepped back, and releases the holds on time", async () => {
     const start = Date.UTC(2031, 6, 2, 12);
     setClock(start);
     const { stub } = await newWallet(100);
@@ -130,7 +130,7 @@ describe("a wallet's alarm", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("loses no change if the object is stopped while D1 runs its batch", async () => {
+  it("loses no change if the wallet stops while D1 runs the publish", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(30, { externalId: "u" });
     await pay(stub, 10, "u");

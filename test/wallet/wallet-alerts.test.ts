@@ -32,7 +32,7 @@ describe("an alert of a wallet", () => {
     expect(await kinds()).toHaveLength(3);
   });
 
-  it("occurs exactly at the micro-credit of its threshold, whatever the fraction", async () => {
+  it("occurs exactly when the spend reaches the threshold, to the micro-credit", async () => {
     const { stub } = await newWallet(20_000);
     for (const percent of [7, 14, 28, 55, 56, 67, 80, 100]) {
       const name = `u${percent}`;
@@ -104,7 +104,7 @@ describe("an alert of a wallet", () => {
 });
 
 describe("old alerts of a wallet", () => {
-  it("expire after 90 days, or once there are 10,000 newer alerts in the wallet or 1,000 in the database", async () => {
+  it("expire after 90 days, or after 10,000 newer alerts in the wallet or 1,000 in the database", async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 1);
     valueOf(await stub.poke());
@@ -132,7 +132,7 @@ describe("old alerts of a wallet", () => {
     expect(await inDatabase(orgId)).toBe(0);
   });
 
-  it("appear in the log when they expire, without the end user's name", async () => {
+  it("appear in the log at expiry, without the end user's name", async () => {
     const { stub } = await newWallet(1000);
     const logged = vi.spyOn(console, "warn").mockReturnValue(undefined);
     const { endUser } = valueOf(

@@ -20,7 +20,7 @@ import {
 import type { Stub } from "./wallet-fixture.ts";
 import { micros } from "../../src/shared/money.ts";
 
-it("a grouped call to a wallet undoes only the part that throws", async () => {
+it("a grouped call to a wallet undoes only the part that throws an exception", async () => {
   const { stub } = await newWallet(100);
   const [first, second] = [holdOf(30), holdOf(50)];
   const broken = { id: first.id, cost: micros(10), generation: null } as unknown as Settlement;
@@ -36,7 +36,7 @@ it("a grouped call to a wallet undoes only the part that throws", async () => {
   expect(await differences(stub)).toEqual([]);
 });
 
-it("a grouped call to a wallet handles an unknown key separately, so that all other parts don't wait", async () => {
+it("a grouped call to a wallet skips a part with an unknown key, so that other parts don't wait", async () => {
   const { booked, hash, stub } = await gatedKey({ balance: 100 });
   const request = holdOf(20, { keyId: booked.keyId });
   const parts: WalletPart[] = [
@@ -52,7 +52,7 @@ it("a grouped call to a wallet handles an unknown key separately, so that all ot
   expect(valueOf(await stub.balance()).heldMicro).toBe(30);
 });
 
-it("100 concurrent holds and outcomes are grouped into fewer wallet calls, each with its own result", async () => {
+it("100 concurrent holds and outcomes need fewer wallet calls, and each gets the right result", async () => {
   const { stub, orgId } = await newWallet(1_000);
   vi.spyOn(Date, "now").mockReturnValue(Date.now()); // no part waits too long on a slow machine
   const groups = new WalletGroups();
@@ -121,7 +121,7 @@ async function dying(stub: Stub, parts: readonly WalletPart[], death: Death): Pr
   await expect(killed).rejects.toThrow("killed");
 }
 
-it("a grouped call to a wallet neither loses nor repeats a part if the object restarts between two parts", async () => {
+it("a grouped call to a wallet neither loses nor repeats a part if the wallet restarts between two parts", async () => {
   const sizes = fc.integer({ min: 1, max: 12 });
   const deaths = fc.oneof(fc.nat(11), fc.constantFrom<Death>("decided", "stored"));
   await fc.assert(

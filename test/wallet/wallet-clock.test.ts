@@ -42,10 +42,10 @@ function runAlarm(wallet: Wallet): Promise<void> {
 
 /** Events of a wallet between two calls. */
 const BETWEEN: readonly (readonly [string, (stub: Stub) => Promise<unknown>])[] = [
-  ["in memory", async () => {}],
-  ["over an eviction", (stub) => evictDurableObject(stub)],
+  ["without an eviction", async () => {}],
+  ["with an eviction", (stub) => evictDurableObject(stub)],
   [
-    "over a publish and an eviction",
+    "with a publish and an eviction",
     async (stub) => {
       valueOf(await stub.poke());
       await evictDurableObject(stub);
@@ -54,7 +54,7 @@ const BETWEEN: readonly (readonly [string, (stub: Stub) => Promise<unknown>])[] 
 ];
 
 describe.each(BETWEEN)(
-  "a wallet whose clock was a day ahead and was corrected, %s",
+  "a wallet whose clock was a day ahead and was corrected (%s)",
   (_how, pause) => {
     it("releases holds on schedule, whether created at the wrong time or after the correction", async () => {
       setClock(NOON);
@@ -76,7 +76,7 @@ describe.each(BETWEEN)(
       expect(await differences(stub)).toEqual([]);
     });
 
-    it("counts requests from before the correction in its rate limit", async () => {
+    it("counts requests from before the correction against the rate limit", async () => {
       const began = performance.now();
       setClock(NOON);
       const { stub } = await newWallet(1000);
@@ -106,7 +106,7 @@ describe.each(BETWEEN)(
       }
     });
 
-    it("keeps spend and quotas in the later period, to which every charge counts", async () => {
+    it("keeps the later period for spend and quotas, and counts every charge in the later period", async () => {
       setClock(NOON);
       const { stub } = await newWallet(1000);
       valueOf(
@@ -148,7 +148,7 @@ describe.each(BETWEEN)(
       expect(await differences(stub)).toEqual([]);
     });
 
-    it("publishes its data after the usual interval, with one alarm", async () => {
+    it("publishes the wallet's data after the usual interval, with one alarm", async () => {
       setClock(NOON);
       const { stub, orgId } = await newWallet(1000);
       valueOf(await stub.poke());
@@ -174,7 +174,7 @@ describe.each(BETWEEN)(
   },
 );
 
-it("a wallet deletes free requests on schedule, even if the clock had been ten days ahead before", async () => {
+it("a wallet deletes free requests on schedule, even if the clock was ten days ahead before", async () => {
   setClock(NOON);
   const { stub } = await newWallet(1000);
   await pay(stub, 1);
@@ -191,7 +191,7 @@ it("a wallet deletes free requests on schedule, even if the clock had been ten d
   expect(await rowsOf(stub, "SELECT state FROM requests")).toEqual([{ state: "settled" }]);
 });
 
-it("a wallet's time never goes back if the clock steps back by at most a minute", async () => {
+it("a wallet's time never decreases if the clock steps back by at most a minute", async () => {
   setClock(NOON);
   const { stub, orgId } = await newWallet(1000);
   valueOf(await stub.configure({ rpmLimit: 1 }));

@@ -24,7 +24,7 @@ async function withBrokenStorage<T>(
   }
 }
 
-it("a wallet returns 503 after a failed transaction until it restarts with the stored state", async () => {
+it("a wallet returns 503 after a failed transaction until the stored state can be loaded again", async () => {
   const { stub } = await newWallet(1000);
   const request = holdOf(600);
   await runInDurableObject(stub, async (wallet: Wallet, state) => {
@@ -68,7 +68,7 @@ it.each<[name: string, read: (wallet: Wallet) => Promise<{ ok: boolean }>]>([
   ["ledger", (wallet) => wallet.ledger(0, 10)],
   ["alerts", (wallet) => wallet.alerts(10, 0)],
   ["request", (wallet) => wallet.request(newId())],
-])("a wallet reads the %s from storage each time, without a write", async (_name, read) => {
+])("a wallet reads the %s from storage each time and writes nothing", async (_name, read) => {
   const { stub } = await newWallet(100);
   valueOf(await stub.poke());
   await runInDurableObject(stub, async (wallet: Wallet, state) => {

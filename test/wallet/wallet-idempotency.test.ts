@@ -46,7 +46,7 @@ async function refusal(stub: Stub, request = named()): Promise<unknown> {
 }
 
 describe("an Idempotency-Key", () => {
-  it("returns 409 while its hold is open, a replay error afterwards, and an error for another body", async () => {
+  it("returns 409 while the first request's hold is open, then a replay error, and an error for another body", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -65,7 +65,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("may be used again after its hold expired, which prevents the late charge of the first request", async () => {
+  it("may be used again after the first request's hold expired, and then the first request isn't charged", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -97,7 +97,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(980);
   });
 
-  it("takes priority over rate limit, end users, quota and balance, but not over a suspension", async () => {
+  it("takes effect before rate limit, end users, quota and balance, but after a suspension", async () => {
     const { stub } = await newWallet(10);
     const first = await paid(stub);
     expect(await refusal(stub)).toEqual(replayOf(first));
@@ -111,7 +111,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual({ kind: "organization_suspended" });
   });
 
-  it("returns 409 to another region's rejected request even after a release, but not to a new request", async () => {
+  it("returns 409 for another region's rejected request even after a release, but not for a new request", async () => {
     const { stub } = await newWallet(1000);
     const home = named();
     valueOf(await stub.hold(home));
@@ -123,7 +123,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub, named("1", { peer: true }))).toEqual(replayOf(again));
   });
 
-  it("lasts for a day, with the newest request, if it was used while the clock was days ahead", async () => {
+  it("lasts for a day after the newest use, even if first used while the clock was days ahead", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     await paid(stub);

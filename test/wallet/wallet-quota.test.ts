@@ -38,7 +38,7 @@ function holdFor(stub: Stub, amount: number, externalId = "u") {
 }
 
 describe("an end user's quota", () => {
-  it("admits exactly the requests that fit, to the micro-credit", async () => {
+  it("admits exactly the requests that fit the quota, to the micro-credit", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 100, null));
     await pay(stub, 99, "u");
@@ -55,7 +55,7 @@ describe("an end user's quota", () => {
     });
   });
 
-  it("reports the remaining and required amounts and the reset time when it rejects a request", async () => {
+  it("reports the remaining and required amounts and the reset time in a rejection", async () => {
     setClock(Date.UTC(2031, 4, 14, 13));
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 100, null));
@@ -93,7 +93,7 @@ describe("an end user's quota", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("applies a change immediately; 0 rejects all requests, null allows all", async () => {
+  it("applies a change immediately, rejects all requests if 0, and allows all requests if null", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 10, null));
     await pay(stub, 10, "u");
@@ -108,7 +108,7 @@ describe("an end user's quota", () => {
     expect(failureOf(await holdFor(stub, 0))).toMatchObject({ period: "month" });
   });
 
-  it("keeps its stored value if a negative, invalid or too large value is set", async () => {
+  it("keeps the stored value if a negative, invalid or too large value is set", async () => {
     const { stub } = await newWallet();
     valueOf(await quota(stub, "u", 10, 20));
     for (const bad of [-1, Number.NaN, 1e308, "5", 0.5]) {
@@ -135,7 +135,7 @@ describe("an end user's quota", () => {
     ["29 February", Date.UTC(2032, 2, 1), false],
     ["28 February of a leap year", Date.UTC(2032, 1, 29), true],
   ])(
-    "counts a request that lasts beyond the end of %s on the day of its admission",
+    "counts a request that lasts beyond the end of %s on the day of the request's admission",
     async (_end, at, sameMonth) => {
       stopClockAt(at - 1);
       const { stub } = await newWallet(1000);
@@ -173,7 +173,7 @@ describe("an end user's quota", () => {
 });
 
 describe("an end user", () => {
-  it("keeps ID, creation time and omitted fields if a PUT is repeated", async () => {
+  it("keeps the ID, the creation time and omitted fields after a repeated PUT", async () => {
     const { stub } = await newWallet();
     const made = valueOf(await quota(stub, "u", 10, 20)).endUser;
     const again = valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(11) }));
@@ -191,7 +191,7 @@ describe("an end user", () => {
     ["257 bytes", `a${"é".repeat(128)}`, false],
     ["256 bytes", "é".repeat(128), true],
     ["spaces and a slash", " a/b ", true],
-  ])("requires a valid ID: %s, %j: %s", async (_what, name, isGood) => {
+  ])("requires a valid ID: %s, %j (valid: %s)", async (_what, name, isGood) => {
     const { stub } = await newWallet();
     const answer = await stub.putEndUser(name, {});
     const { kind, param } = (failureOf(answer) ?? {}) as { kind?: string; param?: string };
@@ -201,7 +201,7 @@ describe("an end user", () => {
     expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(isGood ? 1 : 0);
   });
 
-  it("stays at its position in the list while other end users are added", async () => {
+  it("stays at a fixed position in the list while other end users are added", async () => {
     const { stub } = await newWallet();
     for (const name of ["c", "a", "b"]) {
       valueOf(await stub.putEndUser(name, {}));
@@ -210,7 +210,7 @@ describe("an end user", () => {
     expect([page.endUsers.map((user) => user.externalId), page.total]).toEqual([["a", "b"], 3]);
   });
 
-  it("can't be created beyond 100,000, while existing end users still work", async () => {
+  it("can't be created beyond 100,000 end users, while existing end users still work", async () => {
     const { stub } = await newWallet(100);
     valueOf(await holdFor(stub, 1, "first"));
     await runInDurableObject(stub, (_wallet: Wallet, state) => {

@@ -58,7 +58,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-it("a credit's reference counts once, however often the wallet is lost and rebuilt, whatever D1 does", async () => {
+it("a credit counts once per reference, despite losses and rebuilds of the wallet and failures of D1", async () => {
   const result = await fc.check(
     fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 24, size: "max" }), runSteps),
     { numRuns: effortFor(8, 60), seed: 5, endOnFailure: true },
@@ -132,7 +132,7 @@ async function withMany(): Promise<{ readonly stub: Stub; readonly orgId: string
   return { stub, orgId };
 }
 
-it(`a wallet publishes ${MANY} earlier credits when it opens, and a rebuilt wallet adopts the credits`, async () => {
+it(`a wallet publishes ${MANY} credits of an older release, and a rebuilt wallet adopts the credits`, async () => {
   const { stub, orgId } = await withMany();
   valueOf(await stub.poke());
   expect(await countOf(orgId)).toBe(MANY);
@@ -170,7 +170,7 @@ function throughDatabase(
   });
 }
 
-it("a rebuilt wallet ignores a credit made during a publish until its amount is published", async () => {
+it("a rebuilt wallet lacks a credit made during the last publish, and accepts the credit again", async () => {
   const { stub, orgId } = await withMany();
   await throughDatabase(stub, (wallet) => ({
     prepare,

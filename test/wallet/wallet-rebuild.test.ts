@@ -36,7 +36,7 @@ const update = (sql: string, orgId: string, ...values: readonly unknown[]) =>
 const balanceOf = async (stub: Stub) => valueOf(await stub.balance()).creditsMicro;
 
 describe("a rebuild of a healthy wallet", () => {
-  it("fails before its first publish, even if it has credits", async () => {
+  it("fails before the wallet's first publish, even if the wallet has credits", async () => {
     const { stub, orgId } = await newInDatabase();
     await credit(stub, 100);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
@@ -99,7 +99,7 @@ describe("a rebuild of a lost wallet", () => {
     expect(valueOf(await stub.configure({}))).toEqual(set);
   });
 
-  it("fails if the database doesn't have the wallet", async () => {
+  it("fails if the database doesn't contain the wallet", async () => {
     const { stub, orgId } = await newWallet();
     await deleteWalletStorage(stub);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "not_found" });
@@ -107,7 +107,7 @@ describe("a rebuild of a lost wallet", () => {
   });
 });
 
-it("a wallet restored to an earlier time never overwrites its newer database rows", async () => {
+it("a wallet restored to an earlier time never overwrites newer database rows", async () => {
   const { stub, orgId } = await newInDatabase();
   await credit(stub, 100);
   valueOf(await stub.poke());
@@ -126,7 +126,7 @@ it("a wallet restored to an earlier time never overwrites its newer database row
   expect(await differences(stub)).toEqual([]);
 });
 
-it.each(["the database has the same ID", "the database has another ID"])(
+it.each(["the database has an equal ID", "the database has another ID"])(
   "a rebuilt wallet keeps the end user of open holds: %s",
   async (which) => {
     const { stub, orgId } = await newInDatabase();
@@ -149,7 +149,7 @@ it.each(["the database has the same ID", "the database has another ID"])(
   },
 );
 
-it("a wallet that conflicts with the database publishes nothing and rolls up no usage", async () => {
+it("a wallet that conflicts with the database publishes nothing and deletes no usage", async () => {
   const start = Date.UTC(2038, 1, 1, 12);
   setClock(start);
   const { stub, orgId } = await newInDatabase();
@@ -195,7 +195,7 @@ describe("a rebuild of a lost wallet with many end users", () => {
     return { stub, orgId };
   }
 
-  it("restores all end users and their alerts for two concurrent calls", async () => {
+  it("restores all end users and alerts for two concurrent calls", async () => {
     const { stub, orgId } = await lostWithMany();
     const [first, again] = await runInDurableObject(stub, (wallet: Wallet) =>
       Promise.all([wallet.rebuild(orgId), wallet.rebuild(orgId)]),
@@ -211,7 +211,7 @@ describe("a rebuild of a lost wallet with many end users", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("returns 503 until all end users are adopted, and fails for an invalid row", async () => {
+  it("returns 503 until all end users are restored, and fails for an invalid row", async () => {
     const { stub, orgId } = await lostWithMany();
     await update("end_users SET monthly_spend_micro = -monthly_spend_micro - 1", orgId);
     await runInDurableObject(stub, async (wallet: Wallet) => {

@@ -277,7 +277,7 @@ async function inSlices(stub: Stub, rowsMax: number, meanwhile: (turn: number) =
   }
 }
 
-it("a reconciliation in slices with changes in between finds the same differences as a single pass", async () => {
+it("a reconciliation in slices finds the differences of a single pass, despite changes in between", async () => {
   const all = [MEANWHILE, RESTARTS].flatMap((some) => Object.keys(some));
   const meanwhile = fc
     .array(fc.constantFrom(...all), { minLength: 5, maxLength: 40 })
@@ -311,7 +311,7 @@ it("a reconciliation in slices with changes in between finds the same difference
   expect(most).toBeGreaterThan(5); // confirms that it used slices
 });
 
-it("a reconciliation returns 409 only after eight restarts because its rows keep disappearing", async () => {
+it("a reconciliation returns 409 only after eight restarts because of disappearing rows", async () => {
   const { stub } = await organization();
   let answer = await stub.reconcile({ withinMs: 0, rowsMax: 1 });
   let tries = 0;

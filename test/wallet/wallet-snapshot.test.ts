@@ -80,7 +80,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe("the wallet's rows in the database", () => {
-  it("match the wallet after the first successful publish, whatever D1 did before", async () => {
+  it("match the wallet after the first successful publish, whatever failures D1 had before", async () => {
     const result = await fc.check(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30, size: "max" }), runSteps),
       { numRuns: effortFor(8, 40), seed: 11, endOnFailure: true },
@@ -88,7 +88,7 @@ describe("the wallet's rows in the database", () => {
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   });
 
-  it("include thousands of end users, and include them again after they are deleted and created again", async () => {
+  it("include thousands of end users, also after a restore of the database from a time before", async () => {
     const { stub, orgId } = await newWallet(100);
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
       state.storage.sql.exec(
@@ -135,7 +135,7 @@ describe("the wallet's rows in the database", () => {
     expect(valueOf(await stub.poke()).isUnpublished).toBe(false);
   });
 
-  it("may be out of date while the database is down, without blocking holds and charges", async () => {
+  it("may be out of date while the database is down, and don't block holds and charges", async () => {
     const { stub, orgId } = await newWallet(1000);
     const database = new FaultyDatabase(orgId);
     await database.install(stub);
@@ -155,7 +155,7 @@ describe("the wallet's rows in the database", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("stay unchanged while they belong to another wallet, and make this wallet reject holds", async () => {
+  it("stay unchanged if the rows belong to another wallet, and make the first wallet reject holds", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));

@@ -62,7 +62,7 @@ it("a wallet stores at most 350 bytes per paid request", async () => {
   expect(bytes).toBeLessThanOrEqual(350);
 });
 
-it("a wallet stores failed provider calls with their request, and adds nothing to other requests", async () => {
+it("a wallet stores failed provider calls with the request, and adds nothing to other requests", async () => {
   const { stub } = await newWallet(900_000_000);
   const failed = [{ route: "anthropic:claude-sonnet-5", why: "overloaded" }];
   const kept = [];
@@ -113,7 +113,7 @@ describe("a wallet with a small storage limit", () => {
     return limit;
   }
 
-  it("rolls up paid requests earlier above 70 %, but keeps all data that is still needed", async () => {
+  it("rolls up paid requests earlier if over 70 % full, but keeps all data that is still needed", async () => {
     const { stub } = await newWallet(900_000_000);
     const idempotency = { name: "n", body: "b" };
     const [named, failed, lost, voided] = [
@@ -161,7 +161,7 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("replaces old rows by their sums in one transaction when full, and continues", async () => {
+  it("replaces old rows by sums in one transaction when full, and continues", async () => {
     const { stub } = await newWallet(900_000_000);
     await bytesPerRequest(stub, 1000);
     await runAlarm(stub);

@@ -23,7 +23,7 @@ async function fill(stub: Stub, users: number, days: number): Promise<void> {
   });
 }
 
-it("a page of usage by end user reads only the rows of the page, however many end users and days there are", async () => {
+it("a page of usage by end user reads only the page's rows, even with many end users and days", async () => {
   const { stub } = await newWallet(100);
   await fill(stub, 1000, 60);
   await runInDurableObject(stub, async (wallet: Wallet, state) => {

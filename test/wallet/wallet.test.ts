@@ -22,8 +22,8 @@ afterEach(() => setClock(null));
 
 const MINUTE = 60_000;
 
-describe("a wallet object", () => {
-  it("returns storage_unavailable and writes nothing if it was never created", async () => {
+describe("a wallet's Durable Object", () => {
+  it("returns storage_unavailable and writes nothing if the wallet was never created", async () => {
     const stub = stubOf(crypto.randomUUID());
     const answers = await Promise.all([
       stub.hold(holdOf(1)),
@@ -44,7 +44,7 @@ describe("a wallet object", () => {
     });
   });
 
-  it("can be created once, and can be discarded only while it is empty", async () => {
+  it("can be created once, and discarded only while empty", async () => {
     const { stub, orgId } = await newWallet();
     const { epoch } = await stub.create(orgId);
     expect(await stub.create(orgId)).toEqual({ epoch });
@@ -56,7 +56,7 @@ describe("a wallet object", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(5);
   });
 
-  it("returns zeros for every read and rejects holds while it is new", async () => {
+  it("returns zeros for every read and rejects holds while new", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.hold(holdOf(1)))).toMatchObject({ kind: "balance_too_low" });
     expect(valueOf(await stub.usage("2026-01-01", "2036-12-31", "day")).data).toEqual([]);
@@ -64,7 +64,7 @@ describe("a wallet object", () => {
     expect(valueOf(await stub.readSettings()).defaultAlertThreshold).toBe(0.8);
   });
 
-  it("rejects only holds and changes by the organization while it is suspended", async () => {
+  it("rejects only holds and the organization's changes during a suspension", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(10, { externalId: "u" });
     valueOf(await stub.hold(request));

@@ -36,7 +36,7 @@ async function pay(
 }
 
 describe("a wallet's record of a conversation's provider route", () => {
-  it("selects the provider until its prompt cache expires, even after a restart", async () => {
+  it("selects the provider until the provider's prompt cache expires, even after a restart", async () => {
     setClock(START);
     const { stub } = await newWallet(1000);
     expect(await pay(stub, { affinity: "one" })).toBeUndefined();

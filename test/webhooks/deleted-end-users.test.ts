@@ -68,7 +68,7 @@ it("a deleted end user's name is removed from the event log, and from delivered 
   });
 });
 
-it("a receiver's response is deleted if its end user is deleted during the delivery", async () => {
+it("a webhook receiver's response is deleted if the event's end user is deleted during the delivery", async () => {
   const gate = Promise.withResolvers<void>();
   receivers["slow.turnpike.dev"] = async ({ body }) => {
     if (body.includes(NAME)) await gate.promise;

@@ -55,7 +55,7 @@ async function healthOf(hook: string): Promise<unknown> {
 }
 
 describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
-  it("returns body and headers as sent, byte for byte, without a secret", async () => {
+  it("returns body and headers exactly as sent, without a secret", async () => {
     receivers[HOST] = () => new Response("thanks", { status: 500 });
     const hook = await createWebhook(HOST, { types });
     await addCredits(account.orgId, 1);
@@ -92,7 +92,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     expect(shown.newest_attempts).toMatchObject([{ status: 500, answer: null }]);
   });
 
-  it("returns ten attempts, newest first, including those before a resend", async () => {
+  it("returns ten attempts, newest first, including attempts before a resend", async () => {
     let answered = 0;
     receivers[HOST] = () => new Response(`answer ${++answered}`, { status: 503 });
     const hook = await createWebhook(HOST, { types });
@@ -160,7 +160,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(ids("one.turnpike.dev")).toHaveLength(2);
   });
 
-  it("resends pending messages despite the receiver's pause, filtered by state", async () => {
+  it("resends messages with the state pending despite the receiver's pause", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 500 : 200 });
     const hook = await createWebhook("down.turnpike.dev", { types });
@@ -183,7 +183,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(await none.json()).toEqual({ queued: 0 });
   });
 
-  it("returns an error for an ID together with a filter, for neither of the two, for an unknown delivery, and for a disabled webhook", async () => {
+  it("requires either an ID or a filter, a known delivery and an enabled webhook", async () => {
     const hook = await createWebhook("off.turnpike.dev", { types });
     const resend = (body: object) => callWebhooks("POST", `/${hook.id}/resend`, body);
     const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };
@@ -225,7 +225,7 @@ describe("an organization's webhook deliveries after a lost alarm", () => {
     expect(taken).toBe(1);
   });
 
-  it("get a new alarm from a sweep if they aren't due yet", async () => {
+  it("get a new alarm from a sweep if the next attempt isn't due yet", async () => {
     receivers["later.turnpike.dev"] = () => new Response("", { status: 503 });
     const hook = await createWebhook("later.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);

@@ -45,7 +45,7 @@ describe("a webhook receiver that does not respond", () => {
   it.each([
     ["no byte of a response", false],
     ["a status and the start of a body", true],
-  ])("causes a timeout over a real connection: %s", async (_, begins) => {
+  ])("causes a timeout over a real connection after %s", async (_, begins) => {
     const server = createServer((_request, response) => {
       if (begins) response.writeHead(200).write("half an");
     });
@@ -65,7 +65,7 @@ async function answered(response: Response): Promise<DeliveryAttempt> {
 }
 
 describe("a webhook receiver's response", () => {
-  it("appears in the delivery up to 1 KiB, beyond which it is not read", async () => {
+  it("appears in the delivery up to 1 KiB, and the gateway reads no more", async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => {
@@ -85,12 +85,12 @@ describe("a webhook receiver's response", () => {
     [308, "redirected"],
     [400, "status_400"],
     [503, "status_503"],
-  ])("counts, with the status %i, as %s", async (status, error) => {
+  ])("leads, with the status %i, to the error %s", async (status, error) => {
     expect(await answered(new Response("", { status }))).toMatchObject({ status, error });
   });
 });
 
-describe("a webhook receiver's retry-after", () => {
+describe("a webhook receiver's retry-after header", () => {
   it.each([
     [503, "120", 120_000],
     [429, "0", 0],
@@ -100,14 +100,14 @@ describe("a webhook receiver's retry-after", () => {
     [503, "-5", null],
     [200, "120", null],
   ])(
-    "sets the expected pause for the status %i and the value %s",
+    "sets the expected pause for a response with status %i and the value %s",
     async (status, value, retryAfterMs) => {
       const headers = { "retry-after": value };
       expect(await answered(new Response("", { status, headers }))).toMatchObject({ retryAfterMs });
     },
   );
 
-  it("extends a pause up to an hour, and never shortens it", () => {
+  it("extends a pause up to an hour, and never shortens a pause", () => {
     const seconds = [1, 2, 3, 4, 5, 50].map((failures) => pauseMs(failures, null) / 1000);
     expect(seconds).toEqual([5, 30, 120, 300, 900, 900]);
     expect([pauseMs(1, 600_000), pauseMs(1, 1e12), pauseMs(9, 0)]).toEqual([

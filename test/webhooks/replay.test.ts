@@ -19,7 +19,7 @@ function logOf(counts: readonly (readonly [atMs: number, count: number])[]): Eve
 }
 
 it.each([
-  ["few", [[1000, 3]]],
+  ["a few events", [[1000, 3]]],
   ["one page after another", [[1000, 1000]]],
   [
     "a millisecond that is split between two pages",

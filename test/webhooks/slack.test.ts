@@ -18,7 +18,7 @@ useReceivers();
 const HOST = "hooks.slack.dev";
 const types = ["balance.credited"];
 
-it("a webhook with the format slack sends a message in Slack's format, as the delivery shows", async () => {
+it("a webhook with the format slack sends a message in Slack's format", async () => {
   receivers[HOST] = () => new Response("ok");
   const hook = await createWebhook(HOST, { types, format: "slack" });
   await addCredits(account.orgId, 1);
@@ -49,7 +49,7 @@ it("a webhook's format can be changed, and unknown formats are rejected", async 
   expect(await refused.json()).toMatchObject({ error: { param: "format" } });
 });
 
-it("a Slack message escapes names, so that they can't mention a channel", () => {
+it("a Slack message escapes names, so that a name can't mention a channel", () => {
   const event = {
     id: "evt_1",
     type: "end_user.alert",

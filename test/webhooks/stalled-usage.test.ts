@@ -61,7 +61,7 @@ describe("a receiver of usage.settled that stalls for a day", () => {
     ["answers 503", () => new Response("", { status: 503 })],
     ["never responds", () => new Promise<Response>(() => undefined)],
   ])(
-    "causes no rows and no delay for other webhooks if it %s, and each attempt reads only one page",
+    "causes no delay for other webhooks if the receiver %s, and each attempt reads only one page",
     async (_, stall) => {
       (env as { WEBHOOK_TIMEOUT_MS?: string }).WEBHOOK_TIMEOUT_MS = "20";
       let isStalled = true;

@@ -83,7 +83,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     );
   });
 
-  it("gets its credential, which is stored encrypted and never returned, with each call", async () => {
+  it("gets the configured credential with each call, and the API never returns the credential", async () => {
     receivers[HOST] = open().take;
     const hook = await createWebhook(HOST, { types, format, receiver: settings });
     const stub = stubOf(account.orgId);
@@ -152,7 +152,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     });
   });
 
-  it("keeps its credential when its settings change, but never sends the credential to another server", async () => {
+  it("keeps the credential when other settings change, but not when the address changes to another server", async () => {
     const hook = await createWebhook(HOST, { types, format, receiver: settings });
     const moved = { url: "https://other.turnpike.dev/" };
     const refused = await callWebhooks("PATCH", `/${hook.id}`, moved);
@@ -177,7 +177,7 @@ describe("a webhook in the format stripe_meter_events", () => {
       receiver: { ...settings, ...more },
     });
 
-  it("rejects a replay if Stripe would bill its requests twice", async () => {
+  it("rejects a replay if Stripe would bill the replayed requests twice", async () => {
     receivers[HOST] = open().take;
     const start = Date.now();
     setClock(start);
@@ -221,7 +221,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     });
   });
 
-  it("uses only a session's own tags for its requests and charges", async () => {
+  it("uses only the session's tags to find the customer of a session's requests and charges", async () => {
     receivers[HOST] = open().take;
     await hook({ customer: "tag:customer" });
     const stub = stubOf(account.orgId);
@@ -280,7 +280,7 @@ describe("a webhook in the format stripe_meter_events", () => {
 describe("a webhook in the format otlp", () => {
   const { open, settings } = USAGE_RECEIVERS.otlp;
 
-  it("sends spans that follow the protocol, without content", async () => {
+  it("sends spans that follow the OTLP format, without content of requests", async () => {
     receivers[HOST] = open().take;
     await createWebhook(HOST, { types, format: "otlp", receiver: settings });
     const stub = stubOf(account.orgId);
@@ -314,7 +314,7 @@ describe("a webhook in the format otlp", () => {
     expect(second).not.toHaveProperty("parentSpanId");
   });
 
-  it("sends a span that joins the trace of the request", async () => {
+  it("sends a span that belongs to the trace of the request", async () => {
     receivers[HOST] = open().take;
     await createWebhook(HOST, { types, format: "otlp", receiver: settings });
     await credit(stubOf(account.orgId), 1_000_000);

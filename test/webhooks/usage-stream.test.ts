@@ -131,7 +131,7 @@ describe("a webhook receiver of usage.settled", () => {
     );
   });
 
-  it("gets signed batches whose requests contain the tokens, tags and end user", async () => {
+  it("gets signed batches of requests with tokens, tags and end user", async () => {
     receivers[HOST] = () => new Response("ok");
     const hook = await createWebhook(HOST, { types });
     const stub = stubOf(account.orgId);
@@ -169,7 +169,7 @@ describe("a webhook receiver of usage.settled", () => {
     expect(delivery).toMatchObject({ state: "delivered", type: "usage.settled", attempts: 1 });
   });
 
-  it("gets rows from the webhook's creation on, and earlier rows only by a replay", async () => {
+  it("gets only rows since the webhook's creation, and earlier rows only by a replay", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
     const start = Date.now();
@@ -197,7 +197,7 @@ describe("a webhook receiver of usage.settled", () => {
     expect(seqs()).toEqual([2, 1, 2, 2]);
   });
 
-  it("continues where it stopped after the webhook was disabled", async () => {
+  it("continues at the last sent row after the webhook was disabled and enabled again", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
     const hook = await createWebhook(HOST, { types });
@@ -269,7 +269,7 @@ describe("a webhook receiver of usage.settled after a rebuild of the wallet", ()
 });
 
 describe("the event usage.settled", () => {
-  it("leaves no pending message once a failing webhook unsubscribes from it", async () => {
+  it("leaves no pending message after a failing webhook unsubscribes from the event", async () => {
     receivers[HOST] = ({ body }) =>
       new Response("", { status: body.includes("usage.settled") ? 500 : 200 });
     const stub = stubOf(account.orgId);
@@ -282,7 +282,7 @@ describe("the event usage.settled", () => {
     expect((await deliveriesOf(hook.id)).filter(({ state }) => state === "pending")).toEqual([]);
   });
 
-  it("isn't sent to a webhook without a list of types", async () => {
+  it("reaches no webhook without a list of event types", async () => {
     receivers[HOST] = () => new Response("ok");
     const hook = await createWebhook(HOST);
     await charge(stubOf(account.orgId), 0);
@@ -292,7 +292,7 @@ describe("the event usage.settled", () => {
     expect(await errorOf(refused, 400)).toMatchObject({ param: "types" });
   });
 
-  it("can't be sent in the format slack, and is replayed only with exactly one start", async () => {
+  it("can't be sent in the format slack, and requires exactly one start for a replay", async () => {
     const body = { url: `https://${HOST}/hook`, types, format: "slack" };
     expect(await errorOf(await callWebhooks("POST", "", body), 400)).toMatchObject({
       param: "types",

@@ -25,14 +25,14 @@ type Strike = {
 };
 
 export const FAULT_CAUSES: Readonly<Record<Fault, Strike>> = {
-  "home object evicted": {
+  "home's Durable Object evicted": {
     strike: async (regions) => {
       await lines(regions, "pass");
       await evictAll(regions);
     },
     heal: async () => {},
   },
-  "home object aborted": {
+  "home's Durable Object aborted": {
     strike: async (regions) => {
       const pid = workerdPid(regions.eu.port);
       await lines(regions, "refuse");
@@ -49,17 +49,17 @@ export const FAULT_CAUSES: Readonly<Record<Fault, Strike>> = {
     heal: (regions) =>
       onDatabase(regions, (table) => `ALTER TABLE ${table}_away RENAME TO ${table}`),
   },
-  "home unreachable": {
+  "home region unreachable": {
     strike: (regions) => lines(regions, "refuse"),
     heal: (regions) => lines(regions, "pass"),
   },
-  "message dup/reorder": {
+  "messages duplicated and reordered": {
     strike: (regions) => lines(regions, { seed: 11, odds: { duplicate: 0.6, reorder: 0.4 } }),
     heal: (regions) => lines(regions, "pass"),
   },
-  "clock +1 h": clockOff(HOUR_MS),
-  "clock -1 h": clockOff(0 - HOUR_MS),
-  "exec worker dies": {
+  "clock 1 h ahead": clockOff(HOUR_MS),
+  "clock 1 h behind": clockOff(0 - HOUR_MS),
+  "executing Worker stops": {
     strike: async (regions) => {
       const pids = [workerdPid(regions.us.port), workerdPid(regions.eu.port)] as const;
       await Promise.all([killRegion(regions.us, pids[0]), killRegion(regions.eu, pids[1])]);

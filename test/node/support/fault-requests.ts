@@ -91,13 +91,13 @@ const PARTS: Readonly<Record<string, readonly [Parts, Parts]>> = {
   "ack-lost": [HELLO, [FINISH, usageChunk(), DONE]],
 };
 const MODELS: Readonly<Record<RequestStep, string>> = {
-  "before HOLD": "good",
-  "HOLD sent, no answer": "good",
-  "held, client gone before dispatch": "good",
-  "dispatched, before first byte": "first-byte",
+  "before the hold": "good",
+  "hold sent, no response yet": "good",
+  "held, client disconnected before the provider call": "good",
+  "provider called, before the first byte": "first-byte",
   "mid-stream": "mid-stream",
-  "usage seen": "usage-seen",
-  "SETTLE sent, ack lost": "ack-lost",
+  "usage received": "usage-seen",
+  "settlement sent, confirmation lost": "ack-lost",
 };
 
 /** A request that was stopped at a step. */
@@ -125,13 +125,13 @@ export async function startFlights(
     return send(regions, account, step);
   };
   const asked = upstream.asked("first-byte");
-  const early = await begin("before HOLD");
-  const dispatched = await begin("dispatched, before first byte");
+  const early = await begin("before the hold");
+  const dispatched = await begin("provider called, before the first byte");
   await until(() => upstream.asked("first-byte") > asked);
   const [middle, usage, settled] = [
     await begin("mid-stream"),
-    await begin("usage seen"),
-    await begin("SETTLE sent, ack lost"),
+    await begin("usage received"),
+    await begin("settlement sent, confirmation lost"),
   ];
   await Promise.all([seen(middle, "Hello"), seen(usage, " seen"), seen(settled, "Hello")]);
 
@@ -144,27 +144,27 @@ export async function startFlights(
 
   await toEu.set("lose-reply");
   ({ forwarded } = toEu.counts);
-  const unanswered = await begin("HOLD sent, no answer");
-  const left = await begin("held, client gone before dispatch");
+  const unanswered = await begin("hold sent, no response yet");
+  const left = await begin("held, client disconnected before the provider call");
   await until(() => toEu.counts.forwarded >= forwarded + 2);
   await left.connection.reset();
   return {
-    "before HOLD": early,
-    "HOLD sent, no answer": unanswered,
-    "held, client gone before dispatch": left,
-    "dispatched, before first byte": dispatched,
+    "before the hold": early,
+    "hold sent, no response yet": unanswered,
+    "held, client disconnected before the provider call": left,
+    "provider called, before the first byte": dispatched,
     "mid-stream": middle,
-    "usage seen": usage,
-    "SETTLE sent, ack lost": settled,
+    "usage received": usage,
+    "settlement sent, confirmation lost": settled,
   };
 }
 
 /** Continues every request: sends the rest of the partial one and opens the gates. */
 export async function continueFlights(flights: Flights, upstream: GatedUpstream): Promise<void> {
-  const { connection, rest } = flights["before HOLD"];
+  const { connection, rest } = flights["before the hold"];
   if (!connection.socket.destroyed) connection.socket.write(rest);
   for (const model of Object.keys(PARTS)) upstream.open(model);
-  const left = flights["held, client gone before dispatch"];
+  const left = flights["held, client disconnected before the provider call"];
   await Promise.all(
     Object.values(flights)
       .filter((flight) => flight !== left)
@@ -215,7 +215,7 @@ async function send(regions: FaultyRegions, account: Account, step: RequestStep)
     }),
   };
   const bytes = requestBytes(request);
-  const sendBytes = bytes.length - (step === "before HOLD" ? KEPT_BACK : 0);
+  const sendBytes = bytes.length - (step === "before the hold" ? KEPT_BACK : 0);
   const connection = await openRaw({ ...request, sendBytes });
   return { account, connection, rest: bytes.subarray(sendBytes) };
 }
