@@ -68,8 +68,8 @@ async function recordCard({ rows, stripe, store }: PaymentDeps, payment: Payment
 }
 
 /**
- * Reads a payment's refunds from Stripe and sends the total to the wallet. The number of each read
- * prevents that an older one replaces a newer one. Returns false if the caller must retry.
+ * Reads a payment's refunds from Stripe and sends the total to the wallet. Each read has a number,
+ * so that an older read never replaces a newer one. Returns false if the caller must retry.
  */
 export async function sendRefundsToWallet(deps: PaymentDeps, paymentId: string): Promise<boolean> {
   const { rows, stripe, wallet } = deps;
@@ -94,7 +94,7 @@ export async function sendRefundsToWallet(deps: PaymentDeps, paymentId: string):
   return true;
 }
 
-/** Sends all payments and refunds to a rebuilt wallet, which ignores those it already has. */
+/** Sends all payments and refunds to a rebuilt wallet. The wallet ignores duplicates. */
 export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number): Promise<boolean> {
   const { rows, wallet } = deps;
   for (const payment of rows.payments()) {

@@ -23,8 +23,8 @@ type HintActions = {
 };
 
 /**
- * Processes a hint, which names a Stripe object to read again. It comes from a Stripe event, a refund
- * or an operator. Events aren't trusted, so their contents aren't used. Returns false if the caller must retry.
+ * Processes a hint: the ID of a Stripe object that may have changed. Reads the object from Stripe,
+ * because events aren't trusted. Returns false if the caller must retry.
  */
 export async function processHint(
   deps: PaymentDeps,
@@ -113,7 +113,7 @@ function findByMetadata(
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
 }
 
-/** Stores an invoice's or session's ID that was lost with a response. */
+/** Stores the ID of an invoice or session if the response with this ID was lost. */
 function storeLostId(
   deps: PaymentDeps,
   purchase: Purchase,

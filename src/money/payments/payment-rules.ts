@@ -55,8 +55,8 @@ const WITHDRAWN_STATUSES = new Set([
 const FAILED_REFUND_STATUSES = new Set(["failed", "canceled"]);
 
 /**
- * Returns a payment's cents that were refunded or lost in disputes. `isUnknown`: a dispute has an
- * unknown status, which counts as lost.
+ * Returns the cents of a payment that were refunded or lost in disputes. `isUnknown`: a dispute has
+ * an unknown status and counts as lost.
  */
 export function refundedCents(
   receivedCents: number,
@@ -80,7 +80,8 @@ export function refundedCents(
 function withdrawnCents({ amount, status, balance_transactions: moved }: Dispute): number {
   if (INQUIRY_STATUSES.has(status)) return 0;
   if (status !== "won") return amount;
-  // Uses only the ratio, because balance transactions and disputes can have different currencies.
+  // Only the ratio of both amounts is used, because balance transactions and disputes can have
+  // different currencies.
   const disputedAmount = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
   const lostAmount = -moved.reduce((sum, one) => sum + one.amount, 0);
   if (disputedAmount <= 0 || lostAmount <= 0) return 0;
@@ -110,7 +111,7 @@ const HARD_ADVICE_CODES = new Set(["do_not_try_again", "confirm_card_data"]);
 /** The reason for a declined charge. `isHard`: the wallet turns off automatic top-up. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
-/** Errors by decline code of Stripe or the bank. Others mean `card_declined`. */
+/** Errors by decline code of Stripe or the bank. Other codes mean `card_declined`. */
 const ERRORS: Readonly<Record<string, PurchaseError>> = {
   insufficient_funds: "insufficient_funds",
   expired_card: "expired_card",
@@ -123,7 +124,7 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
 export function declineReasonOf(refusal: StripeRefusal): Decline {
   const why = refusal.decline_code ?? refusal.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
-  // Without the bank's code, Stripe itself blocked the charge.
+  // If there is no code from the bank, Stripe itself blocked the charge.
   const isBlocked = why === "card_declined";
   const isHard =
     isBlocked || HARD_DECLINE_CODES.has(why) || HARD_ADVICE_CODES.has(refusal.advice_code ?? "");

@@ -10,7 +10,7 @@ import type {
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 
-/** These messages don't distinguish lost, stolen and declined cards. */
+/** Messages for failed purchases. They don't reveal whether a card is lost, stolen or declined. */
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
   card_declined: "The card was declined. Use another card, or ask your bank.",
   insufficient_funds: "The card has insufficient funds.",
@@ -106,7 +106,7 @@ export function creditsView(page: CreditPage, sold: SaleLimits) {
   };
 }
 
-/** OpenRouter's clients show the difference of both amounts as the balance. */
+/** Returns the lifetime credits and usage. OpenRouter's clients show their difference as the balance. */
 function lifetimeView({ balanceMicro, usedMicro }: CreditPage["lifetime"]) {
   return {
     total_credits: dollarsOf(micros(balanceMicro + usedMicro)),

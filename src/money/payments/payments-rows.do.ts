@@ -16,7 +16,7 @@ const INITIAL_SCHEMA =
   "CREATE TABLE purchases (" +
   "id TEXT PRIMARY KEY NOT NULL," +
   "created_at INTEGER NOT NULL," +
-  "is_open INTEGER NOT NULL CHECK (is_open IN (0, 1))," + // 1: unfinished, or with pending work
+  "is_open INTEGER NOT NULL CHECK (is_open IN (0, 1))," + // 1: unfinished, or has pending work
   "session_id TEXT," +
   "invoice_id TEXT," +
   "payment_id TEXT," +
@@ -27,7 +27,7 @@ const INITIAL_SCHEMA =
   "CREATE INDEX purchases_by_session ON purchases (session_id) WHERE session_id IS NOT NULL;" +
   "CREATE INDEX purchases_by_invoice ON purchases (invoice_id) WHERE invoice_id IS NOT NULL;" +
   "CREATE INDEX purchases_by_payment ON purchases (payment_id) WHERE payment_id IS NOT NULL;" +
-  "CREATE TABLE payments (" + // never deleted, because refunds can follow years later
+  "CREATE TABLE payments (" + // rows are never deleted, because refunds can follow years later
   "id TEXT PRIMARY KEY NOT NULL," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
   ") STRICT, WITHOUT ROWID;" +
@@ -174,7 +174,10 @@ export function insertIdempotency(
 
 const BATCH = 50;
 
-/** SQL for a fingerprint that changes with each published field of a purchase and its payment. */
+/**
+ * SQL expression for a fingerprint. It changes with every published field of a purchase and its
+ * payment.
+ */
 const FINGERPRINT_SQL = `json_extract(purchases.record, '$.updatedAt', '$.state', '$.tries')
   || coalesce(json_extract(payments.record, '$.isCredited', '$.backMicro'), '')`;
 
@@ -187,7 +190,7 @@ type PurchaseCopy = {
 
 /**
  * Writes new and changed purchases to D1. With `mustCompareTotals`, rewrites all purchases if D1
- * lacks changes, as after a restore.
+ * lacks changes, for example after D1 was restored.
  */
 export async function publishPurchases(
   sql: SqlStorage,

@@ -45,7 +45,7 @@ import { parseBody, createStripe } from "./stripe.ts";
 
 const RESPONSE_WAIT_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/** Minimum delay of the alarm, which continues work after an eviction. */
+/** Minimum delay of the alarm in ms. The alarm continues work after an eviction. */
 const ALARM_DELAY_MIN_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
@@ -169,7 +169,8 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       const madeAt = status?.ok === true ? status.value.madeAt : null;
       const isRebuilt = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
       if (isRebuilt) await runner.resendPayments(madeAt);
-      this.#finishInBackground(runner.runDueWork()); // even while the wallet is unavailable
+      // Due work runs even while the wallet is unavailable.
+      this.#finishInBackground(runner.runDueWork());
       await this.#publish(true);
       return success(null);
     });
@@ -265,7 +266,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     this.ctx.waitUntil(done);
   }
 
-  /** Writes changed purchases to D1. After a failure, the next work or `poke` tries again. */
+  /** Writes changed purchases to D1. If this fails, the next work or `poke` retries it. */
   async #publish(mustCompareTotals = false): Promise<void> {
     if (!this.#isInitialized()) return;
     const { DB } = this.env;
@@ -342,7 +343,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const next = this.#getRunner().nextAt();
     if (next === null) return;
     const at = now({}) + Math.max(ALARM_DELAY_MIN_MS, next - now(this.env));
-    // Sets an overdue alarm again, because it was lost.
+    // An overdue alarm was lost, so it is set again.
     const isArmed = this.#alarmAt !== null && this.#alarmAt > now({}) - ALARM_DELAY_MIN_MS;
     if (isArmed && this.#alarmAt !== null && this.#alarmAt <= at) return;
     this.#alarmAt = at;

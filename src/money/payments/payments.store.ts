@@ -136,7 +136,8 @@ export async function putPurchases(
   await db.batch(
     purchases.map((one) => {
       const { id, state, returnedMicro, sessionId, invoiceId, paymentId, updatedAt } = one;
-      const record = JSON.stringify({ ...one, url: null }); // anyone with the URL can pay
+      // The URL isn't stored in D1, because anyone with it can pay.
+      const record = JSON.stringify({ ...one, url: null });
       const named = [sessionId, invoiceId, paymentId];
       return put.bind(id, orgId, state, returnedMicro, ...named, record, updatedAt);
     }),
@@ -162,7 +163,7 @@ export async function purchaseTotals(db: D1Database, orgId: string): Promise<Pur
 
 type PublishedQuery = {
   readonly orgId: string | null;
-  /** A state, or `refunded`. */
+  /** A purchase state, or `refunded`. */
   readonly state: string | null;
   /** IDs of purchases to select: from `fromId` to below `beforeId`. */
   readonly beforeId: string;

@@ -75,7 +75,7 @@ export function newPurchase(
   };
 }
 
-/** Failed attempts before a hint is first reported (about an hour). */
+/** Failed attempts (about an hour) after which a hint is first reported. */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
@@ -109,7 +109,7 @@ export class PurchaseRunner {
     const purchase = rows.purchase(id);
     if (purchase === null || isEnded(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
-    // An ending that turns off automatic top-up stays.
+    // An ending that turns off automatic top-up isn't replaced.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const hasNotStarted = purchase.step === "customer" && purchase.sent === null;
     if (hasNotStarted) endPurchase(this.#deps, purchase, ending);
@@ -219,7 +219,7 @@ export class PurchaseRunner {
   }
 }
 
-/** Runs work of the same name one at a time, in order, even after a failure. */
+/** Runs work with the same name one at a time and in order. A failure doesn't stop later work. */
 class QueuesByName {
   readonly #last = new Map<string, Promise<unknown>>();
 

@@ -114,7 +114,7 @@ export function declineAsMisconfigured(
 
 /**
  * Queues an event for the wallet, which records it for webhooks. The wallet itself records
- * `purchase.credited`, the events of refunds, and `purchase.created` of a top-up.
+ * `purchase.credited`, refund events, and `purchase.created` for a top-up.
  */
 export function queuePurchaseEvent(
   deps: PaymentDeps,

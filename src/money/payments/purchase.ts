@@ -36,7 +36,7 @@ export type Purchase = Omit<PurchaseRecord, "creditedMicro" | "returnedMicro" | 
   readonly returnUrl: string;
   readonly step: PurchaseStep | null;
   readonly sent: SentCall | null;
-  /** A counter in the step's idempotency key, which each restart increments. */
+  /** A counter in the step's idempotency key. Each restart increments it. */
   readonly anew: number;
   readonly paymentMethod: string | null;
   readonly ending: PurchaseEnding | null;
@@ -48,8 +48,8 @@ export type Purchase = Omit<PurchaseRecord, "creditedMicro" | "returnedMicro" | 
 };
 
 /**
- * The end of a purchase, effective once its Stripe object is closed. An earlier payment cancels the
- * end.
+ * The end of a purchase. It takes effect once the Stripe object is closed, unless a payment arrives
+ * first.
  */
 export type PurchaseEnding = {
   readonly state: "declined" | "expired";
@@ -85,7 +85,7 @@ export type WaitingHint = StripeHint & { readonly tries: number; readonly nextAt
 export type PaymentsHead = {
   readonly orgId: string;
   readonly orgName: string;
-  /** `isBooked`: D1 has the customer, so Stripe's events find the organization. */
+  /** `isBooked`: D1 has the customer, so Stripe's events can be assigned to the organization. */
   readonly customer: { readonly id: string; readonly isBooked: boolean } | null;
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
@@ -94,7 +94,7 @@ export type PaymentsHead = {
   readonly walletMadeAt: number | null;
 };
 
-/** Consecutive writes without an `await` commit together. */
+/** The tables of a payments object. Consecutive writes without an `await` commit together. */
 export type PaymentRows = {
   head(): PaymentsHead;
   setHead(head: PaymentsHead): void;

@@ -129,7 +129,7 @@ function handleUnpaidInvoice(
     case "uncollectible":
       return endPurchase(deps, purchase, ending ?? ABANDONED);
     case "paid":
-      // A payment outside Stripe or from a Stripe balance credits nothing.
+      // An invoice that was paid outside Stripe or from a Stripe balance credits nothing.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
       return endPurchase(deps, purchase, ending ?? declinedEnding("misconfigured"));
     case "draft":
@@ -214,7 +214,10 @@ function handleRefusedRead(
   return declineAsMisconfigured(deps, purchase, refusal);
 }
 
-/** If Stripe rejects the call, reads the object again, because it may have been paid. */
+/**
+ * Closes the purchase's Stripe object. If Stripe rejects the call, reads the object again, because
+ * it may have been paid.
+ */
 async function closeStripeObject(
   deps: PaymentDeps,
   purchase: Purchase,

@@ -120,7 +120,7 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
   const head = rows.head();
   if (made === null) {
     if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
-    // If Stripe created a customer anyway, nothing uses it.
+    // If Stripe created a customer despite the failed call, that customer stays unused.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(deps, retryLater(deps, now, answer), { sent: null });
   }
@@ -174,7 +174,9 @@ export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   return recoverLostCheckout(deps, now);
 };
 
-/** Continues with a checkout whose creation response was lost, or ends the purchase without one. */
+/**
+ * Continues with a checkout whose creation response was lost. If there is none, ends the purchase.
+ */
 export async function recoverLostCheckout(
   deps: PaymentDeps,
   purchase: Purchase,
@@ -286,7 +288,7 @@ async function continueWithInvoice(
   return invoice === null ? retryLater(deps, after, answer) : goOn(after, invoice);
 }
 
-/** Handles a Stripe error about a deleted customer or card, or our invalid request. */
+/** Handles a Stripe error: a deleted customer, a deleted card, or an invalid request from us. */
 function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAnswer): Purchase {
   if (refusal.error.code !== "resource_missing") {
     return declineAsMisconfigured(deps, purchase, refusal);

@@ -9,7 +9,7 @@ import { getCall, readPaymentIntent } from "./stripe-calls.ts";
 import { parseBody, readObject } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
-/** Handled event types with their kinds of hint. A Stripe call can't list more. */
+/** Handled event types, each with its kind of hint. One call to Stripe can't list more types. */
 const EVENT_KINDS: Readonly<Record<string, StripeHint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
@@ -92,7 +92,8 @@ type EventIds = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
 /**
- * Returns the IDs of the event's object and customer. Asks Stripe if the event lacks the customer.
+ * Returns the IDs of the event's object and customer. If the event lacks the customer, reads it
+ * from Stripe.
  */
 async function idsOfEvent(
   to: DispatchServices,

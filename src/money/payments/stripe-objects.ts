@@ -23,7 +23,7 @@ const charge = z.object({
   payment_method_details: z.nullish(z.object({ card: z.nullish(card) })),
   outcome: z.nullish(z.object({ type: z.nullish(z.string()) })),
 });
-/** The value is null if Stripe returned only the charge's ID. */
+/** A charge. Its value is null if Stripe returned only the charge's ID. */
 const chargeOrId = z.pipe(
   z.union([charge, id]),
   z.transform((value) => (typeof value === "string" ? null : value)),
@@ -127,7 +127,9 @@ export const eventSchema = z.object({
   }),
 });
 export type StripeEvent = z.infer<typeof eventSchema>;
-/** Parsed later, one by one, so that an invalid event blocks no other. */
+/**
+ * A list of events. Each is parsed separately later, so that an invalid event can't block others.
+ */
 export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(nonNegativeInt) }));
 export const chargeSchema = z.object({
   id,

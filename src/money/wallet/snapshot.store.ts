@@ -47,7 +47,7 @@ export type SnapshotPage = {
   readonly rows: readonly SnapshotRow[];
 };
 
-/** A text of at most 800 KB of JSON. */
+/** Maximum rows of a page, whose JSON has at most 800 KB. */
 export const PAGE_ROWS = 500;
 const BATCH_STATEMENTS = 8;
 
@@ -182,7 +182,9 @@ export async function writePublication(
   return readPublishResult(db, publication, first ?? []);
 }
 
-/** A row of the batch: a key after its use or, in the first result, whether events wait. */
+/**
+ * A result row of the batch: a key after its use or, for the first statement, whether events wait.
+ */
 type PublishRow = KeyAfterUseRow & { readonly events_wait?: number };
 
 async function readPublishResult(

@@ -37,7 +37,7 @@ type Transactions = {
   ) => Awaited<ReturnType<WalletCalls[Call]>>;
 };
 
-/** The calls that are one transaction each, by the function that runs in it. */
+/** Calls of the wallet, each with the function that runs in its transaction. */
 const TRANSACTIONS = {
   settle,
   void: voidHold,
@@ -152,7 +152,7 @@ abstract class TransactionBase extends DurableObject<Env> {
       if (!folded.ok) return folded;
       if (!folded.value) return this.decisions.decide((tx) => success(readCharges(tx, query)));
     }
-    return refuse({ kind: "overloaded" }); // the next call continues
+    return refuse({ kind: "overloaded" }); // the next call continues the work
   }
 
   /** Applies a change. Without a caller, the change also applies to a suspended organization. */

@@ -152,7 +152,8 @@ export class Wallet extends WalletTransactions implements WalletCalls {
     const before = this.decisions.tryOpen();
     if (before === null) return refuseUnavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
-    await this.takeEvents(); // after a publish, which selects its rows synchronously
+    // Events are taken after the publish, because the publish selects its rows synchronously.
+    await this.takeEvents();
     const tx = this.decisions.tryOpen();
     return tx === null ? refuseUnavailable() : success(readWalletHealth(tx));
   }

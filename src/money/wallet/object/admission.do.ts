@@ -45,7 +45,7 @@ import type { GroupedPartResult } from "../../../shared/call-groups.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
 import { callPart } from "../grouped-wallet.ts";
 
-/** The wallet's money and its admitted keys, which decide on requests. */
+/** The parts of the wallet that decide on requests: its money and its admitted keys. */
 export type AdmissionDeps = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
 export function createAdmissionDeps(
@@ -110,7 +110,7 @@ export function admitAndHold(
       const admitted = sessionRateState(tx, shown?.session) ?? before ?? checked.value.rate;
       return success({ admitted, held: held.answer });
     } finally {
-      // The request counts even if the hold fails.
+      // The request counts toward the rate limit even if the hold fails.
       if (!isRepeat) keys.countAdmission(tx, checked.value);
     }
   });
@@ -141,7 +141,7 @@ export async function placeRequestHold(
   return decideForKey(gate, keyHash, (tx) => {
     const live = keys.findActiveKey(tx, called);
     if (!live.ok) return live;
-    // The session's rate limit isn't checked yet for a peer region's request.
+    // For a request from a peer region, the session's rate limit hasn't been checked yet.
     const terms = { ...holdTermsOf(live.value, shown), isSessionChecked: !request.peer };
     return hold(tx, request, terms).answer;
   });

@@ -69,7 +69,7 @@ export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at:
   }
 }
 
-/** If more than this part of the budget is left, a rejection doesn't pause the owner. */
+/** Maximum share of a budget that can be left when a rejection pauses the owner. */
 const PAUSE_LEFT_MAX = 0.1;
 
 /**
@@ -131,8 +131,8 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
 }
 
 /**
- * Returns the number of window lengths since 1970. The event ID contains it, so each window length
- * has at most one event.
+ * Returns the number of window lengths since 1970. The event ID contains this number, so each
+ * window has at most one event.
  */
 function windowNumber(window: string, at: BudgetTime): number {
   const minutes = rollingMinutes(window);

@@ -18,7 +18,7 @@ import {
 import { selectFieldLimits, storeFieldLimits } from "../tables/field-limits.do.ts";
 
 export type BudgetMemory = {
-  /** Scopes with budgets. Requests skip others, except end user, key and session. */
+  /** Scopes with budgets. Requests skip all other scopes except end user, key and session. */
   readonly scopes: Set<BudgetScope>;
   readonly meters: Map<string, readonly Meter[]>;
   /** Budgets changed since the newest checkpoint, by owner and ID. */

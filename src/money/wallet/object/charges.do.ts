@@ -69,7 +69,7 @@ export function isFoldDue(tx: Tx): boolean {
   return newestClosedDay(findLowestFutureId(tx)) > readFoldProgress(tx.sql).closedDay;
 }
 
-/** Returns the newest day that can't get charges of requests with `floorId` or a later ID. */
+/** Returns the newest closed day. Requests from `floorId` on can't add charges to it. */
 function newestClosedDay(floorId: string): string {
   const ms = mintTimeOf(floorId, HOLD_ID_PREFIX);
   return ms === null ? "" : periodOf(ms - ID_AGE_MAX_MS - DAY_MS).day;
@@ -82,7 +82,10 @@ type Batch = {
   readonly limit?: number;
 };
 
-/** Omits late charges, which posting adds to the sums directly. */
+/**
+ * Selects charges to add to the daily sums. Omits late charges, which posting adds to the sums
+ * directly.
+ */
 function selectCharges(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],

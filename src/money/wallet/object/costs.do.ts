@@ -30,7 +30,7 @@ type CostRow = {
 
 /**
  * Returns costs from the newest `ROWS_MAX` billed requests: settled ones, and voided ones whose
- * cost we absorb. Other billed failed calls count separately.
+ * cost the operator pays. Counts other failed calls with a bill separately.
  */
 export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;

@@ -146,7 +146,7 @@ export class Decisions {
   }
 
   #followClockBack(before: Memory, clockMs: number): Tx {
-    this.#memory = "lost"; // until all tables are read again
+    this.#memory = "lost"; // memory is invalid until all tables are read again
     adaptToClock({ ...this.#transactionAt(before, clockMs), nowMs: clockMs });
     const memory = loadMemory(this.#storage.sql);
     this.#memory = memory;
@@ -268,7 +268,10 @@ class Schedule {
     this.#alarmAt = null;
   }
 
-  /** Returns when to publish (Unix ms). Holds and charges alone can wait longer. */
+  /**
+   * Returns the time of the next publish (Unix ms). If only holds and charges changed, the publish
+   * can wait longer.
+   */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.hasChanges) {
       const pause = memory.routine <= QUIET_CHANGES_MAX ? QUIET_PUBLISH_MS : BUSY_PUBLISH_MS;

@@ -292,7 +292,10 @@ export function rememberEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   moveHolds(memory.ledger, id, user.id);
 }
 
-/** Keeps a row with a hash of the external ID for holds and charges until the month ends. */
+/**
+ * Removes an end user. Until the month ends, keeps a row with a hash of the external ID for holds
+ * and charges.
+ */
 function removeEndUser(tx: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = tx;
   const hash = hashExternalId(tx, user.externalId);

@@ -123,7 +123,7 @@ type RecoveredCount = { route: string; why: string; status: number | null; count
 
 /**
  * Returns each provider's served and failed calls since `fromMs`, or since data is complete. A
- * failover is a failed call of each earlier provider.
+ * failover counts as one failed call for each earlier provider.
  */
 export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const { sql, nowMs } = tx;

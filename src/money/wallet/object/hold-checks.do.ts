@@ -44,8 +44,9 @@ export function holdTermsOf(
 }
 
 /**
- * Checks suspension, pauses, end user, price list and policies. For a placed hold, `may_hold`
- * replaces price list and policies. Returns the request with its allowed routes.
+ * Checks suspension, pauses, end user, price list and policies. For a hold that a client places,
+ * checks `may_hold` instead of price list and policies. Returns the request with its allowed
+ * routes.
  */
 export function checkRequest(
   tx: Tx,

@@ -78,7 +78,8 @@ export function hold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult
 }
 
 /**
- * `lapsed` is the ID of an expired request with the same Idempotency-Key, which the new hold voids.
+ * `lapsed` is the ID of an expired request with the same Idempotency-Key. The new hold voids that
+ * request.
  */
 type Grant = AllowedRequest & {
   readonly payer: QuotaUser;
@@ -251,7 +252,7 @@ function findFirstUse({ sql }: Tx, { session }: HoldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
 
-/** If the ID exists, returns false and changes nothing. */
+/** Stores a granted hold. If the ID exists, returns false and changes nothing. */
 function storeGrant(
   tx: Tx,
   { request, tokens, payer, lapsed }: Grant,
@@ -272,7 +273,7 @@ function storeGrant(
   };
   const made = payer?.made ?? null;
   const write = (): boolean => {
-    // The request's row refers to the end user's number.
+    // The end user is stored first, because the request's row refers to the end user's number.
     if (made !== null) {
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(tx, made);

@@ -86,7 +86,7 @@ export class KeyAdmissions {
     evictActiveKeys(sql);
   }
 
-  /** If false, call `loadKey` first. */
+  /** Reports whether the key is known. If not, call `loadKey` first. */
   hasKey({ sql }: Tx, hash: string): boolean {
     const key = this.#key(sql, hash);
     return key !== null && (key.record !== null || key.revokedAt !== null);
@@ -181,7 +181,7 @@ export class KeyAdmissions {
     for (const { hash, usedAt } of uses) {
       const key = this.#key(tx.sql, hash);
       if (!key?.record || isKeySameInDatabase(key, key.record, reported.get(hash))) continue;
-      this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // also reads D1
+      this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // this also reads D1
     }
   }
 

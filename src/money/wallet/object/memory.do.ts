@@ -45,7 +45,7 @@ import { HOUR_MS } from "../../../shared/clock.ts";
 
 export const QUIET_PUBLISH_MS = 180_000;
 
-/** The wallet's state in memory. An exception reloads it from the tables. */
+/** The wallet's state in memory. After an exception, it is reloaded from the tables. */
 export type Memory = {
   row: WalletRow;
   readonly ledger: HoldTotals;
@@ -253,7 +253,7 @@ export type Tx = {
   readonly env: Env;
   /** The wallet's time (Unix ms), which small clock differences don't move back. */
   readonly nowMs: number;
-  /** Day, week and month, which never move back. */
+  /** The current day, week and month. They never move back. */
   readonly period: Period;
   readonly clockMs: number;
 };

@@ -93,7 +93,9 @@ function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
   return user === null ? refuseUnknown("end user") : success(user.id);
 }
 
-/** Adds a margin for clocks that lag. */
+/**
+ * Returns the end of a paused session, with a margin for clocks that lag.
+ */
 function sessionEnd(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,

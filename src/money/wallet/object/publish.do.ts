@@ -15,7 +15,7 @@ import { recordKeyUse, changeWalletRow } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 
-/** Minimum ms between two published uses of the organization. */
+/** Minimum ms between two updates of the organization's last use in D1. */
 const USE_INTERVAL_MS = 3_600_000;
 
 /** The result of a publish. `again`: D1 lost rows, so the wallet must publish all rows. */
@@ -29,8 +29,8 @@ export type PublishOutcome = {
 const NOTHING_SENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
- * Publishes changes to D1. If D1 belongs to another wallet, only checks its snapshot. Throws if D1
- * fails. The next publish then retries. `live` returns the open transaction.
+ * Publishes changes to D1. If D1's snapshot belongs to another wallet, only checks the snapshot.
+ * Throws if D1 fails. The next publish then retries. `live` returns the open transaction.
  */
 export async function publish(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const first = await publishOnce(tx, live);

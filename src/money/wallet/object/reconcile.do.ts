@@ -20,9 +20,9 @@ import { readBalance } from "./reads.do.ts";
 import { isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** About 10 ms per transaction. */
+/** Maximum rows per transaction, which then takes about 10 ms. */
 const SLICE_ROWS = 10_000;
-/** A pause between transactions for other calls. */
+/** Pause in ms between transactions, in which other calls can run. */
 const SLICE_PAUSE_MS = 20;
 const RESTARTS_MAX = 8;
 
@@ -75,7 +75,10 @@ function reconcileSlice(
   return success({ ...run.answer, differences });
 }
 
-/** The table to read next. The one that changes most comes first, so restarts cost little. */
+/**
+ * The table to read after each table. The table that changes most is read first, so that restarts
+ * cost little.
+ */
 const NEXT_TABLE = { totals: "entries", entries: "requests", requests: null } as const;
 
 function advanceRun(run: ReconcileRun, read: keyof typeof NEXT_TABLE, page: Page): ReconcileRun {

@@ -52,8 +52,8 @@ export function readRequestUsage(tx: Tx, query: RequestSumsQuery): RequestSumsRe
 type ReportStart = { readonly fromId: string; readonly fromMs: number };
 
 /**
- * Returns the ID and time (Unix ms) from which a report reads at most the newest `ROWS_MAX`
- * requests.
+ * Returns the ID and time (Unix ms) at which a report starts, so that it reads at most the newest
+ * `ROWS_MAX` requests.
  */
 export function findReportStart(
   { sql, env, nowMs }: Tx,

@@ -13,7 +13,7 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-/** Ms to keep refused and voided requests without a cost, against late duplicates. */
+/** Ms to keep refused and voided requests without a cost, so that late duplicates are rejected. */
 const UNPAID_RETENTION_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
 const LOW_STORAGE_FRACTION = 0.7;
@@ -26,7 +26,8 @@ const PASS_INTERVAL_MS = 5 * 60_000;
 
 /** Deletes or sums up old rows of all tables. Returns true if more remain. */
 export function runRetention(tx: Tx): boolean {
-  const room = isStorageLow(tx) && freeStorage(tx); // First, because the later steps write.
+  // This step runs first, because the later steps write.
+  const room = isStorageLow(tx) && freeStorage(tx);
   const unpaid = deleteUnpaid(tx);
   const [endId, paid] = batchEnd(
     tx.sql,

@@ -161,7 +161,7 @@ export function endSessionForCaller(tx: Tx, ending: SessionEnding): Result<null>
   return success(null);
 }
 
-/** Ends an unused session. The number per caller is limited, because sessions are free. */
+/** Ends an unused session. Limits the number per caller, because creating sessions is free. */
 function endUnusedSession(
   { sql, memory, clockMs: endedAt }: Tx,
   { id, expiresAt, actor }: SessionEnding,

@@ -249,7 +249,7 @@ async function checkKeepHours(c: AppContext, hours: number): Promise<Result<null
     : refuse({ kind: "role_required", roles: SETTINGS_ROLES });
 }
 
-/** Applies the new lifetime also to stored responses. */
+/** Applies a changed retention time to responses that are already stored. */
 function applyKeepHours(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
   return callObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));

@@ -16,7 +16,10 @@ import type { MemberKeys } from "./generations.route.ts";
 import { callOwnWallet } from "./reads.route.ts";
 import { daySchema, listFilter, dayStartMs } from "./usage.route.ts";
 
-/** Groupings that use counters. Those of `STORED_BY` read stored failures. */
+/**
+ * Groupings that are computed from counters. Groupings of `STORED_BY` are computed from stored
+ * failures.
+ */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const STORED_BY = ["model", "provider", "user"] as const;
 export const errorsQuery = z.object({

@@ -90,7 +90,10 @@ function tokensView(generation: RequestRecord["generation"]) {
   };
 }
 
-/** The charged call is last, unless it is among the failed ones. */
+/**
+ * Returns a request's provider calls. The charged call is last, unless it is one of the failed
+ * calls.
+ */
 function attemptsView({ generation, failed }: RequestRecord) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, status = null, startedMs, endedMs }) => ({

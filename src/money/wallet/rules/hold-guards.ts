@@ -7,7 +7,7 @@ import type { Session } from "../../../shared/session.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
-/** A hold has the ID of its request. */
+/** Prefix of a hold's ID, which is the ID of its request. */
 export const HOLD_ID_PREFIX = "req_";
 
 /** Maximum age of a request ID in ms. An older ID can belong to a late duplicate. */
@@ -28,7 +28,10 @@ export type IdempotencyHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
-  /** The value is null if the row was deleted: within 24 hours, only a settled row. */
+  /**
+   * The request's state. Null if the row was deleted, which within 24 hours happens only to settled
+   * rows.
+   */
   readonly state: RequestState | null;
 };
 

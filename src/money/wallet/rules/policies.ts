@@ -136,8 +136,8 @@ export function routesForRetry(
 }
 
 /**
- * Returns the cost bounds to compare a retry with its first hold. Any candidate can determine them,
- * because policies may have changed.
+ * Returns the cost bounds to compare a retry with its first hold. Considers all candidates, because
+ * policies may have changed.
  */
 export function boundsForRetry(
   { candidates, least, most }: HoldRequest,

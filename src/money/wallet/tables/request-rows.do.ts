@@ -27,7 +27,7 @@ export const MODEL_SQL = "(SELECT text ->> '$.model' FROM names WHERE number = s
 const HOLD_COLUMNS = `id, granted, external_id AS externalId, ${END_USER_ID_SQL} AS endUserId,
   ${KEY_ID_SQL} AS keyId, session, tokens, ${MODELS_SQL} AS models, admitted_at AS admittedAt,
   period_day AS periodDay, expires_at AS expiresAt, ${PURPOSE_SQL} AS purpose`;
-/** A hold as its row has it, with JSON in the columns `models` and `purpose`. */
+/** A hold in the form of its row, with JSON in the columns `models` and `purpose`. */
 type StoredHold<Hold> = Omit<Hold, "period" | "models" | "purpose"> & {
   readonly periodDay: string | null;
   readonly models: string | null;

@@ -17,7 +17,7 @@ export type SessionMemory = {
 
 export type SessionRow = {
   readonly id: string;
-  /** The value is null if the session ended before its first use. */
+  /** The key's ID. Null if the session ended before its first use. */
   readonly keyId: string | null;
   readonly session: Session | null;
   readonly spent: Micros;

@@ -37,7 +37,7 @@ const CORE_TABLES_SQL =
   "alert_threshold REAL NOT NULL CHECK (alert_threshold BETWEEN 0 AND 1)," +
   "low_balance INTEGER CHECK (low_balance >= 0)," +
   "changed INTEGER NOT NULL," +
-  "keep_hours INTEGER CHECK (keep_hours >= 0)," + // null means 0
+  "keep_hours INTEGER CHECK (keep_hours >= 0)," + // null counts as 0
   "auto_top_up TEXT CHECK (json_valid(auto_top_up))," +
   "tag_keys TEXT CHECK (json_valid(tag_keys))" +
   ") STRICT;" +
@@ -51,7 +51,7 @@ const CORE_TABLES_SQL =
   "granted INTEGER CHECK (granted BETWEEN least AND most)," +
   "period_day TEXT," + // UTC day of its spend; null: day of admitted_at
   "external_id TEXT," +
-  "end_user INTEGER," + // number or account of the end user
+  "end_user INTEGER," + // the end user's `number` or `account`
   "key INTEGER NOT NULL," +
   "session TEXT," +
   "named INTEGER NOT NULL CHECK (named IN (0, 1))," + // 1: has an Idempotency-Key
@@ -62,12 +62,12 @@ const CORE_TABLES_SQL =
   "charged INTEGER NOT NULL DEFAULT 0 CHECK (charged >= 0)," +
   "cost INTEGER NOT NULL DEFAULT 0 CHECK (cost >= 0)," +
   "shortfall INTEGER NOT NULL DEFAULT 0 CHECK (shortfall = cost - charged)," +
-  "sold INTEGER," + // number in names of model and route; null: no charge
+  "sold INTEGER," + // row in names with model and route; null: no charge
   "prompt_tokens INTEGER NOT NULL DEFAULT 0 CHECK (prompt_tokens >= 0)," +
   "completion_tokens INTEGER NOT NULL DEFAULT 0 CHECK (completion_tokens >= 0)," +
   "settled_at INTEGER," +
   "detail TEXT," + // other fields of the receipt, or the reason for a rejection
-  "models INTEGER," + // number in names of the possible models
+  "models INTEGER," + // row in names with the possible models
   "CHECK (state <> 'held' OR granted IS NOT NULL)," +
   "CHECK (state <> 'settled' OR (seq IS NOT NULL AND sold IS NOT NULL AND detail IS NOT NULL))," +
   "CHECK ((seq IS NULL) = (balance IS NULL))" +
@@ -261,7 +261,7 @@ const BUDGET_TABLES_SQL =
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX key_members_by_member ON key_members (member_id);";
 
-/** 1 if the organization is closed, which rejects all its keys. */
+/** Adds the flag of a closed organization, which rejects all its keys. */
 const ADD_CLOSED_COLUMN_SQL = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
 
 /** Without this index, the deletion of an end user would read all events of budgets and pauses. */

@@ -11,7 +11,10 @@ export const WARM_ROUTES_TABLE_SQL =
   "until INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID";
 
-/** Each use extends `until` (Unix ms). `stored` is the value of `until` in the table. */
+/**
+ * The state of a warm route. Each use extends `until` (Unix ms). `stored` is the value of `until`
+ * in the table.
+ */
 export type WarmRouteState = {
   readonly route: string;
   readonly seconds: number;
