@@ -25,8 +25,8 @@ const CONCURRENT_MAX = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Delivers items, at most six at a time. Each receiver first gets one item. If it fails, the
- * receiver's others stay `untried`, so that an unresponsive receiver occupies only one slot.
+ * Delivers items, at most six at a time. Each receiver first gets one item. If that item fails, the
+ * receiver's other items stay `untried`, so that an unresponsive receiver occupies only one slot.
  */
 export async function deliverByReceiver<T>(
   items: readonly T[],
@@ -98,7 +98,7 @@ type PeerItems = {
   readonly toJson: (message: OutboxMessage) => object | null;
 };
 
-/** Used for a region that is no longer configured. Its messages stay queued. */
+/** Delivers nothing, for a region that is no longer configured. Its messages stay queued. */
 export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
   Promise.resolve(messages.map(() => UNREACHABLE));
 

@@ -3,7 +3,7 @@ import { findRegion } from "../shared/regions.ts";
 import type { Region } from "../shared/regions.ts";
 
 export const DELIVERY_BATCH_MAX = 100;
-/** Age in ms at which a message is dead-lettered. It is never deleted. */
+/** Age in ms at which a message is dead-lettered. Messages are never deleted. */
 export const DEAD_LETTER_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
 const SHARD_COUNT = 16;
 const SHARD_NAMES = Array.from({ length: SHARD_COUNT }, (_, i) => String(i));
@@ -64,7 +64,7 @@ export type OutboxTarget =
   | { readonly carries: "outcomes"; readonly peer: Region | null }
   | { readonly carries: "revocations"; readonly peer: Region };
 
-/** Returns where the outbox with this name delivers, or null for an unknown name. */
+/** Returns the receiver of the outbox with this name, or null for an unknown name. */
 export function outboxTarget(name: string): OutboxTarget | null {
   const [owner, shard] = name.split("/");
   if (shard === undefined) return null;

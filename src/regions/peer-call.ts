@@ -10,7 +10,8 @@ import { contentDigestOf, signatureHeaders } from "./signature.ts";
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
 /**
- * Minimum remaining ms to divide between attempts. Half of less is too short between continents.
+ * Minimum remaining ms to divide between two attempts. Half of a shorter time is too short between
+ * continents.
  */
 const DIVIDED_MS_MIN = 600;
 const RESPONSE_BYTES_MAX = 1024 * 1024;
@@ -52,7 +53,7 @@ export type PeerCallOptions = {
   readonly onFailed?: (reason: string) => void;
 };
 
-/** Cloudflare may challenge requests without a User-Agent. */
+/** The User-Agent of calls. Cloudflare may challenge requests without one. */
 const USER_AGENT = "turnpike/1";
 
 /**

@@ -288,7 +288,7 @@ export class OutboxQueue {
       kind,
     );
     if (row === undefined) return;
-    // Parks a message only after an attempt, which downtime must not skip.
+    // A message is parked only after an attempt, even if downtime made it too old.
     if (nowMs - row.created_at > DEAD_LETTER_AFTER_MS) {
       this.#setState(message, "parked", reason);
       if (row.attempts !== REVIVED) this.#alert(message, "parked", reason);

@@ -24,13 +24,13 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * Maximum ms of a request. A new revocation may wait this long. 100 outcomes can belong to slow
- * wallets.
+ * Maximum ms of a request to a peer. A new revocation can wait this long. The 100 outcomes of a
+ * request can involve slow wallets.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
 const RETRY_MS = 1000;
-/** Ms to collect outcomes for one request. */
+/** Ms to wait for more outcomes before one request sends them. */
 const GATHER_MS = 100;
 const ALARM_GAP_MS = 1000;
 const OVERDUE_MS = 60_000;
@@ -41,7 +41,7 @@ const OVERDUE_MS = 60_000;
  * once.
  */
 export class RegionOutbox extends DurableObject<Env> {
-  /** Stored, because an alarm may run without the name. */
+  /** The object's name. It is stored, because an alarm may run without it. */
   readonly #name: string;
   #isNameStored: boolean;
   readonly #queue: OutboxQueue;
@@ -51,7 +51,7 @@ export class RegionOutbox extends DurableObject<Env> {
    */
   #lastDelivery: Promise<unknown> = Promise.resolve();
   #alarmSetMs = -Infinity;
-  /** Running flushes by receiver. Concurrent callers share one. */
+  /** Running flushes by receiver. Concurrent callers share a flush. */
   readonly #flushing = new Map<string | null, Promise<void>>();
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -114,7 +114,7 @@ export class RegionOutbox extends DurableObject<Env> {
       waitMinMs = RETRY_MS;
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: errorMessageOf(error) });
     }
-    // Last, because setting an alarm before an exception prevents the platform's retry.
+    // The alarm is set last, because setting it before an exception prevents the platform's retry.
     try {
       await this.#setAlarm(waitMinMs);
     } catch (error) {
@@ -194,7 +194,7 @@ export class RegionOutbox extends DurableObject<Env> {
     const budgetMs = PEER_BUDGET_MS[operation];
     return (body) => {
       const requestId = mintId("req_", clock());
-      // One attempt, because the queue retries.
+      // The call makes one attempt, because the queue retries.
       return callPeer(peer, operation, body, { requestId, now: clock, budgetMs, attempts: 1 });
     };
   }

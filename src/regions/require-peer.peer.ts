@@ -69,7 +69,7 @@ async function handlePeerRequest(c: AppContext, next: Next): Promise<Response | 
     }
     return notFound(c);
   }
-  c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // this header is signed
+  c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // `x-request-id` is signed
   c.set("peer", message.peer);
   c.set("peerBody", message.body);
   await next();

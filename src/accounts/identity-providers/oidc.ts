@@ -37,7 +37,7 @@ export type LoginContext = {
 };
 
 const GOOGLE = "https://accounts.google.com";
-/** Makes Google return `auth_time`. Google can't force a new login. */
+/** The request parameter that makes Google return `auth_time`. Google can't force a new login. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
 /** Issuers' metadata, read again after an hour. */
@@ -217,8 +217,8 @@ export function requestTokens(
 }
 
 /**
- * Verifies the ID token's signature. Reloads the issuer's keys once for an unknown key. The library
- * caches keys by `as`, so this passes a copy.
+ * Verifies the ID token's signature. Reloads the issuer's keys once for an unknown key. Passes a
+ * copy of `as`, because the library caches keys by this object.
  */
 async function verifySignature(
   known: CachedIssuer,

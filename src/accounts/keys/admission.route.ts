@@ -156,7 +156,7 @@ export async function refuseSessions(c: AppContext, next: Next): Promise<Respons
   return undefined;
 }
 
-/** Middleware that rejects keys with limits, which could otherwise remove their own limits. */
+/** Middleware that rejects keys with limits, because they could remove their own limits. */
 export async function requireUnlimited(c: AppContext, next: Next): Promise<Response | undefined> {
   if (c.get("admitted").isLimited === true) return fail(c, { kind: "key_is_limited" });
   await next();

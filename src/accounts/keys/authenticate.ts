@@ -29,8 +29,8 @@ export type KeyVerification = {
 };
 
 /**
- * Time (ms) after a session's end in which the home region rejects it. Later, this region rejects
- * it without a call.
+ * Ms after a session's end during which the home region rejects the session. Later, this region
+ * rejects it without a call.
  */
 const SESSION_GRACE_MS = 60_000;
 

@@ -32,7 +32,7 @@ export function internalCallerOf(request: Request): InternalCaller | undefined {
 
 /**
  * Returns a global key's data to another region. Fails with `invalid_api_key`, or with `conflict`
- * for a repeated `writeId`. Doesn't check the secret of a hash.
+ * for a repeated `writeId`. If the credential is a key's hash, checks no secret.
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],

@@ -330,8 +330,8 @@ export class KeyRegister extends DurableObject<Env> {
 const SESSIONS_MAX = 500;
 
 /**
- * A peer's request times of sessions in the last minute, in memory. A session above its own limit
- * doesn't use up its key's.
+ * Request times of sessions in the last minute, in a peer's memory. A session above its own limit
+ * doesn't use up its key's limit.
  */
 class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();

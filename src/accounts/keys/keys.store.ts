@@ -252,7 +252,7 @@ export async function changeKey(
       ? [
           db
             .prepare(
-              // applies only if the previous statement changed the key
+              // This statement inserts only if the previous statement changed the key.
               `INSERT INTO key_terms (key_id, org_id, ${TERM_COLUMN_LIST}, changed_at)
                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE changes() = 1
                ON CONFLICT (key_id) DO UPDATE SET (${TERM_COLUMN_LIST}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,

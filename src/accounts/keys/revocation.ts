@@ -51,11 +51,12 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   const revokedAt = key.revokedAt ?? services.now;
   const revocation = await revokeInObjects(services, key, revokedAt);
   if (!revocation.ok) return revocation;
-  // 2. Durable notices to other regions, which until then check each request with the home region.
+  // 2. Queue durable notices. Until they arrive, other regions check each request with the home
+  // region.
   const item = { keyHash: key.keyHash, revokedAt: revocation.value };
   const notices = await notifyPeersOfRevocations(services, key.scope, [item]);
   if (!notices.ok) return notices;
-  // 3. D1, for lists and for key objects without stored data.
+  // 3. Update D1, for lists and for key objects without stored data.
   const revokedKey = { ...key, revokedAt: revocation.value };
   const fields = { key_id: key.keyId, org_id: key.orgId };
   const revoked = await queryDatabase(
@@ -68,7 +69,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
       ? success(revokedKey)
       : refuse({ kind: "not_found", message: "No such key." });
   }
-  // 4. If D1 is unavailable, the key object retries.
+  // 4. If D1 is unavailable, the key object retries the update.
   const databaseCall = await callObjectWithRetries(async () => {
     await services.register(key.keyHash).tellBook();
     return success(revokedKey);

@@ -95,7 +95,7 @@ export async function rotateKeyEverywhere(
   if (!newSecret.ok) return newSecret;
   const storedKey = await rotation.find();
   if (storedKey === null) return noSuchKey();
-  // 2. The key object, then the wallet, which reject ended secrets from here on.
+  // 2. Update the key object, then the wallet. Both then reject ended secrets.
   const { secret, key } = newSecret.value;
   const homeKey = await notifyHomeObjects(services, storedKey, {
     ...rotation,
@@ -104,7 +104,8 @@ export async function rotateKeyEverywhere(
   if (!homeKey.ok) return homeKey;
   const closed = await closeConsoleSessions(services, storedKey, rotation);
   if (!closed.ok) return closed;
-  // 3. Durable notices to other regions, which until then check each request with the home region.
+  // 3. Queue durable notices. Until they arrive, other regions check each request with the home
+  // region.
   const ended = (homeKey.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: storedKey.keyHash }],
   );

@@ -171,7 +171,10 @@ function slugTakenRefusal(slug: string): Refusal {
   return refuse({ kind: "conflict", message, param: "slug" });
 }
 
-/** Only SQLite's message has the violated constraint. */
+/**
+ * Reports whether D1 failed because the slug is taken. Only SQLite's message names the violated
+ * constraint.
+ */
 function isSlugTaken(error: unknown): boolean {
   return (
     error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")

@@ -8,7 +8,7 @@ import { DELETED_ADDRESS_SQL } from "./erasure.store.ts";
 import { REQUIRES_COMPANY_LOGIN } from "./people.store.ts";
 import type { Membership } from "./person.ts";
 
-/** Time (ms) after closing for restoring an organization. */
+/** Ms after its closing during which an organization can be restored. */
 const RESTORABLE_MS = 7 * DAY_MS;
 
 type ClosedPerson = { readonly memberId: string; readonly personId: string };

@@ -12,7 +12,7 @@ const MEMBERSHIP_COLUMNS = `members.id AS memberId, members.role, organizations.
 const MEMBERSHIP_TABLES = `FROM member_people JOIN members ON members.id = member_people.member_id
   JOIN organizations ON organizations.id = member_people.org_id`;
 
-/** The issuer's latest name and address of a person. */
+/** A person's latest name and address from the issuer. */
 export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 
 export async function findAndRefreshPerson(

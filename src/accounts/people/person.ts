@@ -7,7 +7,7 @@ export type Person = {
   readonly name: string;
   readonly email: string | null;
   readonly isEmailProven: 0 | 1;
-  /** Earlier sessions have ended. */
+  /** Sessions that were created earlier have ended. */
   readonly sessionsFrom: number;
 };
 

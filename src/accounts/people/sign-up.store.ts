@@ -4,7 +4,7 @@ import type { Refusal } from "../../shared/failure.ts";
 
 type SignUpLimits = { readonly maxPerHour: number; readonly maxPerDayAndAddress: number };
 
-/** Maximum sign-ups per identity and day, so that one account can't use up the hour's. */
+/** Maximum sign-ups per identity and day, so that one account can't use up the hourly maximum. */
 const DAILY_SIGN_UPS_PER_IDENTITY = 3;
 
 type SignUpAttempt = {
