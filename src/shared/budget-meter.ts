@@ -11,7 +11,10 @@ export type BucketSums = readonly (readonly [bucket: number, sum: number])[];
 
 export type BudgetTime = { readonly period: Period; readonly nowMs: number };
 
-/** One more than 60, because the current bucket is incomplete. */
+/**
+ * Number of buckets of a rolling window: one more than 60, because the current bucket is
+ * incomplete.
+ */
 const ROLLING_BUCKETS = 61;
 
 /** Returns the bucket that counts a charge at this time. */
@@ -78,10 +81,7 @@ export function isAfterNow(window: string, tally: BucketSums, at: BudgetTime): b
   return rollingMinutes(window) === null && tally.some(([one]) => one > bucket);
 }
 
-/**
- * Returns the time (Unix ms) at which the window has room for `missing`, or null if that never
- * happens.
- */
+/** Returns the time (Unix ms) at which `missing` fits into the window, or null if it never fits. */
 export function findCapacityReturn(
   window: string,
   tally: BucketSums,

@@ -15,7 +15,7 @@ export const BUDGETS_MAX = 8;
 export const SESSION_BUDGETS_MAX = 4;
 
 export type Budget = {
-  /** Derived from unit, window and models, so a changed amount keeps the ID. */
+  /** An ID derived from unit, window and models, so that a changed amount keeps the ID. */
   readonly id: string;
   readonly unit: BudgetUnit;
   readonly amount: number;
@@ -39,7 +39,8 @@ export type BudgetStatus = {
   readonly used: number;
   readonly held: number;
   /**
-   * When more of the budget becomes available. Null for a total budget or an unused rolling window.
+   * The time at which more of the budget becomes available. Null for a total budget or an unused
+   * rolling window.
    */
   readonly resetsAt: number | null;
   readonly countingSince: number;

@@ -36,8 +36,8 @@ type FailureKinds =
       readonly isForGood?: true;
     }
   /**
-   * The amounts. A `session` has those of its own budget, or 0 if its key's budget or the balance
-   * is too low.
+   * Amounts in micro-credits. A session gets those of its own budget, or 0 if the key's budget or
+   * the balance is too low.
    */
   | ({
       readonly kind: "balance_too_low";
@@ -45,7 +45,7 @@ type FailureKinds =
       readonly session?: true;
       readonly purchaseId?: string;
     } & Shortage)
-  /** Refunded or disputed payments left a debt, null for a session. */
+  /** A debt from refunded or disputed payments. The amount is null for a session. */
   | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
   /** `leftMicro` includes open holds. `resetsAt` is Unix ms, or null for a total budget. */
   | ({

@@ -61,7 +61,7 @@ export type Generation = {
   /** The tag keys that the session sets. Absent without a session. */
   readonly sessionTags?: readonly string[];
   readonly trace?: string;
-  /** Absent for chat. */
+  /** The kind of call. Absent for chat. */
   readonly kind?: string;
   /** Set if a route other than the first served the request. Stored separately. */
   readonly warm?: WarmRoute;

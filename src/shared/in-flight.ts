@@ -27,7 +27,7 @@ const KIB = 1024;
 export const MEMORY_PER_REQUEST = 32 * KIB;
 /** Bytes of memory per byte of a body, which exists as bytes, text and values. */
 export const MEMORY_PER_BODY_BYTE = 4;
-/** Maximum bytes of a body that ignores its organization's share. */
+/** Maximum bytes of a body that is accepted regardless of its organization's share. */
 export const SMALL_BODY_BYTES = 64 * KIB;
 const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;

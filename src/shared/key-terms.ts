@@ -21,9 +21,9 @@ type Limits = {
   /** Prompt and output tokens in any 60 s. */
   readonly tpmLimit: number;
   readonly maxConcurrent: number;
-  /** Model IDs, aliases and `author/*`. An alias allows only requests that name it. */
+  /** Model IDs, aliases and `author/*`. An alias covers only requests that use the alias. */
   readonly allowedModels: readonly string[];
-  /** Restrictions on models, providers and regions. Its models can't be aliases. */
+  /** Restrictions on models, providers and regions. The models can't be aliases. */
   readonly policy: Policy;
   readonly endUser: string;
   /** Unix ms, by the home region's clock. */

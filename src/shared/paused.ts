@@ -1,8 +1,8 @@
 import type { BudgetScope } from "./budgets.ts";
 
 /**
- * The failure of a request that a pause rejects. A session sees scope and reason only of its own
- * pause.
+ * The failure of a request that a pause rejects. A session sees scope and reason only if the
+ * session itself is paused.
  */
 export type Paused = {
   readonly kind: "paused";

@@ -22,8 +22,8 @@ export const POLICY_SCOPES = ["operator", "organization", "member", "key", "sess
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
 /**
- * A policy that applies to a request, and its source. With `hasAliases`, it can list aliases, which
- * allow only requests that name them.
+ * A policy that applies to a request, and its source. With `hasAliases`, it can list aliases. An
+ * alias covers only requests that use the alias.
  */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
@@ -92,8 +92,8 @@ function denyingField(
 }
 
 /**
- * Reports whether a policy allows a model. An alias in the policy allows only requests that name
- * it.
+ * Reports whether a policy allows a model. An alias in the policy covers only requests that use the
+ * alias.
  */
 export function allowsModel(
   { allowed_models: models, hasAliases }: Pick<PolicyLayer, "allowed_models" | "hasAliases">,

@@ -35,7 +35,10 @@ export function declaredTagsToJson(tags: Tags | undefined, keys: readonly string
 /** A request's tags. `sessionTags` are the keys that the session sets. */
 type RequestTags = { readonly tags?: Tags; readonly sessionTags?: readonly string[] };
 
-/** Adds the session's tags. They replace the request's, and take precedence above the maximum. */
+/**
+ * Adds the session's tags. They replace the request's tags of the same keys. If there are too many
+ * tags, the session's are kept first.
+ */
 export function tagsWithSession(
   tags: Tags | undefined,
   session: { readonly tags?: Tags } | undefined,

@@ -3,7 +3,7 @@ import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "../regions.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
-/** Minimum number of different characters. `changeme`, repeated, has 8. */
+/** Minimum number of different characters. A repeated `changeme` has 7. */
 const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 

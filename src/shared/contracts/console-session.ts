@@ -40,7 +40,7 @@ export type OperatorIdentity = (
       readonly kind: "operator_login";
       readonly issuer: string;
       readonly subject: string;
-      /** Absent in sessions of the previous release. */
+      /** Time of the last login (Unix ms). Absent in sessions of the previous release. */
       readonly freshAt?: number;
       readonly freshBy?: "auth_time" | "exchange";
     }

@@ -76,12 +76,12 @@ export type DeliveriesCalls = {
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
   /**
-   * Resends deliveries with a fresh retry schedule, and returns how many. Fails with `not_found`,
-   * or with `conflict` for a disabled webhook.
+   * Resends deliveries with a fresh retry schedule, and returns their number. Fails with
+   * `not_found`, or with `conflict` for a disabled webhook.
    */
   resend(orgId: string, webhookId: string, which: ResendSelection): Promise<Result<number>>;
   /**
-   * Queues past events for one webhook, and returns how many. All calls of one replay share a
+   * Queues past events for one webhook, and returns their number. All calls of one replay share a
    * `replayId`. Fails with `conflict` during another replay.
    */
   replay(

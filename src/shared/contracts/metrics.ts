@@ -25,7 +25,7 @@ type Moment = { readonly atMs: number; readonly series: MetricValues };
 export type MetricsCalls = {
   /** Adds counts. If `view` has speed samples, returns the speeds of the region's routes. */
   add(series: MetricValues, view?: IsolateMetrics): Promise<readonly RouteSpeed[] | undefined>;
-  /** Absent in objects of an earlier release. */
+  /** Returns the routes' speeds. Absent in objects of an earlier release. */
   speeds(): Promise<readonly RouteSpeed[]>;
   setGauges(series: MetricValues, job?: WatchJob): Promise<void>;
   read(): Promise<RegionCounts>;

@@ -23,8 +23,8 @@ export type NewPause = {
 export type PutPauseResult = PauseWithOwner & { readonly created: boolean };
 
 /**
- * A member who lists pauses, and the member's keys. The list has the pauses that stop their
- * requests.
+ * A member who lists pauses, and the member's keys. The list contains the pauses that stop requests
+ * of the member or these keys.
  */
 export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
 

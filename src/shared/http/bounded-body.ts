@@ -74,7 +74,7 @@ function ignoreRejection(work: Promise<unknown>): void {
 const BYTE_ORDER_MARK = "\ufeff";
 
 /**
- * Decodes UTF-8 from pieces that can split characters. Drops one byte order mark at the start;
+ * Decodes UTF-8 from pieces that can split characters. Drops one byte order mark at the start.
  * workerd's TextDecoder would drop one per piece.
  */
 export class Utf8PieceDecoder {

@@ -148,7 +148,7 @@ function finishResponse(c: AppContext): void {
   const headers = writableHeaders(c);
   const admitted = readOptionalVariable(c, "admitted");
   headers.set("x-content-type-options", "nosniff");
-  // no-transform: compression in a proxy would delay events
+  // The value `no-transform` prevents compression in proxies, which would delay events.
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   setDialectHeaders(c, headers, admitted);
@@ -178,13 +178,13 @@ function log(c: AppContext, admitted: AdmittedRequest | undefined): void {
   };
   const nowMs = now(c.env);
   if (countInSummaryLine(readOptionalVariable(c, "config"), request, nowMs)) return;
-  // never a key, prompt, output, path or query value
+  // The line never contains a key, prompt, output, path or query value.
   logEvent("request", {
     request_id: request.requestId,
     method: c.req.method,
     route: request.route,
     status: request.status,
-    duration_ms: nowMs - c.get("startedMs"), // until the headers; streams run longer
+    duration_ms: nowMs - c.get("startedMs"), // time until the headers, because streams run longer
     org_id: request.orgId,
     key_id: admitted?.caller.keyId ?? null,
     failure: request.failure,
@@ -229,7 +229,8 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: AdmittedRe
  * key don't need them.
  */
 function setKeylessHeaders(headers: Headers): void {
-  const isPage = headers.get("content-type")?.startsWith("text/html") === true; // the docs site's pages set their own
+  // The docs site's pages set their own policy.
+  const isPage = headers.get("content-type")?.startsWith("text/html") === true;
   if (!isPage) headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
   headers.set("strict-transport-security", "max-age=31536000");
 }

@@ -263,7 +263,7 @@ function rateLimited({
       ...(orgId !== undefined && { "openai-organization": orgId }),
       "retry-after": String(seconds),
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), secondsMax * 1000)),
-      // A rejected request has no `Admitted` with these headers.
+      // A rejected request has no admission that would provide these headers.
       ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
     },
   };

@@ -1,5 +1,6 @@
 /**
- * Request IDs of internal requests. Clients can't set them, because the request object is the key.
+ * Request IDs of internal requests. Clients can't set an ID, because the map's keys are request
+ * objects.
  */
 const idByRequest = new WeakMap<Request, string>();
 

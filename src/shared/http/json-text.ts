@@ -6,7 +6,7 @@ import { paramOf } from "../issue-text.ts";
 type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** Maximum nesting depth, for which recursive validators have enough stack. */
+/** Maximum nesting depth. Recursive validators have enough stack for it. */
 export const JSON_DEPTH_MAX = 64;
 /**
  * Maximum number of values. 20 MB of `{},{},...` would exceed an isolate's memory. Real bodies have
@@ -139,7 +139,10 @@ class JsonTreeCheck {
     if (!Number.isFinite(value)) this.tooLarge = true;
   }
 
-  /** Rejects lone surrogates: all have one UTF-8 encoding, so two end users could become one. */
+  /**
+   * Rejects lone surrogates. All of them have the same UTF-8 encoding, so two end users could
+   * become one.
+   */
   #string(value: string): void {
     if (!value.isWellFormed()) {
       this.refusal ??= invalid("The request body has a string with a lone surrogate.");

@@ -4,8 +4,8 @@ import type { Refusal, Result } from "../failure.ts";
 import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
 /**
- * Parses a body by a schema. Fails with 400 and the first problem's `param` (`messages[0].role`). A
- * schema's messages continue the parameter's name.
+ * Parses a body by a schema. Fails with 400 and the first problem's `param` (`messages[0].role`).
+ * In the error, a schema's message follows the parameter's name.
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
   const parsed = z.safeParse(schema, value, WITHOUT_ZOD_MESSAGES);
@@ -46,7 +46,7 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
   return parseBody(schema, Object.fromEntries(query));
 }
 
-/** The schema of a query parameter without repetition. */
+/** The schema of a query parameter that can't be repeated. */
 export const singleValueSchema = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });

@@ -39,7 +39,8 @@ export function declaredBodyBytes(c: AppContext): number {
 export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 
 /**
- * An isolate's memory for bodies of requests without a key. Stripe's webhooks have the same amount.
+ * An isolate's memory for bodies of requests without a key. Stripe's webhooks have separate memory
+ * of the same size.
  */
 const ANONYMOUS_MEMORY_BYTES = 8 * 1024 * 1024;
 const ANONYMOUS_LEASE_MS = 10_000;
@@ -55,8 +56,8 @@ function makeSlotPools(): Record<"anonymous" | "stripe", RequestMemory> {
 }
 
 /**
- * Reads a small body of a request without a key, in separate memory. Fails with 503 if that is
- * full.
+ * Reads a small body of a request without a key, in separate memory. Fails with 503 if this memory
+ * is full.
  */
 export async function readAnonymousBody<T>(
   c: AppContext,
@@ -65,7 +66,8 @@ export async function readAnonymousBody<T>(
   pool: keyof ReturnType<typeof makeSlotPools> = "anonymous",
 ): Promise<Result<T>> {
   const length = declaredBodyBytes(c);
-  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // the body isn't read
+  // The read rejects a body that is too long without reading it.
+  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
   const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
   const pools = Isolate.of(c.var.config).get(makeSlotPools);
   const slot = pools[pool].take(NO_KEY, initialBodyBytes(length), c.var.startedMs, address);

@@ -13,7 +13,7 @@ export function routingPath(request: Request): string {
   );
 }
 
-/** Cohere's SDKs append `/v2/rerank` to the base URL. */
+/** Replaces the `/v2/rerank` that Cohere's SDKs append to the base URL. */
 function replacePrefix(path: string): string {
   return path === "/v2/rerank" ? "/v1/rerank" : path;
 }
