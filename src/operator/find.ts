@@ -81,7 +81,7 @@ function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup
 
 const EVENT_ID_PATTERN = /^evt_[0-9A-Za-z]{24}$/;
 const REFUND_ID_PATTERN = /^re_\w+$/;
-/** Matches IDs that D1 stores. */
+/** Matches IDs of objects that D1 stores. */
 const DATABASE_ID_PATTERN = /^(?:inv|key|per|prc|pur|whk)_/;
 
 type OwnersSearch = {

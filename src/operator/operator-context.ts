@@ -52,7 +52,10 @@ export type OperatorCall = OperatorContext & {
   readonly idempotencyKey: string | null;
 };
 
-/** A changing call. `noteDetails` stores details that neither its body nor its response has. */
+/**
+ * A call that makes changes. `noteDetails` stores details that neither the body nor the response
+ * contains.
+ */
 export type OperatorChange = OperatorCall & {
   readonly noteDetails: (details: Readonly<Record<string, unknown>>) => void;
 };

@@ -48,7 +48,7 @@ type OperatorEventQuery = {
 
 type StoredJson = { readonly target: string; readonly details: string | null };
 
-/** Returns up to one more event than `limit`, newest first. */
+/** Returns up to `limit` + 1 events, newest first. */
 export async function listOperatorEvents(
   db: D1Database,
   { orgId, operator, beforeId, fromId, limit }: OperatorEventQuery,

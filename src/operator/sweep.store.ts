@@ -17,8 +17,8 @@ const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE_ROWS = 500;
 const CONCURRENT_MAX = 6;
 /**
- * Timeout of one call in ms. If all calls of a page time out, it takes 14 minutes, less than the
- * lease.
+ * Timeout of one call in ms. If all calls of a page time out, the page takes 14 minutes, less than
+ * the lease.
  */
 const POKE_TIMEOUT_MS = 5000;
 const LEASE_MS = 15 * 60_000;

@@ -211,7 +211,7 @@ export async function postRebuildWallet(call: OperatorCall) {
   if (!found.ok) return found;
   const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
   if (!answer.ok) return answer;
-  // Adds payments after the last publish. If this fails, the payments sweep retries it.
+  // Adds the payments that followed the last publish. If this fails, the payments sweep retries it.
   await callObject(() => call.payments(found.value.id).poke());
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });

@@ -113,7 +113,7 @@ export class MetricRecorder {
       const speeds = await withTimeout(add(series, view), ADD_TIMEOUT_MS);
       if (speeds !== undefined) this.onSpeeds(speeds);
     } catch (error) {
-      // Never retried: the call may have arrived, and counts must not double.
+      // The call isn't retried, because it may have arrived and counts must not double.
       const lostSeries = Object.keys(series).length;
       logWarning("metrics_not_taken", { series: lostSeries, reason: errorMessageOf(error) });
     }

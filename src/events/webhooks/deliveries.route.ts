@@ -168,7 +168,7 @@ export async function replayEvents(steps: {
     count = events.value.filter(isInSameMillisecond).length;
   }
   let queuedCount = 0;
-  // Makes at least one call, because only the queue knows whether the webhook exists.
+  // At least one call is made, because only the queue knows whether the webhook exists.
   for (let from = 0; from === 0 || from < count; from += EVENTS_PER_REPLAY_MAX) {
     const queueResult = await steps.queue(
       events.value.slice(from, Math.min(from + EVENTS_PER_REPLAY_MAX, count)),

@@ -33,7 +33,7 @@ export type Receiver = {
   readonly webhook: Webhook;
   readonly failingSince: number | null;
   readonly pausedUntil: number | null;
-  /** The reason for disabling the webhook, until stored in D1. */
+  /** The reason why the webhook was disabled, until D1 has stored it. */
   readonly ending: string | null;
   /** The value is null if the webhook doesn't get `usage.settled`. */
   readonly stream: StreamState | null;
@@ -312,7 +312,7 @@ export function selectDeliveries(
   return { deliveries, nextAfter: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
-/** A usage batch has no time for its next attempt. */
+/** The columns of a delivery. A usage batch has no time for its next attempt. */
 export const DELIVERY_COLUMNS = `id, event_id AS eventId, type, state, attempts, created_at AS createdAt,
   iif(next_at = ${PENDING_BATCH_AT}, coalesce(last_at, created_at), next_at) AS nextAt, last_at AS lastAt, status,
   error, answer, duration_ms AS durationMs`;

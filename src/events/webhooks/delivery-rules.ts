@@ -88,7 +88,7 @@ export async function attemptDelivery(
   } catch {
     return result(null, signal.aborted ? "timeout" : "unreachable");
   } finally {
-    clearTimeout(timer); // a timer would keep the object in memory
+    clearTimeout(timer); // a running timer would keep the object in memory
   }
 }
 

@@ -97,7 +97,7 @@ export const TOO_LATE: AttemptRecord = {
   headers: null,
 };
 
-/** `unsure` is the last row that a failed step may have delivered. */
+/** An attempt. `unsure` is the last row that a failed step may have delivered. */
 export type SentAttempt = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
 /** Receives the number of accepted calls, and the last row of the batch being sent. */

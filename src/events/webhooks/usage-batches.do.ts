@@ -22,20 +22,20 @@ import type { ReceiverCall, SentAttempt } from "./send-calls.ts";
 import { usageFormat, usageMessage } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
 
-/** About 40 KiB per message. */
+/** Maximum rows of a batch. 100 rows are about 40 KiB. */
 const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
 const SKIPPED_PAGES_MAX = 20;
 
-/** Statuses for invalid rows, not an invalid request. */
+/** Statuses that mean invalid rows rather than an invalid request. */
 const REJECTION_STATUSES: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
 const REJECTIONS_MAX = 3;
 /** Maximum consecutive rejected rows. The stream then waits for a change of the webhook. */
 const REJECTED_ROWS_MAX = 20;
 
 /**
- * A batch to send, with the stream's positions before (`from`) and after it (`next`). `sentMs` is
- * its last row's time. `unsure` excludes calls in progress.
+ * A batch to send. The stream's position is `from` before the batch and `next` after it. `sentMs`
+ * is its last row's time. `unsure` excludes calls in progress.
  */
 export type UsageBatch = {
   readonly due: DueDelivery;

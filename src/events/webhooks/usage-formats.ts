@@ -221,7 +221,10 @@ function formatNanoseconds(ms: number): string {
   return `${ms}000000`;
 }
 
-/** OpenTelemetry's conventions name only chat, embeddings and generated content. */
+/**
+ * Returns the operation's name. OpenTelemetry's conventions name only chat, embeddings and
+ * generated content.
+ */
 function operationOf({ purpose, kind = "chat" }: GenerationRecord): string {
   if (purpose !== undefined) return "execute_tool";
   return kind === "image" ? "generate_content" : kind;

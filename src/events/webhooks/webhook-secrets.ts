@@ -23,7 +23,10 @@ export function encryptWebhookSecret(
   return encryptText(secret, { purpose: ENCRYPTION_PURPOSE, owner: webhookId }, by);
 }
 
-/** Returns null if the secret belongs to another webhook or its KEY_SECRETS entry was removed. */
+/**
+ * Decrypts a secret. Returns null if it belongs to another webhook or its KEY_SECRETS entry was
+ * removed.
+ */
 export function decryptWebhookSecret(
   sealed: string,
   webhookId: string,

@@ -105,7 +105,7 @@ export async function createWebhookRoute(c: AppContext) {
     await queryWebhooks(c, () => insertWebhook(c.env.DB, webhook, by)),
   );
   if (!inserted.ok) return inserted;
-  // Ignores a failure, because only this response has the secret.
+  // A failure is ignored, because only this response has the secret.
   await callDeliveries(c, (deliveries) => deliveries.refresh(webhook.orgId));
   return created({ ...webhookView(inserted.value, by.nowMs), secret: newSecret.value.secret });
 }

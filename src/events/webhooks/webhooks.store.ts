@@ -74,7 +74,10 @@ export type WebhookChangeActor = {
   readonly nowMs: number;
 };
 
-/** Fails with `conflict` at the limit, or `invalid_api_key` if the key was revoked. */
+/**
+ * Inserts a webhook. Fails with `conflict` at the limit, or `invalid_api_key` if the key was
+ * revoked.
+ */
 export async function insertWebhook(
   db: D1Database,
   webhook: Webhook,
@@ -170,7 +173,7 @@ function receiverText({ receiver = null }: Pick<Webhook, "receiver">): string | 
   return receiver === null ? null : JSON.stringify(receiver);
 }
 
-/** The path and query of a webhook's URL can contain secrets. */
+/** Returns only a URL's host, because its path and query can contain secrets. */
 function hostOf(url: string): string {
   return new URL(url).host;
 }
