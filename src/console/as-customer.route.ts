@@ -23,7 +23,7 @@ const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(10
 
 /**
  * Handles POST /console/api/as { org }. The operator's session can then read `/v1` like an owner of
- * the organization. The organization's events record it once an hour.
+ * the organization. The organization's events record this access at most once an hour.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymousBody(c, readJson, LIMITS);

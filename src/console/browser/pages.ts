@@ -27,7 +27,10 @@ const mayCall =
     may(session, call);
 const mayListModels = mayCall("GET /v1/models");
 const hasUnlimitedKey = mayCall("GET /v1/keys");
-/** Operators who view a customer see these pages without actions. */
+/**
+ * Reports whether the session sees Connect and Playground. Operators who view a customer see these
+ * pages without actions.
+ */
 const mayChat = (session: Session): boolean =>
   may(session, "POST /v1/chat/completions") || isViewing(session);
 /** People who logged in with a key see the Team page too, because it explains how to get access. */

@@ -26,8 +26,8 @@ const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 
 /**
- * The organization on the page. Calls name it, and the server rejects them for another session's
- * organization.
+ * The organization that the page shows. Calls send it, and the server rejects them if the session
+ * has another organization.
  */
 export const displayed: { organization: string | null } = { organization: null };
 

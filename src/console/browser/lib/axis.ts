@@ -46,7 +46,8 @@ export function createAxis(values: readonly number[], unit: Unit): Axis {
   const step = stepOf(max - min || STEP_MIN[unit], unit);
   const isBroken = known.some(isBeyond);
   const from = Math.floor(min / step + 1e-9);
-  const to = Math.max(1, Math.ceil(max / step - 1e-9)) + Number(isBroken); // room for broken bars
+  // A broken axis has one more step, which leaves room for the broken bars.
+  const to = Math.max(1, Math.ceil(max / step - 1e-9)) + Number(isBroken);
   const ticks = Array.from({ length: to - from + 1 }, (_, i) => (from + i) * step);
   const labels = labelsOf(ticks, step, unit);
   return { ticks, labels, low: from * step, high: to * step, isBeyond };

@@ -14,8 +14,8 @@ const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: 
 };
 
 /**
- * Replaces aliases by a model of the client's vendor, if one is sold, because the client knows its
- * limits.
+ * Replaces aliases by a model of the client's vendor, if one is for sale, because the client knows
+ * that model's limits.
  */
 export function withFittingModels(client: string, text: string, live: readonly string[]): string {
   const [large, small] = MODELS_BY_CLIENT[client] ?? [/^$/, /^$/];

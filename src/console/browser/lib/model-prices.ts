@@ -43,7 +43,7 @@ function unitPrices(pricing: Pricing): readonly string[] {
   });
 }
 
-/** Returns a price per million tokens. Returns nothing for 0 if the model has unit prices. */
+/** Returns a price per million tokens. Returns "" for 0 if the model has unit prices. */
 export function tokenPrice(pricing: Pricing, dollars: string, label = ""): string {
   return Number(dollars) > 0 || unitPrices(pricing).length === 0 ? perMillion(dollars) + label : "";
 }

@@ -15,8 +15,8 @@ function trimZeros(decimals: string): string {
 }
 
 /**
- * Formats a balance or limit, rounded down to cents from $10, exactly below. A balance of $1.00
- * thus shows even a small charge.
+ * Formats a balance or limit. From $10, rounds down to cents. Below, shows the exact amount, so
+ * that even a small charge is visible.
  */
 export function formatLeft(micros: number): string {
   return formatDollars(micros, Math.abs(micros) < 10 * MICROS ? 6 : 2, Math.floor);

@@ -10,7 +10,7 @@ import { useNow } from "../state/cell.ts";
 import { ReadResult } from "../ui/states.tsx";
 
 const AMOUNTS = [10, 25, 50, 100, 250];
-/** Paths of reads that a purchase changes. */
+/** Paths of reads to refresh after a purchase. */
 const TOUCHES = ["/v1/credits", "/v1/balance", "/v1/orgs"];
 
 type Sold = NonNullable<Credits["sold"]>;

@@ -30,7 +30,7 @@ type SearchResult = {
   readonly what: string;
   readonly text: string;
   readonly href: string;
-  /** The customer that an operator views at the address. */
+  /** The customer that an operator views after following `href`. */
   readonly as?: string;
 };
 
@@ -108,7 +108,7 @@ export function CommandPalette({
   );
 }
 
-/** The search results, and the text without any. */
+/** The search results, and the text to show if there are none. */
 type SearchResults = { readonly finds: readonly SearchResult[]; readonly none: ComponentChildren };
 
 function useSearchResults(text: string, pages: readonly Page[]): SearchResults {

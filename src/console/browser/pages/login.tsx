@@ -86,7 +86,7 @@ const FAILED_LOGIN_TEXTS: Readonly<Record<string, string>> = {
 /** Matches only an email address, so that a link can't put other text on the page. */
 const ADDRESS = /^[^\s@]{1,64}@[^\s@]{1,100}$/;
 
-/** Returns the reason of a failed login, from the address's query. */
+/** Returns the reason for a failed login, from the address's query. */
 function whyOf({ why = "", account = "" }: Query, region = ""): string {
   const text = FAILED_LOGIN_TEXTS[why] ?? "That did not work. Try again.";
   const isNamed = why === "unknown" && ADDRESS.test(account);

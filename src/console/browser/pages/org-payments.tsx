@@ -77,7 +77,7 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
 }
 
 const CALL = "GET /admin/v1/orgs/{id}/purchases/{purchase_id}";
-/** Paths of reads that a refund changes. */
+/** Paths of reads to refresh after a refund. */
 export const TOUCHES = ["/admin/v1/orgs", "/admin/v1/purchases"];
 
 type RefundProps = {

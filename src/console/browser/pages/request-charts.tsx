@@ -60,7 +60,7 @@ const USAGE = "GET /v1/usage";
 const ERRORS = "GET /v1/errors";
 const LIST = "GET /v1/generations";
 const FAILURE_PAGES_MAX = 10;
-/** The tab of each part of the chart. */
+/** The tab for each series of the chart. */
 const STATES = { [SUCCEEDED]: "settled", [FAILED]: "error" } as const;
 const HOURLY_MS = 3 * DAY;
 const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });

@@ -4,7 +4,10 @@ import { hrefOf, route } from "./route.ts";
 
 export const linkedKey = cell<string | null>(null);
 
-/** Moves a key from the page's address into memory, so that it stays in no history. */
+/**
+ * Moves a key from the page's address into memory, so that the browser's history doesn't contain
+ * it.
+ */
 export function takeKeyFromAddress(): void {
   if (!location.hash.startsWith("#key=")) return;
   const { path, query } = route.get();

@@ -20,7 +20,7 @@ type GroupBy = SplitBy | "day" | `day,${SplitBy}`;
 const CALL = "GET /v1/usage";
 const PAGES_MAX = 10;
 const EVERY_MS = 30_000;
-/** Maximum rows of a response that is refreshed. More are megabytes. */
+/** Maximum rows of a response that is refreshed. Larger responses have megabytes. */
 const REFRESHED_ROWS_MAX = 10_000;
 
 export function useSpend(by: SplitBy | null, range: Range): Read<Rows> {

@@ -14,7 +14,7 @@ type DialogProps = {
   asks?: boolean;
   children: ComponentChildren;
 };
-/** A modal dialog. Escape closes it, but first asks about typed text. */
+/** A modal dialog. Escape closes it, after a confirmation if text was typed. */
 export function Dialog({ title, onClose, wide = false, asks = true, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState<"nothing" | "something" | "warned">("nothing");
@@ -23,7 +23,7 @@ export function Dialog({ title, onClose, wide = false, asks = true, children }: 
     else onClose();
   };
   const id = useId();
-  // A layout effect focuses before the next key.
+  // A layout effect moves the focus before the next key press.
   useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
@@ -47,7 +47,7 @@ export function Dialog({ title, onClose, wide = false, asks = true, children }: 
         event.preventDefault();
         close();
       }}
-      onClose={onClose} // a second Escape closes it despite preventDefault
+      onClose={onClose} // a second Escape closes the dialog despite preventDefault
     >
       <header class="panel-head">
         <h2 id={id}>{title}</h2>

@@ -131,7 +131,7 @@ export function usePages<C extends ReadCall, T>(
     for (let after: string | number | undefined, more = true; more;) {
       const outcome = await readOnce(name, at(after, 100));
       if (!outcome.ok && outcome.failure.status === 429) {
-        yield []; // rate limited; the user can stop here
+        yield []; // the requests were rate limited, so the user can stop here
         await new Promise((resolve) => setTimeout(resolve, RATE_LIMIT_WAIT_MS));
         continue;
       }
