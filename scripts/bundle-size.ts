@@ -9,7 +9,7 @@ import { REGION_NAMES } from "./region-names.ts";
 import { SCRIPT_BYTES_MAX, buildConsole } from "./site/console.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
-/** docs/internals/decisions/speed.md lists its parts. */
+/** Maximum KiB of a Worker. docs/internals/decisions/speed.md lists its parts. */
 const BUDGET_KIB = 1221;
 const ROOT = path.join(import.meta.dirname, "..");
 

@@ -3,7 +3,10 @@ import { constants } from "node:os";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PARENT_CHECK_MS = 500;
-/** Environment variable of the leader of the process group: the ID of the process that started it. */
+/**
+ * The environment variable that marks the leader of the process group. Its value is the ID of the
+ * process that started the leader.
+ */
 const MARK = "TURNPIKE_DEV_GROUP";
 const PARENT_PID = Number(process.env[MARK] ?? process.ppid);
 

@@ -50,7 +50,7 @@ export async function makeShowcase(
   try {
     const admin = { url: `${region.url}admin/v1`, token: adminToken };
     const filled = await fillShowcase(region.url, admin);
-    await region.runCron("0 * * * *"); // publishes the wallet
+    await region.runCron("0 * * * *"); // the sweep publishes the wallet
     writeFileSync(fileIn(directory), `${JSON.stringify(filled, null, 2)}\n`, { mode: 0o600 });
     return filled;
   } finally {
@@ -145,7 +145,7 @@ async function finishShowcase(
   await own("PATCH", `orgs/${orgId}/settings`, { low_balance_threshold_dollars: 5 });
   for (const [n, user] of USER_IDS.slice(0, 12).entries()) {
     const spent = Number((await own("GET", `users/${user}`))["monthly_spend_dollars"]);
-    // the first four get alerts because they are close to their quotas
+    // The first four end users get alerts, because they are close to their quotas.
     const part = n < 4 ? 1.1 : 3;
     const quota = Math.ceil(spent * part * 100) / 100;
     await own("PATCH", `users/${user}`, { monthly_quota_dollars: quota });

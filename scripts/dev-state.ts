@@ -69,8 +69,8 @@ function isAlive({ pid, started }: Owner): boolean {
 }
 
 /**
- * Returns the 22nd field of /proc/<pid>/stat, or "" if there is none. The process name before it
- * can contain anything.
+ * Returns the start time of a process (field 22 of /proc/<pid>/stat), or "" if unknown. The process
+ * name before the field can contain anything.
  */
 function startOf(pid: number): string {
   try {

@@ -44,7 +44,7 @@ const startedAt = performance.now();
 const recentLog: string[] = [];
 let showLog = false;
 
-// the terminal is gone; exiting also stops workerd
+// The terminal is gone. Exiting also stops workerd.
 process.stdout.on("error", () => process.exit(0));
 if (isInGroup()) await runRegions();
 else runInGroup();
@@ -239,8 +239,8 @@ function stopOnSignal(regions: Readonly<Record<RegionName, Region>>): void {
 }
 
 /**
- * Throws `CannotStart` if a setting is missing or weak. The Worker then returns 503, and its log
- * names the variable.
+ * Throws `CannotStart` if a setting is missing or weak. With such a setting, the Worker returns
+ * 503, and its log names the variable.
  */
 async function requireConfigured(region: Region): Promise<void> {
   const response = await fetch(`${region.url}v1/balance`);

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** The time or the number of received bytes after which a client disconnects. */
+/** The time or number of received bytes after which a client disconnects. */
 export type DisconnectPoint = { readonly afterMs: number } | { readonly afterBytes: number };
 
 export type Call = {
@@ -11,7 +11,7 @@ export type Call = {
   /** JSON to POST. Null sends a GET. */
   readonly body: string | null;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** The agent for persistent connections. By default, each request opens its own. */
+  /** The agent for persistent connections. By default, each request opens a connection. */
   readonly agent?: Agent;
   /** The client's timeout for the whole response. */
   readonly patienceMs: number;
@@ -28,7 +28,7 @@ export type Exchange = {
    */
   readonly end: "whole" | "left" | "stuck" | "broken";
   readonly sentMs: number;
-  /** When the headers arrived. The next field is when the body began. */
+  /** Time when the headers arrived. The next field is the time when the body began. */
   readonly answeredMs: number | null;
   readonly firstByteMs: number | null;
   readonly endedMs: number;
@@ -89,7 +89,7 @@ export async function exchange(call: Call): Promise<Exchange> {
     },
   });
   const broken = (error?: Error): void => resolve({ end: "broken", why: error?.message ?? "" });
-  /** Sends a TCP reset, as a crashed client does. Only the first end counts. */
+  /** Resets the TCP connection, like a crashed client. Only the first end counts. */
   const reset = (end: "left" | "stuck"): void => {
     resolve({ end, why: end });
     const { socket } = outgoing;

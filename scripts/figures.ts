@@ -37,7 +37,7 @@ await runProgram(async (given) => {
       `--only takes numbers from 1 to ${ROWS.length}, with commas, not "${only}"`,
     );
   }
-  // Checks the page before measurements that take minutes.
+  // The page is checked before measurements that take minutes.
   withMeasured(readFileSync(PAGE, "utf8"), new Map(), stamp());
   const scratch = temporaryDirectory("turnpike-figures-");
   process.once("exit", () => removeDirectory(scratch)); // also after Ctrl-C

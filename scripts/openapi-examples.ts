@@ -265,7 +265,7 @@ async function askPrices(): Promise<void> {
   const { prices } = await ask("POST /admin/v1/prices", { body: { rows: [row] } });
   await ask("GET /admin/v1/prices");
   const { models } = (await ask("GET /admin/v1/catalog")) as { models: readonly Json[] };
-  // one model that is sold and one that isn't
+  // The example shows one model that is sold and one that isn't.
   const shown = [...models.slice(0, 1), ...models.slice(-1)];
   examples["GET /admin/v1/catalog"] = { answer: { models: shown } };
   const today = new Date().toISOString().slice(0, 10);

@@ -3,8 +3,8 @@ import { createServer } from "node:net";
 
 const HOST = "127.0.0.1";
 /**
- * Below the ports that systems assign to outgoing connections (Linux: from 32768, others: from
- * 49152).
+ * A range of ports below those that systems assign to outgoing connections (Linux: from 32768,
+ * others: from 49152).
  */
 const PORTS = { from: 10_240, to: 32_767 } as const;
 const TRIES_MAX = 100;

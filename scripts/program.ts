@@ -23,7 +23,7 @@ export async function endOf<T>(
     refuseSecrets(given, process.env["TURNPIKE_ADMIN_TOKEN"]);
     return await main(given);
   } catch (thrown) {
-    // commander has printed the reason
+    // Commander has already printed the reason.
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : WRONG_USAGE;
     if (!(thrown instanceof WrongUsage)) throw thrown;
     process.stderr.write(`error: ${thrown.message}\n`);

@@ -101,7 +101,7 @@ function miniflareOptions(worker: string, options: RegionOptions) {
   return convertV4MiniflareOptions({
     host: HOST,
     port: options.port,
-    cf: false, // avoids fetching Request.cf from the network
+    cf: false, // Request.cf isn't fetched from the network
     log: new Log(LogLevel.WARN, { prefix: options.region }),
     handleStructuredLogs: options.onLog ?? showProblems,
     ...(options.directory === undefined ? {} : { resourcePersistencePath: options.directory }),

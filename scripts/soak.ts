@@ -25,14 +25,14 @@ await runProgram(async (given) => {
   const stop = new AbortController();
   const started = (): void => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-      // miniflare's handlers exit before the regions are stopped
+      // Miniflare's handlers exit before the regions are stopped.
       process.removeAllListeners(signal);
       process.on(signal, () => stop.abort());
     }
   };
   started();
   progress(`seed ${seed}`);
-  // loads slowly, so help and wrong usage don't import it
+  // The soak loads slowly, so help and wrong usage don't import it.
   const { soak } = await import("../test/soak/run.ts");
   const { exitCodeOf, textOf } = await import("../test/soak/report.ts");
   const wish = { minutes, rate, seed: Math.floor(seed), progress, started };

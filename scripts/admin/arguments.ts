@@ -7,7 +7,7 @@ export class WrongUsage extends Error {}
 const FREE_TEXT = new Set(["--name", "--reference", "--file", "--url", "--idempotency-key"]);
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const SESSION_ID = /^ses_[0-9A-Za-z]{40}$/;
-/** Longer than any slug or ID except UUIDs and session IDs. */
+/** Matches text that is longer than any slug or ID except UUIDs and session IDs. */
 const RANDOM_TEXT = /^(?![./])[A-Za-z0-9_+/=-]{33,}$/;
 const SECRET_OPTION = /^--?[a-z-]*(token|secret|password|bearer|authorization)/i;
 
@@ -75,7 +75,7 @@ export function day(text: string): string {
   throw new InvalidArgumentError("It must be a day such as 2026-11-21.");
 }
 
-/** Example of an hour, for parameters that also accept hours. */
+/** Example of an hour, for parameters that accept hours besides days. */
 export const AN_HOUR = "2026-11-21T14";
 
 export function dayOrHour(text: string): string {

@@ -111,7 +111,10 @@ const MICROS_PER_DOLLAR = 1_000_000;
 /** Relative rounding error of prices in a list. */
 const TOLERANCE = 0.001;
 
-/** A provider, its list, today's UTC day and the last day on which an end is reported. */
+/**
+ * A provider, its list, today's UTC day, and the last day of the period in which announced ends are
+ * reported.
+ */
 type ProviderComparison = {
   readonly provider: string;
   readonly listed: readonly ListedModel[];

@@ -39,7 +39,7 @@ function isExpected(error: unknown): error is Refused | Unreachable | NotFound {
   return error instanceof Refused || error instanceof Unreachable || error instanceof NotFound;
 }
 
-/** Returns what `--json` prints to stderr for an error. */
+/** Returns the JSON that `--json` prints to stderr for an error. */
 function errorJson(error: Refused | Unreachable | NotFound): object {
   const { message } = error;
   if (error instanceof Refused) {

@@ -75,7 +75,7 @@ export const HELP: Readonly<Record<string, string>> = {
   usage_since: "send usage from this time on again, in UTC",
 };
 
-/** Placeholders of flag values, where the flag's last word doesn't fit. */
+/** Placeholders of flag values, for flags whose last word doesn't fit. */
 export const VALUES: Readonly<Record<string, string>> = {
   after_seq: "seq",
   group_by: "group",

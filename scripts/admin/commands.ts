@@ -15,13 +15,16 @@ export type CommandFields = {
   readonly help?: Readonly<Record<string, string>>;
 };
 
-/** The differences between a command and its operation. */
+/** The differences between a command and the operation from which it is derived. */
 export type Row = CommandFields & {
-  /** The path is below `/admin/v1`. */
+  /** The operation, with its path below `/admin/v1`. */
   readonly operation: `${Call["method"]} /${string}`;
-  /** The default is the path's noun and a verb for the method, such as `keys list`. */
+  /**
+   * The command's words. By default, the path's noun and a verb for the method, such as `keys
+   * list`.
+   */
   readonly command?: string;
-  /** The default is the operation's summary. */
+  /** The summary. By default, the operation's. */
   readonly summary?: string;
   /** Text below the help. */
   readonly helpText?: string;

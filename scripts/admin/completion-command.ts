@@ -15,7 +15,10 @@ export function addCompletionCommand(program: Command): void {
   examples(completion, "completion bash", "completion zsh");
 }
 
-/** Returns the script for a shell function or alias named `admin`. zsh runs it in bash mode. */
+/**
+ * Returns the completion script for a shell function or alias named `admin`. zsh runs the script in
+ * bash mode.
+ */
 export function completionScript(program: Command, isZsh: boolean): string {
   const all = [program, ...descendants(program)];
   const options = all.flatMap((one) => one.options);
@@ -27,7 +30,7 @@ export function completionScript(program: Command, isZsh: boolean): string {
   const globals = program.options.map(({ long }) => long);
   const cases = all
     .map((one) => ({ path: pathOf(one, program), words: wordsOf(one, globals) }))
-    .toSorted((a, b) => b.path.length - a.path.length) // tries the longest path first
+    .toSorted((a, b) => b.path.length - a.path.length) // the longest path is tried first
     .map(({ path, words }) => `    " ${path}"*) found="${words}" ;;`);
   const choices = [...values].map(
     ([flag, given]) => `    ${flag}) found="${(given ?? []).join(" ")}" ;;`,

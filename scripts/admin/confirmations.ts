@@ -19,7 +19,7 @@ export async function confirmRevocation(
   );
 }
 
-/** Returns the amount if it needs confirmation, else null. */
+/** Returns the amount of credits if it needs confirmation, else null. */
 export async function confirmLargeCredits(_: AdminClient, { body }: Call): Promise<string | null> {
   const amount = Number((body as JsonRecord | undefined)?.["amount_micro"]);
   if (Math.abs(amount) <= UNCONFIRMED_MICRO_MAX) return null;

@@ -114,7 +114,7 @@ function addImport(program: Command): void {
     const span = { from: days[0] ?? "", to: days.at(-1) ?? "" };
     const { groups, missing, isPaged } = await readMargin(session, span);
     const compared = rows.map((bill) => compareBills(bill, groups));
-    // The region can't add up several pages, so send it the sums.
+    // The region can't add up several pages, so the sums are sent to the region.
     const summed = rows.map((bill, at) =>
       Object.assign({ counted_micro: compared[at]?.bought_micro ?? 0 }, bill),
     );
@@ -208,7 +208,7 @@ function addRerate(program: Command): void {
   });
 }
 
-/** Maximum number of organizations to look up earlier corrections for. */
+/** Maximum number of organizations for which to look up earlier corrections. */
 const EARLIER_MAX = 100;
 
 /**
@@ -241,7 +241,7 @@ function requireTotalAtMost(total: number, atMost: number | undefined): void {
   throw new WrongUsage(`${words} Add --at-most ${dollarText(total)} to confirm the total.`);
 }
 
-/** Returns all pages of a correction as one. */
+/** Returns all pages of a correction as one response. */
 async function readRerate({ admin }: Session, body: object): Promise<RerateSum> {
   const sum = { organizations: [] as Rerated["organizations"][number][], total_micro: 0 };
   for await (const page of pagesOf<Rerated>(admin, { method: "POST", path: "/rerate", body })) {

@@ -13,8 +13,8 @@ import { fields, fillIn, table, textOf } from "./words.ts";
 import type { JsonRecord } from "./words.ts";
 
 /**
- * Imported by a computed path and typed here, because Node programs aren't compiled with the
- * Worker's types.
+ * The path of the descriptions. A computed import is typed here, because Node programs aren't
+ * compiled with the Worker's types.
  */
 const DESCRIPTIONS: string = "../openapi/operator-operations.ts";
 const { OPERATOR_OPERATIONS } = (await import(DESCRIPTIONS)) as {
@@ -192,7 +192,7 @@ function listOf({ method, path }: Derived, answer: JsonRecord): readonly JsonRec
     | null;
 }
 
-/** Prints all pages of a list, each as large as the region allows. */
+/** Prints all pages of a list. Each page is as large as the region allows. */
 async function printAllPages(derived: Derived, session: Session, call: Call): Promise<void> {
   const parameters = [...derived.parameters.keys()];
   const limit = parameters.find(({ name }) => name === "limit")?.schema.maximum ?? 1;
@@ -221,13 +221,13 @@ function nextOf(
   for (const { name } of derived.parameters.keys()) {
     const value = answer[`next_${name}`];
     if (typeof value === "string") return { name, value };
-    // also present on the last page
+    // The cursor is also present on the last page.
     if (typeof value === "number" && shown === limit) return { name, value };
   }
   return null;
 }
 
-/** Prints how to get the next page, and that a key is shown only once. */
+/** Prints how to get the next page, or that a key is shown only once. */
 function noteNextPage(derived: Derived, answer: JsonRecord, limit: unknown): void {
   const { total, offset, key } = answer;
   const shown = listOf(derived, answer)?.length ?? 0;

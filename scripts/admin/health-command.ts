@@ -33,7 +33,10 @@ export function addHealthCommand(program: Command): void {
   });
 }
 
-/** Lists outboxes that have messages and routes that are in cooldown. Counts the others. */
+/**
+ * Returns the health as text. Lists outboxes that have messages and routes in cooldown. Counts the
+ * others.
+ */
 function healthWords(health: AdminAnswer<"GET /health">, probes: readonly Probe[]): string {
   const { region, version, book, wallets, peers, outboxes, breakers, problems } = health;
   const busy = outboxes.filter(

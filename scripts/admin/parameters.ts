@@ -42,9 +42,9 @@ export type Parameter = {
   readonly isRequired: boolean;
 };
 
-/** Stands for null in options, because commander turns null into an empty text. */
+/** A value for null in options, because commander turns null into an empty text. */
 const NONE = Symbol("none");
-/** Bounds from this value on aren't shown in the help. */
+/** The bound from which bounds aren't shown in the help. */
 const UNSAID = 1e9;
 
 /** Returns a command's parameters in the order of its help. */
@@ -107,7 +107,7 @@ export function addParameter(
     const at = command.registeredArguments.length;
     const word = name === "id" ? "org" : name.replace(/_(?:id|limit)$/, "");
     const argument = new Argument(`<${word}>`, text);
-    // only shown in the help; `parse` checks them
+    // The choices are only shown in the help, because `parse` checks them.
     if (kind.choices.length > 0) argument.choices(kind.choices);
     command.addArgument(argument.argParser(parse));
     return () => valueOf(command.processedArgs[at]);
@@ -124,7 +124,7 @@ function valueOf(given: unknown): unknown {
   return given === NONE ? null : given;
 }
 
-/** Adds `--dollars` and `--micros`, of which one is required. */
+/** Adds `--dollars` and `--micros`. Users must give one of them. */
 function addAmount(command: Command): () => number {
   const dollars = new Option("--dollars <amount>", "dollars, at most 6 decimals");
   const micros = new Option("--micros <amount>", "micro-credits (millionths of a dollar)");

@@ -23,7 +23,7 @@ type Row = {
 };
 type PriceOrPercent = Pick<Row, "price" | "percent">;
 type Options = { readonly file?: string; readonly from?: string; readonly yes?: true };
-/** The factor by which a price rose, for the field that rose most. */
+/** The factor by which a price rose, and the field that rose most. */
 type PriceRise = { readonly times: number; readonly field: string };
 type ComparedRow = Row &
   PriceRise & { readonly what: string; readonly was: string; readonly is: string };
@@ -131,7 +131,9 @@ function describeRow(before: Row | undefined, compared: PriceRise | null): strin
   return compared.times > 1 ? "dearer" : "cheaper";
 }
 
-/** Returns null if one side is a percentage and the price is unknown. */
+/**
+ * Returns the rise of a price. Returns null if one side is a percentage and the price is unknown.
+ */
 function priceRise(row: Row, before: Row | undefined): PriceRise | null {
   const listed = listedRow(row.item);
   const was = before ?? listed;

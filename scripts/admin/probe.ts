@@ -5,14 +5,16 @@ export type Probe = {
   readonly ms: number;
   readonly cost_micro: number | null;
   readonly request_id: string | null;
-  /** The response if it isn't a completion, else "". */
+  /** The text of a response that isn't a completion, else "". */
   readonly message: string;
 };
 
 const TIMEOUT_MS = 60_000;
 const OUTPUT_TOKENS = 16;
 
-/** Pays for one short completion at each address, one after the other. Never throws. */
+/**
+ * Sends a paid request for one short completion to each address, one after the other. Never throws.
+ */
 export async function probe(
   places: readonly { readonly region: string; readonly url: string }[],
   paying: { readonly key: string; readonly model: string },
@@ -39,7 +41,7 @@ async function completion(
         max_tokens: OUTPUT_TOKENS,
         messages: [{ role: "user", content: "Say: ok" }],
       }),
-      redirect: "manual", // sends the key to the given address only
+      redirect: "manual", // the key is sent only to the given address
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const text = await response.text();

@@ -10,7 +10,7 @@ const LIST_PAGE = 100;
 
 export type Session = {
   readonly admin: AdminClient;
-  /** Prints responses as JSON. */
+  /** Whether to print responses as JSON. */
   readonly json: boolean;
 };
 

@@ -92,7 +92,7 @@ async function exchange(
         ...(call.idempotencyKey !== undefined && { "idempotency-key": call.idempotencyKey }),
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-      redirect: "manual", // sends the token to the given address only
+      redirect: "manual", // the token is sent only to the given address
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     return { response, text: await response.text() };

@@ -50,7 +50,8 @@ export function fields(answer: JsonRecord, columns = "*"): string {
 }
 
 /**
- * `widths` are minimum column widths, which align separate pages. `head` false omits the titles.
+ * The layout of a table. `widths` are minimum column widths, which align separate pages. `head`
+ * false omits the titles.
  */
 type Layout = { readonly widths?: readonly number[]; readonly head?: boolean };
 

@@ -11,12 +11,12 @@ import { reverseOddTurns } from "./load.ts";
 import type { Kind, Target } from "./load.ts";
 import { cpuInTurn, JSON_PASSES, keysFor, KINDS, time, warm } from "./rounds.ts";
 
-/** Maximum ratio between both commits' cost of a paid request. */
+/** Maximum ratio between the two commits' costs of a paid request. */
 const RATIO_MAX = 1.03;
 
 /**
- * Rounds after which both processes restart in the other order. Two processes of one commit can
- * differ by 4% until they end, by start order and memory layout.
+ * Rounds after which both processes restart in the other order. Start order and memory layout can
+ * make two processes of one commit differ by 4%.
  */
 const ROUNDS_OF_START = 10;
 
@@ -24,10 +24,7 @@ const ROUNDS_OF_START = 10;
 type PairedTargets = Readonly<
   Record<"floor" | "home" | "peer" | "homeBefore" | "peerBefore", Target>
 >;
-/**
- * Rounds of CPU per request and of the time to first byte in ms. A round has the median of each
- * slice.
- */
+/** CPU per request and time to first byte (ms) by round. Each value is the median of a slice. */
 type Pairs = Readonly<Record<"cpu" | "firstByte", Readonly<Record<Kind, CpuRound[]>>>>;
 
 type Against = {
@@ -54,7 +51,7 @@ export async function measureAgainst(stage: Stage, named: string, rounds: number
     try {
       progress(`rounds ${first + 1} to ${first + some} of ${rounds}: starting and warming up`);
       const targets = await startBoth(began, root, { rounds: some, turn: nth });
-      const watched = watchOthers(); // only covers this start
+      const watched = watchOthers(); // the watch covers only this start
       await measurePairs(targets, some, pairs);
       others.push(watched());
     } finally {
@@ -96,7 +93,7 @@ async function startBoth(
   return targets;
 }
 
-/** Measures the slices of both gateways in turn, forward and back. */
+/** Measures slices of both gateways in alternating order. */
 async function measurePairs(
   { floor, home, peer, homeBefore, peerBefore }: PairedTargets,
   rounds: number,

@@ -37,7 +37,7 @@ type Recipe = {
   readonly env: Readonly<Record<string, string>>;
   /** Returns the headers that select the provider. */
   readonly headers?: (place: Place) => Readonly<Record<string, string>>;
-  /** The API key. By default, it accepts any. */
+  /** The API key. By default, the gateway accepts any key. */
   readonly key?: string;
 };
 
@@ -65,13 +65,13 @@ Server.prototype.listen = function (port, host, ...rest) {
  * (github.com/Portkey-AI/gateway/issues/1389).
  */
 const PORTKEY_MANIFEST = { overrides: { "@hono/node-server": "1.3.3" } };
-/** The default is 1, which 20 streams per second use up. */
+/** Number of LiteLLM's workers. With the default of 1, 20 streams per second overload it. */
 const LITELLM_WORKERS = 2;
-/** LiteLLM doesn't start without a key. */
+/** LiteLLM's key, without which it doesn't start. */
 const LITELLM_KEY = `sk-${randomBytes(32).toString("hex")}`;
 
 const RECIPES: Readonly<Record<OtherGateway, Recipe>> = {
-  // Sends no telemetry. "production" turns off the console that shows requests.
+  // Portkey's telemetry is off. "production" turns off the console that shows requests.
   portkey: {
     version: "1.15.2",
     megabytes: 25,
@@ -101,8 +101,8 @@ const RECIPES: Readonly<Record<OtherGateway, Recipe>> = {
       "x-portkey-custom-host": `${upstream}/v1`,
     }),
   },
-  // Turns off telemetry (docs.litellm.ai/docs/observability/telemetry) and uses the package's price
-  // list instead of fetching one.
+  // Telemetry is off (docs.litellm.ai/docs/observability/telemetry). LiteLLM uses the package's
+  // price list instead of fetching one.
   litellm: {
     version: "1.106.2",
     megabytes: 742,
@@ -127,7 +127,7 @@ const RECIPES: Readonly<Record<OtherGateway, Recipe>> = {
   },
 };
 
-/** Returns JSON, which is valid YAML. */
+/** Returns the configuration as JSON, which is also valid YAML. */
 function litellmConfig(api_base: string): string {
   const model_list = ["model", "steady"].map((name) => ({
     model_name: `bench/${name}`,
@@ -137,8 +137,8 @@ function litellmConfig(api_base: string): string {
 }
 
 /**
- * Starts a gateway in front of the provider and installs it first if necessary. Prints the reason
- * and returns null if it fails.
+ * Starts a gateway in front of the provider. Installs the gateway first if necessary. If the start
+ * fails, prints the reason and returns null.
  */
 export async function startOther(stage: Stage, other: OtherGateway): Promise<Target | null> {
   try {
@@ -158,8 +158,8 @@ async function startInstalled({ upstream, keep }: Stage, other: OtherGateway): P
   if (config !== undefined) writeFileSync(path.join(folder, CONFIG), config(place));
   progress(`starting ${other}`);
   const [program, ...words] = start(place);
-  // Passes none of this process's settings, because proxies and provider keys would change the
-  // results.
+  // The gateway gets none of this process's settings, because proxies and provider keys would
+  // change the results.
   const { PATH = "" } = process.env;
   const child = spawn(program, words, {
     cwd: folder,
@@ -200,13 +200,13 @@ async function installIfMissing(other: OtherGateway): Promise<string> {
   return folder;
 }
 
-/** Returns the process and its children, or nothing if it has ended. */
+/** Returns the IDs of the process and its children, or none if the process has ended. */
 function pidsOf(child: ChildProcess): number[] {
   const { pid } = child;
   return pid === undefined || hasEnded(child) ? [] : [pid, ...childPids(pid)];
 }
 
-/** Returns a way to stop the process, and kills it if this process ends first. */
+/** Returns a handle that stops the process. The process is also killed when this process ends. */
 function stopOnExit(child: ChildProcess): Stoppable {
   const kill = (): void => {
     for (const pid of pidsOf(child).toReversed()) process.kill(pid, "SIGKILL");
@@ -227,10 +227,7 @@ function stopOnExit(child: ChildProcess): Stoppable {
   };
 }
 
-/**
- * Waits until the gateway returns complete JSON and a complete stream. Throws if it doesn't in
- * time.
- */
+/** Waits until the gateway returns complete JSON and a complete stream. Throws after a timeout. */
 async function waitUntilReady(target: Target, child: ChildProcess): Promise<void> {
   const deadline = performance.now() + START_MS_MAX;
   for (const kind of ["json", "stream"] satisfies Kind[]) {

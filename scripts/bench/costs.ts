@@ -49,7 +49,7 @@ export async function measureCosts(stage: Stage, rounds: number): Promise<Report
   };
 }
 
-/** Returns the figures in the order of the design's budgets. Times are in latency.ts. */
+/** Returns the figures in the order of the design's budgets. latency.ts returns the times. */
 export function costFigures({ cpu, samples, counted, others }: Measured): Figure[] {
   const { forged } = counted;
   const per = perCompletion(counted);

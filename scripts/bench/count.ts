@@ -40,7 +40,7 @@ export async function whileCounting<T>(
 export function countCompletions(stage: Stage, options: GatewayOptions): Promise<Counted> {
   return whileCounting(stage, { ...options, keys: 1 }, async (target, read) => {
     const load = { ...ASK, target, concurrency: 1 };
-    await run({ ...load, requests: 3 }); // loads the key from D1 once
+    await run({ ...load, requests: 3 }); // the first request loads the key from D1
     await sleep(POLL_MS);
     await read();
     for (let i = 0; i < FORGED; i++) {

@@ -48,11 +48,11 @@ export type Report = {
   readonly figures: readonly Figure[];
   /** Additional fields for `--json`. */
   readonly more: object;
-  /** Tables for a terminal. The default is a table of the figures. */
+  /** Tables for a terminal. By default, one table with all figures. */
   readonly tables?: readonly string[];
   /** The method as text. */
   readonly how?: string;
-  /** The measured values fail the run. */
+  /** Whether the measured values fail the run. */
   readonly isMissed?: boolean;
 };
 
@@ -88,8 +88,8 @@ export function formatNumber(value: number): string {
 }
 
 /**
- * Watches other programs. The returned function gives the average number of cores that they used
- * since. Values far above 0 distort times.
+ * Watches other programs. The returned function gives the average number of cores that they have
+ * used since then. Values far above 0 distort times.
  */
 export function watchOthers(): () => Figure {
   const children = childPids();

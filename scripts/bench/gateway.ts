@@ -92,7 +92,7 @@ export async function startBareWorker(
   return { name, url, keys: [], pids: [workerdPid(port)] };
 }
 
-/** Starts a home region in the EU without other regions. */
+/** Starts a home region in the EU, without other regions. */
 export function startHome(
   stage: Stage,
   options: GatewayOptions & { readonly entry?: string },
@@ -144,7 +144,10 @@ export async function openOrganization(
   return Promise.all(names.map((name) => createKey(admin, { ...made, name })));
 }
 
-/** Returns a target for the first of these regions. A request keeps all of them busy. */
+/**
+ * Returns a target for the first of these regions. Requests to this target keep all of the regions
+ * busy.
+ */
 export function targetOf(
   name: string,
   regions: readonly [RunningRegion, ...RunningRegion[]],
@@ -199,8 +202,8 @@ export function completionsOf(base: string): string {
 }
 
 /**
- * Returns bindings that make the upstream process a provider with a model for each pace, and a host
- * for each format that it supports.
+ * Returns bindings that make the upstream process a provider. It has a model for each pace, and a
+ * host for each format that it supports.
  */
 function upstreamBindings(upstream: string): Record<string, string> {
   const base_url = `${upstream}/v1`;

@@ -24,7 +24,7 @@ type HotOptions = {
   readonly rounds: number;
   /** Measured seconds of each run. */
   readonly seconds: number;
-  /** A commit to measure in turn with this checkout. */
+  /** A commit to measure alternately with this checkout. */
   readonly against?: string | undefined;
 };
 /**
@@ -46,9 +46,7 @@ const OTHER_STREAM = stream(25);
 const HOT_STREAMS = [50, 75, 125, 150].map(stream);
 const HOT_RATE = 64;
 
-/**
- * Loads one organization, then measures pairs of runs of each checkout in turn, forward and back.
- */
+/** Loads one organization, then measures pairs of runs of each checkout in alternating order. */
 export async function measureHot(stage: Stage, options: HotOptions): Promise<Report> {
   const { rounds, seconds, against } = options;
   const all = against === undefined ? [NOW] : [NOW, checkOut(against, stage.directory)];
@@ -123,7 +121,7 @@ function withoutBounds(figures: readonly Figure[], who: string): Figure[] {
     .map(({ name, value, unit }) => ({ name: `${name}, ${who}`, value, unit }));
 }
 
-/** Returns medians over the pairs. A rise is the median of each pair's rise. */
+/** Returns the medians over all pairs. A rise is calculated for each pair. */
 export function hotFigures(pairs: readonly HotPair[], others: Figure): Figure[] {
   const times = (["firstByteMs", "ms"] as const).flatMap((moment) =>
     ([0.5, 0.99] as const).flatMap((share): Figure[] => {

@@ -62,7 +62,7 @@ const ENDINGS = { json: "}", stream: "data: [DONE]\n\n" } as const;
 const agent = new Agent({ keepAlive: true, scheduling: "fifo" });
 const nextKey = new WeakMap<Target, number>();
 
-/** Sends requests until enough are answered completely. Throws for other responses. */
+/** Sends requests until enough of them have complete responses. Throws for other responses. */
 export async function run(load: Load): Promise<Sample[]> {
   const { target, requests, concurrency } = load;
   const outcomes = await sendInTurn(target, load, concurrency, (begun) => begun < requests);
@@ -149,8 +149,8 @@ export type TimedResponse = {
   readonly isOk: boolean;
 };
 /**
- * Sends requests at a constant rate and returns all responses in the order in which the requests
- * were due. Times start then, so they include queues in this process.
+ * Sends requests at a constant rate. Returns all responses in the order in which the requests were
+ * due. Times start when a request is due, so they include queues in this process.
  */
 export async function sendAtRate({
   target,

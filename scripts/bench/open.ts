@@ -54,7 +54,7 @@ const KEY_PER_SECOND = 1000 / 60;
 const WARM_SECONDS = 3;
 const DIRECT_SHARE = 0.25;
 
-/** Measures each rate at each target in turn, forward and back. */
+/** Measures each rate at each target in alternating order. */
 export async function measureOpen(stage: Stage, options: OpenOptions): Promise<Report> {
   const { requests, rounds } = options;
   progress("starting, and making organizations");
@@ -112,9 +112,7 @@ async function warmTarget(target: Target, ask: Ask, requests: number): Promise<v
   await sendInTurn(target, ask, 4, (begun) => begun < requests);
 }
 
-/**
- * Warm-up requests of each target, many because V8 compiles in stages, and the keys that they use.
- */
+/** Number of warm-up requests of each target. Many are needed, because V8 compiles in stages. */
 const WARMING = 2000;
 const WARMING_KEYS = 4;
 
@@ -136,7 +134,7 @@ async function measureRate(
     for (const target of reverseOddTurns(places, round)) {
       const { name } = target;
       const offered = { target, ask, rate: perSecond };
-      // warms up without counting
+      // Warms up the target. These requests don't count.
       await sendAtRate({ ...offered, seconds: Math.min(WARM_SECONDS, seconds / 4) });
       const share = name === "direct" ? DIRECT_SHARE : 1;
       const usedUs = cpuMicroseconds(target.pids);

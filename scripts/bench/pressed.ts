@@ -13,7 +13,7 @@ import type { Outcome, Target } from "./load.ts";
 
 /** Concurrent JSON completions of one organization: few, its limit, and more than its limit. */
 const LEVELS = [8, 64, 256] as const;
-/** Highest level at which calls are counted, because the gateway sheds most requests above it. */
+/** Highest level at which calls are counted. Above it, the gateway sheds most requests. */
 const COUNTED_MOST = 64;
 const JSON_ASK = { kind: "json", words: 256 } as const;
 const KEYS = 100;
@@ -22,7 +22,7 @@ const DRIVER = "scripts/workers/pressing.ts";
 const CALLERS = 8;
 const PAIRS = 150; // pairs of each caller in a slice
 
-/** Figures of one slice by the end of their name. `UNITS` has their units. */
+/** Figures of one slice by the end of their names. `UNITS` has the units. */
 type Slice = Readonly<Record<string, number>>;
 /** A checkout's slices: its organization at each level, and its wallet without the gateway. */
 type PressedRuns = {
@@ -94,7 +94,7 @@ function countCalls(stage: Stage, { name, root }: Checkout): Promise<Record<numb
   const options = { place: `calls-${name}`, root, keys: KEYS };
   return whileCounting(stage, options, async (target, read) => {
     const calls: Record<number, number> = {};
-    await loadOrganization(target, 64, 1); // uses every key once
+    await loadOrganization(target, 64, 1); // these requests use every key once
     for (const concurrency of LEVELS.filter((level) => level <= COUNTED_MOST)) {
       await sleep(200);
       await read();
@@ -114,7 +114,7 @@ async function loadOrganization(target: Target, atOnce: number, seconds: number)
     while (performance.now() - begunAt < seconds * 1000) {
       const answer = await attempt(target, asked);
       answers.push(answer);
-      if (answer.status === 503) await sleep(100); // waits as a client does after 503
+      if (answer.status === 503) await sleep(100); // clients wait like this after 503
     }
   };
   await Promise.all(Array.from({ length: atOnce }, one));

@@ -26,13 +26,15 @@ const WARMING = {
  */
 const SLICE = {
   json: { ...JSON_ASK, requests: 100, concurrency: 8 },
-  floorJson: { ...JSON_ASK, requests: 300, concurrency: 8 }, // takes as long as the gateway's slice
+  floorJson: { ...JSON_ASK, requests: 300, concurrency: 8 }, // as long as the gateway's slice
   stream: { ...STREAM_ASK, requests: 8, concurrency: 8 },
 } as const;
 export const JSON_PASSES = 2; // per round, forward and back
 const TYPICAL: Share = { ...STREAM_ASK, pace: "typical", requests: 24, concurrency: 24 };
 const CROWD: Share = { kind: "stream", words: 60, pace: "steady", requests: 64, concurrency: 64 };
-/** The uncounted start of every slice, because an idle process is slow. */
+/**
+ * The requests at the start of every slice, which aren't counted, because an idle process is slow.
+ */
 const AWAKENING = { words: 4, requests: 24 } as const;
 const ROUNDS_PER_TYPICAL = 5; // each takes 4 s
 /**

@@ -19,7 +19,10 @@ type ProviderList = {
   readonly secret: string;
   readonly baseUrl: string;
   readonly path: string;
-  /** The end of the gateway's own base URL, which `path` replaces. By default, the version in `path`. */
+  /**
+   * The end of the gateway's own base URL, which `path` replaces. By default, the version that
+   * `path` starts with.
+   */
   readonly basePath?: string;
   readonly headers: (key: string) => Readonly<Record<string, string>>;
   /** Parses a page of the list. Throws for unknown JSON. */
@@ -68,7 +71,10 @@ const anthropicModel = z.object({
   lifecycle: z.nullish(z.string()),
   retires_at: day,
 });
-/** Retired models stay in the list. A past `retires_at` doesn't end a model without `lifecycle`. */
+/**
+ * Parses Anthropic's list, in which retired models stay. A past `retires_at` doesn't end a model
+ * without `lifecycle`.
+ */
 const anthropicList = reader(z.object({ data: z.array(anthropicModel) }), ({ data }) =>
   whole(
     data.map(({ id, lifecycle, retires_at: retires }) => ({
@@ -158,7 +164,7 @@ const cohereList = reader(
   }),
 );
 
-/** Returns null for free models and those without token prices. */
+/** Returns a model's price, or null for free models and those without token prices. */
 function priceOf(
   input: number | null | undefined,
   output: number | null | undefined,

@@ -35,7 +35,8 @@ export async function askWrangler(
     cwd: ROOT,
     env: {
       ...process.env,
-      // Puts this Node first, because wrangler needs a newer version than the machine might have.
+      // This Node comes first in PATH, because wrangler needs a newer version than the machine
+      // might have.
       PATH: [path.dirname(process.execPath), process.env["PATH"], `${ROOT}/node_modules/.bin`].join(
         path.delimiter,
       ),
@@ -48,7 +49,7 @@ export async function askWrangler(
     stdio: ["ignore", "pipe", "pipe"],
     timeout: ASK_MS,
   });
-  const closed = once(child, "close").catch(() => null); // wrangler is missing
+  const closed = once(child, "close").catch(() => null); // the error means that wrangler is missing
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
   return { ok: child.exitCode === 0, out, err };
 }

@@ -26,7 +26,7 @@ export type CheckOptions = {
   readonly names?: SecretNames | undefined;
   /** The running region, for comparing aliases. */
   readonly running: AdminClient | null;
-  /** Accepts that an embeddings alias changes its model. */
+  /** Whether an embeddings alias may change its model. */
   readonly isAccepted: boolean;
   /** Unix ms. */
   readonly today: number;

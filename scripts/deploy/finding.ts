@@ -8,7 +8,7 @@ export type Finding = {
   readonly remedy: string;
 };
 
-/** Returns a finding of its level from `where`, `problem` and `remedy`. */
+/** Returns an error with the texts `where`, `problem` and `remedy`. */
 export const error = (...words: Words): Finding => finding("error", words);
 export const warning = (...words: Words): Finding => finding("warning", words);
 export const note = (...words: Words): Finding => finding("note", words);

@@ -47,7 +47,7 @@ export function environmentsIn(file: string): string[] {
   }
 }
 
-/** Hides wrangler's error, which can quote a line with a secret. */
+/** Reads the file's environment. Hides wrangler's error, which can quote a line with a secret. */
 function readEnvironment(file: string, env: string): Unstable_Config | null {
   try {
     return unstable_readConfig({ config: file, env });

@@ -22,7 +22,10 @@ import type { Settings } from "./settings.ts";
 const READ_ELSEWHERE = new Set(["CLOCK_OFFSET_MS", "JURISDICTION"]);
 /** The Workers AI binding, which isn't a secret. */
 const AI = "AI";
-/** Can be a secret, so that `secret put` and `secret delete` switch it without a deploy. */
+/**
+ * The sandbox's variable. It can be a secret, so that `secret put` and `secret delete` switch the
+ * sandbox without a deploy.
+ */
 const SANDBOX = "SANDBOX";
 const SECRET_NAME =
   /^(?:KEY_SECRETS|ADMIN_TOKENS?|PEER_(?:IN|OUT)_\w+|STRIPE_(?:SECRET_KEY|WEBHOOK_SECRETS))$|_API_KEY$/;
@@ -96,20 +99,20 @@ function isName(secret: unknown): secret is string {
   return typeof secret === "string" && /^[A-Z][A-Z0-9_]*$/.test(secret);
 }
 
-/** Returns the Worker's bindings. Adds the names that are read to `read`. */
+/** Returns the Worker's bindings. Adds the names of all bindings that are read to `read`. */
 function placeholderBindings(
   { region, config }: Settings,
   set: readonly string[],
   read: Set<string>,
 ): object {
   const isSandbox = config.vars[SANDBOX] === "on" || set.includes(SANDBOX);
-  // A missing half of this pair is reported elsewhere.
+  // Another check reports a missing half of this pair.
   const pair = set.includes("STRIPE_SECRET_KEY") ? ["STRIPE_WEBHOOK_SECRETS"] : [];
   const secrets = [...requiredSecrets(config), ...set, ...pair].map((name): [string, string] => [
     name,
     placeholderSecret(name, isSandbox),
   ]);
-  // Uses the right REGION, so that a wrong one isn't reported again as an error in PEERS.
+  // The region's own REGION is used, so that a wrong one isn't also reported as an error in PEERS.
   const vars = { ...config.vars, REGION: region };
   const ai =
     config.ai?.binding === AI ? { [AI]: { run: () => Promise.reject(new Error(AI)) } } : {};

@@ -6,7 +6,10 @@ import { watchOthers } from "../bench/figure.ts";
 import type { Row, Source } from "./rows.ts";
 
 export const ROOT = path.join(import.meta.dirname, "../..");
-/** Cores. The system itself uses less. */
+/**
+ * Number of cores in use by other programs from which the machine counts as busy. The system itself
+ * uses less.
+ */
 const BUSY_FROM = 0.2;
 
 /**
@@ -137,7 +140,7 @@ function runProgramText(
   variables: Readonly<Record<string, string>>,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
-    // this repository's Node first
+    // This repository's Node comes first in PATH.
     const tools = path.join(ROOT, "node_modules/.bin") + path.delimiter;
     const env = { ...process.env, PATH: tools + (process.env["PATH"] ?? ""), ...variables };
     const program = spawn(command, words, { cwd: ROOT, env, stdio: ["ignore", "pipe", "inherit"] });

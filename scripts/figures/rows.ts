@@ -19,7 +19,7 @@ export type Row = {
   readonly words: string;
 };
 
-/** Returns a long test as a source, optionally only its tests with a name. */
+/** Returns a long test as a source. With `named`, the source has only the tests with this name. */
 const long = (name: string, named?: string): Source => {
   const tests = `test/node/${name}.long.test.ts`;
   return named === undefined ? { tests, inFull: true } : { tests, named, inFull: true };
@@ -119,7 +119,7 @@ export const ROWS: readonly Row[] = [
   {
     figure: "faults and 500s with fuzzed inputs",
     target: "0",
-    // except the test of the fuzzer itself, which finds planted faults
+    // All tests except the fuzzer's own test, which finds planted faults.
     sources: [{ tests: "test/fuzz", named: "^(?!a fuzzer )" }],
     words:
       "{inputs} inputs, {faults} faults; {internal} of {answers} responses of the application were a 500",

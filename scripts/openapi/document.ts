@@ -114,7 +114,10 @@ function parametersOf({ path: at, query = [], headers = [] }: Operation): object
   ];
 }
 
-/** Our own bodies only allow fields of their schema. In bodies of other APIs, null means absent. */
+/**
+ * Returns a request body. Bodies of our own API can't have fields that their schema lacks. In
+ * bodies of other APIs, null means absent.
+ */
 function bodyOf({ isStrict, isPaid }: Operation, schema: Json): Json {
   if (isStrict) return { ...schema, additionalProperties: false };
   const { properties = {}, required = [] } = schema as {
@@ -159,7 +162,7 @@ function schemaOf(schema: core.$ZodType | undefined, io: "input" | "output", sch
   return { $ref: `#/components/schemas/${id}` };
 }
 
-/** Returns its JSON with references to components. */
+/** Returns a schema as JSON with references to components. */
 function toReferences(schema: unknown): string {
   return JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/');
 }

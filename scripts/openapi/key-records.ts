@@ -39,7 +39,7 @@ const keyFields = {
   created_at: time,
   last_used_at: time.nullable(),
   revoked: z.boolean(),
-  // Present if a key has any limit.
+  // These fields are present if a key has any limit.
   ...terms,
   spent_dollars: dollars.nullable().optional().describe("Spend in the budget's current period."),
   budgets_used: z

@@ -14,9 +14,9 @@ export type Description = {
   readonly query?: readonly QueryParameter[];
   readonly headers?: readonly HeaderParameter[];
   readonly body?: core.$ZodType;
-  /** The body can be a form. */
+  /** Whether the body can be a form. */
   readonly takesForms?: true;
-  /** The body is optional. */
+  /** Whether the body is optional. */
   readonly isBodyOptional?: true;
   /** Schemas of successful responses by status. */
   readonly answers: Readonly<Record<number, core.$ZodType>>;
@@ -24,17 +24,20 @@ export type Description = {
   readonly events?: core.$ZodType;
   /** Media types, if the response is a file. */
   readonly files?: readonly string[];
-  /** The response has a `location` header. */
+  /** Whether the response has a `location` header. */
   readonly hasLocation?: true;
-  /** Merchants can call it. Their responses lack the headers of a key. */
+  /** Whether merchants can call the operation. Their responses lack the headers of a key. */
   readonly isForMerchants?: true;
-  /** Anchors of docs/errors.md for errors besides those of its row and of paid routes. */
+  /** Anchors of docs/errors.md for the operation's own errors. */
   readonly errors?: readonly string[];
 };
 
 declare const KEYS: unique symbol;
 type Primitive = string | number | boolean | null | undefined;
-/** A type whose objects list their fields, so that an object with other fields isn't assignable. */
+/**
+ * A type whose objects can have only the listed fields, so that an object with other fields isn't
+ * assignable.
+ */
 type Closed<T> = unknown extends T
   ? unknown
   : T extends Primitive

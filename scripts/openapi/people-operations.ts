@@ -17,7 +17,7 @@ import * as record from "./people-records.ts";
 import { deleted } from "./records.ts";
 
 const UNDER = "/console/api/people";
-/** Callable with an invitation link, without a login. */
+/** The preview of an invitation. It needs the invitation's link, but no login. */
 export const PREVIEW: PeopleRoute = {
   method: "POST",
   path: `${UNDER}/invitation/preview`,

@@ -6,9 +6,11 @@ import type { KeyRoute, OperatorRoute, PeopleRoute, Route } from "../../src/shar
 export type OperationFacts = {
   /** Roles that can call it. */
   readonly roles: string;
-  /** Anchors of docs/errors.md for the errors of all such routes. */
+  /** Anchors of docs/errors.md for the errors that all routes of this kind can return. */
   readonly errors: readonly string[];
-  /** The call costs money. `isStrict`: it rejects fields that the body's schema lacks. */
+  /**
+   * Whether the call costs money. `isStrict`: the call rejects fields that the body's schema lacks.
+   */
   readonly isPaid: boolean;
   readonly isStrict: boolean;
 };

@@ -152,8 +152,8 @@ async function embeddingsCheck(provider: Provider, target: Target): Promise<stri
 }
 
 /**
- * Accepts a response, because a server with one model (llama.cpp) can serve it under any name.
- * Other servers must reject an unknown name.
+ * Checks a request for an unknown model. A server with one model (llama.cpp) can serve it under any
+ * name. Other servers must reject it.
  */
 async function modelNameCheck(provider: Provider, kind: "chat" | "embeddings"): Promise<string> {
   const answer = await ask(provider, NO_MODEL, bodyFor(kind), { kind });

@@ -24,7 +24,8 @@ export function recordFetch(secrets: readonly string[]): Recorder {
       Promise.resolve(`> ${init?.method ?? "GET"} ${url} ${shortened(textOf(init?.body))}`),
     );
     const response = await own(input, init);
-    // Reads a copy while the adapter reads the response. If the adapter cancels a stream, both end.
+    // A copy is read while the adapter reads the response. If the adapter cancels a stream, both
+    // end.
     const copy = response.clone();
     lines.push(
       copy.text().then(

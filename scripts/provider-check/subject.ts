@@ -46,7 +46,10 @@ type SubjectOptions = {
 
 const CLOUDFLARE = ["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_API_TOKEN"] as const;
 
-/** Returns the provider as configured by this environment. Throws for wishes that it can't meet. */
+/**
+ * Returns the provider as this environment configures it. Throws for options that the provider
+ * can't meet.
+ */
 export function subjectOf(id: string, wishes: SubjectOptions, env: Environment): Subject | Missing {
   const known = BUILT_IN_PROVIDERS.map((builtIn) => builtIn.id);
   const builtIn = BUILT_IN_PROVIDERS.find((one) => one.id === id);

@@ -80,7 +80,7 @@ function replaceSite(fresh: string, folder: string, kept: ReadonlySet<string>): 
   }
   const wanted = new Set(files);
   for (const name of filesIn(folder)) {
-    const isAnothers = /\.\d+$/.test(name); // another build's temporary file
+    const isAnothers = /\.\d+$/.test(name); // the name is another build's temporary file
     if (!wanted.has(name) && !kept.has(name) && !isAnothers) rmSync(path.join(folder, name), { force: true });
   }
 }
@@ -161,7 +161,7 @@ export function readPages(): Page[] {
   return [...pages, { name: CHANGELOG, markdown: changelog.replaceAll("](docs/", "](") }];
 }
 
-/** Pages that the Worker serves itself. They are in no tree and not in the search. */
+/** Pages that the Worker serves itself. The navigation and the search don't contain them. */
 const ALONE: readonly Page[] = [
   {
     name: "welcome",

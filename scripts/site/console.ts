@@ -105,7 +105,7 @@ function staticImportsOf(outputs: Metafile["outputs"], at: string, known = new S
   return known;
 }
 
-/** Operators' pages, which load their parts themselves. */
+/** Pages for operators. These pages load their parts themselves. */
 const OPERATORS_PAGES = ["organizations", "business", "catalog", "health"];
 
 /** Returns all scripts that a script can load, except those behind `without`. */

@@ -14,7 +14,7 @@ const PLACED: readonly (readonly [written: string | RegExp, placed: string])[] =
   [/ \| field ([\w.[\]]+)/g, " | jq -r .$1"],
 ];
 const SETTINGS = / ?[^.\n]*\[start\]\(start\.md#settings\)[^.\n]*\./g;
-/** Sentences for readers with the repository. Operators' pages have them too. */
+/** Sentences for readers who have the repository. Pages for operators have such sentences too. */
 const NOT_THEIRS = /^.*(?:`npm |npm run|\.dev\/).*$\n?/gm;
 
 /**

@@ -15,7 +15,7 @@ const STOP_WORDS = new Set(
     " ",
   ),
 );
-/** Synonyms by stem. */
+/** Words with the same meaning, by stem. */
 const SAME: Readonly<Record<string, string>> = {
   buy: "price",
   cost: "charge",

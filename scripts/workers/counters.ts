@@ -57,7 +57,7 @@ export function countedD1(db: D1Database, counts: Counts): D1Database {
     statement: async (run) => {
       counts.d1Queries++;
       const result = await run();
-      // only the results of `run` and `all` have it
+      // Only the results of `run` and `all` have `meta`.
       countRows(counts, (result as { meta?: D1Meta } | null)?.meta);
       return result;
     },

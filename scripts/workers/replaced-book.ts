@@ -1,7 +1,9 @@
 import { proxyOf } from "./replaced.ts";
 import type { Method } from "./replaced.ts";
 
-/** Runs a statement or batch, changes its result, or doesn't run it. */
+/**
+ * A replacement for running a statement or batch. It can run it, change its result, or not run it.
+ */
 type Run = (run: () => Promise<unknown>) => Promise<unknown>;
 
 const statements = new WeakMap<object, D1PreparedStatement>();

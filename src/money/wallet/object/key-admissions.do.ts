@@ -181,7 +181,7 @@ export class KeyAdmissions {
     for (const { hash, usedAt } of uses) {
       const key = this.#key(tx.sql, hash);
       if (!key?.record || isKeySameInDatabase(key, key.record, reported.get(hash))) continue;
-      this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // this also reads D1
+      this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // the refresh also reads D1
     }
   }
 
