@@ -38,7 +38,7 @@ type Memory = {
 
 /**
  * The console sessions of one key, operator or person, and their calls in the last minute.
- * `consoleAccountName` names the object. An alarm deletes expired sessions.
+ * `consoleAccountName` names the object.
  */
 export class ConsoleSession extends DurableObject<Env> {
   #memory: Memory | null = null;

@@ -193,7 +193,6 @@ export function closeSession(c: AppContext, place: SessionLocation): Promise<Res
   return callSessions(c, place, (sessions) => sessions.close(place.session));
 }
 
-/** Calls the object with an account's sessions. */
 export function callSessions<T>(
   c: AppContext,
   { account }: Pick<SessionLocation, "account">,

@@ -13,7 +13,7 @@ const cookieName = (region: Region): string => `__Host-turnpike-${region}`;
 /** Lifetime of a session in seconds. Use doesn't extend it. */
 export const SESSION_S = 12 * 60 * 60;
 /**
- * Attributes of the cookie. `Lax`, because browsers don't send a `Strict` cookie after an identity
+ * Cookie attributes. `Lax`, because browsers don't send a `Strict` cookie after an identity
  * provider's redirect. `requireOwnPage` rejects other cross-site requests.
  */
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";

@@ -34,7 +34,6 @@ export async function getCatalog(context: OperatorCall) {
 
 type CatalogCall = OperatorCall & { readonly speeds: ReadonlyMap<string, RouteSpeed> };
 
-/** Returns a route's measured speed, or null with too few requests. */
 function speedView({ speeds }: CatalogCall, { provider, upstreamId }: NamedRoute) {
   const { latency, throughput } = speeds.get(routeName(provider, upstreamId)) ?? {};
   return { latency_ms: measureView(latency), tokens_per_second: measureView(throughput) };

@@ -32,7 +32,7 @@ export async function listUnavailableWallets(db: D1Database): Promise<readonly s
 
 /**
  * Reads the wallets that were unavailable in the last sweep, and some recently used ones. `asked`
- * is the number of wallets read, or 0 if D1 fails.
+ * counts the wallets read, and is 0 if D1 fails.
  */
 export async function testWallets(
   db: D1Database,

@@ -25,7 +25,7 @@ const CONCURRENT_MAX = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Delivers items, at most six at a time. Each receiver first gets one item. If that item fails, the
+ * Delivers items, at most six at a time. Each receiver first gets one item. If this fails, the
  * receiver's other items stay `untried`, so that an unresponsive receiver occupies only one slot.
  */
 export async function deliverByReceiver<T>(

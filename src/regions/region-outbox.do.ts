@@ -24,13 +24,13 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * Maximum ms of a request to a peer. A new revocation can wait this long. The 100 outcomes of a
- * request can involve slow wallets.
+ * Maximum ms of a request. A new revocation can wait this long. 100 outcomes can involve slow
+ * wallets.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
 const RETRY_MS = 1000;
-/** Ms to wait for more outcomes before one request sends them. */
+/** Ms to collect outcomes for one request. */
 const GATHER_MS = 100;
 const ALARM_GAP_MS = 1000;
 const OVERDUE_MS = 60_000;

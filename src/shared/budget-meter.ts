@@ -11,10 +11,7 @@ export type BucketSums = readonly (readonly [bucket: number, sum: number])[];
 
 export type BudgetTime = { readonly period: Period; readonly nowMs: number };
 
-/**
- * Number of buckets of a rolling window: one more than 60, because the current bucket is
- * incomplete.
- */
+/** Buckets of a rolling window: 60 and the current, incomplete one. */
 const ROLLING_BUCKETS = 61;
 
 /** Returns the bucket that counts a charge at this time. */
@@ -64,10 +61,7 @@ export function addToBucket(
 }
 type CountedAmount = { readonly at: BudgetTime; readonly amount: number };
 
-/**
- * Merges a rolling window's future buckets, which exist after the clock moved back, into the
- * current one.
- */
+/** Merges a rolling window's future buckets into the current one, after the clock moved back. */
 export function clampFutureBuckets(window: string, tally: BucketSums, at: BudgetTime): BucketSums {
   if (rollingMinutes(window) === null) return tally;
   const bucket = bucketAt(window, at);

@@ -39,8 +39,8 @@ export type BudgetStatus = {
   readonly used: number;
   readonly held: number;
   /**
-   * The time at which more of the budget becomes available. Null for a total budget or an unused
-   * rolling window.
+   * Time when more of the budget becomes available. Null for a total budget or an unused rolling
+   * window.
    */
   readonly resetsAt: number | null;
   readonly countingSince: number;

@@ -1,8 +1,7 @@
 import { estimateTokens } from "./tokens.ts";
 
 /**
- * Matches the pieces into which o200k_base splits a text (openai/tiktoken), with at most one step
- * of backtracking.
+ * Matches o200k_base's pieces of a text (openai/tiktoken), with at most one step of backtracking.
  */
 const PIECE =
   /[^\r\n\p{L}\p{N}]?(?:[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)(?:'(?:[stmd]|re|ve|ll))?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;

@@ -17,6 +17,7 @@ export function distributedHash32(text: string, seed = 0): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
+/** Returns a base62 hash of a text. Not for secrets. */
 export function base62Hash(text: string, length: number): string {
   let out = "";
   for (let i = 0; i < length; i++) out += BASE62.charAt(distributedHash32(text, i + 1) % 62);

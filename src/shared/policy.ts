@@ -22,8 +22,8 @@ export const POLICY_SCOPES = ["operator", "organization", "member", "key", "sess
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
 /**
- * A policy that applies to a request, and its source. With `hasAliases`, it can list aliases. An
- * alias covers only requests that use the alias.
+ * A policy that applies to a request, and its source. With `hasAliases`, it can list aliases, which
+ * cover only requests that use them.
  */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 

@@ -36,8 +36,8 @@ export function declaredTagsToJson(tags: Tags | undefined, keys: readonly string
 type RequestTags = { readonly tags?: Tags; readonly sessionTags?: readonly string[] };
 
 /**
- * Adds the session's tags. They replace the request's tags of the same keys. If there are too many
- * tags, the session's are kept first.
+ * Adds the session's tags. They replace the request's tags of the same keys, and are kept first if
+ * there are too many.
  */
 export function tagsWithSession(
   tags: Tags | undefined,

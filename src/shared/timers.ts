@@ -90,6 +90,7 @@ export function withTimeout<T>(
   });
 }
 
+/** The part of `AbortSignal` that the gateway uses. */
 export type StopSignal = {
   readonly aborted: boolean;
   addEventListener(type: "abort", run: () => void): void;

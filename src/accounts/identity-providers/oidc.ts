@@ -37,7 +37,7 @@ export type LoginContext = {
 };
 
 const GOOGLE = "https://accounts.google.com";
-/** The request parameter that makes Google return `auth_time`. Google can't force a new login. */
+/** Makes Google return `auth_time`, because Google can't force a new login. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
 /** Issuers' metadata, read again after an hour. */

@@ -179,6 +179,7 @@ export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8
   return hmacSha256(key, `${label}\0${text}`);
 }
 
+/** Compares secrets in constant time. */
 export function isSameSecret(one: string, other: string): boolean {
   const [left, right] = [encoder.encode(one), encoder.encode(other)];
   return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);

@@ -312,6 +312,7 @@ export async function revokeKeyByHash(
     .run();
 }
 
+/** Records a key's use (Unix ms) in D1. Returns null for an unknown key. */
 export async function touchKey(
   db: D1Database,
   hash: string,

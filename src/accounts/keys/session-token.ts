@@ -146,6 +146,7 @@ export function sessionCreationTime(id: string): number | null {
   return mintTimeOf(id.slice(0, length), SESSION_ID_PREFIX);
 }
 
+/** Reports whether a session ID belongs to the organization or key. */
 export async function isSessionOf(
   id: string,
   of: { readonly orgId: string } | { readonly keyHash: string },

@@ -75,7 +75,6 @@ function periodSpend(since: string | null, spent: number | null): KeySpend["day"
   return { since: since ?? "", spent: micros(spent ?? 0) };
 }
 
-/** The spend of a key that was never charged. */
 export const NO_SPEND: KeySpend = {
   day: periodSpend(null, null),
   week: periodSpend(null, null),

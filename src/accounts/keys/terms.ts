@@ -71,7 +71,6 @@ export function normalizeAllowedModels<T extends null | undefined>(
   return success(entries);
 }
 
-/** Returns null for null, else the result of `changed`. */
 export function mapNullable<T, R>(value: T | null, changed: (value: T) => R | null): R | null {
   return value === null ? null : changed(value);
 }

@@ -69,6 +69,7 @@ export async function requireOwnOrganization(
   return undefined;
 }
 
+/** Middleware that makes the wallet take new events after a successful write. */
 export async function notifyWallet(c: AppContext, next: Next): Promise<void> {
   await next();
   if (isReadMethod(c.req.method) || !c.res.ok) return;

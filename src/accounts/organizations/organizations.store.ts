@@ -171,10 +171,7 @@ function slugTakenRefusal(slug: string): Refusal {
   return refuse({ kind: "conflict", message, param: "slug" });
 }
 
-/**
- * Reports whether D1 failed because the slug is taken. Only SQLite's message names the violated
- * constraint.
- */
+/** Reports whether the slug is taken. Only SQLite's message names the violated constraint. */
 function isSlugTaken(error: unknown): boolean {
   return (
     error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")

@@ -27,10 +27,7 @@ const mayCall =
     may(session, call);
 const mayListModels = mayCall("GET /v1/models");
 const hasUnlimitedKey = mayCall("GET /v1/keys");
-/**
- * Reports whether the session sees Connect and Playground. Operators who view a customer see these
- * pages without actions.
- */
+/** Operators who view a customer also see Connect and Playground, without actions. */
 const mayChat = (session: Session): boolean =>
   may(session, "POST /v1/chat/completions") || isViewing(session);
 /** People who logged in with a key see the Team page too, because it explains how to get access. */
@@ -106,7 +103,6 @@ export function leaveBarredPage(session: Session): void {
   if (page !== undefined && !page.canOpen(session)) goTo([]);
 }
 
-/** The pages in the phone navigation bar. */
 export const PHONE_BAR_PATHS: ReadonlySet<string> = new Set([
   "",
   "key",

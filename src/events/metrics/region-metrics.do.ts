@@ -15,7 +15,6 @@ const SERIES_MAX = 10_000;
 
 const NO_COUNTS = { counters: {}, gauges: null, views: {}, jobs: {} };
 
-/** The counters of a region. */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counts: RegionCounts | null = null;
   readonly #speeds = new RegionSpeeds();

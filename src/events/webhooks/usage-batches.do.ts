@@ -22,7 +22,7 @@ import type { ReceiverCall, SentAttempt } from "./send-calls.ts";
 import { usageFormat, usageMessage } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
 
-/** Maximum rows of a batch. 100 rows are about 40 KiB. */
+/** Maximum rows of a message (about 40 KiB). */
 const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
 const SKIPPED_PAGES_MAX = 20;

@@ -222,8 +222,7 @@ function formatNanoseconds(ms: number): string {
 }
 
 /**
- * Returns the operation's name. OpenTelemetry's conventions name only chat, embeddings and
- * generated content.
+ * Returns the operation's name. OpenTelemetry names only chat, embeddings and generated content.
  */
 function operationOf({ purpose, kind = "chat" }: GenerationRecord): string {
   if (purpose !== undefined) return "execute_tool";

@@ -113,7 +113,7 @@ function findByMetadata(
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
 }
 
-/** Stores the ID of an invoice or session if the response with this ID was lost. */
+/** Stores an invoice's or session's ID after its response was lost. */
 function storeLostId(
   deps: PaymentDeps,
   purchase: Purchase,

@@ -10,7 +10,7 @@ import type {
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 
-/** Messages for failed purchases. They don't reveal whether a card is lost, stolen or declined. */
+/** Messages that don't distinguish lost, stolen and declined cards. */
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
   card_declined: "The card was declined. Use another card, or ask your bank.",
   insufficient_funds: "The card has insufficient funds.",

@@ -48,7 +48,7 @@ export type Purchase = Omit<PurchaseRecord, "creditedMicro" | "returnedMicro" | 
 };
 
 /**
- * The end of a purchase. It takes effect once the Stripe object is closed, unless a payment arrives
+ * The end of a purchase, effective once its Stripe object is closed, unless a payment arrives
  * first.
  */
 export type PurchaseEnding = {
@@ -79,7 +79,6 @@ export type Payment = CapturedAmounts & {
   readonly reading: number;
 };
 
-/** A hint that waits for its next try. */
 export type WaitingHint = StripeHint & { readonly tries: number; readonly nextAt: number };
 
 export type PaymentsHead = {
@@ -94,7 +93,7 @@ export type PaymentsHead = {
   readonly walletMadeAt: number | null;
 };
 
-/** The tables of a payments object. Consecutive writes without an `await` commit together. */
+/** Payment tables. Consecutive writes without an `await` commit together. */
 export type PaymentRows = {
   head(): PaymentsHead;
   setHead(head: PaymentsHead): void;

@@ -215,8 +215,8 @@ function handleRefusedRead(
 }
 
 /**
- * Closes the purchase's Stripe object. If Stripe rejects the call, reads the object again, because
- * it may have been paid.
+ * Closes the Stripe object. If Stripe rejects the call, reads the object again, because it may have
+ * been paid.
  */
 async function closeStripeObject(
   deps: PaymentDeps,
@@ -241,7 +241,6 @@ function isObject(
 
 const hasStatus = (status: string) => (body: unknown) => isObject(body) && body.status === status;
 
-/** Ends the Checkout Session at Stripe. */
 export const expireCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, sessionId } = purchase;
   const key = `${id}:expire:${purchase.tries}`;

@@ -127,9 +127,7 @@ export const eventSchema = z.object({
   }),
 });
 export type StripeEvent = z.infer<typeof eventSchema>;
-/**
- * A list of events. Each is parsed separately later, so that an invalid event can't block others.
- */
+/** Events, which are parsed separately later, so that an invalid event can't block others. */
 export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(nonNegativeInt) }));
 export const chargeSchema = z.object({
   id,

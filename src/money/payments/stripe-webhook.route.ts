@@ -14,9 +14,7 @@ import type { StripeEvent } from "./stripe-objects.ts";
 import { isSignedByStripe, parseSignatureHeader, createStripe } from "./stripe.ts";
 
 const EVENT_BYTES_MAX = 512 * 1024;
-/**
- * Limits of a webhook request's body. They are small, because anyone can send a signature header.
- */
+/** Small limits of a webhook's body, because anyone can send a signature header. */
 const EVENT_LIMITS = { bytesMax: EVENT_BYTES_MAX, timeoutMs: 5000 };
 const RESPONSE_WAIT_MS = 8000;
 

@@ -3,7 +3,7 @@ import type { PaymentsConfig } from "../../shared/config/config.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { importHmacKey, verifyHmac } from "../../shared/hmac.ts";
 
-/** The version of Stripe's API. Tests compare it with Stripe's types. */
+/** Stripe's API version. Tests compare it with Stripe's types. */
 export const API_VERSION = "2026-10-28.endive";
 
 const RESPONSE_BYTES_MAX = 1024 * 1024;

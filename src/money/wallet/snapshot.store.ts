@@ -206,7 +206,6 @@ async function readPublishResult(
   return { ...reported, head };
 }
 
-/** A table that the snapshot reads in pages. */
 export type PagedTable = Exclude<keyof typeof TABLES, "settings" | "debts">;
 const isPaged = (name: string): name is PagedTable => name !== "settings" && name !== "debts";
 export const PAGED_TABLES: readonly PagedTable[] = Object.keys(TABLES).filter(isPaged);

@@ -117,7 +117,6 @@ export const NUMERIC_VARIABLES = {
 type NumberVar = keyof typeof NUMERIC_VARIABLES;
 export type NumericVariables = { readonly [K in NumberVar]: number };
 
-/** The Workers AI binding. */
 export type AiBinding = {
   run(modelSchema: string, inputs: object, options: object): Promise<unknown>;
 };

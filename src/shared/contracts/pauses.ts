@@ -22,10 +22,7 @@ export type NewPause = {
 };
 export type PutPauseResult = PauseWithOwner & { readonly created: boolean };
 
-/**
- * A member who lists pauses, and the member's keys. The list contains the pauses that stop requests
- * of the member or these keys.
- */
+/** The reader of a list of pauses that stop a member or the member's keys. */
 export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
 
 export type PauseEnding = {

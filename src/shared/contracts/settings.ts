@@ -24,7 +24,6 @@ export type SettingsChange = {
 } & { readonly budgets?: readonly Budget[] | undefined };
 export type SettingsWithBudgets = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };
 
-/** The settings in the wallet's table `settings`. */
 export type Settings = Omit<SettingsRecord, "policy" | "operatorPolicy" | "maxConcurrent">;
 
 /** The settings of an organization that only operators change. */

@@ -69,8 +69,8 @@ export type StoredResponsesCalls = {
   /** Stores a response durably. Deletes the oldest ones above the maximum. */
   keep(answer: ResponseToStore): Promise<Result<null>>;
   /**
-   * Returns the stored data of a query. Waits for a write in progress. Fails with 413 above the
-   * body limit, or with 400 for too many JSON values.
+   * Returns the stored data, after any write in progress. Fails with 413 above the body limit, or
+   * with 400 for too many JSON values.
    */
   recall(
     request: StoredResponseQuery,

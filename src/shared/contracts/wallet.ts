@@ -284,8 +284,8 @@ export type WalletCalls = OtherCalls & {
   /** Settles a hold, manually by an operator if `actor` is set. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleResult>>;
   /**
-   * Releases a hold without a charge. The operator pays for the call `absorbed`. Releases before
-   * 1.2.0 ignore `absorbed`.
+   * Releases a hold without a charge. The operator pays for the call `absorbed`, which releases
+   * before 1.2.0 ignore.
    */
   void(id: string, absorbed?: Generation | null): Promise<Result<VoidResult>>;
   /** Runs the parts in order, even if one throws. `apart`: the part first needs a key lookup. */

@@ -94,6 +94,7 @@ export function fail(c: AppContext, failure: Failure): Response {
   });
 }
 
+/** Logs an unexpected error and returns a 500 response. */
 export function failUnexpectedly(error: unknown, c: AppContext): Response {
   logException(error, { request_id: c.get("requestId") });
   return fail(c, { kind: "internal" });

@@ -31,7 +31,6 @@ const TIMEOUT_MS = 30_000;
  */
 export const displayed: { organization: string | null } = { organization: null };
 
-/** Returns a call's URL with its path and query. */
 export function buildUrl<C extends Call>(
   name: C,
   { path = {}, query = {} }: CallInput<C> = {},

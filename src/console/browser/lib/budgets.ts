@@ -83,7 +83,6 @@ export function budgetsWith(
 }
 export type BudgetEntries = ReturnType<typeof budgetsWith>;
 
-/** The use of a key's budget. */
 type BudgetUse = { readonly used: number; readonly limit: number; readonly label: string };
 
 /** Returns a key's budget with the largest used share. */

@@ -25,7 +25,6 @@ function inputOf(event: Event, nameOf: NameOf) {
     owner: ownerOf(event, nameOf),
     organization: nameOf(subject) === subject ? "the organization" : nameOf(subject),
     changes: formatChanges(data["changes"], nameOf),
-    /** Returns a field's new value if no other field changed, else "". */
     changeOf: (field: string) => findOnlyChange(data["changes"], field),
     text: (name: string) => ((data[name] ?? null) === null ? "" : valueText(data[name])),
     money: (name: string) => (typeof data[name] === "number" ? formatSpent(data[name]) : ""),

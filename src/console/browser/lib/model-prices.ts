@@ -10,7 +10,6 @@ type Pricing = {
   readonly [unit: string]: string;
 };
 
-/** A model of GET /v1/models. */
 export type ListedModel = {
   readonly id: string;
   readonly kind: Model["kind"];

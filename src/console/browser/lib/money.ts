@@ -14,10 +14,7 @@ function trimZeros(decimals: string): string {
   return decimals.slice(0, 2) + decimals.slice(2).replace(/0+$/, "");
 }
 
-/**
- * Formats a balance or limit. From $10, rounds down to cents. Below, shows the exact amount, so
- * that even a small charge is visible.
- */
+/** Formats a balance or limit. From $10, rounds down to cents. Below, shows the exact amount. */
 export function formatLeft(micros: number): string {
   return formatDollars(micros, Math.abs(micros) < 10 * MICROS ? 6 : 2, Math.floor);
 }

@@ -85,7 +85,6 @@ const REMEDIES: Readonly<Record<string, string>> = {
     "A limit that prevents misuse is reached. Try again tomorrow, or ask the operator of this region.",
 };
 
-/** Returns a customer's remedy for a failed purchase. */
 export function findPurchaseRemedy(purchase: Purchase): string {
   const found = REMEDIES[purchase.error?.code ?? "abandoned"];
   return found ?? "Try again, or use another card.";

@@ -134,7 +134,6 @@ const BUDGET_REMEDIES: Readonly<Record<string, (cause: Cause) => Remedy>> = {
   ],
 };
 
-/** Returns a customer's remedy for a failed request. */
 export function findRequestRemedy(cause: Cause): Remedy {
   const { status, code, message = "" } = cause;
   const [, owner = ""] = /^The budget of .* for (.+?) has /.exec(message) ?? [];

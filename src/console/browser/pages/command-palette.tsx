@@ -108,7 +108,7 @@ export function CommandPalette({
   );
 }
 
-/** The search results, and the text to show if there are none. */
+/** Search results, and the text if there are none. */
 type SearchResults = { readonly finds: readonly SearchResult[]; readonly none: ComponentChildren };
 
 function useSearchResults(text: string, pages: readonly Page[]): SearchResults {

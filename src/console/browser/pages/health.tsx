@@ -215,7 +215,6 @@ function reasonOf(why: string): string {
   return /^\d+$/.test(why) ? `status ${why}` : why.replaceAll("_", " ");
 }
 
-/** The last sweep: wallets with problems, open holds and storage. */
 function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
   const { wallets_unpublished, wallets_in_conflict, wallets_unavailable, holds_open } = sweep;
   const wrong = wallets_unpublished + wallets_in_conflict + wallets_unavailable;

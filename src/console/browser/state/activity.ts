@@ -50,7 +50,7 @@ export type ActivityQuery = {
 };
 
 const HOURLY_DAYS = 3;
-/** The query parameter that adds latencies to a usage report. */
+/** The query parameter that adds latencies. */
 export const LATENCY = { with: "latency" } as const;
 
 /** Reports whether a metric is a time or a speed. */

@@ -8,7 +8,6 @@ export const scheme = cell<Scheme>(
   SCHEMES.find((name) => name === localStorage.getItem(STORAGE_KEY)) ?? "system",
 );
 
-/** Applies the chosen color scheme and stores it. */
 export function applyScheme(): void {
   const chosen = scheme.get();
   document.documentElement.dataset["scheme"] = chosen;

@@ -61,12 +61,10 @@ export function useMay(): (call: Call, isOwn?: boolean) => boolean {
   return (call, isOwn) => may(who, call, isOwn);
 }
 
-/** Reports whether the session may read the organization's usage. */
 export function canReadOrganizationUsage(who: Session): boolean {
   return may(who, "GET /v1/usage");
 }
 
-/** Reports whether the session may manage webhooks. */
 export function canManageWebhooks(who: Session): boolean {
   return may(who, "GET /v1/webhooks");
 }

@@ -282,7 +282,6 @@ function namesField(param: string | null, field: string): boolean {
   return param === field || param?.startsWith(`${field}[`) === true;
 }
 
-/** Attributes of fields for counts. */
 export const COUNT_FIELD = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 export const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
 /** Attributes of fields for dollars, exact to the micro-credit. */

@@ -96,7 +96,7 @@ function useCursors(list: string) {
   return [cursors, set] as const;
 }
 
-/** Reads a list page by page. `read` returns a response's rows and next cursor. */
+/** Reads a list page by page. */
 export function usePages<C extends ReadCall, T>(
   name: C,
   filling: CallInput<C>,

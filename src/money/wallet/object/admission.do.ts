@@ -45,7 +45,7 @@ import type { GroupedPartResult } from "../../../shared/call-groups.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
 import { callPart } from "../grouped-wallet.ts";
 
-/** The parts of the wallet that decide on requests: its money and its admitted keys. */
+/** The parts of the wallet that decide on requests. */
 export type AdmissionDeps = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
 export function createAdmissionDeps(

@@ -38,8 +38,8 @@ import type { Session } from "../../../shared/session.ts";
 
 /**
  * Replaces an owner's budgets. A budget with the same unit, window and models keeps its count. A
- * new calendar budget for all models starts with the usage of its period. Other new budgets start
- * at zero.
+ * new calendar budget for all models starts with its period's usage. Other new budgets start at
+ * zero.
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = tx;
@@ -109,9 +109,7 @@ function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budg
   return stored + usageInMemory(tx.memory.usage, { ...of, days }, unit);
 }
 
-/**
- * Returns the query for an owner's daily totals, or null if the owner has none, as for a session.
- */
+/** Returns the query for an owner's daily totals, or null without any. */
 function usageLookupOf(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,

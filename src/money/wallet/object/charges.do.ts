@@ -82,10 +82,7 @@ type Batch = {
   readonly limit?: number;
 };
 
-/**
- * Selects charges to add to the daily sums. Omits late charges, which posting adds to the sums
- * directly.
- */
+/** Selects charges except late ones, which posting adds to the sums directly. */
 function selectCharges(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],

@@ -62,7 +62,7 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
 
 const CHECKPOINT_ROWS_MIN = 1000;
 
-/** Deletes checkpoints so that the others are at least CHECKPOINT_ROWS_MIN rows apart. */
+/** Deletes checkpoints that are less than CHECKPOINT_ROWS_MIN rows apart. */
 function thinCheckpoints(sql: SqlStorage): void {
   const [newest, before] = sql
     .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")

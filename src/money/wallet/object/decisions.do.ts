@@ -268,10 +268,7 @@ class Schedule {
     this.#alarmAt = null;
   }
 
-  /**
-   * Returns the time of the next publish (Unix ms). If only holds and charges changed, the publish
-   * can wait longer.
-   */
+  /** Returns the next publish time (Unix ms). Holds and charges alone can wait longer. */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.hasChanges) {
       const pause = memory.routine <= QUIET_CHANGES_MAX ? QUIET_PUBLISH_MS : BUSY_PUBLISH_MS;

@@ -44,9 +44,8 @@ export function holdTermsOf(
 }
 
 /**
- * Checks suspension, pauses, end user, price list and policies. For a hold that a client places,
- * checks `may_hold` instead of price list and policies. Returns the request with its allowed
- * routes.
+ * Checks suspension, pauses, end user, price list and policies. For a client's hold, checks
+ * `may_hold` instead of price list and policies. Returns the request with its allowed routes.
  */
 export function checkRequest(
   tx: Tx,

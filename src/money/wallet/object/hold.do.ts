@@ -252,7 +252,7 @@ function findFirstUse({ sql }: Tx, { session }: HoldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
 
-/** Stores a granted hold. If the ID exists, returns false and changes nothing. */
+/** If the ID exists, returns false and changes nothing. */
 function storeGrant(
   tx: Tx,
   { request, tokens, payer, lapsed }: Grant,

@@ -86,7 +86,7 @@ export class KeyAdmissions {
     evictActiveKeys(sql);
   }
 
-  /** Reports whether the key is known. If not, call `loadKey` first. */
+  /** Reports whether `loadKey` can be skipped. */
   hasKey({ sql }: Tx, hash: string): boolean {
     const key = this.#key(sql, hash);
     return key !== null && (key.record !== null || key.revokedAt !== null);

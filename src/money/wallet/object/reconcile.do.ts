@@ -20,9 +20,9 @@ import { readBalance } from "./reads.do.ts";
 import { isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** Maximum rows per transaction, which then takes about 10 ms. */
+/** Maximum rows per transaction (about 10 ms). */
 const SLICE_ROWS = 10_000;
-/** Pause in ms between transactions, in which other calls can run. */
+/** Pause in ms between transactions, for other calls. */
 const SLICE_PAUSE_MS = 20;
 const RESTARTS_MAX = 8;
 
@@ -76,8 +76,7 @@ function reconcileSlice(
 }
 
 /**
- * The table to read after each table. The table that changes most is read first, so that restarts
- * cost little.
+ * The next table after each. The table that changes most comes first, so that restarts cost little.
  */
 const NEXT_TABLE = { totals: "entries", entries: "requests", requests: null } as const;
 

@@ -51,10 +51,7 @@ export function readRequestUsage(tx: Tx, query: RequestSumsQuery): RequestSumsRe
 
 type ReportStart = { readonly fromId: string; readonly fromMs: number };
 
-/**
- * Returns the ID and time (Unix ms) at which a report starts, so that it reads at most the newest
- * `ROWS_MAX` requests.
- */
+/** Returns the ID and time (Unix ms) at which a report of the newest `ROWS_MAX` requests starts. */
 export function findReportStart(
   { sql, env, nowMs }: Tx,
   { fromMs, beforeMs }: Pick<RequestSumsQuery, "fromMs" | "beforeMs">,

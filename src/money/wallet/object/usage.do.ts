@@ -139,7 +139,7 @@ function findPageEnd(
   return name;
 }
 
-/** Returns an SQL condition on names. The first page (null) includes the empty name. */
+/** Returns an SQL condition. The first page includes the empty name. */
 function afterNameSql(after: string | null): string {
   return after === null ? "name >= ?4" : "name > ?4";
 }

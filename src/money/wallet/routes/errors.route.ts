@@ -16,10 +16,7 @@ import type { MemberKeys } from "./generations.route.ts";
 import { callOwnWallet } from "./reads.route.ts";
 import { daySchema, listFilter, dayStartMs } from "./usage.route.ts";
 
-/**
- * Groupings that are computed from counters. Groupings of `STORED_BY` are computed from stored
- * failures.
- */
+/** Groupings that use counters. Groupings of `STORED_BY` use stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const STORED_BY = ["model", "provider", "user"] as const;
 export const errorsQuery = z.object({

@@ -90,10 +90,7 @@ function tokensView(generation: RequestRecord["generation"]) {
   };
 }
 
-/**
- * Returns a request's provider calls. The charged call is last, unless it is one of the failed
- * calls.
- */
+/** Returns the calls. The charged call is last, unless it is one of the failed calls. */
 function attemptsView({ generation, failed }: RequestRecord) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, status = null, startedMs, endedMs }) => ({

@@ -44,10 +44,7 @@ export function findQuotaAlerts(
   return crossings;
 }
 
-/**
- * Reports whether spend reaches the threshold. Divides, because a product is inexact: 0.55 * 100 is
- * 55.00000000000001.
- */
+/** Divides, because a product is inexact: 0.55 * 100 is 55.00000000000001. */
 export function isThresholdReached(spent: number, limit: number, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }

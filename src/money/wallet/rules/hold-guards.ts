@@ -7,7 +7,7 @@ import type { Session } from "../../../shared/session.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
-/** Prefix of a hold's ID, which is the ID of its request. */
+/** Prefix of hold IDs, which are request IDs. */
 export const HOLD_ID_PREFIX = "req_";
 
 /** Maximum age of a request ID in ms. An older ID can belong to a late duplicate. */

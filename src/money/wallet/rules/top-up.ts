@@ -17,7 +17,7 @@ export type TopUpState = {
   } | null;
   readonly month: string;
   readonly monthMicro: Micros;
-  /** The UTC day of `dayMicro`. Absent in older rows. */
+  /** The day of `dayMicro`. Absent in older rows. */
   readonly day?: string;
   readonly dayMicro?: Micros;
   readonly pausedUntil: number | null;

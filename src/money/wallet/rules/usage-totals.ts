@@ -3,7 +3,7 @@ import { periodOf } from "../../../shared/period.ts";
 import { addUsageAmounts, NO_USAGE_AMOUNTS } from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 
-/** Maximum groups in a response (about 3 MB of JSON). */
+/** Maximum groups (about 3 MB of JSON). */
 export const USAGE_GROUPS_MAX = 10_000;
 
 export type PostedUsage = TokenCounts & {

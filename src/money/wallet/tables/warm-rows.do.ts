@@ -11,10 +11,7 @@ export const WARM_ROUTES_TABLE_SQL =
   "until INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID";
 
-/**
- * The state of a warm route. Each use extends `until` (Unix ms). `stored` is the value of `until`
- * in the table.
- */
+/** A warm route. Each use extends `until` (Unix ms). `stored` is the table's value of `until`. */
 export type WarmRouteState = {
   readonly route: string;
   readonly seconds: number;
