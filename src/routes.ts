@@ -114,7 +114,7 @@ const ANY_MEMBER: AllowedCallers = { roles: ALL_ROLES, member: "read" };
 const OWN_OBJECTS: AllowedCallers = { ...ANY_MEMBER, others: SENIOR_ROLES };
 const ACCOUNTANTS: AllowedCallers = { roles: SENIOR_ROLES, member: "read" };
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
-/** Keys, also limited ones, but no sessions. */
+/** All keys, including limited ones, but no sessions. */
 const KEYS_ONLY = { sessions: false } as const;
 
 /** Values that can only lower the limits of an end user. */

@@ -187,8 +187,8 @@ function profileOf({ name, email, proven }: Claims): IssuerProfile {
 }
 
 /**
- * Returns the member with this identity, or creates one when joining. Only addresses of the
- * company's proven domains count, and they never change a known person.
+ * Returns the member with this identity, or creates one when joining. Accepts only addresses of the
+ * company's proven domains. They never change a known person.
  */
 async function findPersonOfCompany(
   services: PeopleServices,

@@ -1,4 +1,4 @@
-/** The crons of wrangler.toml. */
+/** The cron schedules in wrangler.toml. */
 export const CRON_SCHEDULES = {
   hourly: "0 * * * *",
   watch: "*/3 * * * *",

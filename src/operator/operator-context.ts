@@ -20,7 +20,7 @@ export type OperatorContext = KeyServices &
     /** Minimum ms between posting a price and its start. */
     readonly priceLeadMs: number;
     readonly companyDomains: "off" | "approve" | "on";
-    /** The value is null if email isn't configured. */
+    /** Sends email. Null if email isn't configured. */
     readonly mail: SendMail | null;
     readonly aliases: ReadonlyMap<string, string>;
     readonly breakers: readonly RouteStatus[];

@@ -147,7 +147,7 @@ export class RegionOutbox extends DurableObject<Env> {
     }
   }
 
-  /** Returns false if no message got a response. */
+  /** Delivers messages. Returns false if no message got a response. */
   async #deliver(all: readonly OutboxMessage[]): Promise<boolean> {
     const messages = dropRepeatedIds(all);
     if (messages.length === 0) return true;

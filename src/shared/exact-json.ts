@@ -70,7 +70,7 @@ function toExactNumber(value: unknown, source: string | undefined): unknown {
 
 declare global {
   interface JSON {
-    /** Part of ECMAScript 2026. Node 20 lacks it. */
+    /** A method of ECMAScript 2026 that Node 20 lacks. */
     rawJSON?(text: string): object;
   }
 }

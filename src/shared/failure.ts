@@ -75,7 +75,8 @@ type FailureKinds =
     }
   | { readonly kind: "model_not_allowed"; readonly model: string }
   /**
-   * `owner` is the only party that can do this. Without it, the key or session lacks `may_hold`.
+   * `owner` is the only party that can do this to the hold. Without `owner`, the key or session
+   * lacks `may_hold`.
    */
   | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
   /** This scope's policy allows none of the model's routes. */
@@ -151,7 +152,7 @@ type FailureKinds =
       /** The response header `openai-organization`, for a known key. */
       readonly orgId?: string;
     }
-  /** The value is null for a session. */
+  /** `limit` is null for a session. */
   | {
       readonly kind: "concurrency_limited";
       readonly scope: "key" | "organization";

@@ -26,7 +26,7 @@ type Limits = {
   /** Restrictions on models, providers and regions. The models can't be aliases. */
   readonly policy: Policy;
   readonly endUser: string;
-  /** Unix ms, by the home region's clock. */
+  /** Expiry (Unix ms) by the home region's clock. */
   readonly expiresAt: number;
   readonly budgets: readonly Budget[];
   /** Permission for holds and charges, not a limit. */
@@ -304,7 +304,7 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** A session lists only its own budgets. */
+  /** The budgets. A session's status has only its own. */
   readonly budgets: readonly BudgetStatus[];
   /** Running requests under each concurrency limit. Absent for a session. */
   readonly concurrency?: readonly ConcurrencyState[];

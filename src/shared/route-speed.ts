@@ -18,7 +18,7 @@ export type RouteSpeed = {
 type SpeedMeasure = {
   readonly requests: number;
   readonly organizations: number;
-  /** The value is null with too few requests. */
+  /** Percentiles, or null with too few requests. */
   readonly percentiles: Percentiles | null;
 };
 

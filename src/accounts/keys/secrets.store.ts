@@ -38,7 +38,7 @@ export type NewKeySecret = {
   readonly prefix: string;
   readonly signedBy: string;
   readonly idempotency: Idempotency;
-  /** The calling key, which must be active. Null: an operator. */
+  /** The calling key, which must be active, or null for an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
   /** The latest end (Unix ms) of the key's other secrets. */

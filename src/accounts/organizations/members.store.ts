@@ -114,7 +114,8 @@ export function memberCreatedEventStatement(
   { id, orgId, role, createdAt }: StoredMember,
   actor: Actor,
 ): D1PreparedStatement {
-  const data = { role }; // not the address, because events are kept longer
+  // The event has no address, because events are kept longer.
+  const data = { role };
   return insertEventOnce(
     db,
     { type: "member.created", orgId, subject: id, data },

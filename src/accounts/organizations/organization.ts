@@ -68,7 +68,7 @@ export type StoredOrganization = {
   readonly isPersonal: 0 | 1;
   readonly status: OrganizationStatus;
   readonly rpmLimit: number | null;
-  /** The value is null if the region's list applies. */
+  /** The price list, or null if the region's list applies. */
   readonly priceList: string | null;
   readonly createdAt: number;
 };

@@ -161,7 +161,8 @@ function organizationCreatedStatement(
   actor: Actor,
 ): D1PreparedStatement {
   const { id, name, slug, region } = row;
-  const data = row.isPersonal === 1 ? { region } : { name, slug, region }; // events outlive people
+  // A personal organization's name isn't stored, because events outlive people.
+  const data = row.isPersonal === 1 ? { region } : { name, slug, region };
   const event = { type: "organization.created", orgId: id, subject: id, data } as const;
   return insertEventOnce(db, event, { actor, now: row.createdAt });
 }

@@ -121,7 +121,8 @@ export async function reopenOrganization(
 ): Promise<Result<null>> {
   const { db, now } = services;
   const { isRestored, keys } = await restoreOrganization(db, orgId, { actor, now });
-  const ended = await endRevokedKeys(services, keys); // before the wallet admits keys again
+  // Revoked keys are ended before the wallet admits keys again.
+  const ended = await endRevokedKeys(services, keys);
   if (!ended.ok) return ended;
   const walletNotice = await notifyWalletOfClosing(services, orgId);
   if (!walletNotice.ok) return walletNotice;

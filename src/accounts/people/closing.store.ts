@@ -33,9 +33,9 @@ export async function closeOrganization(
   const results = await db.batch<{ closed: 0 | 1 } & ClosedPerson>([
     db
       .prepare(
-        // Later than all earlier removals of members, so that a restoration finds exactly the
-        // members that the closing removed. Once an operator closes the organization, only
-        // operators can restore it.
+        // The closing is later than all earlier removals of members, so that a restoration finds
+        // exactly the members that the closing removed. Once an operator closes the organization,
+        // only operators can restore it.
         `INSERT INTO closed_organizations (org_id, closed_at, restorable_until, status, closed_by)
          SELECT id, max(?3, (SELECT coalesce(max(removed_at), 0) FROM members WHERE org_id = ?1) + 1,
            (SELECT coalesce(max(ended_at), 0) FROM invitations WHERE org_id = ?1) + 1), ?5, status, ?2
@@ -170,7 +170,7 @@ export async function isClosed(db: D1Database, orgId: string): Promise<boolean> 
   return ((await findOrganizationClosing(db, orgId))?.closedAt ?? null) !== null;
 }
 
-/** `restorableUntil` is Unix ms. */
+/** A closed organization. `restorableUntil` is Unix ms. */
 type RestorableOrganization = {
   readonly orgId: string;
   readonly name: string;

@@ -76,7 +76,10 @@ export async function exportOrganization(
 
 const EXPORT_INTERVAL_MS = 600_000;
 
-/** Allows one export per ten minutes and returns 0. Otherwise, returns the wait in ms. */
+/**
+ * Starts an export and returns 0. Within ten minutes of the last one, returns the wait in ms
+ * instead.
+ */
 export async function takeExportSlot(
   db: D1Database,
   personId: string,

@@ -11,7 +11,7 @@ export type Invitation = {
   readonly role: Role;
   /** The verified address that the person must have. Null: anyone with the link can accept. */
   readonly email: string | null;
-  /** The existing member who gets a login. Null: a new member. */
+  /** The existing member who gets a login, or null for a new member. */
   readonly memberId: string | null;
   /** The inviting member, or null for an operator. */
   readonly invitedBy: string | null;

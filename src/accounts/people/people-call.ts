@@ -20,7 +20,7 @@ export type PeopleServices = KeyServices &
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
     readonly companyDomains: "off" | "approve" | "on";
-    /** The value is null if email isn't configured. */
+    /** Sends email. Null if email isn't configured. */
     readonly mail: SendMail | null;
     readonly isSandbox: boolean;
     readonly reachIssuer: (entry: IssuerEntry) => Promise<Result<null>>;

@@ -5,7 +5,7 @@ type TeamMember = {
   readonly email: string;
   readonly role: Role;
   readonly createdAt: number;
-  /** The value is null for a member who has only API keys. */
+  /** The name, or null for a member who has only API keys. */
   readonly name: string | null;
   readonly personId: string | null;
   readonly seenAt: number | null;

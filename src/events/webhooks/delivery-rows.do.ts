@@ -35,7 +35,7 @@ export type Receiver = {
   readonly pausedUntil: number | null;
   /** The reason why the webhook was disabled, until D1 has stored it. */
   readonly ending: string | null;
-  /** The value is null if the webhook doesn't get `usage.settled`. */
+  /** The state of the usage stream. Null if the webhook doesn't get `usage.settled`. */
   readonly stream: StreamState | null;
 };
 

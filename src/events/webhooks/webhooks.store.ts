@@ -24,7 +24,7 @@ export type Webhook = {
   readonly url: string;
   readonly types: readonly WebhookType[] | null;
   readonly secrets: readonly EncryptedSecret[];
-  /** Absent in copies from an earlier release. */
+  /** The format. Absent in copies from an earlier release. */
   readonly format: WebhookFormat | null;
   /** Set for usage formats. Absent (meaning null) in copies from an earlier release. */
   readonly receiver?: ReceiverSettings | null;

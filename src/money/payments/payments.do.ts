@@ -241,7 +241,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  /** Returns the purchase after the work or a short wait. The work continues. */
+  /** Returns the purchase once the work ends, or after a short wait. The work continues. */
   async #recordAfter(work: Promise<void>, id: string): Promise<Result<PurchaseRecord>> {
     this.#finishInBackground(work);
     await withTimeout(work, RESPONSE_WAIT_MS).catch(() => undefined);

@@ -46,8 +46,8 @@ export type OutboxCalls = {
   /** Durably queues revocations, then tries to deliver them and any dead-lettered ones. */
   enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
   /**
-   * Delivers queued messages for at most `limitMs`, to one receiver or (null) all. Returns true if
-   * none is left.
+   * Delivers queued messages for at most `limitMs`, to one receiver or (null) to all. Returns true
+   * if no message remains.
    */
   flush(limitMs: number, receiver?: string | null): Promise<boolean>;
   /** Retries each dead-lettered message once, and restores a lost alarm. */

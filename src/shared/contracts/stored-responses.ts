@@ -95,8 +95,8 @@ export function responseOwner({
 }
 
 /**
- * Returns the filter for responses that a caller can continue: its own for a session or limited
- * key, otherwise all of its member.
+ * Returns the filter for responses that a caller can continue. Sessions and limited keys can
+ * continue only their own, other keys all of the member's.
  */
 export function createContinuationFilter({
   caller,

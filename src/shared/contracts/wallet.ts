@@ -273,8 +273,8 @@ export type WalletCalls = OtherCalls & {
     isCaptured: boolean,
   ): Promise<Result<PlacedHold>>;
   /**
-   * Extends, captures or releases a client's hold. The key can extend it. The merchant can end it,
-   * or the key if only quotas count it. A null `called` is the merchant. Fails with `not_found`, or
+   * Extends, captures or releases a client's hold. The key can extend it. Only the merchant can end
+   * it, unless only quotas count it. A null `called` means the merchant. Fails with `not_found`, or
    * with `conflict` if the hold ended differently.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;

@@ -64,7 +64,7 @@ export function readOptionalVariable<Name extends keyof Variables>(
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admitCaller: () => Promise<Result<AdmittedRequest>>;
-  /** The value is null until `admit` is called, or if the hold's call admits the key. */
+  /** The admission. Null until `admit` is called, or if the hold's call admits the key. */
   admission: Promise<Result<AdmittedRequest>> | null;
 };
 

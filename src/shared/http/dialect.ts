@@ -14,7 +14,7 @@ export type DialectError = {
 export type RateLimitStates = { readonly rate: RateState; readonly tokens?: RateState | undefined };
 
 export type Dialect = {
-  /** The value null means OpenAI's error format. */
+  /** Returns an error body, or null for OpenAI's format. */
   error(failure: Failure, requestId: string): DialectError | null;
   headers(requestId: string, limits: RateLimitStates | null): Readonly<Record<string, string>>;
 };

@@ -37,7 +37,7 @@ export function parseJsonText(text: string): Result<JsonObject> {
   try {
     value = parseJson(text) as JsonValue;
   } catch {
-    // V8's message quotes the body.
+    // V8's error message isn't returned, because it quotes the body.
     return invalid("The request body is not valid JSON.");
   }
   if (!isObject(value)) return invalid("The request body must be a JSON object.");

@@ -40,7 +40,6 @@ const PRESETS: Readonly<Record<string, (now: number) => Range>> = {
   }),
 };
 
-/** Returns the period in the page's query. */
 export function readRange(query: Query, now: number): Range {
   const today = utcDay(now);
   const { range = "30", from = "", to = "" } = query;

@@ -8,7 +8,7 @@ export const FAILED = "Failed or rejected";
 type Counts = {
   /** Charged requests by hour or day, failed ones included. */
   readonly settled: Usage["data"];
-  /** The failed charged requests. */
+  /** Charged requests that failed. */
   readonly failed: readonly Pick<Generation, "created_at">[];
   /** All failures by hour. */
   readonly errors: Errors["data"];

@@ -258,7 +258,7 @@ async function resume(before: Session): Promise<Outcome<Session>> {
   return new Promise(() => undefined);
 }
 
-/** Shown after another tab switched the organization. */
+/** The dialog after another tab switched the organization. */
 function SwitchedDialog({ change, finish }: PendingConfirmation) {
   const before = useSession();
   const name = before.organization?.name ?? "no organization";

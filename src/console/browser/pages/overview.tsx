@@ -40,7 +40,7 @@ export function Overview() {
 function Spending() {
   const now = useNow();
   const today = utcDay(now);
-  // The first of last month, so that one read covers all sums of the page.
+  // The period starts on the first of last month, so that one read covers all sums of the page.
   const read = useSpend("model", { from: monthStart(today, 1), to: today });
   const sums = latestOf(read)?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });

@@ -50,7 +50,8 @@ export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceP
     const price = Object.fromEntries(
       fields
         .map(([name]) => [name, Number(amounts[name])] as const)
-        .filter(([name, dollars]) => name !== "output" || dollars !== 0), // rejected if the model has no output
+        // The API rejects a price for output if the model has no output.
+        .filter(([name, dollars]) => name !== "output" || dollars !== 0),
     );
     const row = { list, item: item.trim(), from: new Date(from).toISOString() };
     const terms: Terms = percent === "" ? { price } : { percent: Number(percent) };
@@ -85,7 +86,7 @@ async function savePrice(
   return { ok: false, failure: { ...failure, param, message: formField(failure.message) } };
 }
 
-/** Replaces the API's field names by the form's. */
+/** Replaces the API's field names by the form's labels. */
 function formField(text: string): string {
   return text.replaceAll(/rows\[0\]\.(?:price\.)?/g, "");
 }

@@ -14,7 +14,7 @@ import { ReadResult } from "../ui/states.tsx";
 
 const CLOSE = "DELETE /console/api/people/organization";
 const CHANGE = "PATCH /v1/orgs/{org_id}/settings";
-/** A call for owners and admins only. */
+/** A call that only owners and admins can make. */
 const MANAGER_CALL = "PATCH /v1/members/{id}";
 
 export function Settings() {

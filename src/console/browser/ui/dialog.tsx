@@ -40,7 +40,7 @@ export function Dialog({ title, onClose, wide = false, asks = true, children }: 
       class={wide ? "wide" : ""}
       aria-labelledby={id}
       onInput={(event) => {
-        event.stopPropagation(); // an enclosing dialog must not receive it
+        event.stopPropagation(); // an enclosing dialog must not receive the event
         setTyped("something");
       }}
       onCancel={(event) => {

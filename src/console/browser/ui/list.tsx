@@ -96,7 +96,6 @@ function useCursors(list: string) {
   return [cursors, set] as const;
 }
 
-/** Reads a list page by page. */
 export function usePages<C extends ReadCall, T>(
   name: C,
   filling: CallInput<C>,

@@ -136,7 +136,6 @@ export function moveMeters(tx: BudgetTx, from: BudgetOwner, to: BudgetOwner): vo
   meters.delete(ownerKey(from));
 }
 
-/** Drops an owner's meters from memory. */
 export function evictMeters({ budgets }: BudgetTx["memory"], owner: BudgetOwner): void {
   for (const { budget } of budgets.meters.get(ownerKey(owner)) ?? []) {
     budgets.unsaved.delete(`${ownerKey(owner)}\n${budget.id}`);

@@ -304,7 +304,7 @@ export class KeyAdmissions {
     if (formatSecrets(secrets) !== formatSecrets(knownSecrets)) this.setSecrets(tx, hash, secrets);
   }
 
-  /** If the lookup fails, the key stays valid. */
+  /** Looks up a key. If the lookup fails, the key stays valid. */
   async #lookUpAndApply(hash: string, ask: KeyLookup): Promise<void> {
     const lookup = { hash, isStale: false };
     const identified = await this.#lookUp(lookup, ask);

@@ -37,8 +37,8 @@ export type IdempotencyHolder = {
 
 /**
  * Checks the reuse of an Idempotency-Key. Within 24 hours, fails if its newest request is open or
- * settled. If that request's hold expired and the body is the same, returns its ID, which the
- * caller must void. Otherwise returns null.
+ * settled. If that request expired with the same body, returns its ID, which the caller must void.
+ * Otherwise returns null.
  */
 export function decideIdempotency(
   holder: IdempotencyHolder | null,

@@ -94,7 +94,7 @@ function heldBucket(window: string, { period }: Pick<BudgetTime, "period">): num
   return isCalendar ? bucketAt(window, { period, nowMs: 0 }) : 0;
 }
 
-/** A settled request as budgets count it. */
+/** The parts of a settled request that budgets count. */
 export type CountedRow = {
   readonly seq: number;
   readonly period: BudgetTime["period"];

@@ -131,7 +131,7 @@ const CORE_TABLES_SQL =
   "CREATE UNIQUE INDEX end_users_by_account ON end_users (account) WHERE account IS NOT NULL;" +
   "CREATE TABLE deleted_end_users (id TEXT PRIMARY KEY NOT NULL, changed INTEGER NOT NULL) " +
   "STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE totals (" + // by UTC day of admission, at the newest checkpoint
+  "CREATE TABLE totals (" + // usage by UTC day of admission, at the newest checkpoint
   "dimension TEXT NOT NULL," +
   "day TEXT NOT NULL," +
   "name TEXT NOT NULL," + // '' for 'day' and for requests without an end user
@@ -231,7 +231,7 @@ const CORE_TABLES_SQL =
   "key_id TEXT," + // null, like terms, if it ended before its first use
   "terms TEXT CHECK (json_valid(terms))," +
   "spent INTEGER NOT NULL DEFAULT 0 CHECK (spent >= 0)," +
-  "expires_at INTEGER NOT NULL," + // of an unused session: latest possible expiry
+  "expires_at INTEGER NOT NULL," + // for an unused session: latest possible expiry
   "ended_at INTEGER," +
   "ended_by TEXT" +
   ") STRICT, WITHOUT ROWID;" +
