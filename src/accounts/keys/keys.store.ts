@@ -131,6 +131,7 @@ export async function insertKey(
   return insertFailure(db, key, { keyId: callerKeyId, secret: callerSecret });
 }
 
+/** Returns the reason why a key wasn't inserted. */
 export async function insertFailure(
   db: D1Database,
   key: StoredKey,

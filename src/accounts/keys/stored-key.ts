@@ -85,6 +85,7 @@ export const NO_SPEND: KeySpend = {
 export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;
 
+/** Fields of a key that requests can't change. */
 export const KEY_READ_ONLY: readonly string[] = [
   "id",
   "prefix",

@@ -5,6 +5,7 @@ import type { Result } from "../../shared/failure.ts";
 import { micros } from "../../shared/money.ts";
 import { HOLD_PAYMENTS } from "../../shared/placed-hold.ts";
 
+/** A merchant's action on a hold, sent between regions. */
 export type MerchantRequest = {
   readonly merchant: string;
   readonly orgId: string;

@@ -77,8 +77,7 @@ export async function exportOrganization(
 const EXPORT_INTERVAL_MS = 600_000;
 
 /**
- * Starts an export and returns 0. Within ten minutes of the last one, returns the wait in ms
- * instead.
+ * Allows an export and returns 0. Within ten minutes of the last export, returns the wait in ms.
  */
 export async function takeExportSlot(
   db: D1Database,

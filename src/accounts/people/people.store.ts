@@ -212,6 +212,7 @@ export async function recordActing(db: D1Database, memberId: string, nowMs: numb
     .run();
 }
 
+/** A person, and the membership that they currently use. */
 export type ActingPerson = {
   readonly person: Person;
   readonly as: (Membership & { readonly keyHash: string; readonly email: string }) | null;

@@ -63,6 +63,7 @@ function appendPath(base: string, path: string): string {
   return url.href;
 }
 
+/** Decrypts the secrets that a webhook's messages need, or returns null. */
 export async function openKeys(
   webhook: Webhook,
   keySecrets: readonly KeySecret[],

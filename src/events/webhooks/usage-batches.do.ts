@@ -273,6 +273,7 @@ function moveStream(
   };
 }
 
+/** Reports whether the receiver could count repeated rows twice. */
 export function isRepeatTooLate({ webhook, stream }: Receiver, nowMs: number): boolean {
   const { repeatMs = Infinity } = usageFormat(webhook.format) ?? {};
   return nowMs - (stream?.unsure?.sinceMs ?? nowMs) >= repeatMs;

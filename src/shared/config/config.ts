@@ -129,6 +129,7 @@ type MailBinding = {
     readonly text: string;
   }): Promise<unknown>;
 };
+/** The email binding and the sender's address. */
 export type Mailing = { readonly binding: MailBinding; readonly from: string };
 
 export type Config = {

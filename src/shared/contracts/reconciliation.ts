@@ -1,5 +1,6 @@
 import type { Micros } from "../money.ts";
 
+/** A value that differs from the expected one. */
 export type Difference = {
   readonly what: string;
   readonly expected: number | string | null;

@@ -55,7 +55,6 @@ export function fieldsText(fields: Fields): string {
     .join(", ");
 }
 
-/** Splits a policy's change into changes of its lists. */
 function splitPolicyChange(field: string, change: Change): readonly (readonly [string, Change])[] {
   if (!isPolicy(field)) return [[field, change]];
   const [from, to] = [fieldsOf(change.from), fieldsOf(change.to)];

@@ -48,7 +48,6 @@ export function purchaseSumText(purchases: readonly Purchase[]): string {
   ]);
 }
 
-/** Returns the sums of transactions as text. */
 export function creditSumText(credits: Credits["credits"]): string {
   const amounts = credits.map(({ amount_micro }) => amount_micro);
   return sumText(credits, [

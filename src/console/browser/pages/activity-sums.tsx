@@ -20,7 +20,6 @@ import {
 import { Table, usd, column, tokenColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** Each split's column title, and its heading in CSV exports. */
 const SPLITS: Readonly<Record<string, readonly [title: string, heading: string]>> = {
   model: ["Model", "model"],
   provider: ["Provider", "provider"],

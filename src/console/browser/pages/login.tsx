@@ -130,7 +130,6 @@ function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: 
     const started = await startLogIn(chosen, asked);
     if (!started.ok) setFailure(started.failure);
   };
-  /** Changes the form and hides the messages about the last attempt. */
   const edit = (change: () => void): void => {
     change();
     setEdited(true);

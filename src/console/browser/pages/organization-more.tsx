@@ -78,7 +78,6 @@ export function OrganizationEvents({ id }: { id: string }) {
   );
 }
 
-/** Returns a function that replaces IDs of a customer's objects by names. */
 function useNamesIn(id: string): NameOf {
   const path = { id };
   const one = latestOf(useRead("GET /admin/v1/orgs/{id}", { path }));

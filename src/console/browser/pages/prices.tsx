@@ -16,6 +16,7 @@ import type { Outcome } from "../api/client.ts";
 import { DAY, localMinute } from "../lib/time.ts";
 import { Options } from "../ui/model-picker.tsx";
 
+/** Paths of reads to refresh after a price change. */
 export const TOUCHES = ["/admin/v1/prices"];
 type Terms = {
   readonly price?: Readonly<Record<string, number>>;
@@ -91,7 +92,6 @@ function formField(text: string): string {
   return text.replaceAll(/rows\[0\]\.(?:price\.)?/g, "");
 }
 
-/** Returns a price's fields, one per unit or kind of token with a price. */
 function priceFields(price: ListPrice | null | undefined): readonly PriceField[] {
   const units = Object.keys(price ?? {}).filter(isUnit);
   if (!price || units.length === 0) return TOKEN_FIELDS;
@@ -101,7 +101,6 @@ function priceFields(price: ListPrice | null | undefined): readonly PriceField[]
   ];
 }
 
-/** Returns the selectable models, each model's price and fields, and the lead time as text. */
 function useKnownPrices(list: string) {
   const now = useNow();
   const models = latestOf(useRead("GET /admin/v1/catalog"))?.models ?? [];

@@ -152,7 +152,6 @@ function StateChart({ title, mayCount, isCounted }: StateChartProps) {
   );
 }
 
-/** Returns a short range's hours, otherwise its days. */
 function chartParts({ from, to }: Range, now: number): readonly string[] {
   const isShort = Date.parse(to) - Date.parse(from) < HOURLY_MS;
   return isShort ? hoursBetween(from, to, now) : daysBetween(from, to);

@@ -11,6 +11,7 @@ import { HOUR_S, SecretDialog, OverlapField } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Check } from "../ui/basics.tsx";
 
+/** Paths of reads to refresh after a webhook change. */
 export const TOUCHES = ["/v1/webhooks"];
 
 type Closing = { readonly onClose: () => void };

@@ -2,6 +2,7 @@ import { send } from "../api/client.ts";
 import { cell } from "./cell.ts";
 import { hrefOf, route } from "./route.ts";
 
+/** The key from the page's address, or null. */
 export const linkedKey = cell<string | null>(null);
 
 /**

@@ -55,7 +55,6 @@ export function may(who: Session, call: Call, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
 }
 
-/** Returns a function that reports whether the session may make a call. */
 export function useMay(): (call: Call, isOwn?: boolean) => boolean {
   const who = useSession();
   return (call, isOwn) => may(who, call, isOwn);
