@@ -156,7 +156,7 @@ export class OutboxQueue {
   #receiverQueues(): readonly ReceiverQueue[] {
     return this.#storage.sql
       .exec<{ receiver: string; due_at: number; failing_until: number | null }>(
-        // Finds each receiver with one index lookup.
+        // The query finds each receiver with one index lookup.
         `WITH RECURSIVE line (receiver) AS (
            SELECT min(receiver) FROM messages WHERE state = 'waiting'
            UNION ALL

@@ -295,7 +295,7 @@ export const COMPUTE_REQUESTS_MIN = 128;
 
 /**
  * Limits each organization's open requests while CPU overload delays timers. The limit falls below
- * those of the largest organization, and rises slowly afterwards.
+ * the open requests of the largest organization, and rises slowly afterwards.
  */
 class ComputeLimit {
   #delayMs = 0;

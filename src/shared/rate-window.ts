@@ -4,8 +4,8 @@ export const WINDOW_MS = 60_000;
 /** Maximum rate limit of a key, and length of the log. */
 export const ADMISSIONS_MAX = 1000;
 /**
- * Maximum time (ms) by which the clock can be behind the last admission. More means that it was set
- * back.
+ * Maximum time (ms) by which the clock can be behind the last admission. A longer time means that
+ * the clock was set back.
  */
 export const CLOCK_LAG_MAX_MS = 60_000;
 

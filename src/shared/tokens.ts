@@ -1,6 +1,6 @@
 /**
  * Estimates a text's tokens. Multiplied by a model's `estimateFactor`, the estimate is an upper
- * bound for ordinary text. `utf8Bytes` is one for any text.
+ * bound for ordinary text. `utf8Bytes` is an upper bound for any text.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;

@@ -209,7 +209,7 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/** Minimum ms between two calls of a key's object on behalf of other regions. */
+/** Minimum ms between two calls of a key's object that requests from other regions cause. */
 const IDENTIFY_INTERVAL_MS = 15_000;
 
 type PresentedKey = { readonly hash: string; readonly shown?: PresentedSecret | undefined };

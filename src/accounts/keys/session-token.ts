@@ -184,7 +184,7 @@ type PresentedJson = {
   readonly session?: z.infer<typeof sessionPayloadSchema> | undefined;
 };
 
-/** Returns the client's session or secret, for a peer. */
+/** Returns the client's session or secret in the format for a peer. */
 export function presentedToJson({ shown }: RequestCredential): PresentedJson {
   if (shown?.session !== undefined) return { session: sessionToPayload(shown.session) };
   return shown === undefined ? {} : { secret: shown.secret };

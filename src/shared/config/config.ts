@@ -138,7 +138,7 @@ export type Config = {
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
   readonly logRequests: "all" | "failures";
-  /** Base URL of the docs that errors link to. Null: no links. */
+  /** Base URL of the docs that errors link to, or null for no links. */
   readonly docsUrl: string | null;
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];

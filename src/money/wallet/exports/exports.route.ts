@@ -68,7 +68,10 @@ function csvResponse(name: string, body: ReadableStream<Uint8Array>): Response {
   });
 }
 
-/** If a read fails, the stream fails too, so that a partial file doesn't look complete. */
+/**
+ * Returns a CSV stream. If a read fails, the stream fails too, so that a partial file doesn't look
+ * complete.
+ */
 function csvStream(
   first: string,
   pages: AsyncGenerator<Result<string>>,

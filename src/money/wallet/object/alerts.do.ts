@@ -16,7 +16,7 @@ import { nextRevision } from "./memory.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum alerts per kind and end user in 24 hours. Each limit change can cause one. */
+/** Maximum alerts per kind and end user in 24 hours. Each limit change can cause an alert. */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
 const PUBLISHED_ALERTS_MAX = 1_000;

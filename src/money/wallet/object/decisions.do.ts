@@ -129,7 +129,10 @@ export class Decisions {
     }
   }
 
-  /** Returns null if the organization has no wallet yet. Throws if the wallet can't be read. */
+  /**
+   * Returns the wallet, or null if the organization has none yet. Throws if the wallet can't be
+   * read.
+   */
   openIfCreated(): Tx | null {
     if (this.#memory === "lost") this.load();
     return this.#memory === "unmade" ? null : this.open();
@@ -329,7 +332,7 @@ function adaptToClock(tx: Tx): void {
       rateWindowStartMs(memory.clock),
     );
     clampIdempotencyKeys(sql, nowMs);
-    // Otherwise, the deletion of unpaid requests would skip new IDs.
+    // With a later `sweptId`, the deletion of unpaid requests would skip new IDs.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });
 }

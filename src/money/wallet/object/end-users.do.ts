@@ -224,7 +224,8 @@ export type NewEndUser = {
 };
 
 /**
- * Prepares an end user with the spend of `departed`. Writes nothing. Returns null at the maximum.
+ * Prepares an end user with the spend of `departed`. Writes nothing. Returns null at the maximum
+ * number of end users.
  */
 export function prepareEndUser(tx: Tx, externalId: string): NewEndUser | null {
   const { memory } = tx;

@@ -256,7 +256,7 @@ export class KeyAdmissions {
     for (let round = 0; round < LOOKUP_ATTEMPTS_MAX; round++) {
       const lookup = { hash, isStale: false };
       const identified = await this.#lookUp(lookup, (register) => register.identify(null));
-      // Copies the failure, because an RPC result stays open until the caller disposes of it.
+      // The failure is copied, because an RPC result stays open until the caller disposes of it.
       if (!identified.ok) return refuse(identified.failure);
       if (lookup.isStale) continue;
       const tx = this.#context.tx();

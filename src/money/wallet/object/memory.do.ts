@@ -161,7 +161,7 @@ function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublishedUserIds: ids 
   }
 }
 
-/** Reports whether D1 lacks a change. */
+/** Reports whether D1 lacks a change of the wallet. */
 export function isUnpublished({ hasChanges: changed, routine, uses }: Memory): boolean {
   return changed || routine > 0 || uses.size > 0;
 }
@@ -179,7 +179,7 @@ function applyLaterRows(tx: Pick<Tx, "sql" | "memory">, seq: number): void {
     )
     .toArray();
   const { ledger } = memory;
-  // Applies the sum of all rows, because the balance could be negative in between.
+  // The sum of all rows is applied, because the balance could be negative in between.
   ledger.balance = micros(ledger.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
     ledger.seq = Math.max(ledger.seq, one.seq);

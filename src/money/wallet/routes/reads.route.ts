@@ -89,7 +89,7 @@ export async function eventsRoute(c: AppContext) {
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
-/** `dropped` is the number of events deleted because the log was full. */
+/** Returns events. `dropped` is the number of events deleted because the log was full. */
 export function eventsView({ events, nextAfter, dropped }: EventPage) {
   return {
     events: events.map(eventView),
