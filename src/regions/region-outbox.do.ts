@@ -162,7 +162,7 @@ export class RegionOutbox extends DurableObject<Env> {
     deliveries: readonly DeliveryResult[],
   ): boolean {
     const nowMs = now(this.env);
-    const sharedRandom = Math.random(); // keeps unanswered messages in one batch
+    const sharedRandom = Math.random(); // one value keeps unanswered messages in one batch
     for (const [i, message] of messages.entries()) {
       const delivery = deliveries[i] ?? { kind: "failed", reason: "no answer" };
       const random = delivery.kind === "unreachable" ? sharedRandom : Math.random();

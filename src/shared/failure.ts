@@ -36,7 +36,7 @@ type FailureKinds =
       readonly isForGood?: true;
     }
   /**
-   * Amounts in micro-credits. A session gets those of its own budget, or 0 if the key's budget or
+   * Amounts in micro-credits. A session gets the amounts of its budget, or 0 if the key's budget or
    * the balance is too low.
    */
   | ({

@@ -33,7 +33,8 @@ export async function queryDatabase<T>(
   }
   const statementResult = Promise.resolve()
     .then(statement)
-    .finally(() => releaseSlot(orgId, slot)); // also after a timeout, because D1 still runs the statement
+    // After a timeout, the slot is released only when D1 has finished the statement.
+    .finally(() => releaseSlot(orgId, slot));
   try {
     return success(await withTimeout(statementResult, DATABASE_TIMEOUT_MS));
   } catch (error) {

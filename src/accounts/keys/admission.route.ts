@@ -50,7 +50,8 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       return next();
     }
     const paidRequest = startPaidRequestAfterSlot(c, key.value, slot, next);
-    c.executionCtx.waitUntil(paidRequest); // releases the slot even if the client disconnects
+    // The background work releases the slot even if the client disconnects.
+    c.executionCtx.waitUntil(paidRequest);
     return paidRequest;
   };
 }

@@ -58,7 +58,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, created_at)
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only before the first rotation, because cleanup can delete the row later
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // checked only before the first rotation, because cleanup can delete the row later
     )
     .bind(of.keyId);
   const insertNewSecret = db

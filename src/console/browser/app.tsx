@@ -68,7 +68,7 @@ export function App() {
   );
 }
 
-/** Asks before logging in with a link's key, because anyone can send a link with their own key. */
+/** Confirms a login with a link's key, because anyone can send a link with their own key. */
 function LinkLogin({ brought: linkKey }: { brought: string }) {
   const current = useCell(session);
   const [name, setName] = useState<string | null>();
@@ -81,7 +81,7 @@ function LinkLogin({ brought: linkKey }: { brought: string }) {
       onClose={() => linkedKey.set(null)}
       onDone={(who) => {
         linkedKey.set(null);
-        session.set(null); // never show one key's data in the next session
+        session.set(null); // one key's data must never appear in the next session
         session.set(who);
       }}
     >

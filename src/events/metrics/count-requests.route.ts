@@ -20,7 +20,7 @@ const createRecorder = ({ numbers }: Config): MetricRecorder =>
 export async function countRequests(c: AppContext, next: Next): Promise<void> {
   await next();
   const config = readOptionalVariable(c, "config");
-  if (config === undefined) return; // misconfigured: no request is served
+  if (config === undefined) return; // the Worker is misconfigured and serves no requests
   const { tally } = metricRecorderOf(config);
   const { status } = c.res;
   const series = routeSeries(routePath(c));

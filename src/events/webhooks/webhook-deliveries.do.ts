@@ -123,7 +123,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
     const event: EventRecord = {
       id: mintEventId(nowMs),
-      type: "webhook.test" as EventType, // not a stored type
+      type: "webhook.test" as EventType, // events of this type are never stored
       createdAt: nowMs,
       actor,
       subject: webhookId,

@@ -104,7 +104,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
         return conflict(message, null, "no_purchases");
       }
       const params = portalParams(customer.id, buyer.returnUrl);
-      const key = `portal:${crypto.randomUUID()}`; // each click creates a new link; no money moves
+      const key = `portal:${crypto.randomUUID()}`; // each click creates a new link
       const answer = await deps.stripe.ask(postCall("/v1/billing_portal/sessions", params, key));
       const made = parseBody(answer, portalSchema);
       if (made !== null) return success({ url: made.url });

@@ -9,9 +9,7 @@ export const issuersSchema = z.array(
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
     kind: z.enum(["oidc", "google", "entra", "github"]),
     name: z.optional(plain),
-    /**
-     * For `oidc`, the issuer's URL. For `entra`, the tenant: `organizations`, `common` or an ID.
-     */
+    /** The issuer's URL (`oidc`), or the tenant (`entra`): `organizations`, `common` or an ID. */
     issuer: z.optional(plain),
     client_id: plain,
     secret: plain,

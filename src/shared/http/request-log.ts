@@ -53,7 +53,8 @@ export class SummaryLogLine {
 
   add(name: string, nowMs: number, last: LogFields): void {
     this.#counts[name] = (this.#counts[name] ?? 0) + 1;
-    if (Math.abs(nowMs - this.#lastLineMs) < LINE_INTERVAL_MS) return; // absolute, because the clock may step back
+    // The absolute difference counts, because the clock may step back.
+    if (Math.abs(nowMs - this.#lastLineMs) < LINE_INTERVAL_MS) return;
     logWarning(this.#event, { ...this.#counts, ...last });
     this.#lastLineMs = nowMs;
     this.#counts = {};

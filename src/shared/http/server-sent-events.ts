@@ -5,7 +5,8 @@ type ServerSentEvent = { readonly name: string; readonly data: string };
 /** Maximum UTF-16 units of an event. */
 export const EVENT_LENGTH_MAX = 4 * 1024 * 1024;
 const FOREIGN_LENGTH_MAX = 64 * 1024;
-const FIELD_NAMES: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // an empty field name is a comment
+// A line with an empty field name is a comment.
+const FIELD_NAMES: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]);
 
 /**
  * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. Replaces the

@@ -52,7 +52,7 @@ const ERRORS_BY = ["model", "provider", "key", "user"] as const;
 function ErrorGroups({ by, range, only }: { by: Split; range: Range; only: UsageFilter }) {
   const split = by === "member" ? "key" : (ERRORS_BY.find((one) => one === by) ?? "model");
   const nameOf = useGroupNames();
-  const { member_id, tag, key_id, ...otherFilters } = only; // these can't filter error counts
+  const { member_id, tag, key_id, ...otherFilters } = only; // these don't apply to error counts
   const chosen = { ...(split !== "key" && otherFilters), ...(key_id !== undefined && { key_id }) };
   const unusedFilters = {
     ...(split === "key" && otherFilters),

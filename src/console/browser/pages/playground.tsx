@@ -27,7 +27,8 @@ const DEFAULT_REQUEST = {
 };
 type PlaygroundRequest = Readonly<typeof DEFAULT_REQUEST>;
 const typed = cell<PlaygroundRequest>(DEFAULT_REQUEST);
-session.watch(() => session.get() || typed.set(DEFAULT_REQUEST)); // never show one session's input in the next
+// One session's input must never appear in the next session.
+session.watch(() => session.get() || typed.set(DEFAULT_REQUEST));
 const NOTHING = {
   text: "",
   thought: "",

@@ -171,7 +171,7 @@ export function refreshPaths(paths: readonly string[]): void {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
     entry.stale = true;
     if (entry.watchers.size > 0) void refresh(entry);
-    else entries.delete(url); // never show outdated data
+    else entries.delete(url); // outdated data must never be shown
   }
 }
 
@@ -190,5 +190,5 @@ otherTabs.addEventListener("message", ({ data }: MessageEvent<readonly string[]>
 document.addEventListener("visibilitychange", () => refreshShown(FRESH_MS));
 onRetry(() => refreshShown(0));
 session.watch(() => {
-  if (!session.get()) entries.clear(); // never show one session's data in the next
+  if (!session.get()) entries.clear(); // one session's data must never appear in the next
 });

@@ -89,7 +89,7 @@ export function isViewing({ kind, organization }: Session): boolean {
 export async function viewAs(org: string | null): Promise<Outcome<Session>> {
   const outcome = await viewOrganization(org);
   if (outcome.ok) {
-    session.set(null); // never show one organization's data in the next
+    session.set(null); // one organization's data must never appear in the next view
     session.set(outcome.value);
   }
   return outcome;

@@ -29,7 +29,7 @@ export function Dialog({ title, onClose, wide = false, asks = true, children }: 
     dialog.current?.showModal();
     const fields = dialog.current?.querySelectorAll<HTMLElement>("input,select,textarea") ?? [];
     const isChosen = [...fields].some((field) => field.hasAttribute("autofocus"));
-    if (!isChosen) fields[0]?.focus(); // otherwise the close button gets the focus
+    if (!isChosen) fields[0]?.focus(); // by default, the close button would get the focus
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };

@@ -54,7 +54,7 @@ export function foldCharges(tx: Tx): boolean {
   if (floorId <= before.foldedId) return false;
   const batch = { fromId: before.foldedId, endId: floorId, only: "true" };
   const { charges, lastId } = selectCharges(sql, memory.tagKeys, { ...batch, limit: BATCH_ROWS });
-  const foldedId = lastId === null ? floorId : `${lastId}0`; // sorts directly after lastId
+  const foldedId = lastId === null ? floorId : `${lastId}0`; // this ID sorts directly after lastId
   storage.transactionSync(() => {
     addCharges(sql, charges);
     const closed = lastId === null ? newestClosedDay(floorId) : "";

@@ -238,7 +238,8 @@ export class KeyAdmissions {
       if (by !== undefined && by.sessionsCut !== null) {
         endEarlierSessions(tx.sql, hash, by.sessionsCut);
         this.#cached.delete(hash);
-        endPausesOf(tx, { scope: "key", subject: "" }); // ends only pauses of the key's sessions
+        // The call ends only pauses of the key's sessions.
+        endPausesOf(tx, { scope: "key", subject: "" });
       }
       if (newest === undefined || second === undefined || by === undefined) return;
       const { retiresAt } = second;
