@@ -13,8 +13,8 @@ const cookieName = (region: Region): string => `__Host-turnpike-${region}`;
 /** Lifetime of a session in seconds. Use doesn't extend it. */
 export const SESSION_S = 12 * 60 * 60;
 /**
- * Cookie attributes. `Lax`, because browsers don't send a `Strict` cookie after an identity
- * provider's redirect. `requireOwnPage` rejects other cross-site requests.
+ * `Lax`, because browsers don't send a `Strict` cookie after an identity provider's redirect.
+ * `requireOwnPage` rejects other cross-site requests.
  */
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 /**

@@ -55,7 +55,6 @@ class FailedLoginLimit {
 }
 
 const KEY_CHARACTERS_MAX = 512;
-/** Limits of login request bodies. */
 export const LOGIN_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 
 const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_MAX)) });

@@ -209,7 +209,7 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/** Minimum ms between two calls of a key's object that requests from other regions cause. */
+/** Minimum ms between calls of a key's object for requests from other regions. */
 const IDENTIFY_INTERVAL_MS = 15_000;
 
 type PresentedKey = { readonly hash: string; readonly shown?: PresentedSecret | undefined };

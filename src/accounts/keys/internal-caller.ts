@@ -32,7 +32,7 @@ export function internalCallerOf(request: Request): InternalCaller | undefined {
 
 /**
  * Returns a global key's data to another region. Fails with `invalid_api_key`, or with `conflict`
- * for a repeated `writeId`. If the credential is a key's hash, checks no secret.
+ * for a repeated `writeId`. Checks no secret if the credential is a hash.
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],

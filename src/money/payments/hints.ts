@@ -23,8 +23,8 @@ type HintActions = {
 };
 
 /**
- * Processes a hint: the ID of a Stripe object that may have changed. Reads the object from Stripe,
- * because events aren't trusted. Returns false if the caller must retry.
+ * Processes a hint. Reads its Stripe object again, because events aren't trusted. Returns false if
+ * the caller must retry.
  */
 export async function processHint(
   deps: PaymentDeps,

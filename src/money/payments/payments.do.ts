@@ -45,7 +45,7 @@ import { parseBody, createStripe } from "./stripe.ts";
 
 const RESPONSE_WAIT_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/** Minimum delay of the alarm in ms. The alarm continues work after an eviction. */
+/** Minimum delay (ms) of the alarm that continues work after an eviction. */
 const ALARM_DELAY_MIN_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 

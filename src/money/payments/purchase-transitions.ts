@@ -114,7 +114,7 @@ export function declineAsMisconfigured(
 
 /**
  * Queues an event for the wallet, which records it for webhooks. The wallet itself records
- * `purchase.credited`, refund events, and `purchase.created` for a top-up.
+ * `purchase.credited`, refund events and a top-up's `purchase.created`.
  */
 export function queuePurchaseEvent(
   deps: PaymentDeps,

@@ -31,7 +31,6 @@ function perMillion(dollars: string): string {
 
 const NOT_UNITS = /^(?:prompt|completion|input_cache|from)/;
 
-/** Returns the prices of a model's units, such as `$0.04 per image`. */
 function unitPrices(pricing: Pricing): readonly string[] {
   const units = Object.entries(pricing).filter(([name]) => !NOT_UNITS.test(name));
   return units.map(([name, dollars]) => {

@@ -5,7 +5,6 @@ const METRICS = [
   "completion_tokens",
   "cost_micro",
 ] as const;
-/** An amount that Activity shows per day. */
 export type Metric = (typeof METRICS)[number];
 type Amounts = Readonly<Record<Metric, number>>;
 export type DayRow = Amounts & {

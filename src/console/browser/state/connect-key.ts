@@ -1,7 +1,6 @@
 import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
-/** A key's secret, and its ID if known. */
 type HeldKey = { readonly secret: string; readonly id: string | null };
 
 /** The key of the Connect page. It stays in this tab's memory until logout or reload. */

@@ -24,7 +24,6 @@ export async function loadSession(): Promise<boolean> {
   return outcome.ok || outcome.failure.status === 401;
 }
 
-/** Returns the likely reason why the session ended. */
 export function describeSessionEnd(): string {
   const until = session.get()?.expires_at ?? "";
   return `This session has ended, because ${

@@ -21,7 +21,6 @@ export function Button({ text, ...attributes }: { text: string } & ButtonHTMLAtt
 }
 
 type NoticeProps = { role?: "status" | "alert"; children: ComponentChildren };
-/** A message above or within a page's content. */
 export function Notice({ role = "status", children }: NoticeProps) {
   return (
     <p class="notice" role={role}>

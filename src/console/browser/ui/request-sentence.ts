@@ -6,7 +6,6 @@ const OUTCOMES = new Map([
   [499, "Stopped"],
 ]);
 
-/** Returns a request's outcome as a sentence. */
 export function describeRequest({
   status,
   error,

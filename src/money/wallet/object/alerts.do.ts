@@ -98,7 +98,7 @@ function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: ThresholdAle
 
 /**
  * Returns the ledger row at which the balance last recovered: `seq` if it has recovered now.
- * Low-balance alerts before this row don't suppress new alerts.
+ * Earlier low-balance alerts don't suppress new alerts.
  */
 export function findLowBalanceRearmSeq(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;

@@ -131,8 +131,8 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
 }
 
 /**
- * Returns the number of window lengths since 1970. The event ID contains this number, so each
- * window has at most one event.
+ * Returns the number of window lengths since 1970. Event IDs contain it, so each window has at most
+ * one event.
  */
 function windowNumber(window: string, at: BudgetTime): number {
   const minutes = rollingMinutes(window);
