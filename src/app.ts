@@ -7,7 +7,7 @@ import { callbackRoute, issuersRoute, loginStartRoute } from "./console/login.ro
 import { requireOwnPage } from "./console/own-session.route.ts";
 import { addPeopleRoutes } from "./console/people.route.ts";
 import { loginRoute, logoutRoute, sessionRoute } from "./console/session.route.ts";
-import { failUnexpectedly, requestContext } from "./shared/http/context.ts";
+import { respondToUnexpectedError, requestContext } from "./shared/http/context.ts";
 import type { AppEnv } from "./shared/http/context.ts";
 import { notFound, refuseOtherMethods } from "./shared/http/not-found.ts";
 import { routingPath } from "./shared/http/routing-path.ts";
@@ -40,7 +40,7 @@ import {
   requireMember,
   requireOwnOrganization,
   requireRole,
-  notifyWallet,
+  notifyWalletAfterWrite,
 } from "./accounts/organizations/member.route.ts";
 import { countRequests } from "./events/metrics/count-requests.route.ts";
 import { addOperatorRoutes } from "./operator/operator.route.ts";
@@ -66,7 +66,7 @@ export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: r
 app.use(countRequests);
 app.use(selectDialect);
 app.use(requestContext);
-app.onError(failUnexpectedly);
+app.onError(respondToUnexpectedError);
 app.notFound(notFound);
 
 app.use(requireSoundDeployment);
@@ -111,7 +111,7 @@ refuseOtherMethods(app, filterRoutesByReach("home"));
 
 app.use("/v1/*", requireUnlimited);
 for (const path of ["/v1/keys/*", "/v1/orgs/:org_id", "/v1/webhooks/*"]) {
-  app.use(path, notifyWallet);
+  app.use(path, notifyWalletAfterWrite);
 }
 serve("managed");
 refuseOtherMethods(app, filterRoutesByReach("managed"));

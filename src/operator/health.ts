@@ -10,14 +10,14 @@ import { REGIONS } from "../shared/regions.ts";
 import { STORAGE_BYTES_MAX } from "./sweep-metrics.ts";
 import { findProblems } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
-import { testWallets } from "./unavailable-wallets.store.ts";
+import { probeWallets } from "./unavailable-wallets.store.ts";
 
 /** Handles `GET /health`. Lists only this isolate's routes in cooldown. */
 export async function getHealth(context: OperatorContext) {
   const { region, version, db, now, models } = context;
   const [database, wallets, metrics, peers, outboxes, orphaned] = await Promise.all([
     databaseState(db),
-    testWallets(db, now, (orgId) => context.wallet(orgId).balance()),
+    probeWallets(db, now, (orgId) => context.wallet(orgId).balance()),
     context
       .metrics()
       .read()

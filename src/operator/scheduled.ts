@@ -7,7 +7,7 @@ import { mapConcurrently } from "../shared/map-concurrently.ts";
 import type { Result } from "../shared/failure.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { withTimeout } from "../shared/timers.ts";
-import type { MetricValues, WatchJob } from "../shared/contracts/metrics.ts";
+import type { MetricValues, WatchedJob } from "../shared/contracts/metrics.ts";
 import { createDispatchStore, wakePaymentsObjects } from "../money/payments/payments.store.ts";
 import { readMissedEvents } from "../money/payments/stripe-events.ts";
 import { createStripe } from "../money/payments/stripe.ts";
@@ -151,7 +151,7 @@ async function runRound(env: Env): Promise<void> {
   if (depths !== null) await setGauges(env, depths.series());
 }
 
-async function setGauges(env: Env, series: MetricValues, job?: WatchJob): Promise<void> {
+async function setGauges(env: Env, series: MetricValues, job?: WatchedJob): Promise<void> {
   try {
     await objectsOf(env).metrics().setGauges(series, job);
   } catch (error) {

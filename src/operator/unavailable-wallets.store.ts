@@ -34,7 +34,7 @@ export async function listUnavailableWallets(db: D1Database): Promise<readonly s
  * Reads the wallets that were unavailable in the last sweep, and some recently used ones. `asked`
  * counts the wallets read, and is 0 if D1 fails.
  */
-export async function testWallets(
+export async function probeWallets(
   db: D1Database,
   nowMs: number,
   open: (orgId: string) => Promise<Result<unknown>>,

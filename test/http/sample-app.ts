@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { Hono } from "hono";
 import { expect } from "vitest";
-import { failUnexpectedly, requestContext } from "../../src/shared/http/context.ts";
+import { respondToUnexpectedError, requestContext } from "../../src/shared/http/context.ts";
 import type { AppEnv } from "../../src/shared/http/context.ts";
 import { notFound } from "../../src/shared/http/not-found.ts";
 import { routingPath } from "../../src/shared/http/routing-path.ts";
@@ -11,7 +11,7 @@ export const SECRET = "a-secret-that-must-not-be-seen";
 const app = new Hono<AppEnv>({ getPath: routingPath });
 app.use(requestContext);
 app.notFound(notFound);
-app.onError(failUnexpectedly);
+app.onError(respondToUnexpectedError);
 
 app.get("/v1/models", (c) => c.json({ ok: true }));
 app.get("/v1/copied", () => Response.redirect("http://eu.test/elsewhere", 302));

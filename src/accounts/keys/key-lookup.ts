@@ -7,7 +7,7 @@ import type { Key } from "../../shared/key.ts";
 import { NO_TERMS } from "../../shared/key-terms.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { StoredKey } from "./stored-key.ts";
-import { findKeyByHash, touchKey } from "./keys.store.ts";
+import { findKeyByHash, saveKeyUse } from "./keys.store.ts";
 import type { KeyAfterUse } from "../../shared/key-uses.store.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -34,7 +34,7 @@ export function createKeyLookup(env: Env, home: Region | null): KeyLookup {
     return {
       isLocalDatabase: true,
       find: (keyHash) => findKeyByHash(env.DB, keyHash),
-      touch: (keyHash, usedAt) => touchKey(env.DB, keyHash, usedAt),
+      touch: (keyHash, usedAt) => saveKeyUse(env.DB, keyHash, usedAt),
     };
   }
   const peers = parsed.ok ? parsed.config.peers : [];

@@ -314,7 +314,7 @@ export async function revokeKeyByHash(
 }
 
 /** Records a key's use (Unix ms) in D1. Returns null for an unknown key. */
-export async function touchKey(
+export async function saveKeyUse(
   db: D1Database,
   hash: string,
   usedAt: number,

@@ -70,7 +70,7 @@ export async function requireOwnOrganization(
 }
 
 /** Middleware that makes the wallet take new events after a successful write. */
-export async function notifyWallet(c: AppContext, next: Next): Promise<void> {
+export async function notifyWalletAfterWrite(c: AppContext, next: Next): Promise<void> {
   await next();
   if (isReadMethod(c.req.method) || !c.res.ok) return;
   takeEventsLater(c, c.var.admitted.caller.orgId);

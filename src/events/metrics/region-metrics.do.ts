@@ -5,7 +5,7 @@ import type {
   IsolateMetrics,
   RegionCounts,
   MetricValues,
-  WatchJob,
+  WatchedJob,
 } from "../../shared/contracts/metrics.ts";
 import type { RouteSpeed } from "../../shared/route-speed.ts";
 import { RegionSpeeds } from "./region-speeds.ts";
@@ -46,7 +46,7 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
     return this.#speeds.all(now(this.env));
   }
 
-  async setGauges(series: MetricValues, job?: WatchJob): Promise<void> {
+  async setGauges(series: MetricValues, job?: WatchedJob): Promise<void> {
     const counted = this.#read();
     const gauges = { atMs: now(this.env), series };
     if (job === undefined) return this.#write({ ...counted, gauges });

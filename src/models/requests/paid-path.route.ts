@@ -4,7 +4,7 @@ import type { Caller } from "../../shared/caller.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import type { OverloadReason, RequestSlot } from "../../shared/in-flight.ts";
-import { fail, failUnexpectedly } from "../../shared/http/context.ts";
+import { fail, respondToUnexpectedError } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { sendResponse } from "./send-response.ts";
 import { callRoutes } from "./call-routes.ts";
@@ -89,7 +89,7 @@ async function runPaidPath(context: PaidRequestContext): Promise<void> {
   const run = await prepareRun(context);
   if (run === null) return recordFailedRequest(context.c, context.summary, null);
   await runPaidRequest(run).catch((error: unknown) =>
-    context.pendingResponse.resolve(failUnexpectedly(error, context.c)),
+    context.pendingResponse.resolve(respondToUnexpectedError(error, context.c)),
   );
   observeRun(context.c, run, (await context.pendingResponse.promise).status);
   recordFailedRequest(context.c, context.summary, run);
@@ -304,7 +304,7 @@ async function runAndRelease(context: PaidRequestContext): Promise<void> {
   try {
     await runPaidPath(context);
   } catch (error) {
-    pendingResponse.resolve(failUnexpectedly(error, c));
+    pendingResponse.resolve(respondToUnexpectedError(error, c));
   } finally {
     c.get("timers").close();
     slot?.release();

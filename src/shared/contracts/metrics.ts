@@ -10,14 +10,14 @@ export type IsolateMetrics = {
 };
 
 /** A job whose last run the metrics show. */
-export type WatchJob = "outboxes" | "payments";
+export type WatchedJob = "outboxes" | "payments";
 
 export type RegionCounts = {
   readonly sinceMs: number;
   readonly counters: MetricValues;
   /** The gauges of the last complete sweep. Null before the first sweep. */
   readonly gauges: Moment | null;
-  readonly jobs: Readonly<Partial<Record<WatchJob, Moment>>>;
+  readonly jobs: Readonly<Partial<Record<WatchedJob, Moment>>>;
   readonly views: Readonly<Record<string, Moment>>;
 };
 type Moment = { readonly atMs: number; readonly series: MetricValues };
@@ -27,6 +27,6 @@ export type MetricsCalls = {
   add(series: MetricValues, view?: IsolateMetrics): Promise<readonly RouteSpeed[] | undefined>;
   /** Returns the routes' speeds. Absent in objects of an earlier release. */
   speeds(): Promise<readonly RouteSpeed[]>;
-  setGauges(series: MetricValues, job?: WatchJob): Promise<void>;
+  setGauges(series: MetricValues, job?: WatchedJob): Promise<void>;
   read(): Promise<RegionCounts>;
 };

@@ -95,7 +95,7 @@ export function fail(c: AppContext, failure: Failure): Response {
 }
 
 /** Logs an unexpected error and returns a 500 response. */
-export function failUnexpectedly(error: unknown, c: AppContext): Response {
+export function respondToUnexpectedError(error: unknown, c: AppContext): Response {
   logException(error, { request_id: c.get("requestId") });
   return fail(c, { kind: "internal" });
 }
@@ -141,7 +141,7 @@ async function catchErrors(c: AppContext, next: Next): Promise<void> {
   try {
     await next();
   } catch (thrown) {
-    c.res = failUnexpectedly(thrown, c);
+    c.res = respondToUnexpectedError(thrown, c);
   }
 }
 

@@ -3,7 +3,7 @@ import { formatLeft, microsOf, formatSpent } from "../lib/money.ts";
 import { cardName, disabledReasonText, isFinal, findPurchaseRemedy } from "../lib/purchases.ts";
 import type { Credits, Purchase } from "../lib/purchases.ts";
 import { change, latestOf, refreshPaths, useRead } from "../state/reads.ts";
-import { Panel, Button, Check, Badge, UsageBar, Time } from "../ui/basics.tsx";
+import { Panel, Button, Checkbox, Badge, UsageBar, Time } from "../ui/basics.tsx";
 import { Form, Input, Action, useNumbers } from "../ui/dialog.tsx";
 import { useMay, useSession } from "../state/session.ts";
 import { useNow } from "../state/cell.ts";
@@ -64,14 +64,14 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
           onText={setDollars}
         />
         {sold.card !== null && (
-          <Check
+          <Checkbox
             text={`With the saved card, ${cardName(sold.card)}`}
             isOn={isKept}
             onChange={setKept}
           />
         )}
         {!usesCard && (
-          <Check text="Save the card for later payments" isOn={keeps} onChange={setKeeps} />
+          <Checkbox text="Save the card for later payments" isOn={keeps} onChange={setKeeps} />
         )}
       </Form>
     </Panel>

@@ -24,7 +24,7 @@ import { useSpendByGroup } from "../state/spend.ts";
 import { useNow } from "../state/cell.ts";
 import { Facts } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { stateOf } from "../ui/key-facts.tsx";
+import { keyStateOf } from "../ui/key-facts.tsx";
 
 type SearchResult = {
   readonly what: string;
@@ -185,7 +185,7 @@ function useKeyResults(
     return [named, isRead];
   }
   const secretFind = (key: Key): SearchResult => {
-    const state = stateOf(key, now);
+    const state = keyStateOf(key, now);
     const used = shares?.rows.find(({ group }) => group === key.id)?.requests ?? 0;
     const since = shares === undefined ? "" : `, ${countText(used, "request")} since yesterday`;
     const isLive = state === "live";

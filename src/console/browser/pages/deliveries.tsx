@@ -9,7 +9,7 @@ import { Facts, Panel, Tabs, Button } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
-import { DELIVERY_COLUMNS, DeliveryState, NextTry, answerOf } from "../ui/webhooks.tsx";
+import { DELIVERY_COLUMNS, DeliveryState, NextTry, responseStatusText } from "../ui/webhooks.tsx";
 import { Grid, column, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -143,7 +143,7 @@ function Detail({ id, delivery, onClose }: DetailProps) {
 type Attempt = DeliveryDetail["newest_attempts"][number];
 const ATTEMPTS: readonly Column<Attempt>[] = [
   timeColumn("at", "Attempt", ({ at }) => at),
-  column("status", "Answer", answerOf),
+  column("status", "Answer", responseStatusText),
   column("text", "Text", ({ answer }) => answer, {
     wide: true,
     cell: ({ answer }) => (answer ? <code title={answer}>{answer.slice(0, SHOWN_MAX)}</code> : ""),

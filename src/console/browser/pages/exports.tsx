@@ -8,7 +8,7 @@ import { canManageWebhooks, useSession } from "../state/session.ts";
 import { PageHead, Panel } from "../ui/basics.tsx";
 import { Action } from "../ui/dialog.tsx";
 import { column, Grid } from "../ui/table.tsx";
-import { save } from "../ui/export.tsx";
+import { downloadFile } from "../ui/export.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const MONTHS_MAX = 24;
@@ -99,7 +99,7 @@ function Download({ name, query }: { name: string; query: { month: string } | { 
       tone="quiet"
       verb={`Download ${name}`}
       run={() => readFile(FOCUS, { query })}
-      onDone={(file) => save(`focus-${name}.csv`, file)}
+      onDone={(file) => downloadFile(`focus-${name}.csv`, file)}
     />
   );
 }

@@ -17,7 +17,7 @@ import { PolicyPart } from "../ui/policy.tsx";
 import { Pauses } from "../ui/pauses.tsx";
 import { Confirm, Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
 import { TermFields, bodyOf, termsOf, isLimitedBy } from "../ui/key-terms.tsx";
-import { stateOf } from "../ui/key-facts.tsx";
+import { keyStateOf } from "../ui/key-facts.tsx";
 import { HOUR_S, KeySecret, OverlapField } from "../ui/secret.tsx";
 
 const CHANGE = "PATCH /v1/keys/{id}";
@@ -29,7 +29,7 @@ type DialogMode = "read" | "edit" | "rotate" | "revoke";
 export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const [{ do: wanted }] = useQuery();
   const mayRevoke = useMay()(REVOKE, useIsOwn(apiKey));
-  const isLive = mayRevoke && stateOf(apiKey, useNow()) === "live";
+  const isLive = mayRevoke && keyStateOf(apiKey, useNow()) === "live";
   const [mode, setMode] = useState<DialogMode>(wanted === "revoke" && isLive ? "revoke" : "read");
   const { id, name } = apiKey;
   const used = useRecentUse(id);
@@ -78,11 +78,11 @@ type KeyFactsProps = {
 };
 function KeyFacts({ apiKey, used, onDo, onClose }: KeyFactsProps) {
   const now = useNow();
-  const live = stateOf(apiKey, now) === "live";
+  const live = keyStateOf(apiKey, now) === "live";
   const isOwn = useSession().key?.id === apiKey.id;
   const isMine = useIsOwn(apiKey);
   const facts = [
-    ["State", stateOf(apiKey, now)],
+    ["State", keyStateOf(apiKey, now)],
     ["Prefix", <code>{apiKey.prefix}…</code>],
     ["Id", <code>{apiKey.id}</code>],
     ["Regions", apiKey.scope === "global" ? "every region" : apiKey.region.toUpperCase()],

@@ -5,9 +5,9 @@ import { latestOf, useRead, change } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
 import { useMay, useSession } from "../state/session.ts";
-import { PageHead, Tabs, Tokens, Button, Check, UsageBar, Money } from "../ui/basics.tsx";
+import { PageHead, Tabs, Tokens, Button, Checkbox, UsageBar, Money } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
-import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
+import { Budget, KeyState, keyStateOf } from "../ui/key-facts.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, column, timeColumn, codeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -68,11 +68,11 @@ function KeyList() {
           <Table
             name="Keys"
             columns={columnsAt(now, owner).filter(({ id }) => id !== "state" || all !== "")}
-            rows={keys.filter((key) => all !== "" || stateOf(key, now) === "live")}
+            rows={keys.filter((key) => all !== "" || keyStateOf(key, now) === "live")}
             keyOf={({ id }) => id}
             open={(key) => goTo(["keys", key.id], query)}
             filters={
-              <Check
+              <Checkbox
                 text="Show revoked and expired"
                 isOn={all !== ""}
                 onChange={(isOn) => update({ all: isOn ? "1" : "" })}
@@ -100,8 +100,8 @@ function columnsAt(now: number, owner: (id: string) => string): readonly Column<
       wide: true,
       cell: ({ prefix }) => <code class="small">{prefix}…</code>,
     }),
-    column("state", "State", (key) => stateOf(key, now), {
-      cell: (key) => <KeyState state={stateOf(key, now)} />,
+    column("state", "State", (key) => keyStateOf(key, now), {
+      cell: (key) => <KeyState state={keyStateOf(key, now)} />,
     }),
     column(
       "scope",

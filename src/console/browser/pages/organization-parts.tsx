@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { change, useRead, latestOf } from "../state/reads.ts";
 import { usePath, goTo } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Panel, Button, Check, Time } from "../ui/basics.tsx";
+import { Panel, Button, Checkbox, Time } from "../ui/basics.tsx";
 import { ReadResult, Empty } from "../ui/states.tsx";
 import { PriceTable, SchedulePrice } from "./prices.tsx";
 import type { CreditRow, LedgerRow } from "../api/types.ts";
@@ -77,7 +77,7 @@ export function Ledger() {
   const [, id = ""] = usePath();
   const [isPayments, setPayments] = useState(false);
   const all = (
-    <Check text="payments only" class="check small" isOn={isPayments} onChange={setPayments} />
+    <Checkbox text="payments only" class="check small" isOn={isPayments} onChange={setPayments} />
   );
   return (
     <Panel title="Ledger, newest first" aside={all}>

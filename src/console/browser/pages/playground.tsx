@@ -14,7 +14,7 @@ import { modelHint } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { isLimited, isViewing, session, useSession } from "../state/session.ts";
-import { CodeBlock, Facts, PageHead, Money, Panel, Button, Check, Notice } from "../ui/basics.tsx";
+import { CodeBlock, Facts, PageHead, Money, Panel, Button, Checkbox, Notice } from "../ui/basics.tsx";
 import { Field, Input } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 
@@ -160,7 +160,7 @@ function Inputs({ asked, onChange }: InputsProps) {
         value={asked.cap}
         onText={(cap) => onChange({ ...asked, cap })}
       />
-      <Check
+      <Checkbox
         text="Stream response"
         isOn={asked.stream}
         onChange={(isOn) => onChange({ ...asked, stream: isOn })}

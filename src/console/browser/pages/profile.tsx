@@ -5,7 +5,7 @@ import { useLoginMethods, startLogIn } from "../api/people.ts";
 import { withoutFreshLogin } from "../state/confirming.ts";
 import { change, handleFailure, latestOf, readOnce, useRead } from "../state/reads.ts";
 import { endSession, loadSession, session, useMay } from "../state/session.ts";
-import { Badge, Facts, PageHead, Money, Panel, Time, Button, Check } from "../ui/basics.tsx";
+import { Badge, Facts, PageHead, Money, Panel, Time, Button, Checkbox } from "../ui/basics.tsx";
 import { Action, Confirm, FormDialog, useTyped, Form } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
@@ -79,7 +79,7 @@ function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
           </li>
         ))}
       </ul>
-      <Check
+      <Checkbox
         text="Give up the credits of closed organizations"
         isOn={givesUp}
         onChange={setGivesUp}
@@ -243,7 +243,7 @@ function ChoiceForm({ known }: { known: Choice }) {
       <p class="small muted">{addressText(known)}</p>
       {known.available_types.map((type) => (
         <p key={type}>
-          <Check
+          <Checkbox
             text={LABELS[type]}
             isOn={types.includes(type)}
             onChange={(isOn) => choose(type, isOn)}

@@ -9,7 +9,7 @@ import { change, useRead } from "../state/reads.ts";
 import { Dialog, Field, FormDialog, Input, MOMENT, useTyped } from "../ui/dialog.tsx";
 import { HOUR_S, SecretDialog, OverlapField } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
-import { Check } from "../ui/basics.tsx";
+import { Checkbox } from "../ui/basics.tsx";
 
 /** Paths of reads to refresh after a webhook change. */
 export const TOUCHES = ["/v1/webhooks"];
@@ -161,7 +161,7 @@ function Types({ types, onChoose }: TypesProps) {
         <fieldset key={title} class="choices">
           <legend>{title}</legend>
           {all.map(([type, text]) => (
-            <Check
+            <Checkbox
               key={type}
               text={text}
               isOn={types.includes(type)}

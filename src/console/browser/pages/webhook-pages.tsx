@@ -19,7 +19,7 @@ import {
 } from "./webhook-forms.tsx";
 import { formatDuration } from "../lib/time.ts";
 import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
-import { HealthBadge, answerOf, healthFacts } from "../ui/webhooks.tsx";
+import { HealthBadge, responseStatusText, healthFacts } from "../ui/webhooks.tsx";
 import { ResponseBody, Deliveries } from "./deliveries.tsx";
 
 export function WebhookPages() {
@@ -201,7 +201,7 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
           <Facts
             facts={[
               ["State", testResult.delivered ? "Delivered" : "Failed"],
-              ["Answer", answerOf(testResult)],
+              ["Answer", responseStatusText(testResult)],
               ["Duration", formatDuration(testResult.duration_ms ?? 0)],
             ]}
           />

@@ -35,7 +35,7 @@ type CheckProps = {
   onChange: (isOn: boolean) => void;
   class?: string;
 };
-export function Check({ text, isOn, onChange, class: name = "check" }: CheckProps) {
+export function Checkbox({ text, isOn, onChange, class: name = "check" }: CheckProps) {
   return (
     <label class={name}>
       <input

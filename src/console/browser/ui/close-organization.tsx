@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { failed } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
-import { Money, Check } from "./basics.tsx";
+import { Money, Checkbox } from "./basics.tsx";
 import { FormDialog, Input } from "./dialog.tsx";
 
 const WRONG_SLUG = failed("not_typed", "This isn't the organization's slug.", "slug");
@@ -38,7 +38,7 @@ export function CloseOrganization({
         {credits === undefined ? "its credits" : <Money micros={credits} kind="left" />} are given
         up. You can restore the {noun} for 7 days.
       </p>
-      <Check text="Give up the remaining credits" isOn={isGivenUp} onChange={setGivenUp} />
+      <Checkbox text="Give up the remaining credits" isOn={isGivenUp} onChange={setGivenUp} />
     </FormDialog>
   );
 }

@@ -34,7 +34,7 @@ export function Export<T>({
       if (!stopped.current) {
         const text = ["\uFEFF", csvOf(lines)];
         const file = new Blob(text, { type: "text/csv;charset=utf-8" });
-        save(`${name.toLowerCase().replaceAll(" ", "-")}.csv`, file);
+        downloadFile(`${name.toLowerCase().replaceAll(" ", "-")}.csv`, file);
       }
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
@@ -56,7 +56,7 @@ export function Export<T>({
   );
 }
 
-export function save(name: string, file: Blob): void {
+export function downloadFile(name: string, file: Blob): void {
   const url = URL.createObjectURL(file);
   const link = document.createElement("a");
   link.href = url;

@@ -2,7 +2,7 @@ import type { Key } from "../api/types.ts";
 import { findMostUsedBudget } from "../lib/budgets.ts";
 import { Badge, UsageBar } from "./basics.tsx";
 
-export function stateOf(key: Key, now: number): "live" | "revoked" | "expired" {
+export function keyStateOf(key: Key, now: number): "live" | "revoked" | "expired" {
   if (key.revoked) return "revoked";
   const { expires_at } = key;
   return expires_at && Date.parse(expires_at) <= now ? "expired" : "live";

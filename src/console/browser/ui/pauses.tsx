@@ -4,7 +4,7 @@ import { memberName } from "../lib/names.ts";
 import { useNames } from "../state/spend.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { useMay, useSession } from "../state/session.ts";
-import { Time, Button, Check } from "./basics.tsx";
+import { Time, Button, Checkbox } from "./basics.tsx";
 import { Confirm, FormDialog, useTyped } from "./dialog.tsx";
 
 const LIST_CALL = "GET /v1/pauses";
@@ -154,7 +154,7 @@ function NewPause({ scope, id, name, verb, onClose }: PauseTarget & { onClose: (
         hint: "In your time zone. Leave empty to pause until someone resumes.",
         type: "datetime-local",
       })}
-      <Check text="End running requests too" isOn={stops} onChange={setStops} />
+      <Checkbox text="End running requests too" isOn={stops} onChange={setStops} />
     </FormDialog>
   );
 }

@@ -40,7 +40,7 @@ export const DELIVERY_COLUMNS: readonly Column<Delivery>[] = [
   column("state", "State", ({ state }) => state, {
     cell: (delivery) => <DeliveryState delivery={delivery} />,
   }),
-  column("status", "Answer", answerOf, { wide: true }),
+  column("status", "Answer", responseStatusText, { wide: true }),
   column("attempts", "Attempts", ({ attempts }) => attempts, { align: "right" }),
   column("next", "Next try", ({ next_attempt_at }) => next_attempt_at, {
     wide: true,
@@ -67,7 +67,7 @@ const WHY: Readonly<Record<string, string>> = {
   webhook_disabled: "none: the webhook was disabled",
 };
 
-export function answerOf({ status, error }: Pick<Delivery, "status" | "error">): string {
+export function responseStatusText({ status, error }: Pick<Delivery, "status" | "error">): string {
   const why = error === null ? "" : (WHY[error] ?? "");
   return [status, why].filter(Boolean).join(", ") || (error ?? "");
 }
