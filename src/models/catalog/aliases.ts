@@ -10,8 +10,8 @@ export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
 ]);
 
 /**
- * Models of the alias `smart`, best first. An alias uses the first active model of its list. Both
- * alias lists have a model of every chat provider.
+ * Models of the alias `smart`, best first. An alias uses the first active model in its list. Each
+ * alias list has a model of every chat provider.
  */
 const SMART_MODELS = [
   "anthropic/claude-opus-5.5",
@@ -74,7 +74,7 @@ function builtInModelOf(
   return [...curated, ...own].find((id) => models.has(id));
 }
 
-/** Returns the model with the lowest (3 x input + output) / 4 at its first route. */
+/** Returns the cheapest model by (3 x input price + output price) / 4 of its first route. */
 function cheapestModel(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)

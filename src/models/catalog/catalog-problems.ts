@@ -4,8 +4,8 @@ import type { Kind } from "../../shared/kinds.ts";
 import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 
 /**
- * Returns contradictions between PROVIDERS, MODELS and ALIASES. While there are any, every request
- * returns 503 `misconfigured`.
+ * Returns contradictions between PROVIDERS, MODELS and ALIASES. Until they are corrected, every
+ * request returns 503 `misconfigured`.
  */
 export function findCatalogProblems(
   config: Pick<Config, "providers" | "models" | "aliases">,

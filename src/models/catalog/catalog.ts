@@ -118,8 +118,8 @@ function bareNamesOf(
 }
 
 /**
- * Returns the model. Fails with `model_not_found`, and explains if the name belongs to a model of
- * another kind.
+ * Returns the model. Fails with `model_not_found`. The error explains if the name belongs to a
+ * model of another kind.
  */
 export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
   const model = findByAnyName(catalog, name);
@@ -222,7 +222,7 @@ function priceForCaller(
     const then = later.findLast((one) => one.from <= from)?.catalog.models;
     const sold = then === undefined ? model : then.get(model.id);
     const left = sold === undefined ? null : checkModelPolicies(sold, name, policies);
-    if (left?.ok !== true) break; // the model is no longer active
+    if (left?.ok !== true) break; // The model is no longer active.
     const next = priceModel(left.value, { ...pricing, at: from });
     if (JSON.stringify(toListedPrice(next)) !== shown) {
       return { model: now, next: { from, model: next } };

@@ -45,8 +45,8 @@ export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
-   * Prices, oldest first. The first price also applies to earlier days. After a promotion, the
-   * highest known price applies.
+   * Prices, oldest first. The first price also applies to earlier days. The price after a promotion
+   * is the highest known price.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
   readonly until?: string;
@@ -60,8 +60,8 @@ export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
   /**
-   * The day of the first public release. For a few models, the month or the day on which the price
-   * was read.
+   * The day of the first public release. A few models have only its month, or the day on which the
+   * price was read.
    */
   readonly released: string;
   readonly context: number;
@@ -75,7 +75,7 @@ export type CatalogEntry = {
   readonly routes: readonly RouteEntry[];
 };
 
-/** Factor from estimated tokens to an upper bound in any language, for the tokenizer o200k. */
+/** Upper bound of o200k tokens in any language, as a multiple of estimated tokens. */
 export const O200K_FACTOR = 1.15;
 /** Upper-bound factor for Gemini's tokenizer. */
 export const GEMINI_FACTOR = 1.25;
@@ -110,7 +110,9 @@ export type ChatFacts = readonly [
   imageTokens?: number,
 ];
 
-/** A function, because the formatter then keeps a model's first line together. */
+/**
+ * Returns its arguments. As a function call, a model's first line stays together when formatted.
+ */
 export const facts = (...values: ChatFacts): ChatFacts => values;
 
 export function chatModel(
@@ -171,7 +173,7 @@ export type DollarPrices =
 /** Dollars per million tokens, characters or seconds, and dollars per piece of other units. */
 type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
 
-/** A later price: its first day, the price, and the day on which it was read. */
+/** A later price: its first day, the price, and the day on which the price was read. */
 export type PriceChange = readonly [from: string, dollars: DollarPrices, seenOn: string];
 
 type RouteOptions = Partial<
@@ -222,8 +224,8 @@ function toMicros(dollars: number): number {
 
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
- * xAI's limits. Its output cap doesn't limit reasoning. The hold therefore covers twice the cap,
- * and at least 20,000 reasoning tokens.
+ * xAI's limits. xAI's output cap doesn't limit reasoning, so the hold covers twice the cap and at
+ * least 20,000 reasoning tokens.
  */
 const XAI_LIMITS: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
@@ -253,7 +255,7 @@ const IMAGE_LIMITS_BY_PROVIDER: ReadonlyMap<string, RouteLimits> = new Map<Provi
   ],
 );
 
-/** Returns a provider's limits. An operator's provider needs its profile. */
+/** Returns a provider's limits. A provider of the operator requires `profile`. */
 export function getProviderLimits(
   provider: string,
   { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },

@@ -127,7 +127,7 @@ export function dollarsPerToken(perMillion: number): string {
   return rest === "" ? whole : `${whole}.${rest}`;
 }
 
-/** Returns a provider of a model in OpenRouter's format, at the caller's price. */
+/** Returns one provider of a model in OpenRouter's format, with the caller's price. */
 export function toListedEndpoint(
   { id }: Pick<ListedModel, "id">,
   model: Model,
@@ -143,8 +143,8 @@ export function toListedEndpoint(
     model_id: id,
     model_name: id,
     provider_name: provider,
-    tag: provider, // the ID in routing preferences
-    status: isCooling ? -1 : 0, // negative if requests avoid it
+    tag: provider, // The ID in routing preferences.
+    status: isCooling ? -1 : 0, // Negative if requests avoid this provider.
     data_region: dataRegion,
     context_length: Math.min(context, model.context),
     max_completion_tokens: KINDS[model.kind].hasOutput
@@ -162,7 +162,7 @@ export function toListedEndpoint(
       required: takesTools,
       function: takesTools,
     },
-    latency_last_30m: publicPercentiles(speed?.latency), // ms to the first byte of a stream
+    latency_last_30m: publicPercentiles(speed?.latency), // ms to a stream's first byte
     throughput_last_30m: publicPercentiles(speed?.throughput),
     uptime_last_5m: null,
     uptime_last_30m: null,
@@ -194,7 +194,9 @@ export function toMessagesModel(model: ListedModel) {
   };
 }
 
-/** Returns a page of chat models after or before an ID, or the first page if the ID is unknown. */
+/**
+ * Returns the page of chat models after or before an ID. Returns the first page for an unknown ID.
+ */
 export function toMessagesList(
   models: readonly ListedModel[],
   { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,

@@ -66,7 +66,7 @@ export function makeBuiltInModel(
 }
 
 /**
- * Returns a model of MODELS, or null if no route is active. `profiles` belong to the operator's
+ * Returns a model of MODELS, or null if no route is active. `profiles` are those of the operator's
  * providers.
  */
 export function makeOperatorModel(

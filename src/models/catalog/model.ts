@@ -25,11 +25,11 @@ export type RouteLimits = {
   readonly choices?: number;
   readonly inputs?: number;
   readonly lacks?: readonly Ability[];
-  /** The hold's multiple of the output cap, because xAI bills reasoning beyond the cap. */
+  /** The held output as a multiple of the cap, because xAI bills reasoning beyond the cap. */
   readonly outputFactor?: number;
   /** The provider's API for images, if it isn't OpenAI's. */
   readonly imageApi?: "gemini" | "xai";
-  /** Reasoning tokens that each choice can be billed in addition to its cap. */
+  /** Maximum reasoning tokens that a provider bills per choice in addition to the cap. */
   readonly reasoningTokens?: number;
 };
 

@@ -17,7 +17,7 @@ export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>)
   return c.json(toMessagesList(models, query.value));
 }
 
-/** The count and the link tell OpenRouter's SDK that the list is complete. */
+/** Adds the count and the link by which OpenRouter's SDK recognizes a complete list. */
 function openAiList(data: readonly ListedModel[]) {
   return { object: "list", data, total_count: data.length, links: { next: null } };
 }

@@ -10,7 +10,7 @@ import { OPENAI_MODELS } from "./authors/openai.ts";
 import { OPEN_WEIGHTS_MODELS } from "./authors/open-weights.ts";
 import { OTHER_AUTHORS_MODELS } from "./authors/other-authors.ts";
 
-/** Models that echo the prompt. `think` also reasons, and `agent` calls a tool. */
+/** Sandbox models that echo the prompt. `think` also reasons, and `agent` calls a tool. */
 const PLAIN_MODELS = ["echo", "think", "agent"] as const;
 const TEST_MODELS = [
   "slow-first-byte",
@@ -39,7 +39,7 @@ const ESTIMATE_FACTOR = 1;
 
 /**
  * The built-in models that need no network. Chat costs 1 micro-credit per input token and 2 per
- * output token. KINDS has other kinds' prices.
+ * output token. KINDS has the prices of other kinds.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN_MODELS, ...TEST_MODELS].map((name) =>

@@ -20,8 +20,8 @@ export type PriceCopies = {
 const TAG_DIGITS = 64;
 
 /**
- * Stores signed copies in a cache to which others can write. Ignores copies without this region's
- * valid signature.
+ * Stores signed copies in a cache that others can write to. Ignores copies without a valid
+ * signature of this region.
  */
 export function signedPriceCopies(
   cache: Pick<Cache, "match" | "put">,
@@ -74,8 +74,8 @@ type Reader = {
 type CachedList = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
- * This isolate's cached price lists, refreshed after responses. Prices are posted a lead time
- * before they apply. A copy older than the lead time could be wrong and is never used.
+ * This isolate's cached price lists, refreshed after responses. A new price is stored one lead time
+ * before it applies. A copy older than the lead time could be wrong, so the cache never uses it.
  */
 export class PriceListCache {
   readonly #ageMaxMs: number;
@@ -137,8 +137,8 @@ export class PriceListCache {
   }
 
   /**
-   * Reads a list, or returns null on failure. Each request reads separately, because it can't await
-   * another request's promise.
+   * Reads a list, or returns null on failure. Each request reads the list separately, because
+   * requests can't await each other's promises.
    */
   async #read(name: string, reader: Reader): Promise<PriceList | null> {
     const { now, read } = reader;

@@ -12,7 +12,7 @@ export type PriceOrMarkup =
   | { readonly percent: number; readonly price?: never };
 
 /**
- * A price or markup from a time on (Unix ms). It applies to a model ID, `author/*` or `*`.
+ * A price or markup that starts at a time (Unix ms). The item is a model ID, `author/*` or `*`.
  * Wildcards can only have a markup.
  */
 export type PriceRow = {
@@ -38,9 +38,7 @@ export function createPriceList(name: string, rows: readonly PriceRow[]): PriceL
 
 export type PriceLists = readonly PriceList[];
 
-/**
- * The price lists of a customer at a time (Unix ms). `list` is the name of the customer's own list.
- */
+/** A customer's price lists at a time (Unix ms). `list` is the name of the customer's own list. */
 export type Pricing = {
   readonly list: string | null;
   readonly at: number;
@@ -49,7 +47,7 @@ export type Pricing = {
 
 /**
  * Functions that return an organization's price lists, or `prices_unavailable`. `current` uses the
- * list name in this isolate's cache. `corrected` uses the name that the wallet returned.
+ * list name cached in this isolate. `corrected` uses the list name that the wallet returned.
  */
 export type PricingFor = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
@@ -68,8 +66,8 @@ export function priceModel(model: Model, { lists, at }: Pick<Pricing, "lists" | 
 }
 
 /**
- * Returns the newest row of the most specific item, in the first list that has the model. Wildcards
- * don't apply to models of MODELS.
+ * Returns the newest row for the most specific item, from the first list that has the model.
+ * Wildcards don't apply to models of MODELS.
  */
 function ruleFor(model: Model, lists: PriceLists, at: number): PriceRule | null {
   for (const { name, items } of lists) {

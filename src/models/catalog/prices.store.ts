@@ -21,7 +21,7 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** Extra age in ms up to which rows are read, because a clock can move back. */
+/** Additional age of the rows to read, in ms, because a clock can move back. */
 const CLOCK_BACK_MS_MAX = 86_400_000;
 
 /** Returns the current and future rows of a list. Throws if D1 fails. */
@@ -97,7 +97,7 @@ export async function insertPrices(db: D1Database, rows: readonly PriceRecord[])
   );
 }
 
-/** Deletes a row. Returns false if it doesn't exist, or is the last row of a list in use. */
+/** Deletes a row. Returns false if the row doesn't exist or is the last one of a list in use. */
 export async function deletePrice(db: D1Database, id: string): Promise<boolean> {
   const row = await db
     .prepare(

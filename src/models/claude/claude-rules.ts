@@ -1,17 +1,18 @@
 import type { JsonObject } from "../core/provider.ts";
 
-/** The rules of a Claude model, equal on all hosts (platform.claude.com, migration guides). */
+/** The rules of a Claude model, identical on all hosts (platform.claude.com, migration guides). */
 export type ClaudeRules = {
-  /** "always" is adaptive thinking that can't be turned off. */
+  /** The thinking mode. "always" is adaptive thinking that can't be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
   readonly thinksByDefault: boolean;
   readonly thinkingOffType: "disabled" | "between_tools";
-  /** The accepted values of `output_config.effort`, lowest first. Can be empty. */
+  /** The accepted values of `output_config.effort`, lowest first. The list can be empty. */
   readonly efforts: readonly string[];
   /** Whether the model accepts `temperature` and `top_p` while thinking is off. */
   readonly acceptsSampling: boolean;
   /**
-   * Whether the model accepts the `tool_choice` types `any` and `tool`. Otherwise, it returns 400.
+   * Whether the model accepts the `tool_choice` types `any` and `tool`. Otherwise, the host returns
+   * 400.
    */
   readonly canForceTools: boolean;
   readonly jsonSchema: "native" | "tool";
@@ -29,7 +30,7 @@ const MODEL_NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
 const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
-/** Returns the rules of a Claude model. A name without a version gets the newest rules. */
+/** Returns the rules of a Claude model. Returns the newest rules for a name without a version. */
 export function claudeRules(model: string): ClaudeRules {
   const [, family = "", major, minor = "0"] = MODEL_NAME.exec(model) ?? [];
   const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
@@ -90,8 +91,8 @@ const BUDGET_TOKENS_MIN = 1024;
 
 /**
  * Returns the request fields for a `reasoning_effort`. `cap` includes thinking. `mayThink` must be
- * false if thinking would return 400: with a forced tool, or with a thinking budget after a tool
- * call without thoughts.
+ * false if the host would return 400 for thinking: with a forced tool, or with a thinking budget
+ * after a tool call without thoughts.
  */
 export function claudeReasoningFields(
   rules: ClaudeRules,

@@ -6,8 +6,8 @@ const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
 /**
- * Converts a thinking block to an entry of `reasoning_details`. Returns null without a signature or
- * data, because Claude would reject the block later.
+ * Converts a thinking block to an entry of `reasoning_details`. Returns null for a block without a
+ * signature or data, which Claude would reject later.
  */
 export function claudeThoughtToDetail({
   type,
@@ -40,8 +40,8 @@ export function detailToClaudeThought(
 }
 
 /**
- * Reports whether the turn after the last user message calls tools without an earlier thought. With
- * a thinking budget, Claude then returns 400.
+ * Reports whether the turn after the last user message calls tools without an earlier thought. For
+ * such a turn, Claude returns 400 if the request has a thinking budget.
  */
 export function hasCallsWithoutThought(turns: readonly ConversationTurn[]): boolean {
   const lastUserTurn = turns.findLastIndex(

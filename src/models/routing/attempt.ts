@@ -30,11 +30,11 @@ export type AttemptRequest = CoreRequest & {
 };
 
 export type AttemptOptions = {
-  /** Fires when the run ends. Then no attempt starts, and streams end. */
+  /** Fires when the run ends. The signal ends streams and prevents further attempts. */
   readonly signal: StopSignal;
   /**
-   * Maximum ms until the response headers, or until the end of a JSON response. Excludes downloads
-   * of the client's images.
+   * Maximum ms until the response headers, or until the end of a JSON response. The time for
+   * downloads of the client's images doesn't count.
    */
   readonly headersMs: number;
   /** Maximum ms from the headers to a stream's first event. */
@@ -75,7 +75,7 @@ export async function attemptRoute(
   const answer = await limit.waitFor(sent);
   if (answer === null) {
     controller.abort();
-    sent.then(cancelStream).catch(() => undefined); // a late response is discarded
+    sent.then(cancelStream).catch(() => undefined); // A late response is discarded.
     return retryFailure(TIMEOUT_REASON);
   }
   if (answer.kind !== "stream") return answer;
@@ -97,8 +97,8 @@ function providerCallOf(
 }
 
 /**
- * Returns a controller that aborts when the run ends. The listener keeps only the controller in
- * memory.
+ * Returns a controller that aborts when the run ends. The listener references only the controller,
+ * to save memory.
  */
 function abortAtRunEnd(runEnd: StopSignal): AbortController {
   const controller = new AbortController();
@@ -144,7 +144,7 @@ function throwIfBroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | 
 
 const CONNECTION_BROKEN: readonly StreamEvent[] = [];
 
-/** Reads until a batch has more than usage, because an overload error can follow usage. */
+/** Reads until a batch contains more than usage, because an overload error can follow usage. */
 async function readFirstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
   const first: StreamEvent[] = [];
   for (;;) {
@@ -157,7 +157,7 @@ async function readFirstBatch(events: EventStream): Promise<readonly StreamEvent
 }
 
 function prependBatch(first: ReturnType<EventStream["next"]>, events: EventStream): EventStream {
-  first.catch(() => undefined); // readers still receive the error
+  first.catch(() => undefined); // Readers still receive the error.
   let isFirst = true;
   return {
     next() {

@@ -5,7 +5,7 @@ export type BreakerState = "closed" | "open" | "half_open";
 
 type Probe = { readonly untilMs: number };
 
-/** The reason why a request was allowed. `forced` means that no other route was left. */
+/** The permission for a request. `forced` means that no other route was left. */
 export type BreakerPermit = "free" | "forced" | Probe;
 
 /** Consecutive faults that open the breaker. */
@@ -20,7 +20,7 @@ const WINDOW_FAULTS_MAX = 5;
 const HALF_WINDOW_MS = 15_000;
 export const BREAKER_OPEN_MS = 15_000;
 export const BREAKER_OPEN_MS_MAX = 300_000;
-/** Maximum ms of an attempt. An older probe never reports its result. */
+/** Maximum duration of an attempt in ms. A probe that runs longer never reports its result. */
 export const PROBE_TIMEOUT_MS = 600_000;
 
 type WindowHalf = { half: number; recordSuccess: number; faults: number };
@@ -30,7 +30,9 @@ export class Breaker {
   #consecutiveOverloads = 0;
   readonly #currentHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
   readonly #previousHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
-  /** The end of the open state (Unix ms). In the past while the breaker is half-open. */
+  /**
+   * The end of the open state (Unix ms). While the breaker is half-open, this time is in the past.
+   */
   openUntilMs: number | null = null;
   #timesOpened = 0;
   #probe: Probe | null = null;

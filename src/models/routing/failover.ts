@@ -21,7 +21,7 @@ type Skipped = { readonly index: number; readonly cooldown: CooldownReason };
 
 /**
  * Chooses a request's next route. Skips routes in cooldown. If no other route is left, retries the
- * last route once after a reset, a 408, a 5xx or an overload of at most one second.
+ * last route once after a connection reset, a 408, a 5xx or an overload of at most one second.
  */
 class RouteSequence {
   attempts = 0;
@@ -115,7 +115,8 @@ class RouteSequence {
 
   /**
    * If all routes are in cooldown, returns the route whose breaker closes first, because a breaker
-   * only guesses. Ignores a wait that the provider requested only if there is a single route.
+   * only guesses. Returns a route whose provider requested a wait only if the request has a single
+   * route.
    */
   #lastResort(): NextAttempt | null {
     const usable = this.#skipped.filter(({ cooldown }) => cooldown.why !== "disabled");
@@ -177,12 +178,15 @@ export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
   readonly health: RouteHealth;
   readonly now: () => number;
-  /** Called with null before each attempt, then with the route once it has received the request. */
+  /**
+   * Called with null before each attempt. Called with the route once its provider has received the
+   * request.
+   */
   readonly onAsked?: (route: ActiveRoute | null) => void;
   readonly onFailed?: (route: ActiveRoute, failure: ProviderFailure) => void;
   /**
-   * Called after an attempt that failed because of the request. Its usage is charged if no route
-   * succeeds.
+   * Called after an attempt that failed because of the request. If no route succeeds, the client
+   * pays for this attempt's usage.
    */
   readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
   readonly onSkipped?: (skipped: FailoverResult["skipped"]) => void;
@@ -265,7 +269,7 @@ function reportFailure(
 }
 
 /**
- * Runs an attempt. An exception is our bug: it releases a probe but doesn't count against the
+ * Runs an attempt. An exception is our bug, so it releases a probe but doesn't count against the
  * route.
  */
 async function runAttempt(

@@ -39,7 +39,8 @@ const DISABLED_MS = 60_000;
 const DISABLED_MS_MAX = 600_000;
 
 /**
- * This isolate's routes in cooldown. Isolates don't share them, because their loss does no harm.
+ * This isolate's routes in cooldown. Isolates don't share this state, because losing it does no
+ * harm.
  */
 export class RouteHealth {
   readonly #entries = new Map<string, RouteState>();
@@ -114,7 +115,7 @@ function statusOf(route: string, entry: RouteState, nowMs: number): RouteStatus 
 
 /**
  * Disables a route for a time that doubles with each failure. Ignores failures of requests sent
- * before.
+ * before the route was disabled.
  */
 function disableRoute(entry: RouteState, nowMs: number): void {
   if (entry.disabledUntilMs > nowMs) return;

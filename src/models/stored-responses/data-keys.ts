@@ -24,7 +24,10 @@ export async function openDataKey(
   return raw === null ? null : importKey(Uint8Array.fromBase64(raw));
 }
 
-/** Encrypts the data key again with the first of KEY_SECRETS. Returns null if none decrypts it. */
+/**
+ * Encrypts the data key again with the first of KEY_SECRETS. Returns null if no secret decrypts the
+ * key.
+ */
 export function reencryptDataKey(
   sealed: string,
   owner: string,

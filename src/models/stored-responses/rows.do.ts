@@ -9,12 +9,12 @@ export const STORED_TABLES: Tables = {
   steps: [
     {
       sql:
-        "CREATE TABLE settings (" + // history of the retention setting; a shorter one also applies to earlier requests
+        "CREATE TABLE settings (" + // History of the retention setting. A shorter setting also applies to earlier requests.
         "number INTEGER PRIMARY KEY," +
         "hours INTEGER NOT NULL CHECK (hours >= 0)," +
         "since INTEGER NOT NULL" +
         ") STRICT;" +
-        "CREATE TABLE data_keys (" + // keys that encrypt the responses, each encrypted by the first of KEY_SECRETS
+        "CREATE TABLE data_keys (" + // Keys that encrypt the responses. The first of KEY_SECRETS encrypts these keys.
         "number INTEGER PRIMARY KEY," +
         "sealed TEXT NOT NULL" +
         ") STRICT;" +
@@ -28,10 +28,10 @@ export const STORED_TABLES: Tables = {
         "expires_at INTEGER NOT NULL," +
         "data_key INTEGER NOT NULL," +
         "bytes INTEGER NOT NULL," +
-        "forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1))" + // 1: deleted, but the ID prevents a late write of the response
+        "forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1))" + // 1 for a deleted response, whose ID prevents a late write.
         ") STRICT, WITHOUT ROWID;" +
         "CREATE INDEX answers_by_end ON answers (expires_at);" +
-        "CREATE TABLE parts (" + // encrypted texts, split because a row can't exceed 2 MB
+        "CREATE TABLE parts (" + // Encrypted texts, split because a row can't exceed 2 MB.
         "id TEXT NOT NULL," +
         "kind TEXT NOT NULL CHECK (kind IN ('input', 'response'))," +
         "number INTEGER NOT NULL," +
@@ -55,7 +55,7 @@ export type StoredPartKind = "input" | "response";
 const PART_BYTES = 1_000_000;
 const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
 
-/** Returns a response, or null if it has expired, was deleted, or isn't visible to the caller. */
+/** Returns a response, or null if it is expired, deleted, or not visible to the caller. */
 export function selectResponse(
   sql: SqlStorage,
   id: string,
@@ -177,7 +177,7 @@ export function isStoringDisabled(sql: SqlStorage): boolean {
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
 }
 
-/** Returns the shortest lifetime in hours that was set since `sinceMs`, or null. */
+/** Returns the shortest lifetime in hours among the settings since `sinceMs`, or null. */
 export function selectShortestLifetime(sql: SqlStorage, sinceMs: number): number | null {
   return sql
     .exec<{ hours: number | null }>(

@@ -49,7 +49,7 @@ import {
 } from "./rows.do.ts";
 import type { StoredAmounts, ResponseRow, StoredPartKind } from "./rows.do.ts";
 
-/** Maximum ms to wait until a response is stored, less than the caller's timeout. */
+/** Maximum ms to wait for a response to be stored. Must be less than the caller's timeout. */
 const STORE_WAIT_MS_MAX = 1200;
 /** Maximum ms from a request's deadline until its response is stored. */
 const STORE_DELAY_MS_MAX = 60_000;
@@ -245,7 +245,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   /**
-   * Returns the expiry (Unix ms) by the request's retention setting, or by a later, shorter one.
+   * Returns the expiry (Unix ms) by the request's retention setting, or by a shorter later setting.
    */
   #expiryOf({ createdAt, hours }: ResponseToStore): number {
     const fewest = selectShortestLifetime(this.#sql, createdAt) ?? hours;
@@ -387,7 +387,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 }
 
-/** Returns the label that binds an encrypted text to its row, so that the text can't be moved. */
+/**
+ * Returns the label that binds an encrypted text to its row. It prevents moving the text to another
+ * row.
+ */
 function encryptionLabel(id: string, kind: StoredPartKind): string {
   return `${id}/${kind}`;
 }

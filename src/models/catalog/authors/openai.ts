@@ -22,9 +22,9 @@ const MILLION = 1_000_000;
 const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
- * Maximum tokens per image. Models that count tiles: 85 + 8 tiles x 170 (4o-mini: 2,833 + 8 x
- * 5,667). Other models: 1,536 patches (later models: 2,500 or 10,000) times the largest published
- * factor (large models: 1.2, small models: 2.46).
+ * Maximum tokens per image. Models that count tiles use 85 + 8 tiles x 170 (4o-mini: 2,833 + 8 x
+ * 5,667). Other models use 1,536 patches (later models: 2,500 or 10,000) times the largest
+ * published factor (large models: 1.2, small models: 2.46).
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;

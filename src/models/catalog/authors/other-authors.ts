@@ -76,7 +76,7 @@ const MISTRAL_OCR = modelFactory("ocr")("mistral/mistral-ocr-4-1", "2026-07-16",
   november("mistral", "mistral-ocr-4-1", { page: 0.004 }, MISTRAL),
 ]);
 
-/** A prompt of more than 200,000 tokens doubles all prices. */
+/** All prices double for a prompt of more than 200,000 tokens. */
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
 
 /**
@@ -94,8 +94,8 @@ const XAI_MODELS: readonly CatalogEntry[] = [
   chatModel("xai/grok-4.3", "2026-04-17", facts(1_000_000, 30_000, TVR, ESTIMATE_FACTOR_MAX), [
     july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK),
   ]),
-  // The release date is the day on which the price was read. Larger images cost more and aren't
-  // sold.
+  // The release date is the day on which the price was read. The gateway doesn't sell larger
+  // images, which cost more.
   modelFactory("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
     november("xai", "grok-imagine-image-2.0", { image: 0.04, input_image: 0.06 }),
   ]),
