@@ -10,12 +10,12 @@ const EXPLICIT_RATE = 15;
 const AAC_OBJECTS: ReadonlySet<number> = new Set([1, 2, 3, 4, 17, 19, 20, 23, 39]);
 /** AAC object types with a second rate and an inner type. */
 const SBR_TYPES: ReadonlySet<number> = new Set([5, 29]);
-/** Maximum bytes of configurations and sample entries. Longer ones are ignored. */
+/** Maximum bytes of configurations and sample entries. The gateway ignores longer ones. */
 const [AAC_BYTES, ENTRY_BYTES, VORBIS_BYTES] = [64, 4096, 65_536];
 
 /**
- * Returns the maximum seconds of an AAC frame by its AudioSpecificConfig (ISO 14496-3). A rate
- * outside the standard's table can be 1 Hz.
+ * Returns the maximum seconds of an AAC frame by its AudioSpecificConfig (ISO 14496-3). Returns
+ * Infinity for a rate outside the standard's table, which can be 1 Hz.
  */
 function aacSeconds(config: Uint8Array): number {
   if (config.length < 2 || config.length > AAC_BYTES) return Infinity;
@@ -38,7 +38,7 @@ function aacSeconds(config: Uint8Array): number {
   return isKnown && !LATER_RATE.test(bits) ? AAC_FRAME_S_MAX : Infinity;
 }
 
-/** Matches a rate outside the table in the extension after the configuration. */
+/** Matches an extension after the configuration whose rate isn't in the table. */
 const LATER_RATE = /01010110111001011(?:1101|1110|1111)/;
 
 export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
@@ -50,7 +50,7 @@ export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
 }
 
 const VORBIS = "\u0001vorbis";
-/** Signatures of streams without sound, such as an index or video. */
+/** Signatures of Ogg streams without sound, such as an index or video. */
 const OGG_SILENT = ["fishead\0", "\u0080theora"];
 
 export function matroskaCodecSeconds(codec: string, config: Uint8Array): number {

@@ -8,8 +8,8 @@ import {
 
 const DEPTH_MAX = 8;
 /**
- * Maximum frames and boxes to read. A file with more counts as endless, because reading them would
- * block the isolate for seconds.
+ * Maximum frames and boxes to read. A longer file counts as endless, because reading it would block
+ * the isolate for seconds.
  */
 const PARTS_MAX = 500_000;
 
@@ -28,7 +28,7 @@ export function computeMaxSecondsByFrames(bytes: Uint8Array): number {
 
 const FLAC_RATES = [0, 88.2, 176.4, 192, 8, 16, 22.05, 24, 32, 44.1, 48, 96];
 
-/** Adds up the frames, which the checksum in their headers identifies. */
+/** Adds up the frames of a FLAC file. The checksum in its header identifies a frame. */
 function flacSeconds(bytes: Uint8Array, view: DataView): number {
   const rate = view.getUint32(18) >>> 12;
   let seconds = 0;
@@ -53,7 +53,7 @@ function flacFrame(bytes: Uint8Array, start: number, rate: number): number {
   return samples / Math.max(1, hertz);
 }
 
-/** Header bytes for the block size or sample rate, by their code in a FLAC frame's header. */
+/** Bytes of the block size or sample rate in a FLAC frame's header, by code. */
 const BLOCK_BYTES: Readonly<Record<number, number>> = { 6: 1, 7: 2 };
 const RATE_BYTES: Readonly<Record<number, number>> = { 12: 1, 13: 2, 14: 2 };
 const SPEEDS = [1000, 1, 10];
@@ -106,7 +106,7 @@ const MP4_BOXES = new Set(
   "moov trak mdia minf stbl moof traf edts mvex dinf udta tref gmhd".split(" "),
 );
 
-/** Boxes that normally contain no sound. Some programs search them for sound anyway. */
+/** Boxes that normally contain no sound. Some programs still search these boxes for sound. */
 const MP4_OTHERS = new Set("meta tapt ilst wave sinf schi".split(" "));
 const MP4_SOUND = ["trak", "traf", "stsd", "stsz", "stz2", "trun"];
 
@@ -187,7 +187,7 @@ function readBox(
   const box = { isWide, at, length };
   if (name === "mvhd") found.scale = Math.max(1, at(isWide ? 20 : 12));
   if (name === "stsd") found.longest = Math.max(found.longest, entriesSeconds(view, data + 8, end));
-  // The box is compressed, or some programs would find more sound in it.
+  // A compressed box, or a box in which some programs find more sound, counts as endless.
   const isHidden = name === "cmov" || (MP4_OTHERS.has(name) && containsSound(view, data, end));
   if (isHidden) found.seconds = Infinity;
   found.frames += at(MP4_COUNTS[name] ?? Infinity);
@@ -250,8 +250,8 @@ type MatroskaFacts = {
 };
 
 /**
- * Returns the seconds of WebM and Matroska. Reads the content of an element that exceeds the file
- * as elements.
+ * Returns the seconds of WebM and Matroska. If an element exceeds the file, reads its content as
+ * elements.
  */
 function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
   const start = { frames: 0, longest: 0, ticks: 0, scale: 1_000_000 };
@@ -300,7 +300,7 @@ function readElement(
   if (id === CODEC && found.codec !== "") endTrack(found);
   if (id === CODEC) found.codec = readText(bytes, data, end);
   if (id === CONFIG) found.config = bytes.subarray(data, end);
-  // The configuration is compressed.
+  // A compressed configuration can't be read.
   if (id === ENCODED && (readUnsigned(bytes, data, end) & 2) !== 0) found.longest = Infinity;
   const start = id === TIMESTAMP ? readUnsigned(bytes, data, end) + BLOCK_TICKS : 0;
   const duration = id === DURATION ? readFloat(view, data, end - data) : 0;
@@ -314,7 +314,7 @@ function readText(bytes: Uint8Array, from: number, to: number): string {
   return text.replace(/\0+$/, "");
 }
 
-/** Reads a number whose first byte states its length. Keeps the length's marker bit. */
+/** Reads a number whose first byte states its length. Keeps the marker bit of the length. */
 function readVariableNumber(
   bytes: Uint8Array,
   at: number,

@@ -1,7 +1,7 @@
 import { hasText } from "./audio-codecs.ts";
 import { adtsSeconds, computeMaxSecondsByFrames, isHiddenMp4, isMp4 } from "./audio-frames.ts";
 
-/** Minimum bytes per second of MP3 (8 kbit/s). Below: of other formats (4 kbit/s). */
+/** Minimum bytes per second of MP3: 8 kbit/s. The next constant is for other formats: 4 kbit/s. */
 const MP3_BYTE_RATE_MIN = 1000;
 const OTHER_BYTE_RATE_MIN = 500;
 /** The sample rate of Opus. Vorbis can be slower, but its bytes also give an upper bound. */
@@ -12,8 +12,8 @@ const ID3_TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;
 
 /**
- * Returns an upper bound of a file's seconds: the largest by its header, its frames, and its size
- * at the format's lowest rate. Headers and tags can be wrong.
+ * Returns an upper bound of a file's seconds: the maximum by header, by frames, and by size at the
+ * format's lowest rate. Headers and tags can be wrong.
  */
 export function computeMaxAudioSeconds(file: Uint8Array): number {
   const audio = removeTags(file);
@@ -22,9 +22,7 @@ export function computeMaxAudioSeconds(file: Uint8Array): number {
   return Math.min(SECONDS_MAX, Math.ceil(seconds));
 }
 
-/**
- * Returns the seconds of the frames. Only MPEG audio and AAC frames can start after the first byte.
- */
+/** Returns the seconds by frames. Only MPEG audio and AAC frames can start after the first byte. */
 function secondsByFrames(audio: Uint8Array): number {
   if (isHiddenMp4(audio)) return Infinity;
   if (isWav(audio)) return 0;
@@ -125,8 +123,8 @@ function secondsInHeader(bytes: Uint8Array): number {
 }
 
 /**
- * Returns the seconds up to the last page with an end position. A page without the end of a packet
- * has the position -1.
+ * Returns the seconds up to the last page with an end position. A page in which no packet ends has
+ * the position -1.
  */
 function oggSeconds(bytes: Uint8Array, view: DataView): number {
   for (let at = bytes.length - 14; at >= 0; at--) {

@@ -16,8 +16,8 @@ export function chatFinishReason(raw: unknown, hasToolCalls: boolean): string | 
 }
 
 /**
- * Returns the failure of an incomplete response. The request may have caused the finish reason
- * `error`.
+ * Returns the failure of an incomplete response. A finish reason `error` may be the request's
+ * fault.
  */
 export function incompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
@@ -109,8 +109,8 @@ function thinkingText(raw: unknown): string | null {
 }
 
 /**
- * Reports whether a response is an error: in the field `error` or, at Mistral and Cerebras, at the
- * top level.
+ * Reports whether a response is an error. Most hosts use the field `error`. Mistral and Cerebras
+ * use top-level fields.
  */
 export function hasErrorField(
   raw: KnownFields<"error" | "choices" | "data" | "object" | "message">,
@@ -132,7 +132,7 @@ export function toolCallId(raw: unknown): string {
   return typeof raw === "string" && raw !== "" ? raw : newToolCallId();
 }
 
-/** Returns arguments as JSON text. Some hosts return an object. */
+/** Returns tool arguments as JSON text. Some hosts send an object instead. */
 export function argumentsText(raw: unknown): string {
   if (typeof raw === "string") return raw;
   return isObject(raw) ? JSON.stringify(raw) : "";

@@ -12,16 +12,16 @@ const REST = "[^\\s\"'`),;]";
 const GROUPS = "[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6}";
 
 /**
- * Patterns of texts that could identify us, our account or the provider. A whole address must match
- * before its parts.
+ * Patterns of texts that could identify us, our account or the provider. Patterns of whole
+ * addresses come before patterns of their parts.
  */
 const IDENTIFYING_PATTERNS: readonly RegExp[] = [
   /\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+/gi,
   /[\w.+-]{1,100}@[\w-]{1,100}\.[\w.-]{1,100}/g,
-  /\barn:[^\s"'`),;]+/gi, // AWS
+  /\barn:[^\s"'`),;]+/gi, // An AWS resource name.
   new RegExp(`/?\\b(?:${OWNERS})/${REST}+`, "gi"),
   new RegExp(`\\b(?:${OWNERS})[ _-]?(?:number|id)?\\s?[:=#]\\s?["'\`]?[\\w.-]+`, "gi"),
-  new RegExp(`\\b(?:[a-z0-9-]{1,63}\\.){1,8}[a-z]{2,24}(?::\\d+)?/${REST}*`, "gi"), // host and path
+  new RegExp(`\\b(?:[a-z0-9-]{1,63}\\.){1,8}[a-z]{2,24}(?::\\d+)?/${REST}*`, "gi"), // A host and path.
   new RegExp(`\\b(?:[a-z0-9-]{1,63}\\.){1,8}(?:${HOST_ENDINGS})\\b(?::\\d+)?(?:/\\S*)?`, "gi"),
   /\blocalhost(?::\d+)?(?:\/\S*)?/gi,
   /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g,
@@ -32,13 +32,13 @@ const IDENTIFYING_PATTERNS: readonly RegExp[] = [
   new RegExp(
     `\\b(?![\\w-]{0,60}${COUNTS}:)(?:[a-z][\\w-]{0,62}:\\d{4,5}|(?=[a-z_]{0,62}[\\d-])[a-z][\\w-]{0,62}:\\d{2,5})\\b(?:/${REST}*)?`,
     "gi",
-  ), // host and port
-  /(?<![\w.\]/])(?:~|[A-Z]:)?(?:[/\\](?!(?:v\d|chat|messages|tools|input|response|properties|\d)\b)[\w.@+-]{1,100}){2,20}/gi, // a file
-  /\b\d{12}\b/g, // account or project number
+  ), // A host and port.
+  /(?<![\w.\]/])(?:~|[A-Z]:)?(?:[/\\](?!(?:v\d|chat|messages|tools|input|response|properties|\d)\b)[\w.@+-]{1,100}){2,20}/gi, // A file.
+  /\b\d{12}\b/g, // An account or project number.
   /\bBearer\s+\S+/gi,
   /\b(?:sk|pk|gsk|xai|key|api[-_]?key|token|svc_sk|org|organization|proj|project|acct|account|user|req|request)[-_][A-Za-z0-9*_-]{6,}/gi,
-  /\S{0,100}\*{3,}\S*/g, // masked key
-  /\(?(?:\/[\w.@-]{1,100}){1,20}(?::\d+){1,2}\)?/g, // file and line of a stack trace
+  /\S{0,100}\*{3,}\S*/g, // A masked key.
+  /\(?(?:\/[\w.@-]{1,100}){1,20}(?::\d+){1,2}\)?/g, // A file and line of a stack trace.
 ];
 const OPAQUE_WORD = /[A-Za-z0-9_-]{24,}/g;
 
@@ -58,7 +58,7 @@ export function cleanMessage(message: string, secret?: string): string {
     : `${text.slice(0, MESSAGE_CHARACTERS_MAX - 1).toWellFormed()}…`;
 }
 
-/** Reports whether clients can see an error code. It must be a plain word without keys. */
+/** Reports whether an error code is a plain word without keys, which clients can see. */
 export function isCleanCode(code: string, secret?: string): boolean {
   if (secret !== undefined && secret !== "" && code.includes(secret)) return false;
   const opaqueWords = (code.match(OPAQUE_WORD) ?? []).some((word) => /\d/.test(word));

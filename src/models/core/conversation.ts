@@ -112,7 +112,8 @@ function appendPart(
 ): void {
   if (parts.length === 0) return;
   const last = turns.at(-1);
-  if (last?.role === role) for (const part of parts) last.parts.push(part); // not spread: the number of arguments is limited
+  // Not spread, because the number of arguments is limited.
+  if (last?.role === role) for (const part of parts) last.parts.push(part);
   else turns.push({ role, parts: [...parts] });
 }
 
@@ -213,7 +214,7 @@ export type FunctionTool = {
   readonly isMarked?: true;
 };
 
-/** The tools of a request, and whether and how the model must call them. */
+/** The tools of a request, and the choice that says how the model must call them. */
 export type RequestedTools = {
   readonly list: readonly FunctionTool[];
   readonly choice: "auto" | "none" | "required" | { readonly name: string };
@@ -253,7 +254,7 @@ function chooseTools(
   if (typeof requested !== "object") return { list, choice: "auto" };
   if (requested.type === "allowed_tools") return selectAllowedTools(list, requested.allowed_tools);
   const name = requested.type === "function" ? requested.function.name : null;
-  // An unknown name fails here, because hosts would repeat it in their own errors.
+  // Unknown names fail here, because hosts would repeat them in their errors.
   const chosenTool = list.find((tool) => tool.name === name);
   if (chosenTool !== undefined) return { list, choice: { name: chosenTool.name } };
   return refusalFailure("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");

@@ -15,7 +15,7 @@ const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
 const nonempty = z.string().check(z.minLength(1));
-/** An object that is forwarded unchanged. Zod's copy would lose a property `__proto__`. */
+/** An object to forward unchanged. A copy by Zod would lose a property `__proto__`. */
 export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
 
 const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
@@ -66,8 +66,8 @@ const toolCall = z.discriminatedUnion("type", [
     id: nonempty,
     type: z.literal("function"),
     function: z.object({ name: toolNameSchema, arguments: z.string() }),
-    // Google's thought signature (ai.google.dev, OpenAI compatibility). The next turn fails if a
-    // client doesn't send it back.
+    // Google's thought signature (ai.google.dev, OpenAI compatibility). If a client doesn't send
+    // the signature back, the next turn fails.
     extra_content: z.nullish(opaqueObject),
   }),
   z.object({
@@ -158,7 +158,10 @@ const flag = z.optional(z.boolean());
 const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = numberBetween(-2, 2);
 
-/** Rejects cache warming. Drops other options, because longer caching has another price. */
+/**
+ * Options of the prompt cache. Rejects cache warming. Drops other options, because longer caching
+ * has another price.
+ */
 export const promptCacheOptions = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
 });
@@ -173,7 +176,7 @@ export const REASONING_EFFORTS = [
   "xhigh",
   "max",
 ] as const;
-/** A field with an extra charge that has no price in the catalog. It returns an error. */
+/** A field that costs extra but has no price in the catalog. Any value is an error. */
 const unsupportedField = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
@@ -248,7 +251,9 @@ export function readRequestedCap({ max_tokens, max_completion_tokens }: ChatBody
   return cap === Infinity ? null : cap;
 }
 
-/** Drops null fields. Uses `fromEntries`, so that `__proto__` stays a plain field. */
+/**
+ * Returns a copy without null fields. Uses `fromEntries`, so that `__proto__` stays a plain field.
+ */
 export function removeNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
@@ -332,7 +337,7 @@ const EFFORT_BY_SHARE_MAX = [
   [0.75, "high"],
 ] as const;
 
-/** Returns the effort for reasoning that takes a share (0 to 1) of the output. */
+/** Returns the effort for a reasoning budget, as a share (0 to 1) of the output. */
 export function chooseEffortForShare(share: number): string {
   return EFFORT_BY_SHARE_MAX.find(([most]) => share <= most)?.[1] ?? "xhigh";
 }

@@ -1,7 +1,7 @@
 import { FormFile } from "../../shared/http/form.ts";
 import * as z from "zod/mini";
 
-/** Maximum arguments of `String.fromCharCode`. They are on the stack. */
+/** Maximum arguments of `String.fromCharCode`, because arguments use the stack. */
 const ARGUMENTS_MAX = 8192;
 
 /** Encodes base64. Also runs in Node, which has no `Uint8Array.toBase64`. */
@@ -36,8 +36,8 @@ export function decodeBase64(text: string): string | null {
 const DATA_URL = /^data:((audio|video|image)\/[\w.+-]{1,64});base64,([A-Za-z0-9+/]{2,}(={0,2}))$/;
 
 /**
- * Reports whether a data URL has one of these media types and valid base64. Padding can be absent,
- * but not partial.
+ * Reports whether a data URL has one of these media types and valid base64. The padding can be
+ * absent, but not incomplete.
  */
 export function isDataUrl(url: string, media: readonly string[]): boolean {
   const [, , group = "", data = "", padding = ""] = DATA_URL.exec(url) ?? [];
@@ -65,7 +65,7 @@ export function parseImageUrl(url: string): ParsedImageUrl {
   return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
 }
 
-/** Reports whether a URL contains an image. Its bytes don't count as prompt text. */
+/** Reports whether a URL contains an image. Such a URL doesn't count as prompt text. */
 export function isInlineImage(url: string): boolean {
   return "base64" in parseImageUrl(url);
 }
@@ -73,7 +73,9 @@ export function isInlineImage(url: string): boolean {
 /** The first bytes of PNG, JPEG, GIF, WebP and HEIF files, in base64. */
 const IMAGE_START = /^(?:iVBORw0KGgo|\/9j\/|R0lGOD|UklGR.{7}RUJQ|.{5}[GWm2]Z0eXB)/;
 
-/** Reports whether base64 or a data URL starts like an image. Other data counts as text. */
+/**
+ * Reports whether base64 or a data URL starts with an image's signature. Other data counts as text.
+ */
 export function isImageData(text: string): boolean {
   const image = parseImageUrl(text);
   const base64 = "base64" in image ? image.base64 : text;

@@ -2,11 +2,12 @@ import { unsentCacheMarkPaths } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
-/** The paths (with dots) of each chat request field in a protocol's body. */
+/** The dotted paths in a protocol's body, by the chat request field that they contain. */
 export type SentFieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Fields that aren't reported as dropped. The adapter sets or rejects them, or they have no effect.
+ * Fields that are never reported as dropped. The adapter sets or rejects these fields, or they have
+ * no effect.
  */
 const UNREPORTED_FIELDS: ReadonlySet<string> = new Set([
   "encoding_format",

@@ -92,7 +92,7 @@ type EmbeddingSlices = {
 
 /**
  * Sends `size` texts per request, a few requests at a time, and joins the results. The usage is
- * null if any result has none.
+ * null if any result lacks usage.
  */
 export async function embedInBatches(
   call: EmbeddingsCall,
@@ -130,7 +130,7 @@ async function sendSlices(
   const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswerResult();
     let answer = await send(slice);
-    // The caller retries a single request, possibly on another route.
+    // The caller retries a single request itself, possibly on another route.
     if (slices.length > 1 && shouldRetry(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += countValues(answer.body);

@@ -9,7 +9,7 @@ import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
 
-/** Values of `input_type`, which Cohere's models need. */
+/** Accepted values of `input_type`, which Cohere's models require. */
 export const COHERE_INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "search_document",
   "search_query",

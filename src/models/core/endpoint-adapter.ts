@@ -23,8 +23,8 @@ export type EndpointAdapter = {
   readonly idPrefix: string;
   readonly takesForms?: true;
   /**
-   * Returns 400 with the endpoint's `param` for an invalid object. Client input must not make it
-   * throw.
+   * Parses a body. Returns 400 with the endpoint's `param` for an invalid object. Must not throw
+   * because of client input.
    */
   parse(body: object, at: EndpointContext, recalled?: StoredResponseResult): Result<ParsedRequest>;
   /** Returns the IDs of stored responses for `parse`, or null. Never throws. */
@@ -48,7 +48,7 @@ export type ParsedRequest = {
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
    * Returns the client's name for a core field, or null if clients can't send the field. Without
-   * this function, the names are equal.
+   * this function, both names are the same.
    */
   readonly paramOf?: (coreParam: string) => string | null;
   /** Returns a field's error code if clients depend on it, or null for the default code. */
@@ -56,7 +56,10 @@ export type ParsedRequest = {
   readonly preferences?: RoutePreferences | null;
   readonly fallbacks?: readonly ModelFallback[];
   readonly session?: string | null;
-  /** Must not reference the prompt, which would stay in memory during a long stream. */
+  /**
+   * Writes the response. Must not reference the prompt, which would stay in memory during a long
+   * stream.
+   */
   readonly reply: ResponseWriter;
   readonly native: NativeRequest | null;
   readonly keep?: ConversationAddition;
@@ -72,7 +75,7 @@ export type ResponseWriter =
       readonly kind: "json";
       /**
        * Converts a response in OpenAI's format with our ID, model and usage. Can run twice, so it
-       * must be pure except for random IDs. If it throws, the response is still charged.
+       * must be pure except for random IDs. The charge applies even if this method throws.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
@@ -80,7 +83,8 @@ export type ResponseWriter =
   | {
       readonly kind: "stream";
       /**
-       * The stream's content type. Default: server-sent events. Only these can contain comments.
+       * The stream's content type. Default: server-sent events, the only type that can contain
+       * comments.
        */
       readonly contentType?: string;
       stream(head: ResponseHead): StreamWriter;
@@ -90,7 +94,7 @@ export type ResponseHead = {
   readonly id: string;
   readonly model: string;
   readonly created: number;
-  /** An estimate, at least 1. */
+  /** The estimated prompt tokens, at least 1. */
   readonly promptTokens: number;
   readonly keeps: boolean;
 };
@@ -100,7 +104,9 @@ export type Receipt = ResponseHead & {
   readonly usage: Usage;
   readonly costMicro: number;
   readonly estimated: boolean;
-  /** OpenAI's reason (such as `stop`) or the native one. Null if the response is incomplete. */
+  /**
+   * OpenAI's finish reason (such as `stop`) or the native one. Null if the response is incomplete.
+   */
   readonly finishReason: string | null;
   readonly capLoweredByMoney: boolean;
   readonly ended: number;
@@ -110,7 +116,9 @@ export type StreamData = string | Uint8Array;
 
 /** Writes one stream. Each method returns complete events, or "". */
 export type StreamWriter = {
-  /** The event to send after KEEP_ALIVE_MS without output. It can change during the stream. */
+  /**
+   * The event to send after KEEP_ALIVE_MS without output. The event can change during the stream.
+   */
   readonly ping: string;
   begin(usage: Usage | null): string;
   chunk(chunk: Chunk): string;
@@ -118,11 +126,13 @@ export type StreamWriter = {
   piece?(piece: Extract<StreamEvent, { kind: "piece" }>): StreamData;
   audio?(bytes: Uint8Array): StreamData;
   /**
-   * Writes the last chunk again with another text, in choice (or native block) `index`. `json` is a
-   * JSON string, copied without parsing.
+   * Writes the last chunk again with a new text, in choice (or native block) `index`. `json` is the
+   * text as a JSON string, copied without parsing.
    */
   text(index: number, json: string): string;
-  /** Returns the last events, after the charge. Earlier events must not look like the end. */
+  /**
+   * Returns the last events, which follow the charge. Earlier events must not look like the end.
+   */
   end(receipt: Receipt): StreamData;
   /**
    * Returns the events of a failure, or null to close the connection without an event. A null
@@ -142,6 +152,6 @@ export type NativeRequest = NativeBody & {
   readonly outputLeast: number;
   /** Whether the request can cache the prompt for an hour, which has another price. */
   readonly hourCache: boolean;
-  /** A field without a chat equivalent. It requires a route with this protocol. */
+  /** A field without a chat equivalent, which requires a route with this protocol. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

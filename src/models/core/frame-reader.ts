@@ -29,7 +29,7 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
 
 /**
  * Returns the failure for an event above `bytesMax`. The request counts as the cause, because other
- * hosts would also send such an event.
+ * hosts would send a similar event.
  */
 export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
   return {
@@ -73,7 +73,7 @@ export type StreamReader = {
 /**
  * Reads the frames of one stream. Skips empty frames, comments and frames that aren't JSON objects.
  * An early end after an unreadable frame fails with `bad_event`. Once every choice has finished,
- * ignores errors but still reads usage. Nothing follows an `end` or an `error`.
+ * ignores errors but still reads usage. No event follows an `end` or an `error`.
  */
 export abstract class FrameReader {
   readonly repeated?: ReadonlySet<string>;

@@ -102,7 +102,7 @@ type ProviderPreferences = z.infer<typeof providerPreferences>;
 
 const SORT_BY_VERCEL_NAME = { cost: "price", ttft: "latency", tps: "throughput" } as const;
 
-/** Vercel's `providerOptions.gateway`. Its `tags` and `user` don't affect routes. */
+/** Vercel's `providerOptions.gateway`. The fields `tags` and `user` don't affect routes. */
 const gatewayOptions = z.strictObject({
   order: providerNamesSchema,
   only: providerNamesSchema,
@@ -189,7 +189,7 @@ function scaleAmount(amount: number | null, scale: number): number | null {
 
 const SORT_BY_SUFFIX: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
 
-/** Separates the suffix `:floor` or `:nitro` from a model's name. */
+/** Splits off the suffix `:floor` or `:nitro` of a model's name. */
 function splitSortSuffix(name: string): { readonly name: string; readonly sort: RouteSort | null } {
   const at = name.lastIndexOf(":");
   const by = at === -1 ? undefined : SORT_BY_SUFFIX[name.slice(at + 1)];

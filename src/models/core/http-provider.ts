@@ -25,7 +25,8 @@ import type { Completion, Delta } from "./chunk.ts";
 
 export type CallHandler<Call extends ProviderCall> = {
   /**
-   * Returns a failure for an unsupported request. Throws if the signal fires, or because of a bug.
+   * Sends the request. Returns a failure for an unsupported request. Throws if the signal fires, or
+   * because of a bug.
    */
   send(call: Call): Promise<Response | ProviderFailure>;
   convertResponse(
@@ -111,7 +112,7 @@ export async function postRequest(
   try {
     return await fetch(url, {
       method: "POST",
-      redirect: "manual", // a redirect would send the key and prompt to another host
+      redirect: "manual", // A redirect would send the key and prompt to another host.
       headers: { ...headers, "content-type": type, "user-agent": "turnpike" },
       signal: call.signal,
       // Node requires `duplex` for streaming bodies.
@@ -218,7 +219,8 @@ function convertResponse<Call extends ProviderCall>(
 }
 
 /**
- * Returns the failure of our own bug. It doesn't count against the route, and output is charged.
+ * Returns the failure for our own bug. The bug doesn't count against the route, and output is
+ * charged.
  */
 function bugFailure(error: unknown): ProviderFailure {
   logException(error, {});
@@ -252,7 +254,8 @@ export function eventStream(
     }
   };
   const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
-    if (bytes === null && done) return null; // the gateway ended the stream, so partial events don't count
+    // The gateway ended the stream, so partial events don't count.
+    if (bytes === null && done) return null;
     if (bytes === null) done = true;
     const events = read(bytes);
     if (stream.ended && !done) {
@@ -282,8 +285,8 @@ function hasOutput(event: StreamEvent): boolean {
 const FILE_PACER = new FileReadPacer();
 
 /**
- * Returns the events of audio or images. Limits their speed, because reading delays the isolate's
- * other requests.
+ * Returns the events of audio or images. Limits the reading speed, because reading delays the
+ * isolate's other requests.
  */
 function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): EventStream {
   let lastBytes = 0;

@@ -13,7 +13,7 @@ const SIDE_PIXELS_MAX = 16_384;
 const PATCH_PIXELS = 32;
 /**
  * Minimum hold per image, in input tokens: the maximum of gpt-image-1, the only model with a
- * published rule. It counts 65, 129 for each of up to 4 tiles, and 6,240 (developers.openai.com,
+ * published rule. The maximum is the sum of 65, 4 tiles of 129, and 6,240 (developers.openai.com,
  * images and vision).
  */
 const SOURCE_TOKENS_MIN = 6_821;
@@ -101,7 +101,7 @@ function readSource(
   return success({ file: new FormFile(filename, header.type, bytes), tokens: tokensOf(header) });
 }
 
-/** Returns the maximum input tokens of an image: one for each patch. */
+/** Returns the maximum input tokens of an image: one token per patch. */
 function tokensOf({ width, height }: ImageHeader): number {
   const patches = Math.ceil(width / PATCH_PIXELS) * Math.ceil(height / PATCH_PIXELS);
   return Math.max(SOURCE_TOKENS_MIN, Math.ceil((patches * RESERVE_PERCENT) / 100));
@@ -119,7 +119,7 @@ export function imageHeader(bytes: Uint8Array): ImageHeader | null {
     const found = pngHeader(view) ?? jpegHeader(view) ?? webpHeader(view);
     return found !== null && found.width > 0 && found.height > 0 ? found : null;
   } catch {
-    return null; // the file ends within its header
+    return null; // The file ends within its header.
   }
 }
 
@@ -142,7 +142,8 @@ function jpegHeader(view: DataView): ImageHeader | null {
     if (marker >= 0xc0 && marker <= 0xcf && !NON_FRAME_MARKERS.has(marker)) {
       return { type: "image/jpeg", width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
     }
-    if (marker < 0xc0 || (marker >= 0xd0 && marker <= 0xda)) return null; // no segment before a frame
+    // These markers can't precede a frame.
+    if (marker < 0xc0 || (marker >= 0xd0 && marker <= 0xda)) return null;
     at += marker === 0xff ? 1 : 2 + view.getUint16(at + 2);
   }
   return null;

@@ -71,7 +71,7 @@ export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): ImagePixel
   return { width, height };
 }
 
-/** Maximum output tokens of an image by quality. `large` is above 2560x1440 pixels. */
+/** Maximum output tokens of an image by quality. `large` is for images above 2560x1440 pixels. */
 type TokensByQuality = { readonly [Quality in string]?: readonly [small: number, large: number] };
 
 type ImageFamily = {
@@ -125,15 +125,17 @@ export function aspectRatioOf({ width, height }: ImagePixels): string | null {
 }
 
 /**
- * The hold in percent of an image's published output tokens. Some square sizes exceed the published
- * number, and models add a few tokens.
+ * The hold in percent of an image's published output tokens. Some square images exceed the
+ * published number, and models add a few tokens.
  */
 export const RESERVE_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
 /** The output cap of each request to Gemini. It limits reasoning, drafts and images together. */
 export const GEMINI_OUTPUT_MAX = 16_384;
-/** Gemini's default output cap, for servers with OpenAI's API that forward to Gemini. */
+/**
+ * Gemini's own default output cap. Servers with OpenAI's API that forward to Gemini use this cap.
+ */
 const GEMINI_UNCAPPED_MAX = 32_768;
 
 /**

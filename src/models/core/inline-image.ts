@@ -28,8 +28,8 @@ export type ConversationWithImages = {
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
- * Memory of a downloaded byte relative to a byte of the body. A body is in memory about four times,
- * a download 1.5 times (12 images of 9.9 MB: 182 MB).
+ * Memory per downloaded byte, relative to the memory per body byte. Memory contains a body about
+ * four times, a download 1.5 times (12 images of 9.9 MB: 182 MB).
  */
 const MEMORY_FACTOR = 0.4;
 const DOWNLOADS_MAX = 64;
@@ -146,7 +146,8 @@ async function downloadAll(
   }
   signal.throwIfAborted();
   if (failures[0] === undefined) return images;
-  room(-budget.reservedBytes); // immediately, because another request may wait for the memory
+  // Released immediately, because another request may wait for the memory.
+  room(-budget.reservedBytes);
   return failures[0];
 }
 

@@ -15,7 +15,7 @@ export type RouteNeed = {
   readonly isMetBy: (route: Route) => boolean;
 };
 
-/** Returns the need for an ability that some of a model's routes lack. */
+/** Returns the requirement of an ability that some of a model's routes lack. */
 export function abilityNeed(ability: Ability, param: string, lack: string): RouteNeed {
   return {
     param,

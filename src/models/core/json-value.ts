@@ -64,7 +64,7 @@ export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-/** Reads an untyped value. Never throws. An unexpected type counts as empty. */
+/** Reads an untyped value. Never throws. A value of an unexpected type counts as empty. */
 export type ValueReader<T> = (value: unknown) => T;
 
 export function objectReader<Fields extends Readonly<Record<string, ValueReader<unknown>>>>(

@@ -119,7 +119,7 @@ export class ImageReader implements StreamReader {
     const isPicture = IMAGE_FIELD.test(this.#tail);
     this.#state = isPicture ? "picture" : "text";
     if (!isPicture) return;
-    // Once per response, because the check joins all text except the images.
+    // Checked once per response, because the check joins all text except the images.
     if (this.#responseCount === 0) {
       this.#isPartial = PARTIAL_IMAGE_TYPE.test(this.#otherParts?.join("") ?? "");
     }
@@ -204,7 +204,7 @@ function nativeEvent(event: JsonObject): StreamEvent {
 /** The failure of a provider that returned no audio. Another provider may succeed. */
 export const NO_AUDIO = retryFailure("no_audio");
 
-/** Passes on an audio file. `counts` has the units that the provider reports as billed. */
+/** Passes on an audio file. `counts` contains the billed units that the provider reports. */
 export class AudioFileReader implements StreamReader {
   readonly ended = false;
   readonly #counts: UnitCounts | null;
@@ -216,7 +216,7 @@ export class AudioFileReader implements StreamReader {
 
   push(bytes: Uint8Array): StreamEvent[] {
     this.#isEmpty = false;
-    return [{ kind: "audio", bytes: bytes.slice() }]; // the next read overwrites them
+    return [{ kind: "audio", bytes: bytes.slice() }]; // The next read overwrites these bytes.
   }
 
   flush(): StreamEvent[] {
@@ -253,7 +253,7 @@ export class JsonAudioReader implements StreamReader {
   #read(event: StreamEvent): readonly StreamEvent[] {
     if (this.#isBroken) return [];
     if (event.kind === "piece") return this.#decode(this.#text + decodePiece(event.text), 4);
-    if (event.kind === "native") return []; // would count as the first output
+    if (event.kind === "native") return []; // A native event would count as the first output.
     if (event.kind === "usage") this.#usage = [event];
     if (event.kind === "usage") return [];
     if (event.kind !== "end") return [...this.#usage, event];
@@ -281,7 +281,7 @@ export function toAudioEvents(base64: string): StreamEvent[] {
   }
 }
 
-/** Samples per second of OpenAI's `pcm`: 16 bits, one channel. */
+/** Samples per second of OpenAI's format `pcm`, which has 16 bits and one channel. */
 const PCM_RATE = 24_000;
 const PCM_BYTES = 2;
 
@@ -314,7 +314,7 @@ export class WavReader implements StreamReader {
   }
 }
 
-/** Returns a WAV header with unknown sizes, like OpenAI's, because the audio is streamed. */
+/** Returns a WAV header with unknown sizes, because the audio is streamed. OpenAI does the same. */
 function wavHeader(): Uint8Array {
   const bytes = new Uint8Array(44);
   const view = new DataView(bytes.buffer);

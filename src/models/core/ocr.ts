@@ -73,7 +73,10 @@ function pageNumbers(pages: number | readonly number[] | string): readonly numbe
   return [...numbers];
 }
 
-/** The rules of OCR, which is billed by the page. Pages beyond the document aren't charged. */
+/**
+ * The rules of OCR, which is billed by the page. Requested pages beyond the document aren't
+ * charged.
+ */
 export const OCR_KIND: InputKindRules<OcrBody, "page"> = {
   size: ({ pages }) => ({ bound: 0, estimate: 0, likely: 0, units: { page: pages.length } }),
   needs: () => [],

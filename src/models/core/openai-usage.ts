@@ -49,11 +49,11 @@ const parseCounts = objectReader({
 type Counts = ReturnType<typeof parseCounts>;
 const usageField = objectReader({ usage: anyValue });
 
-/** The differences of a provider's usage from OpenAI's. */
+/** The ways in which a provider's usage differs from OpenAI's. */
 export type UsageShape = {
   /**
-   * Set if `completion_tokens` excludes reasoning. If there are more cached tokens than
-   * `prompt_tokens`, these exclude cached tokens too.
+   * Set if `completion_tokens` excludes reasoning. A `prompt_tokens` below the cached tokens then
+   * excludes cached tokens too.
    */
   readonly apart?: boolean;
   readonly inside?: string;
@@ -74,7 +74,7 @@ export function readInputUsage(raw: unknown): Usage | null {
   return countedUsage(toUsage(reported, reported.prompt_tokens ?? reported.total_tokens, 0, {}));
 }
 
-/** Reads usage in which 0 is valid, for hosts that report it per stream event. */
+/** Reads usage in which 0 is valid, for hosts that report usage per stream event. */
 export function readCounts(raw: unknown, usageShape: UsageShape = {}): Usage | null {
   const reported = parseCounts(raw);
   return toUsage(reported, reported.prompt_tokens, reported.completion_tokens, usageShape);

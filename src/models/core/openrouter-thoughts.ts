@@ -10,9 +10,9 @@ import {
 } from "./stored-thoughts.ts";
 
 /**
- * Type of reasoning text in OpenRouter's format. `reasoning` has the text. `reasoning_details` has
- * the text and the provider's data. The data is one opaque string, because clients join and change
- * other pieces.
+ * Type of reasoning text in OpenRouter's format. `reasoning` contains the text. `reasoning_details`
+ * contains the text and the provider's data. The data is one opaque string, because clients join
+ * and change other pieces.
  */
 const TEXT_TYPE = "reasoning.text";
 const ENCRYPTED_TYPE = "reasoning.encrypted";
@@ -24,7 +24,7 @@ const CONVERTERS = { openrouter: addReasoning, none: removeReasoning };
 /** The format of a response's reasoning: OpenRouter's fields, or none. */
 export type ReasoningFormat = keyof typeof CONVERTERS;
 
-/** Converts a chunk's reasoning. Removes choices that have only reasoning. */
+/** Converts a chunk's reasoning. Removes choices that contain nothing but reasoning. */
 export function formatChunkReasoning(chunk: Chunk, format: ReasoningFormat): Chunk {
   const choices = chunk.choices.flatMap((choice): ChunkChoice[] => {
     const delta = CONVERTERS[format](choice.delta);

@@ -8,11 +8,13 @@ export type OutgoingBody = string | BodyInPieces;
 
 export type DownloadedImages = ReadonlyMap<string, readonly Uint8Array[]>;
 
-/** Bytes per encoding step. Multiples of 3 need no padding. */
+/** Bytes per encoding step. A multiple of 3, because base64 then needs no padding. */
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
-/** Adds an image. Returns a marker that its base64 replaces in the request's JSON. */
+/**
+ * Adds an image. Returns a marker for the request's JSON, which the image's base64 later replaces.
+ */
 export function addImage(
   images: Map<string, readonly Uint8Array[]>,
   parts: readonly Uint8Array[],
@@ -105,7 +107,7 @@ function plainType(type: string): string {
 }
 
 function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<Uint8Array> {
-  // Some hosts require `content-length`, which only this stream of the platform sets.
+  // Some hosts require `content-length`. Only this stream of the platform sets the header.
   const { FixedLengthStream } = globalThis as WorkersGlobals;
   const { readable, writable } =
     FixedLengthStream === undefined

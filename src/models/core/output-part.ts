@@ -13,7 +13,7 @@ const REASON_BY_NAME: ReadonlyMap<string, FinishReason> = new Map([
   ),
   ...finishReasonEntries("stop", "complete completed"),
   ["", "stop"],
-  ["tool_use", "stop"], // with a client tool call it becomes `tool_calls`
+  ["tool_use", "stop"], // With a client's tool call, `stop` becomes `tool_calls`.
   ...finishReasonEntries("tool_calls", "tool_calls tool_call"),
   ...finishReasonEntries(
     "content_filter",
@@ -57,10 +57,10 @@ export type OutputPart =
 
 export type OutputCall = {
   readonly kind: "call";
-  /** The provider's ID. The gateway replaces "". */
+  /** The provider's ID. The gateway replaces an empty ID. */
   readonly id: string;
   readonly name: string;
-  /** JSON text or "". For a custom tool, its text input. */
+  /** The arguments as JSON text, or "". For a custom tool, its text input. */
   readonly arguments: string;
   readonly isCustom?: true;
   readonly more?: Pick<ToolCallDelta, "extra_content">;

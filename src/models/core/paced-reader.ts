@@ -1,7 +1,7 @@
 import { elapsedMs } from "../../shared/clock.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 
-/** Ms to read FILE_READ_BYTES. An isolate reads all files together at 64 MB/s. */
+/** Ms to read FILE_READ_BYTES. The isolate reads all its files together at up to 64 MB/s. */
 const READ_MS = 1;
 const READ_MS_MIN = 0.25;
 const WAIT_MS_MAX = 1000;
@@ -25,9 +25,9 @@ export class FileReadPacer {
 }
 
 const STREAM_READ_BYTES = 4 * 1024;
-/** Bytes per read of a file or image. Large, because each read has a fixed cost. */
+/** Bytes per read of a file or image. The number is large, because each read has a fixed cost. */
 export const FILE_READ_BYTES = 64 * 1024;
-/** Maximum unread bytes to buffer. Then the upstream has to wait. */
+/** Maximum unread bytes to buffer. When the buffer is full, the upstream waits. */
 export const BUFFERED_AHEAD_BYTES = 16 * 1024;
 
 type ReadPart = { readonly done: boolean; readonly value?: Uint8Array | undefined };
@@ -45,15 +45,15 @@ export type ByteSource = {
   read(): Promise<Uint8Array | null>;
   /**
    * Lets the runtime buffer data. Calls `wake` when the body ends or breaks, or the buffer is full.
-   * Returns false if there is nothing to wait for.
+   * Returns false if the caller needn't wait.
    */
   startBuffering(wake: () => void): boolean;
   cancel(): void;
 };
 
 /**
- * A response body that the runtime buffers. It is split into two streams, and one stream's bytes
- * are discarded as they arrive. A read of the other stream then returns all buffered data.
+ * A response body that the runtime buffers. The body is split into two streams, and one stream's
+ * bytes are discarded as they arrive. A read of the other stream then returns all buffered data.
  */
 export class BufferedBody implements ByteSource {
   readonly #fileBytes: number | null;
@@ -111,7 +111,7 @@ export class BufferedBody implements ByteSource {
 
   cancel(): void {
     this.#isOver = true;
-    this.#reader.cancel().catch(ignoreError); // already broken
+    this.#reader.cancel().catch(ignoreError); // The body is already broken.
     this.#drainReader?.cancel().catch(ignoreError);
   }
 
@@ -121,7 +121,7 @@ export class BufferedBody implements ByteSource {
     this.#body = half;
     this.#reader = readerOf(half);
     const { readable, writable } = new IdentityTransformStream();
-    rest.pipeTo(writable).catch(ignoreError); // readers see the error
+    rest.pipeTo(writable).catch(ignoreError); // Readers see the error.
     return readable.getReader({ mode: "byob" });
   }
 }
@@ -150,8 +150,8 @@ type Waiter = {
 const FAST_AFTER_READS = 2;
 
 /**
- * Forwards a body about once per `paceMs`, because each chunk has a fixed cost. Data never waits
- * longer. After a longer pause and at the end of the body, data is forwarded immediately.
+ * Forwards a body's data about every `paceMs`, because each chunk has a fixed cost. Data never
+ * waits longer. After a longer pause and at the end, forwards data immediately.
  */
 export class PacedBodyReader {
   readonly #source: ByteSource;
@@ -174,7 +174,7 @@ export class PacedBodyReader {
     this.#source = source;
   }
 
-  /** Must not be called before the previous call has finished. */
+  /** Returns the next data. Must not be called before the previous call has finished. */
   next(): Promise<Uint8Array | null> {
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
@@ -191,7 +191,7 @@ export class PacedBodyReader {
     if (this.#isOver) return;
     if (this.#waiter === null || this.#isReading || !this.#isFast) return this.#stop();
     this.#read();
-    setTimeout(() => this.#stop(), 0); // after reading the data that the runtime has buffered
+    setTimeout(() => this.#stop(), 0); // First reads the data that the runtime has buffered.
   }
 
   #stop(): void {
@@ -217,7 +217,7 @@ export class PacedBodyReader {
   #isDue(): boolean {
     if (this.#isOver || this.#length >= GATHERED_BYTES_MAX) return true;
     const waitedMs = elapsedMs() - this.#lastForwardMs;
-    return waitedMs >= this.paceMs || waitedMs < 0; // negative if the clock went back
+    return waitedMs >= this.paceMs || waitedMs < 0; // Negative if the clock went back.
   }
 
   #read(): void {

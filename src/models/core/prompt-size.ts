@@ -21,16 +21,17 @@ const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 const KNOWN_TOOL_TOKENS = 1500;
 /**
- * Maximum bytes of a short prompt. Short estimates are inaccurate, so the upper bound replaces
- * them.
+ * Maximum bytes of a short prompt. The upper bound replaces the estimate for a short prompt, which
+ * is inaccurate.
  */
 const SHORT_PROMPT_BYTES = 512;
 /** Maximum bytes that an estimate counts as one token. */
 const BYTES_PER_TOKEN_MAX = 4;
 
 /**
- * A prompt's size in tokens. `bound` is an upper bound: a token has at least one byte. `estimate`
- * is the maximum in practice. `likely` is charged if the provider reports no usage.
+ * A prompt's size in tokens. `bound` is a strict upper bound, because a token has at least one
+ * byte. `estimate` is the maximum in practice. `likely` is charged if the provider reports no
+ * usage.
  */
 export type PromptSize = {
   readonly bound: number;
@@ -43,7 +44,9 @@ export type PromptSize = {
 
 /** The rule for counting a part of a native body that isn't text. */
 export type NativePartCountRule =
-  /** The field with an image as base64. Null for an image URL, which also counts as text. */
+  /**
+   * The field that contains an image as base64. Null for an image URL, which also counts as text.
+   */
   | { readonly image: string | null }
   | { readonly pdf: string }
   /** A tool of the provider, whose definition also counts as tokens. */
@@ -71,7 +74,7 @@ export function measureChatPrompt(body: ChatBody, model: Model): PromptSize {
   return tally.size();
 }
 
-/** Returns the sum of the messages' sizes in separate requests. */
+/** Returns the total size of the messages, each sent as a separate request. */
 export function measureSeparatePrompts(body: ChatBody, model: Model): PromptSize {
   const sum = { bound: 0, estimate: 0, likely: 0 };
   for (const message of body.messages) {
@@ -291,7 +294,7 @@ export class PromptSizeCounter {
   size(): PromptSize {
     const { estimateFactor: factor, context } = this.#model;
     const text = this.#bytes + this.#syntax;
-    const pages = Math.min(this.#pages.most, context); // a longer prompt is rejected
+    const pages = Math.min(this.#pages.most, context); // A longer prompt is rejected.
     const fixedTokens = this.overhead + this.tokens;
     const bound = text + fixedTokens + pages;
     const estimated = Math.ceil(this.#estimate * factor) + tokensOf(this.#syntax);
@@ -339,8 +342,8 @@ const SHORT_CONTEXT = 200_000;
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
 /**
- * Returns a PDF's tokens by Anthropic's rule, the highest: each page counts as text and as an
- * image.
+ * Returns a PDF's tokens by Anthropic's rule, the most expensive one: each page counts as text and
+ * as an image.
  */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMax = model.context > SHORT_CONTEXT ? PAGES_MAX.long : PAGES_MAX.short;

@@ -15,7 +15,7 @@ export type NativeBody = {
 
 export type NativeOutput = { readonly text: string; readonly finish: string | null };
 
-/** Providers get only hashes of these IDs. */
+/** The customer of a request. Providers get only hashes of these IDs. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
 type AttemptContext = {
@@ -39,7 +39,10 @@ type AttemptContext = {
 /** A chat request to a provider. Adapters forward only the fields of `body` that they allow. */
 export type ChatCall = AttemptContext &
   ChatRequest & {
-    /** Replaces `body` if the provider supports the protocol. */
+    /**
+     * The body in the provider's own protocol. Replaces `body` if the provider supports that
+     * protocol.
+     */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
     /** Maximum output tokens per choice. Always sent. */
@@ -58,7 +61,7 @@ export type ProviderCallOf<K extends Kind> = K extends InputKind ? InputCall<K> 
 export type StreamEvent =
   /** A chunk without usage. The gateway sets its ID and model later. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
-  /** The previous chunk with another text, as a JSON string. */
+  /** The previous chunk with a new text, which is a JSON string. */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
   /**
    * An event in the provider's own protocol. Events before the first output are held back, because
@@ -73,7 +76,7 @@ export type StreamEvent =
       readonly isPartial: boolean;
     }
   | { readonly kind: "audio"; readonly bytes: Uint8Array }
-  /** Reasoning without output, as a sign of progress. */
+  /** A sign of progress: the model reasons without output. */
   | { readonly kind: "thinking" }
   /** `partial` marks the usage so far of an incomplete output. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
@@ -87,17 +90,17 @@ export type EventStream = { next(): Promise<readonly StreamEvent[] | null>; canc
 
 export type ProviderFailure = {
   /**
-   * retry: another route can succeed. overloaded: like retry, for 429, 503 and 529. disabled: our
-   * key or model name is rejected. refused: a 400 about the request, so no other route of the model
-   * is tried. shed: this isolate lacks memory, so no route is tried.
+   * `retry`: another route can succeed. `overloaded`: like `retry`, for 429, 503 and 529.
+   * `disabled`: the provider rejects our key or model name. `refused`: a 400 about the request, so
+   * no other route of the model is tried. `shed`: this isolate lacks memory, so no route is tried.
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
   /** Whether the same route can succeed on a retry (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
-   * Set if the request may have caused this `retry`. The output is then charged, and the route
-   * isn't blamed.
+   * Set if the request may have caused this `retry`. The output is then charged, and the failure
+   * doesn't count against the route.
    */
   readonly fault?: "request";
   readonly spent?: FailedUsage;
@@ -129,7 +132,8 @@ export type ProviderResult =
       readonly native?: NativeOutput;
     }
   /**
-   * `lateMs` is the remaining time to wait for the first event. Absent if the event has arrived.
+   * `lateMs` is the remaining time to wait for the first event. The field is absent once the event
+   * has arrived.
    */
   | { readonly kind: "stream"; readonly events: EventStream; readonly lateMs?: number }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
@@ -143,13 +147,19 @@ export type Provider = {
   readonly kinds?: readonly Kind[];
   readonly supportsProtocol?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly acceptsFiles?: boolean;
-  /** Whether a model reasons by default. Without this function, all reasoning models do. */
+  /**
+   * Whether a model reasons by default. Without this function, all reasoning models reason by
+   * default.
+   */
   readonly thinksByDefault?: (upstreamId: string) => boolean;
-  /** Whether a model reasons despite the effort `none`. Without this function, no model does. */
+  /**
+   * Whether a model reasons despite the effort `none`. Without this function, `none` always turns
+   * reasoning off.
+   */
   readonly ignoresNone?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;
   readonly takesTokens?: boolean;
-  /** Counts a native prompt by the provider's free call. Returns null if the call fails. */
+  /** Counts a native prompt with a free call to the provider. Returns null if the call fails. */
   readonly countTokens?: (
     upstreamId: string,
     native: NativeBody,

@@ -53,11 +53,11 @@ function joinableField(one: JsonObject, next: JsonObject): "text" | "summary" | 
 }
 
 /**
- * Serializes reasoning without encryption. If necessary, the provider has already signed or
- * encrypted it.
+ * Serializes reasoning without encryption. Providers sign or encrypt reasoning themselves where
+ * necessary.
  */
 export function serializeThoughts({ details, extras, text }: StoredThoughts): string {
-  const isReadable = details.length === 0 && text !== ""; // details include the text
+  const isReadable = details.length === 0 && text !== ""; // The details include the text.
   const storedFields = { details: joinDetails(details), extras, ...(isReadable && { text }) };
   const json = JSON.stringify(storedFields);
   const payload = toBase64Url(new TextEncoder().encode(json));
@@ -68,7 +68,7 @@ export function isSerializedThoughts(text: string): boolean {
   return text.startsWith(`${FORMAT_VERSION}.`);
 }
 
-/** Returns null for reasoning that is damaged, too large or from elsewhere. Never throws. */
+/** Parses stored reasoning. Returns null for damaged, too large or foreign text. Never throws. */
 export function parseThoughts(sealedText: string): StoredThoughts | null {
   if (sealedText.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = sealedText.split(".", 4);

@@ -1,6 +1,6 @@
 /**
- * The JSON around a chunk's text. Most chunks differ only in text, so comparing this JSON replaces
- * parsing.
+ * The JSON around a chunk's text. Most chunks differ only in their text, so comparing the
+ * surrounding JSON replaces parsing.
  */
 type TextTemplate = { readonly before: string; readonly after: string; readonly index: number };
 

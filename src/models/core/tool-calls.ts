@@ -4,8 +4,8 @@ import type { JsonObject } from "./json-value.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
 
 /**
- * Gives tool calls unique IDs, because some hosts repeat IDs and others reject repeated ones.
- * Matches results to calls by order.
+ * Gives tool calls unique IDs, because some hosts repeat IDs and others reject repeated IDs.
+ * Matches results to calls by their order.
  */
 export class ToolCallPairs {
   readonly #usedIds = new Set<string>();
@@ -37,14 +37,14 @@ export class ToolCallPairs {
 
 export type ToolCallIdShape = { readonly pattern: RegExp; readonly length: number };
 
-/** Mistral's tool call IDs, also on Bedrock: nine letters and digits. */
+/** The format of Mistral's tool call IDs, also on Bedrock: nine letters and digits. */
 export const NINE_CHARACTER_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
-/** IDs of at most 64 letters, digits, `_` and `-`. */
+/** The format of IDs with at most 64 letters, digits, `_` and `-`. */
 export const WORD_64_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
- * Maps each tool call ID to one that a host accepts. The mapping is constant, so that prompt caches
- * still match.
+ * Maps each tool call ID to an ID that the host accepts. The mapping never changes, so that prompt
+ * caches still match.
  */
 export class ToolCallIds {
   readonly #shape: ToolCallIdShape;
@@ -107,8 +107,8 @@ export function flatToolName(namespace: string | null, name: string): string {
 }
 
 /**
- * Models that support tool namespaces. Earlier models reject namespaces, or the names of OpenAI's
- * tools.
+ * Matches models that support tool namespaces. Earlier models reject namespaces, or the names of
+ * OpenAI's tools.
  */
 export const SUPPORTS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
 
@@ -172,8 +172,8 @@ function normalizeCall(call: ToolCall, id: string): ToolCall {
 }
 
 /**
- * Returns tool arguments as the text of a JSON object. Wraps other text to show the model its
- * mistake.
+ * Returns tool arguments as the text of a JSON object. Wraps invalid text in an object, to show the
+ * model its mistake.
  */
 export function normalizeArguments(text: string): string {
   if (text.trim() === "") return "{}";

@@ -8,14 +8,17 @@ type UpstreamError = {
   readonly code: string;
   readonly type: string;
   readonly param: string;
-  /** The status in the error, or NaN. Proxies can return it within another status. */
+  /**
+   * The status in the error's body, or NaN. Proxies can send the error with a different HTTP
+   * status.
+   */
   readonly status: number;
 };
 
 /**
- * Converts a response outside 2xx. `secret` is our key, which some hosts repeat in errors. 401 to
- * 404 and exhausted quotas are our misconfiguration. 400, 413 and 422 are about the request. 429,
- * 503 and 529 mean overload.
+ * Converts a response outside 2xx. `secret` is our key, which some hosts repeat in errors. The
+ * statuses 401 to 404 and exhausted quotas mean a misconfiguration of ours. 400, 413 and 422 mean
+ * an invalid request. 429, 503 and 529 mean overload.
  */
 export function httpFailure(
   status: number,
@@ -67,7 +70,8 @@ function toProviderFailure(
 const NO_ENDPOINT = /^no endpoints found that /i;
 
 function isNotProviderFault(status: number, { message, code, type }: UpstreamError): boolean {
-  if (status === 403) return message === "" && code === "" && type === ""; // from a firewall in front of the host
+  // A firewall in front of the host sends this response.
+  if (status === 403) return message === "" && code === "" && type === "";
   if (status === 404) return NO_ENDPOINT.test(message);
   // Groq returns 413 and OpenAI 429 if one request exceeds the tokens per minute.
   if (status === 413) return code === "rate_limit_exceeded";
@@ -124,7 +128,8 @@ const KEY_OR_MODEL_CODES: ReadonlySet<string> = new Set([
   "model_not_found",
   "unknown_model",
   "invalid_api_key",
-  "no_db_connection", // LiteLLM without a database, for any other key than its master key
+  // LiteLLM without a database returns this message for all keys except its master key.
+  "no_db_connection",
   "token_not_found_in_db",
 ]);
 /**
@@ -163,7 +168,7 @@ function refusal(
     const reported = { reason, message: cleaned || NO_MESSAGE, param, code };
     return { kind: "refused", ...reported, ...(tooLarge && { tooLarge }) };
   }
-  // Clients recognize too long prompts by these words.
+  // Clients use these words to recognize a prompt that is too long.
   const message = cleaned.includes(CONTEXT_WORDS)
     ? cleaned
     : `This model's ${CONTEXT_WORDS} is exceeded. ${cleaned}`.trim();
@@ -209,7 +214,10 @@ function parseUpstreamError(raw: RawError | null): UpstreamError {
   };
 }
 
-/** Parses FastAPI's detail: a text, or a list with `loc` and `msg`. Mistral has it in `message`. */
+/**
+ * Parses FastAPI's detail: a text, or a list with `loc` and `msg`. Mistral puts the detail in
+ * `message`.
+ */
 function parseDetail(errorObject: RawError): Pick<UpstreamError, "message" | "param"> {
   const { detail }: RawError = isObject(errorObject.message) ? errorObject.message : errorObject;
   const first: KnownFields<"loc" | "msg"> | undefined = listOf(detail).find(isObject);
@@ -242,8 +250,8 @@ function statusInError({ code, status }: KnownFields<"code" | "status">): number
 const WAIT_MS_MAX = 3_600_000;
 
 /**
- * Returns the requested wait in ms. The header has milliseconds, seconds or a date (RFC 9110
- * 10.2.3) to compare with the response's `date`.
+ * Returns the requested wait in ms, or null. The headers contain milliseconds, seconds or a date
+ * (RFC 9110 10.2.3), which is compared with the response's `date`.
  */
 export function parseRetryAfterMs(headers: Headers): number | null {
   for (const name of ["retry-after-ms", "x-ms-retry-after-ms"]) {
@@ -270,14 +278,14 @@ function clampWaitMs(ms: number | null): number | null {
 const HINT_MS_MAX = 60_000;
 
 /**
- * Suffixes of `x-ratelimit-reset`: the first two of OpenAI, Groq, xAI and Mistral, the next two of
- * Cerebras, the last of Together.
+ * Suffixes of `x-ratelimit-reset`. OpenAI, Groq, xAI and Mistral use the first two, Cerebras the
+ * next two, Together the last.
  */
 const RESET_SUFFIXES = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns the wait for a response without `retry-after`, at most a minute. Reads the message, or
- * the reset time of an exhausted limit.
+ * Returns the wait in ms for a response without `retry-after`, at most a minute. Uses the message
+ * or the reset time of an exhausted limit.
  */
 export function parseHintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(
