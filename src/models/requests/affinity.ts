@@ -3,7 +3,9 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** Minimum prompt tokens that most providers cache. A few Claude models cache shorter prompts. */
+/**
+ * Minimum tokens of a prompt that most providers cache. A few Claude models cache shorter prompts.
+ */
 const CACHED_PROMPT_TOKENS_MIN = 1024;
 const PROMPT_START_CHARACTERS_MAX = 8192;
 
@@ -24,8 +26,8 @@ export function promptCacheSeconds(provider: string, { hourCache }: PromptSize):
 }
 
 /**
- * Returns a hash that identifies a conversation by its session, cache key or start of the prompt.
- * Returns null if prompt caching can't affect the choice of the route.
+ * Returns a hash that identifies a conversation by its session, its cache key or the start of its
+ * prompt. Returns null if prompt caching can't affect the choice of the route.
  */
 export function computeConversationHash(
   body: ChatBody,

@@ -16,7 +16,10 @@ import { homeCallBudgetMs, callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
-/** A hold request of another region. A hold that a client places has its own peer call. */
+/**
+ * A hold request from another region. A hold that a client itself places uses a different peer
+ * call.
+ */
 export type PeerHoldRequest = Omit<HoldRequest, "keyId" | "peer" | "placed">;
 export type AuthorizeRequest = RequestCredential & { readonly hold: PeerHoldRequest | null };
 
@@ -123,8 +126,8 @@ const responseSchema = z.discriminatedUnion("ok", [
 ]);
 
 /**
- * Parses the response, or returns null if it is invalid. `unanswered` means that a failed attempt
- * may have placed a hold.
+ * Parses the response, or returns null if it is invalid. `unanswered` means that an attempt without
+ * a response may have placed a hold.
  */
 export function parseAuthorizeResponse(body: unknown): ObjectCallResult<HoldGrant> | null {
   const parsed = responseSchema.safeParse(body);

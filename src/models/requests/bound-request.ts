@@ -282,8 +282,8 @@ export function supportsNativeRequest(
 }
 
 /**
- * Translates an error's `param` to the client's format. The endpoint adapter's errors already use
- * this format.
+ * Translates an error's `param` to the client's format. Errors of the endpoint adapter already use
+ * the client's format.
  */
 export function withClientParam(refusal: Refusal, translation: ErrorTranslation): Refusal {
   const { failure } = refusal;
@@ -320,8 +320,8 @@ type ErrorTranslation = {
 type ChatNeeds = { readonly chat: ChatBody; readonly prompt: PromptSize; readonly cap: OutputCap };
 
 /**
- * Returns the routes that can serve a chat request, in order. Fails with 400 and the `param` that
- * no route supports.
+ * Returns the routes that can serve a chat request, in order. Fails with 400 and the `param` of a
+ * field that no route supports.
  */
 export function findCapableRoutes(
   model: Model,
@@ -355,8 +355,8 @@ export function findCapableRoutes(
 }
 
 /**
- * Returns the routes with a context window of at least `tokens`. If none fits, returns the longest
- * ones, because `tokens` is an estimate.
+ * Returns the routes with a context window of at least `tokens`. If no route fits, returns the
+ * routes with the largest window, because `tokens` is an estimate.
  */
 function routesFittingContext(
   routes: readonly Route[],

@@ -67,7 +67,7 @@ export async function callRoutes(run: Run, routes: readonly PaidRoute[]): Promis
       const route = routes[index]?.route;
       if (route === undefined) return;
       reportFailedAttempt(run, { route, attempts, lost }, failure);
-      // The client pays for an earlier call, so this call's bill is ours.
+      // The client pays for an earlier call, so we absorb this call's bill.
       if (last.spent !== null && lost !== null) recordUnfinishedCall(run, route, lost);
     },
   });
@@ -98,7 +98,10 @@ type CalledRoute = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentCall = { readonly tried: CalledRoute; readonly spent: FailedUsage };
 
-/** `lost`: the bill of the last failed call that a provider bills. */
+/**
+ * The last provider call. `lost` is the provider's bill for the last failed call that costs us
+ * money.
+ */
 type LastCall = { tried: CalledRoute | null; spent: SpentCall | null; lost: Charge | null };
 
 function toCalledRoute(
@@ -158,8 +161,8 @@ async function callWithFailover(
 }
 
 /**
- * Returns the timeouts of provider calls. Images get longer ones, because an image takes minutes
- * and a retry would be billed again.
+ * Returns the timeouts of provider calls. Images get longer timeouts, because an image takes
+ * minutes and a retry would be billed again.
  */
 function timeoutsFor(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;
@@ -185,8 +188,8 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
 }
 
 /**
- * Returns the timeout for a JSON response in ms. It allows slow generation, up to ten minutes. Slow
- * kinds such as transcription always get ten minutes.
+ * Returns the timeout for a JSON response in ms, up to ten minutes. Allows for slow generation.
+ * Slow kinds such as transcription always get ten minutes.
  */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
@@ -211,8 +214,8 @@ function servingRoute(
 
 /**
  * Returns the outcome of a request without a response. A disconnected client pays for the input and
- * an estimate of the output. A request that caused failures pays for the last of these attempts. We
- * absorb its other bills.
+ * an estimate of the output. If the request caused failures, the client pays for the last failed
+ * attempt. We absorb the bills of the other attempts.
  */
 function endWithoutResponse(run: Run, failure: Failure, last: LastCall): EndedResponse {
   const { reason } = run.timer;
@@ -231,7 +234,10 @@ function chargeForLastCall(run: Run, { tried, spent }: LastCall): Outcome | null
   return spentCharge(run, spent);
 }
 
-/** Returns the provider's bill for a call that timed out or reported usage, else null. */
+/**
+ * Returns the provider's bill for a call that timed out or reported usage. Returns null for other
+ * calls.
+ */
 function billOfFailure(
   run: Run,
   tried: CalledRoute,
@@ -308,7 +314,7 @@ function recordUnfinishedCall(run: Run, { provider, upstreamId }: Route, lost: C
   if (why !== null) addAttempt(run, { route: routeName(provider, upstreamId), why }, lost);
 }
 
-/** Returns why client or gateway ended the run before its response, or null. */
+/** Returns the reason why the client or gateway ended the run before its response, or null. */
 function unfinishedReason({ timer }: Run): UnfinishedReason | null {
   if (timer.clientGone) return "left";
   return timer.halted === null ? null : "stopped";

@@ -10,14 +10,14 @@ import { estimateHiddenTokens } from "./hidden-reasoning.ts";
 import { billedOutputTokens } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** The end of a stream. It decides the charge. */
+/** The way in which a stream ended, which decides the charge. */
 export type StreamEnding =
   /** The end marker arrived, or usage after every choice had finished. */
   | "complete"
   | "failed"
   /** The provider failed, and the request may have caused it. */
   | "provoked"
-  /** Our timer ended the stream, or the wait for usage after a disconnect was over. */
+  /** Our timer ended the stream, or the wait for usage after a disconnect ended. */
   | "stopped";
 
 type ObservedOutput = {
@@ -31,8 +31,8 @@ type ObservedOutput = {
 
 /**
  * Returns the charge for a response. Uses the reported usage, if any. Otherwise, estimates the
- * usage if the response finished, was stopped, failed because of the request, or lost its client.
- * Other failures are free.
+ * usage if the response finished, was stopped, failed because of the request, or if the client
+ * disconnected. Other failures are free.
  */
 export function computeCharge(
   run: Run,
@@ -41,7 +41,7 @@ export function computeCharge(
   end: { ending: StreamEnding; hasClientStoppedReading: boolean },
 ): Outcome {
   const { finishReason, partial = null } = observed;
-  // A finished response needs only the last partial report, unless it is stale.
+  // For a finished response, the last partial report is enough, unless the report is stale.
   const isEnded = end.ending === "complete" || end.ending === "provoked";
   const usesPartial = isEnded && partial !== null && !isStale(partial, observed.output);
   const reportedUsage = usesPartial ? partial : observed.usage;
@@ -72,8 +72,8 @@ function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">):
 }
 
 /**
- * Reports whether a usage report came before most of the text. Estimates are never four times too
- * high.
+ * Reports whether a usage report is older than most of the text. Compares it with an estimate,
+ * which is never four times too high.
  */
 function isStale(partial: Usage, countedTokens: number): boolean {
   return countedTokens > partial.output * 4 + 16;
@@ -119,12 +119,12 @@ function estimatedUsage(
   };
 }
 
-/** The outcome of a bug that occurred before anything was owed. */
+/** The outcome of a run that a bug ended before the client owed a charge. */
 export const EXCEPTION_OUTCOME: Outcome = { kind: "void", reason: "exception" };
 
 /**
- * Records an open provider call. If its charge can't be computed, the previous call's charge
- * applies.
+ * Records an open provider call. If this call's charge can't be computed, the previous call's
+ * charge applies.
  */
 export function recordOpenCall({ progress }: Run, open: UnfinishedCall): void {
   const previous = progress.open;
@@ -219,8 +219,8 @@ function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
 type CountedUsage = { readonly usage: Usage; readonly estimated: boolean };
 
 /**
- * Limits the provider's counts to the held counts. Missing counts of input and priced units become
- * the held counts, so that nothing is free.
+ * Limits the provider's counts to the held counts. Replaces missing counts of input and priced
+ * units by the held counts, so that nothing is free.
  */
 function limitToHold(
   { usage, estimated }: CountedUsage,

@@ -22,7 +22,10 @@ import { parseBetaHeader, claudeNativeRequestOf } from "../protocols/messages/cl
 import { parseCountRequest } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
-/** Factor for estimates of Claude's tokens. With a low count, clients compact too late. */
+/**
+ * Factor on estimates of Claude's tokens. If a count is too low, clients compact their conversation
+ * too late.
+ */
 const CLAUDE_ESTIMATE_FACTOR = 1.1;
 /** Tokens added for each message and for each request (from OpenAI's cookbook). */
 const OVERHEAD_TOKENS = 3;

@@ -17,8 +17,8 @@ import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
 export type Deployment = {
   /**
-   * Returns the catalog at a time (Unix ms). A request keeps the catalog, and thus the prices, with
-   * which it started.
+   * Returns the catalog at a time (Unix ms). A request uses the catalog, and thus the prices, of
+   * its start until it ends.
    */
   readonly catalogAt: (nowMs: number) => Catalog;
   readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];

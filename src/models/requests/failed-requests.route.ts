@@ -41,9 +41,9 @@ type UnsentReport = {
 };
 
 /**
- * Unreported failed requests of this isolate: the newest in full, and a limited number of counts.
- * One call per organization reports them, after `delayMs` or before its requests or errors are
- * read.
+ * Failed requests of this isolate that aren't reported yet: the newest in full, and a limited
+ * number of counts. One call per organization reports them, after `delayMs` or before someone reads
+ * its requests or errors.
  */
 class FailedRequests {
   readonly #delayMs: number;
@@ -85,7 +85,7 @@ class FailedRequests {
 
   /**
    * Immediately reports an organization's failed requests. Doesn't await another request's report,
-   * because a Worker can't await another request's promises.
+   * because Workers can't await the promises of other requests.
    */
   async reportNow(orgId: string, send: SendReport): Promise<void> {
     const report = this.#reports.get(orgId);
@@ -218,7 +218,7 @@ export async function flushFailedRequests(c: Context<AppEnv>, next: Next): Promi
 
 function makeSender(c: Context<AppEnv>): SendReport {
   const { config, requestId } = c.var;
-  const { env } = c; // capturing c would keep the request in memory
+  const { env } = c; // Capturing `c` would keep the request in memory.
   return async ({ orgId, home }: ReportTarget, batch: FailureBatch) => {
     if (home === config.region) {
       return objectsOf(env).wallet(orgId).noteFailed(batch);

@@ -54,8 +54,8 @@ export class HiddenReasoning {
   }
 
   /**
-   * Ends the estimate by time, because the client receives all of the reasoning and its size is
-   * known.
+   * Stops estimating by time. Called once the size is known, because the client receives all of the
+   * reasoning.
    */
   stopEstimating(): void {
     this.#isShown = true;

@@ -28,8 +28,8 @@ export type OutputCap = {
 };
 
 /**
- * Cost bounds of the most expensive route. `least` is for the minimum output and the estimated
- * prompt tokens. `sure` uses the prompt's upper bound instead.
+ * Cost bounds of the most expensive route. `least` covers the minimum output and the estimated
+ * prompt tokens. `sure` uses the prompt's upper bound instead of the estimate.
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
@@ -60,7 +60,7 @@ const RESPONSES_OUTPUT_COPIES = 4;
 
 /**
  * Returns an output cap whose buffered response fits in memory. Lowers a default cap that is too
- * high. Rejects a client's cap that is too high with 400.
+ * high. Returns 400 for a client's cap that is too high.
  */
 export function limitCapToMemory(
   cap: OutputCap,
@@ -115,8 +115,8 @@ export function computeCostBounds(
 }
 
 /**
- * Returns the output tokens per choice that a grant covers on a route, or null if it covers too
- * few. Assumes the prompt's upper bound, or its estimate if too little would be left.
+ * Returns the output tokens per choice that a grant covers on a route, or null for too few tokens.
+ * Subtracts the prompt's upper bound, or the prompt's estimate if the bound leaves too little.
  */
 export function computeAffordableCap(
   route: Route,
@@ -159,7 +159,9 @@ export function billedOutputTokens(route: Route, cap: number, choices: number): 
   return Math.max(scaledTokens, (cap + extraReasoning) * choices);
 }
 
-/** Returns the largest cap per choice that bills at most `billedTokens`. Can be negative. */
+/**
+ * Returns the largest cap per choice that bills at most `billedTokens`. The result can be negative.
+ */
 function largestCap(route: Route, billedTokens: bigint, choices: number): bigint {
   const capByFactor = (billedTokens * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
   const capBesidesReasoning =
@@ -172,8 +174,8 @@ function scaledFactor(route: Route): number {
 }
 
 /**
- * Returns the output tokens that the grant covers after the prompt, or -1 if it doesn't cover the
- * prompt.
+ * Returns the output tokens that the grant covers in addition to the prompt, or -1 if the grant
+ * doesn't cover the prompt.
  */
 function affordableTokens(
   route: Route,

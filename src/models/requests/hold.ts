@@ -28,7 +28,7 @@ const REMEMBERED_KEYS_MAX = 10_000;
 
 /**
  * Places a run's hold in the wallet or through the key's home region. Returns the routes that the
- * hold covers. Fails if the result is lost. The outbox then voids a hold that may exist.
+ * hold covers. Fails if the wallet's result is lost. The outbox then voids a hold that may exist.
  */
 export async function holdCredits(run: Run): Promise<Result<readonly PaidRoute[]>> {
   const { caller, progress, services } = run;
@@ -56,8 +56,8 @@ async function holdAtCurrentPrices(run: Run): Promise<ObjectCallResult<HoldGrant
   const failure = walletFailure(walletCall);
   if (failure?.kind !== "price_list_differs") return walletCall;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
-  // A lost attempt may have placed a hold, so this request fails. The next request uses the right
-  // list.
+  // A lost attempt may have placed a hold, so this request fails. The next request uses the correct
+  // price list.
   if (walletCall.unanswered) return walletCall;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   const excluded = reprice(request, pricing.value);

@@ -55,11 +55,11 @@ export function homeClientOf(
 }
 
 /**
- * Returns a run's services. Each object call creates a new stub, because a failed stub never works
- * again.
+ * Returns a run's services. Each object call creates a new stub, because a stub never works again
+ * after a failure.
  */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
-  const { env } = c; // capturing c would keep the request in memory
+  const { env } = c; // Capturing `c` would keep the request in memory.
   const [config, timers] = [c.get("config"), c.get("timers")];
   const { region, numbers } = config;
   const { providers, health, times } = deploymentOf(config);
@@ -87,7 +87,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
 
 const makeBoard = (): RunBoard => new RunBoard();
 
-/** Watches a run until its end, so that a pause can stop it. */
+/** Watches a run until its end, so that a pause can stop the run. */
 export function watchPaidRun(
   c: Context<AppEnv>,
   run: Pick<Run, "id" | "caller" | "timers" | "timer">,
@@ -108,7 +108,7 @@ function makeStopQuery(
   { home, orgId }: Caller,
   { after }: Timers,
 ): FindStoppedRuns {
-  const { env } = c; // capturing c would keep the request in memory
+  const { env } = c; // Capturing `c` would keep the request in memory.
   const [config, requestId] = [c.get("config"), c.get("requestId")];
   return async (runs) => {
     if (home === config.region) {
@@ -165,7 +165,7 @@ async function readMissingTerms(
 ): Promise<ObjectCallResult<CallerTerms> | undefined> {
   const { caller } = c.var.admitted;
   if (internalCallerOf(c.req.raw) === undefined) return homeClientOf(c, caller)?.authorize(null);
-  const { keyHash, orgId, shown, viewer } = caller; // a call of the console, at home
+  const { keyHash, orgId, shown, viewer } = caller; // A call from the console, at home.
   return viewer === undefined
     ? readCallerTerms(c, orgId, requestCredential(keyHash, shown))
     : { unanswered: false, result: await readOrganizationTerms(c, orgId) };

@@ -160,7 +160,7 @@ export function skippedByGrant(
 }
 
 /**
- * Returns the routes that a request skipped. Includes unsuitable routes only if the client chose
+ * Returns the routes that a request skipped. Includes unsuitable routes only if the client selected
  * routes.
  */
 export function skippedRoutes({

@@ -23,7 +23,7 @@ import type { OverloadReason } from "../../shared/in-flight.ts";
 export function observeRun(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = metricRecorderOf(config);
-  const { env } = c; // capturing c would keep the request in memory
+  const { env } = c; // Capturing `c` would keep the request in memory.
   const { health, times } = run.services;
   recorder.view = () => ({ series: routeGauges(health, now(env)), samples: times.takeSamples() });
   recorder.onSpeeds = (speeds) => times.setRegionSpeeds(speeds);
@@ -31,7 +31,7 @@ export function observeRun(c: Context<AppEnv>, run: Run, status: number): void {
   recordSpeed(run);
   const dataPoint = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (dataPoint !== null) env.ANALYTICS?.writeDataPoint(dataPoint);
-  if (status !== 401) flushMetricCounts(c); // revoked keys must not cause object calls
+  if (status !== 401) flushMetricCounts(c); // Revoked keys must not cause object calls.
   const failure = c.get("failure") ?? null;
   const isLogged = status >= 400 || failure !== null || config.logRequests === "all";
   if (!isLogged) return;
@@ -206,7 +206,8 @@ const makeOverloadCounters = (config: Config): OverloadCounters =>
   new LoggedOverloadCounters(config);
 
 /**
- * Rejects and counts a request because of overload. Logs it separately only if LOG_REQUESTS=all.
+ * Rejects and counts a request because of overload. Writes a log line for the request only if
+ * LOG_REQUESTS=all.
  */
 export function rejectOverloaded(c: Context<AppEnv>, reason: OverloadReason): Refusal {
   const { config, startedMs, requestId } = c.var;

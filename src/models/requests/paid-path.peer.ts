@@ -92,7 +92,7 @@ function refusalBody(failure: Failure): object {
   return { ok: false, failure };
 }
 
-/** Returns the caller's price list and policies as a grant of nothing. */
+/** Returns the caller's price list and policies in a grant of 0 micro-credits. */
 async function lookUpCaller(
   c: Context<AppEnv>,
   orgId: string,
@@ -140,8 +140,8 @@ export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
 
 const WALLET_TIMEOUT_MS = 2000;
 /**
- * Maximum ms for all outcomes, less than the sender's timeout. Later outcomes are reported as
- * untried.
+ * Maximum ms for all outcomes, less than the sender's timeout. The remaining outcomes are then
+ * reported as untried.
  */
 const ALL_TIMEOUT_MS = 4000;
 
@@ -151,8 +151,8 @@ type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
 };
 
 /**
- * Applies another region's outcomes. A wallet applies each once, so duplicates and order don't
- * matter.
+ * Applies another region's outcomes. A wallet applies each outcome once, so duplicates and order
+ * don't matter.
  */
 export function applyOutcomes(
   items: readonly unknown[],
@@ -181,7 +181,8 @@ export function applyOutcomes(
 async function applyOutcome(item: OutcomeItem, services: OutcomeServices): Promise<DeliveryResult> {
   const delivery = await deliverOutcome(item, services.wallet);
   if (delivery.kind !== "failed" || delivery.reason !== "storage_unavailable") return delivery;
-  // A wallet that never existed responds like one that lost its data. Only D1 distinguishes them.
+  // A wallet that never existed responds like a wallet that lost its data. Only D1 can distinguish
+  // the two cases.
   if (await services.isOrganization(item.orgId)) return delivery;
   return { kind: "refused", reason: "unknown organization" };
 }

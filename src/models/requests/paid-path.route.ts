@@ -93,15 +93,15 @@ async function runPaidPath(context: PaidRequestContext): Promise<void> {
   );
   observeRun(context.c, run, (await context.pendingResponse.promise).status);
   recordFailedRequest(context.c, context.summary, run);
-  await run.progress.storing; // keeps the slot until the response is stored
+  await run.progress.storing; // The request keeps its slot until the response is stored.
 }
 
 /**
- * Runs the steps before the hold. A separate function, so that a long stream doesn't keep its
- * prompt in memory.
+ * Runs the steps before the hold. A separate function, so that the prompt doesn't stay in memory
+ * during a long stream.
  */
 async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
-  const bodyRead = startReading(context); // in parallel with the admission
+  const bodyRead = startReading(context); // Runs in parallel with the admission.
   const caller = await admit(context);
   if (!caller.ok) return refuseRequest(context, caller);
   const read = await readRequest(context, caller.value, bodyRead);
@@ -155,7 +155,7 @@ async function readRequest(
 ): Promise<Rejection | { readonly ok: true; readonly value: ReadRequest }> {
   const { c, slot } = context;
   const { orgId, shown } = caller;
-  const keyId = shown?.session?.id ?? caller.keyId; // sessions don't share results
+  const keyId = shown?.session?.id ?? caller.keyId; // Sessions don't share results.
   const why = slot?.assignToOrganization(orgId) ?? null;
   if (why !== null) return { ok: false, shed: why };
   const key = readIdempotencyKey(c.req.header("idempotency-key"));
@@ -246,7 +246,7 @@ function endUserOf(
   header: string | undefined,
 ): Result<string | null> {
   if (header === undefined) return success(user);
-  // Client and server could decode other characters differently.
+  // Client and server could decode non-ASCII characters differently.
   const problem = PRINTABLE_ASCII.test(header)
     ? findExternalIdProblem(header)
     : "must be plain ASCII";
@@ -326,7 +326,7 @@ function createRun(
   const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = new RunProgress(c.get("admitted") ?? null);
-  c.set("logged", true); // observe() logs the request after its charge
+  c.set("logged", true); // The function observe() logs the request after the charge.
   const timer = new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now });
   watchPaidRun(c, { id: c.get("requestId"), caller, timers, timer });
   return {

@@ -43,10 +43,16 @@ import type { PromptSize } from "../core/prompt-size.ts";
 export type ModelOption = {
   readonly sent: string;
   readonly model: Model;
-  /** The routes that can serve the request, in order, at the customer's prices. At least one. */
+  /**
+   * The routes that can serve the request, in order, at the customer's prices. The list is never
+   * empty.
+   */
   readonly routes: readonly Route[];
   readonly choice?: RouteChoice | null;
-  /** Identifies the conversation. Set if a prompt cache can affect the choice of the route. */
+  /**
+   * A hash that identifies the conversation. Set if prompt caching can affect the choice of the
+   * route.
+   */
   readonly affinity?: string | null;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
@@ -58,7 +64,8 @@ export type ModelOption = {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A validated request. Its model fields describe the model being called, initially the first one.
+ * A validated request. The model fields describe the model being called, which is initially the
+ * first one.
  */
 export type PaidRequest = Mutable<ModelOption> & {
   /** All models in order. Absent if there is only one. */
@@ -69,7 +76,7 @@ export type PaidRequest = Mutable<ModelOption> & {
   unable?: readonly SkippedRoute[];
   /** The request for the provider. Null once a route has responded, to free the prompt's memory. */
   core: CoreRequest | null;
-  /** Replaced if the wallet has another price list. */
+  /** The prices of the request. Replaced if the wallet returns another price list. */
   pricing: Pricing;
   readonly stream: boolean;
   readonly user: string | null;
@@ -119,7 +126,10 @@ export type RunServices = MoneyPlace & {
   readonly numbers: NumericVariables;
   readonly callers: KnownCallers;
   readonly sheds: OverloadCounters;
-  /** Hashes of keys whose wallet needs the candidate routes. Saves a second call for each hold. */
+  /**
+   * Hashes of keys whose wallet needs the candidate routes. The first call then includes the
+   * routes.
+   */
   readonly keysNeedingCandidates: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
@@ -133,13 +143,15 @@ export class RunProgress {
   granted: Micros | null = null;
   open: UnfinishedCall | null = null;
   outcome: Outcome | null = null;
-  /** The stored outcome. Another one can replace only a `refused` one. */
+  /** The stored outcome. A new outcome can replace only a `refused` one. */
   stored: StoredOutcome | null = null;
   isBroken = false;
   /** The charge in micro-credits, as far as it is known. */
   charged: Micros = micros(0);
   shortfall = 0;
-  /** Whether only the log has the charge, because neither wallet nor outbox accepted it in time. */
+  /**
+   * Whether the charge is only in the log, because neither wallet nor outbox accepted it in time.
+   */
   isUnsaved = false;
   keepHours = 0;
   calledMs = 0;
@@ -147,7 +159,7 @@ export class RunProgress {
   /** Routes that the hold, a policy or a cooldown excludes. */
   skipped: readonly SkippedRoute[] = [];
   reportedFailure: Failure | null = null;
-  /** The write of the response to the store. The request keeps its slot until the write ends. */
+  /** The write of the response to the store. Until the write ends, the request keeps its slot. */
   storing: Promise<void> | null = null;
 
   constructor(admitted: AdmittedRequest | null) {
@@ -155,7 +167,9 @@ export class RunProgress {
   }
 }
 
-/** A provider call that still runs. `outcomeIfAborted` charges it, `close` ends it. */
+/**
+ * A provider call in progress. `outcomeIfAborted` returns its charge, and `close` ends the call.
+ */
 export type UnfinishedCall = {
   outcomeIfAborted(): Outcome;
   close(failure: Failure): Promise<void>;
@@ -223,13 +237,11 @@ export type StoredOutcome = "saved" | "refused" | "unknown";
 export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
 /**
- * A response that is complete except for its last byte. A JSON response hasn't been sent at all.
+ * A response that is complete except for its last byte. No byte of a JSON response has been sent.
  */
 export type EndedResponse = {
   readonly outcome: Outcome;
-  /**
-   * Sends the rest of the response. Returns whether an unsaved outcome is owed and must be retried.
-   */
+  /** Sends the rest of the response. Returns whether to retry the outcome if it is unsaved. */
   sendRest(settledRun: SettledRun): Promise<boolean>;
   kept?(): JsonObject | null;
 };

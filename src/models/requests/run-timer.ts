@@ -24,7 +24,7 @@ export class RunTimer {
   readonly #drainMs: number;
   readonly #now: () => number;
   reason: StopReason | null = null;
-  /** The failure for the client if a pause, or the end of its key, stopped the run. */
+  /** The failure for the client if a pause or the end of the client's key stopped the run. */
   halted: Failure | null = null;
   /** The time of the disconnect. Null if the response was already complete. */
   leftMs: number | null = null;
@@ -71,8 +71,8 @@ export class RunTimer {
   }
 
   /**
-   * Releases this timer, because the platform keeps the client's signal until the next full garbage
-   * collection.
+   * Releases this timer's memory, because the platform keeps the client's signal until the next
+   * full garbage collection.
    */
   close(): void {
     this.#selfReference.run = null;

@@ -18,7 +18,7 @@ import type { RunTimer } from "./run-timer.ts";
 
 /** Ms between two queries about all running requests of an organization. */
 const QUERY_INTERVAL_MS = 4000;
-/** Ms after which the next query is sent even without the last result. */
+/** Ms after which the next query is sent even if the last query has no result yet. */
 const QUERY_RETRY_MS = 2000;
 /** Maximum ms to wait for the result of a query. */
 export const QUERY_TIMEOUT_MS = 3500;
@@ -95,13 +95,14 @@ type RunToWatch = {
   readonly timer: RunTimer;
   readonly board: RunBoard;
   readonly ask: FindStoppedRuns;
-  /** Keeps a query running if the request that sent it ends first. */
+  /** Keeps a query running after the request that sent the query has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
 /**
- * Ends a running request within 15 s of a pause with `stop_running`, or of the end of its key or
- * session: up to 6 s unwatched, 4 s between queries, 3.5 s for the result and a tick.
+ * Ends a running request within 15 s after a pause with `stop_running`, or after its key or session
+ * ends. The maximum delay is 6 s unwatched, 4 s between queries, 3.5 s for the result, and one
+ * tick.
  */
 export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: RunToWatch): void {
   const { orgId } = caller;

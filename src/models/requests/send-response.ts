@@ -51,7 +51,7 @@ type JsonAnswer = Omit<Extract<ProviderResult, { kind: "json" }>, "kind">;
 type JsonReply = Extract<ResponseWriter, { kind: "json" }>;
 
 /**
- * Sends a JSON response after its charge is stored. Sends 503 only if the charge certainly wasn't
+ * Sends a JSON response after its charge is stored. Returns 503 only if the charge certainly wasn't
  * stored, so that no client pays for a 503.
  */
 export function sendJson(
@@ -108,7 +108,10 @@ function estimateOutput({ body, native }: JsonAnswer): number {
   return Math.ceil(tokens);
 }
 
-/** A client that delays a write for longer than this (ms) pays even if the provider then fails. */
+/**
+ * Maximum delay of a write in ms. A client that delays a write longer pays even if the provider
+ * then fails.
+ */
 const SLOW_READER_MS = 5000;
 const RUNAWAY_FACTOR = 2;
 const RUNAWAY_TOKENS = 1024;
@@ -138,7 +141,8 @@ const STREAM_SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
  * Forwards a stream and measures its usage. The last events wait for the charge. After a
- * disconnect, reads on until the usage arrives or DRAIN_S is over, unless the end is too far away.
+ * disconnect, continues to read until the usage arrives or DRAIN_S is over, unless the end is too
+ * far away.
  */
 export async function sendStream(
   run: Run,
@@ -247,7 +251,7 @@ async function failStream(streaming: ResponseStream, failure: Failure): Promise<
   }
 }
 
-/** Stops writing after a disconnect, but may read on to get the provider's usage. */
+/** Stops writing after a disconnect, but may continue to read to get the provider's usage. */
 function handleDisconnect(streaming: ResponseStream): void {
   streaming.client.disconnect();
   if (canStopReading(streaming)) streaming.watch.stop();
@@ -259,7 +263,7 @@ function handleDisconnect(streaming: ResponseStream): void {
  */
 function canStopReading(streaming: ResponseStream): boolean {
   const { meter, run } = streaming;
-  if (meter.mayHide || run.request.cap === null) return false; // images are billed in full
+  if (meter.mayHide || run.request.cap === null) return false; // Providers bill images in full.
   const { numbers, now } = run.services;
   const isDrained = now() - (run.timer.leftMs ?? now()) > numbers.DRAIN_S * 1000;
   return isDrained || isEndTooFar(streaming);

@@ -28,8 +28,8 @@ const RETRY_PAUSE_MS = 2000;
 /** Maximum ms of an attempt: 2 s for the wallet, 2 s for the outbox. */
 const ATTEMPT_MS_MAX = 4000;
 /**
- * Ms after the response or disconnect at which an unsaved charge is logged. The platform ends a
- * request after 30 s.
+ * Ms from the response or disconnect until an unsaved charge is logged. The platform ends a request
+ * after 30 s.
  */
 const UNSAVED_LOG_MS = 28_500;
 
@@ -45,8 +45,8 @@ export async function settleAndRespond(run: Run, ended: EndedResponse): Promise<
 }
 
 /**
- * Ends a run after a bug. Charges a provider call as after a disconnect. Doesn't replace an outcome
- * that may be stored, because the new one could arrive first.
+ * Ends a run after a bug. Charges a provider call as if the client had disconnected. Doesn't
+ * replace an outcome that may be stored, because the new outcome could arrive first.
  */
 export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
@@ -69,8 +69,8 @@ async function settleAfterBug(run: Run): Promise<void> {
 }
 
 /**
- * Settles a hold in the wallet, or else through this region's outbox. Runs before the last byte, so
- * that a complete response is charged even if the Worker then crashes.
+ * Settles a hold in the wallet, or else through this region's outbox. Runs before the last byte is
+ * sent, so that a complete response is charged even if the Worker then crashes.
  */
 async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
@@ -138,7 +138,7 @@ async function voidRun(run: Run, { reason, lost }: Release): Promise<SettledRun>
   return { stored, charged: micros(0) };
 }
 
-/** Ends a hold without a charge, by a message in the outbox. */
+/** Ends a hold without a charge, through a message in the outbox. */
 export function voidByOutbox(
   run: Run,
   absorbedGeneration: Generation | null = null,
@@ -198,8 +198,8 @@ function chargedMicro(run: Run, answer: SettleResult): Micros {
 }
 
 /**
- * Returns the failed attempts besides the charged one. An attempt after it failed too, and only its
- * record has the bill that no customer pays.
+ * Returns the failed attempts other than the charged one. If an attempt after the charged one
+ * failed too, only its record has the bill that no customer pays.
  */
 function otherAttempts(
   { progress: { attempts } }: Run,

@@ -29,8 +29,8 @@ type StoreContext = Pick<RunServices, "home" | "kept"> & {
 type RecallFailure = Refusal | { readonly ok: false; readonly shed: "bytes" };
 
 /**
- * Returns the stored responses that a request references. Fails if memory is short or they can't be
- * read.
+ * Returns the stored responses that a request references. Fails if memory is short or the responses
+ * can't be read.
  */
 export async function recallStoredResponses(
   { admitted, home, kept: objects, slot, bytes }: StoreContext,
@@ -51,7 +51,7 @@ export async function recallStoredResponses(
 
 const RETRY_PAUSES_MS: readonly number[] = [500, 3000];
 
-/** Decides whether to store the response. The response's first event reports the decision. */
+/** Decides whether to store the response, because its first event reports the decision. */
 export function decideResponseStorage(
   { request, progress, bodyBytes }: Run,
   { keepHours = 0 }: HoldGrant,
@@ -65,7 +65,7 @@ export function storeResponse(run: Run, ended: EndedResponse): void {
 }
 
 async function storeWithRetries(run: Run, ended: EndedResponse): Promise<void> {
-  await scheduler.wait(0); // sends the last byte first
+  await scheduler.wait(0); // Sends the last byte before storing the response.
   try {
     const answer = storableResponse(run, ended);
     if (answer === null) return;

@@ -123,7 +123,8 @@ function bytesOf(text: string): Uint8Array {
 }
 
 /**
- * Timeout in ms of both attempts together. Home may wait for a response that is still being stored.
+ * Timeout in ms of both attempts together. The home region may wait for a response that is still
+ * being stored.
  */
 const HOME_TIMEOUT_MS = 5000;
 

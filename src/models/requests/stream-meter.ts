@@ -18,7 +18,7 @@ import type { StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { StreamEnding } from "./charge.ts";
 
-/** Characters per token of encrypted reasoning: base64 of about four bytes. */
+/** Characters per token of encrypted reasoning, which is base64 of about four bytes per token. */
 const ENCRYPTED_CHARACTERS_PER_TOKEN = 16 / 3;
 const ENCRYPTED_FIELDS: ReadonlySet<string> = new Set([
   "signature",

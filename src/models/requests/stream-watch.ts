@@ -30,8 +30,8 @@ export class StreamClient {
   }
 
   /**
-   * Updates the age of the pending write. Called at intervals, because a clock read per write costs
-   * more.
+   * Updates the age of the pending write. Called at intervals, because reading the clock at each
+   * write would cost more.
    */
   updatePendingMs(nowMs: number): void {
     const hasNotMoved =
@@ -61,7 +61,9 @@ export class StreamClient {
     this.disconnect();
   };
 
-  /** Writes the last part and closes the response. With null, aborts the connection instead. */
+  /**
+   * Writes the last part and closes the response. If `last` is null, aborts the connection instead.
+   */
   async end(last: StreamData | null): Promise<void> {
     await this.write(last ?? "");
     if (this.#isClosed) return;
@@ -99,7 +101,7 @@ type WatchOptions = {
 
 /**
  * Regularly checks for a silent provider, a stuck client and a due keep-alive. Stopping cancels the
- * provider's stream. Time in which the isolate was paused doesn't count.
+ * provider's stream. The time in which the isolate was paused doesn't count.
  */
 export class StreamWatch {
   readonly #watched: WatchOptions;

@@ -14,7 +14,10 @@ import { isObject } from "../core/json-value.ts";
 const TAGS_HEADER = "x-tags";
 const GATEWAY_TAGS = "providerOptions.gateway.tags";
 const PRINTABLE = /^[\u0020-\u007e]*$/;
-/** The field of `metadata` in which Anthropic's clients send the end user. Never a tag. */
+/**
+ * The field of `metadata` in which Anthropic's clients send the end user. This field is never a
+ * tag.
+ */
 const USER_ID = "user_id";
 
 type RequestTags = { readonly tags: Tags | null; readonly dropped: readonly string[] };
@@ -71,7 +74,7 @@ function tagConflict(tags: ReadonlyMap<string, string>, key: string, value: stri
 }
 
 function headerPairs(header: string): Result<readonly TagPair[]> {
-  // Client and server could decode other characters differently.
+  // Client and server could decode non-ASCII characters differently.
   if (!PRINTABLE.test(header)) return invalid(`${TAGS_HEADER} must be plain ASCII.`, TAGS_HEADER);
   if (header.trim() === "") return success([]);
   return success(header.split(",").map((text) => parsePair(text.trim(), TAGS_HEADER)));

@@ -17,7 +17,7 @@ class CachedTokenTable {
 
   read(assets: Fetcher): Promise<TokenTable> {
     this.#reading ??= loadTable(assets).catch((error: unknown) => {
-      this.#reading = null; // the next request tries again
+      this.#reading = null; // The next request tries again.
       throw error;
     });
     return this.#reading;
@@ -34,7 +34,7 @@ async function loadTable(assets: Fetcher): Promise<TokenTable> {
 
 /**
  * Converts the token IDs of an embeddings request to texts if a route accepts no IDs. Returns null
- * if nothing changes. Returns 503 if the table can't be read.
+ * if no conversion is needed. Returns 503 if the table can't be read.
  */
 export async function decodeTokenInput(
   c: Context<AppEnv>,
