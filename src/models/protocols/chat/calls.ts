@@ -41,7 +41,7 @@ export const MODERATION_CALL: CallProtocol<"moderation"> = {
   },
 };
 
-/** Mistral doesn't accept a list of parts. */
+/** Joins text parts, because Mistral doesn't accept a list of parts. */
 function joinTexts(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];
@@ -122,12 +122,12 @@ function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit):
   const texts = Object.entries(fields).flatMap(([field, value]): FormField[] =>
     value === undefined ? [] : [[field, String(value)]],
   );
-  const name = images.length === 1 ? "image" : "image[]"; // some hosts don't accept a list
+  const name = images.length === 1 ? "image" : "image[]"; // Some hosts don't accept a list.
   const files = images.map((file): FormField => [name, file]);
   return new RequestForm([...texts, ...files, ...(mask === null ? [] : [["mask", mask] as const])]);
 }
 
-/** xAI's image API. xAI bills each input image but doesn't report their number. */
+/** xAI's image API. xAI bills each input image but doesn't report the number of images. */
 export const XAI_IMAGE_CALL: CallProtocol<"image"> = {
   ...IMAGE_CALL,
   pieces: (secret, _, { body: { edit } }) =>
@@ -170,7 +170,10 @@ const readImageFields = objectReader({
   }),
 });
 
-/** Returns the usage. Without details, the gateway charges the input images as held. */
+/**
+ * Returns the usage. If the usage has no details, the gateway charges the held amount for input
+ * images.
+ */
 function readImageUsage(raw: JsonObject): Usage | null {
   const {
     input_tokens: input,

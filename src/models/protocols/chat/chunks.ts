@@ -43,7 +43,7 @@ type Report = { readonly usage: Usage; readonly finished: number };
  */
 export class ChatChunkReader extends FrameReader {
   readonly #texts = new RepeatedTextReader();
-  /** The failure of a choice. It waits, because the next chunk can have usage. */
+  /** The failure of a choice. Reported late, because the next chunk can contain usage. */
   #failure: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
   #report: Report | null = null;
@@ -165,7 +165,7 @@ export class ChatChunkReader extends FrameReader {
   }
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
-    if (choices.length === 0) return []; // Azure's first chunk has no choices
+    if (choices.length === 0) return []; // Azure's first chunk has no choices.
     this.#head ??= { ...chunkIdentity(raw), object: "chat.completion.chunk" };
     const events: StreamEvent[] = [];
     for (const [position, rawChoice] of choices.entries()) {

@@ -11,7 +11,7 @@ import type {
 import type { ToolCallIdShape } from "../../core/tool-calls.ts";
 
 export type Profile = {
-  /** The forwarded fields. If empty, the host doesn't support this kind of request. */
+  /** The chat fields to forward. Empty if the host doesn't support chat. */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly nameByField?: Readonly<Record<string, string>>;
@@ -25,7 +25,9 @@ export type Profile = {
   /** Whether the host accepts the role `developer`. If not, its messages get the role `system`. */
   readonly acceptsDeveloperRole: boolean;
   readonly plainStyle?: PlainStyle;
-  /** Assistant fields to send back besides OpenAI's. Not used with a plain style. */
+  /**
+   * Assistant fields to send back in addition to OpenAI's. Ignored for hosts with a plain style.
+   */
   readonly returnedFields?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly supportsOneChoice?: boolean;
@@ -55,7 +57,10 @@ export type CallProtocol<K extends InputKind> = {
 
 export type FieldRule = {
   readonly fields: readonly string[];
-  /** Matches the models' names at the provider. If absent, all models match. */
+  /**
+   * Matches the provider's names of the models to which the rule applies. If absent, all models
+   * match.
+   */
   readonly models?: RegExp;
   readonly unless?: readonly [field: string, value: string];
   /**
@@ -65,7 +70,7 @@ export type FieldRule = {
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** Fields that some models require next to a certain other field. */
+/** Fields that some models require together with a certain other field. */
 export type RequiredFields = {
   readonly models: RegExp;
   readonly whenField: string;

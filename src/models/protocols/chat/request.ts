@@ -66,7 +66,7 @@ function addFields(
 ): void {
   const rules = rulesFor(call.upstreamId, call.body, profile);
   const unsentFields = new Set<string>();
-  const isPlain = profile.plainStyle !== undefined; // messages and tools are already converted
+  const isPlain = profile.plainStyle !== undefined; // Messages and tools are already converted.
   for (const [field, value] of Object.entries(source)) {
     const replaced = allowed.has(field) ? applyRules(field, value ?? null, rules) : null;
     if (replaced === null) unsentFields.add(field);

@@ -35,7 +35,9 @@ import {
 import { countedUsage, tokenCount } from "../../core/openai-usage.ts";
 import { parseRankedResponse, rankedUsage } from "../../core/ranked.ts";
 
-/** Reads a tool call or a piece of one. Cohere sends empty arguments as null or the text "null". */
+/**
+ * Reads a tool call or a piece of a call. Cohere sends empty arguments as null or the text "null".
+ */
 export const readCohereCall = objectReader({
   id: textOf,
   function: objectReader({ name: textOf, arguments: toArgumentsJson }),
@@ -87,7 +89,7 @@ const readBilledUnits = objectReader({
   billed_units: objectReader({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
-/** Reads the billed usage. `tokens` also includes Cohere's own instructions. */
+/** Reads the billed usage. Ignores `tokens`, which also counts Cohere's own instructions. */
 export function readCohereUsage(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = readBilledUnits(raw).billed_units;
   if (input === null || output === null) return null;
@@ -170,7 +172,7 @@ export class CohereStream extends FrameReader {
         return this.#toolCall(type === "tool-call-start", message.tool_calls);
       case "message-end":
         return this.#end(delta);
-      case "message": // an error has no type, only an ID and a text
+      case "message": // An error has no type, only an ID and a text.
         return typeof text === "string" ? failureEvents(retryFailure("error_event")) : [];
       default:
         return [];

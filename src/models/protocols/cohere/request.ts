@@ -64,7 +64,10 @@ function userMessages(parts: readonly ConversationPart[]): JsonObject[] {
   return content.length === 0 ? messages : [...messages, { role: "user", content: singleText }];
 }
 
-/** Text next to tool calls becomes `tool_plan`, because Cohere allows no content there. */
+/**
+ * Converts assistant messages. Text next to tool calls becomes `tool_plan`, because Cohere allows
+ * no content next to calls.
+ */
 function assistantMessages(parts: readonly ConversationPart[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
   const calls = parts.flatMap((part) =>
@@ -158,7 +161,9 @@ function thinkingField(effort: Effort, model: string, cap: number): JsonObject {
   return { thinking: { type: "enabled", token_budget: Math.max(1, Math.floor(cap * capShare)) } };
 }
 
-/** Returns the body of POST /v2/embed. Unlike in OpenAI's format, clients can set `input_type`. */
+/**
+ * Returns the body of POST /v2/embed. Clients can set `input_type`, which OpenAI's format lacks.
+ */
 export function cohereEmbedRequest({
   body,
   upstreamId,

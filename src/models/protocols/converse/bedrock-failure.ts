@@ -18,7 +18,8 @@ const STATUS_BY_EXCEPTION: ReadonlyMap<string, number> = new Map([
 const CREDENTIAL_EXCEPTION =
   /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
 /**
- * Starts of messages about our model or account. AWS can repeat clients' text later in a message.
+ * Matches the start of messages about our model or account. Later in a message, AWS can repeat a
+ * client's text.
  */
 const ABOUT_MODEL_OR_ACCOUNT = new RegExp(
   `^(?:${[
@@ -34,8 +35,8 @@ const ABOUT_MODEL_OR_ACCOUNT = new RegExp(
 
 type Exception = {
   /**
-   * A name such as `ThrottlingException`. It can have a namespace before `#` and an address after
-   * `:`. In streams, it starts lowercase.
+   * A name such as `ThrottlingException`. The name can have a namespace before `#` and an address
+   * after `:`. In streams, the first letter is lowercase.
    */
   readonly name: string;
   readonly raw: JsonObject;

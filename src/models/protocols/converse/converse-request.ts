@@ -139,12 +139,13 @@ function usesThinkingBudget(model: string): boolean {
   return bedrockFamilyOf(model) === "claude" && claudeRules(model).thinking === "budget";
 }
 
-/** A cache point of 5 minutes. An hour has another price. */
+/** A cache point for five minutes. Caching for an hour has another price. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
- * Adds a cache point (Bedrock user guide, prompt caching). Claude's follows the last user message,
- * so that the next request finds all earlier messages. Nova's follows the instructions.
+ * Adds a cache point (Bedrock user guide, prompt caching). Claude's cache point follows the last
+ * user message, so that the next request finds all earlier messages. Nova's cache point follows the
+ * instructions.
  */
 function addCachePoint(requested: InstructedMessages, family: BedrockFamily): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {
@@ -165,7 +166,7 @@ function hasCachePoint({ system, messages }: JsonObject): boolean {
 
 type ConverseToolFields = {
   readonly toolConfig?: JsonObject;
-  /** Claude's own `tool_choice`. Converse's can't forbid parallel calls. */
+  /** Claude's own `tool_choice`, because Converse's `toolChoice` can't forbid parallel calls. */
   readonly toolChoice?: JsonObject;
   readonly isForced: boolean;
   readonly instruction: string;
@@ -243,7 +244,10 @@ function toolSpec({ name, description, parameters }: FunctionTool, isNova: boole
   return { toolSpec: { name, ...descriptionField, inputSchema: { json } } };
 }
 
-/** Nova supports only three top-level keywords (Nova user guide, tool use). */
+/**
+ * Returns a schema with the three top-level keywords that Nova supports (Nova user guide, tool
+ * use).
+ */
 function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
   return { properties, ...(required !== undefined && { required }) };
 }
@@ -264,12 +268,12 @@ type MessageRules = {
 };
 
 const OPENING_TEXT = "Hello.";
-/** Replaces an empty tool result. Bedrock returns 400 for blank texts. */
+/** Replaces an empty tool result, because Bedrock returns 400 for blank text. */
 const NO_RESULT = "(empty)";
 
 /**
- * Returns messages that start with the user, alternate roles and contain no blank text. Without
- * tools, calls and results become text.
+ * Returns messages that start with a user message, alternate between roles, and contain no blank
+ * text. Without tools, calls and results become text.
  */
 export function converseMessages(
   { turns }: ConversationWithImages,
@@ -328,7 +332,7 @@ function toolName(name: string): string {
 
 function thoughtBlocks(detail: JsonObject): Block[] {
   const block = detailToClaudeThought(detail);
-  if (block?.type !== "thinking") return []; // Converse has another format for redacted thoughts
+  if (block?.type !== "thinking") return []; // Converse has another format for redacted thoughts.
   const { thinking: text, signature } = block;
   return [{ reasoningContent: { reasoningText: { text, signature } } }];
 }

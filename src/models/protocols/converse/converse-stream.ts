@@ -35,7 +35,10 @@ const CRC_BYTES = 4;
 /** Maximum bytes of a frame. AWS limits payloads to 16 MiB. */
 const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Bytes of a header's value by type (0 to 9). Null if its length comes first, in two bytes. */
+/**
+ * Bytes of a header's value by type (0 to 9). Null for a type whose value starts with a two-byte
+ * length.
+ */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
 const STRING_TYPE = 7;
 
@@ -164,8 +167,8 @@ type Event = Omit<ReturnType<typeof readEvent>, "__type">;
 
 type Block = {
   /**
-   * The index of a tool call. "answer" for the first call of the answer tool, "spare" for its
-   * further calls, null for other blocks.
+   * The index of a tool call, or "answer" for the first call of the answer tool, "spare" for later
+   * calls of the answer tool, and null for other blocks.
    */
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
@@ -224,7 +227,7 @@ export class ConverseReader extends FrameReader {
       case "metadata":
         this.#metadata ??= fields;
         break;
-      default: // contentBlockStop and unknown events
+      default: // `contentBlockStop` and unknown events need no handling.
         return [];
     }
     return this.#messageStop === null || this.#metadata === null
@@ -300,7 +303,10 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return toStreamReader(source, reader);
 }
 
-/** An exception becomes an event "error" with the exception's name in `__type`. */
+/**
+ * Returns a frame as text. An exception becomes an event "error" with the exception's name in
+ * `__type`.
+ */
 function textFrame({ headers, payload }: EventStreamFrame): NamedFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

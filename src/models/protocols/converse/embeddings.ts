@@ -38,7 +38,10 @@ export function bedrockEmbeddingsRequest(call: EmbeddingsCall): string {
   );
 }
 
-/** Returns null for invalid vectors. Cohere returns the token count only in a header. */
+/**
+ * Reads embeddings, or returns null for invalid vectors. Cohere returns the token count only in a
+ * header.
+ */
 export function readBedrockEmbeddings(
   raw: JsonObject,
   call: EmbeddingsCall,

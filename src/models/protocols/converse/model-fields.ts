@@ -19,7 +19,10 @@ export function bedrockFamilyOf(model: string): BedrockFamily {
   return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
 }
 
-/** Returns how to force a model to call a tool (Bedrock API reference, ToolChoice). */
+/**
+ * Returns the `toolChoice` type that forces a model to call a tool (Bedrock API reference,
+ * ToolChoice).
+ */
 export function getToolForcing(model: string): "tool" | "any" | "none" {
   const family = bedrockFamilyOf(model);
   if (family === "claude") return claudeRules(model).canForceTools ? "tool" : "none";
@@ -31,7 +34,7 @@ const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**
  * Reports whether a model runs only in the guaranteed region. A geography in its name must match
- * the region. ARNs never match, because they contain no geography.
+ * the region. An ARN never matches, because ARNs contain no geography.
  */
 export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;
@@ -49,8 +52,8 @@ export type ConverseOutputFormat =
 const TEXT_FORMAT: ConverseOutputFormat = { kind: "text" };
 
 /**
- * Returns how to request the output format. Bedrock accepts a schema only for Claude 4.5 and 4.6.
- * Most models and the newest Claude models can't be forced to call a tool.
+ * Returns the way to request the output format. Bedrock accepts a schema only for Claude 4.5 and
+ * 4.6. Most models and the newest Claude models can't be forced to call a tool.
  */
 export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
   const format = readOutputFormat(body);
@@ -133,7 +136,7 @@ function claudeFields({
   };
 }
 
-/** The level for each effort. Models that can't turn reasoning off get "low" for "none". */
+/** The reasoning level by effort. Models that can't turn reasoning off get "low" for "none". */
 const THREE_LEVELS: ReadonlyMap<unknown, string> = new Map([
   ["none", "low"],
   ["minimal", "low"],

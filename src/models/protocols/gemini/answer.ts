@@ -41,8 +41,8 @@ const readCounts = objectReader({
 
 /**
  * Reads `usageMetadata` (ai.google.dev, GenerateContentResponse). The prompt count includes cached
- * tokens and excludes tool prompts. The candidates count excludes thoughts. Returns null unless the
- * prompt count is above 0.
+ * tokens and excludes tool prompts. The candidates count excludes thoughts. Returns null for a
+ * missing or zero prompt count.
  */
 export function readGeminiUsage(raw: unknown): Usage | null {
   const parsed = readCounts(raw);
@@ -150,8 +150,8 @@ export function readGeminiChat(raw: JsonObject): ProviderResponse | ProviderFail
 const EMPTY_TEXT: OutputPart = { kind: "text", text: "" };
 
 /**
- * Converts a Gemini stream, which is complete once every candidate has finished. It has no end
- * marker. An error can arrive outside of an event.
+ * Converts a Gemini stream. A stream has no end marker and is complete once every candidate has
+ * finished. An error can arrive outside an event.
  */
 export class GeminiChunkReader extends FrameReader {
   #hasOutput = false;

@@ -25,7 +25,7 @@ const PROJECT_NAMES = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
  * Converts an error response (Gemini API reference, Errors). For a 5xx, the code in the body
- * counts, because proxies return a 429 as 5xx.
+ * counts, because proxies can turn a 429 into a 5xx.
  */
 export function googleFailure(
   status: number,
@@ -99,7 +99,7 @@ function isAboutAccount({ status, details }: GoogleError, message: string): bool
   if (status === "FAILED_PRECONDITION") return true;
   return (
     details.some(({ reason }) => reason.startsWith("API_KEY_")) ||
-    /^API key (?:not valid|expired|not found)/i.test(message) // anchored at the start, because messages can quote the client's text
+    /^API key (?:not valid|expired|not found)/i.test(message) // Matches only the start, because messages can quote the client's text.
   );
 }
 

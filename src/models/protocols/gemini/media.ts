@@ -85,7 +85,8 @@ export function readGeminiImageFields(
   }
   if (usage?.image_token !== 0) return { usage, fields: {} };
   const { image_token: _images, text_token: _texts, ...inputs } = usage;
-  return { usage: inputs, fields: {} }; // Google didn't count the output: the held amount is charged
+  // Google didn't count the output, so the held amount is charged.
+  return { usage: inputs, fields: {} };
 }
 
 function withOutputCount(counted: MediaUsage): MediaUsage {
@@ -93,7 +94,7 @@ function withOutputCount(counted: MediaUsage): MediaUsage {
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
 }
 
-/** Counts all output without details as image tokens, which cost the most. */
+/** Returns the usage. Counts output without details as image tokens, which cost the most. */
 function usageOf(counted: MediaUsage, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;
@@ -140,7 +141,10 @@ export function geminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonObj
   };
 }
 
-/** The media type of OpenAI's `pcm`. Clients would play other sample rates too fast or slow. */
+/**
+ * Matches the media type of OpenAI's `pcm`. Clients would play other sample rates too fast or too
+ * slowly.
+ */
 const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
 /** Reads usage and fields. The customer also pays for the tokens of blocked text. */
@@ -160,7 +164,7 @@ export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: 
   return isPcm ? { usage: speechUsage(reportedUsage), fields: {} } : retryFailure("bad_audio");
 }
 
-/** If Google doesn't count the audio, the held amount is charged. */
+/** Returns the usage of speech. If Google doesn't count the audio, the held amount is charged. */
 function speechUsage({
   promptTokenCount,
   candidatesTokenCount,

@@ -70,7 +70,10 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/** Before Gemini 3, Google matches results to calls only by order and name. */
+/**
+ * Sorts results by their calls. Before Gemini 3, Google matches results to calls only by order and
+ * name.
+ */
 function orderByCall(
   parts: readonly PartWithImages[],
   calls: readonly string[],
@@ -90,8 +93,10 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
   if (part.kind === "image") {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
   }
-  if (part.kind === "thought") return []; // another provider's thought: Google's are signatures of calls
-  const id = requiresCallSignatures(model) ? { id: part.id } : {}; // older models reject the unknown field
+  // This thought is another provider's, because Google's thoughts are signatures of calls.
+  if (part.kind === "thought") return [];
+  // Older models reject the unknown field.
+  const id = requiresCallSignatures(model) ? { id: part.id } : {};
   if (part.kind === "result") {
     return [{ functionResponse: { ...id, name: part.name, response: { output: part.text } } }];
   }
@@ -101,7 +106,7 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
-/** Google returns 400 for an unsigned first tool call of a turn. */
+/** Signs the first tool call of a turn, because Google returns 400 for an unsigned first call. */
 function signFirstCall(fields: JsonObject[]): void {
   const at = fields.findIndex((part) => "functionCall" in part);
   const first = fields[at];
@@ -130,7 +135,7 @@ function callingConfig(choice: RequestedTools["choice"], isStrict: boolean): Jso
 }
 
 const NAME_BY_FIELD = { temperature: "temperature", top_p: "topP", n: "candidateCount" } as const;
-/** Drops zeros, because newer models return 400 for any penalty. */
+/** Google's penalty fields by our names. Zeros are dropped, because newer models return 400 for any penalty. */
 const NAME_BY_PENALTY = {
   presence_penalty: "presencePenalty",
   frequency_penalty: "frequencyPenalty",
@@ -148,7 +153,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   const schema = format?.type === "json_schema" ? format.json_schema.schema : undefined;
   return {
     ...config,
-    ...(seed !== undefined && { seed: seed | 0 }), // Google's seed has 32 bits
+    ...(seed !== undefined && { seed: seed | 0 }), // Google's seed has 32 bits.
     ...(stops.length > 0 && { stopSequences: stops }),
     ...(isJson && {
       responseMimeType: "application/json",
@@ -159,8 +164,8 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
 }
 
 /**
- * The way in which a family limits thinking: by levels (Gemini 3 and later) or a budget in tokens
- * (2.5).
+ * A model family and its way of limiting thinking: levels (Gemini 3 and later) or a budget in
+ * tokens (2.5).
  */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }

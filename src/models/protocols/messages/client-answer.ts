@@ -14,7 +14,7 @@ export type ClientMessage = {
   readonly stop_details: JsonObject | null;
 };
 
-/** Client tool names by the names sent to the provider. Excludes names that were sent unchanged. */
+/** The client's tool names, by the names sent to the provider. Excludes unchanged names. */
 export type OriginalToolNames = ReadonlyMap<string, string>;
 
 export function clientMessageOf({ choices }: JsonObject, names: OriginalToolNames): ClientMessage {
@@ -53,7 +53,7 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
     ),
     text: "",
   };
-  // Claude's blocks already contain the thoughts' text.
+  // The text of the thoughts is already in Claude's blocks.
   const thinking = claudeBlocks.length > 0 ? "" : textOf(message.reasoning_content);
   if (thinking === "" && hasNoThoughts(otherReasoning)) return claudeBlocks;
   return [
@@ -62,7 +62,10 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
   ];
 }
 
-/** Arguments that aren't an object become one field, so that the tool rejects them. */
+/**
+ * Converts a tool call. Arguments that aren't an object become one field, so that the tool rejects
+ * the call.
+ */
 function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
   const { name: sentName, arguments: argumentsJson } = objectOf(called);
   const name = names.get(textOf(sentName)) ?? sentName;
@@ -70,12 +73,12 @@ function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolN
   return { type: "tool_use", id, name, input, caller: DIRECT_CALLER };
 }
 
-/** The `caller` of a tool call by the model itself. */
+/** The `caller` of a tool call that the model itself makes. */
 export const DIRECT_CALLER: JsonObject = { type: "direct" };
 
 /**
- * Removes nulls from Claude's block, because older clients reject them (@ai-sdk/anthropic 2 and 3:
- * `citations`, `caller`). Adds the caller, which newer clients require.
+ * Removes null fields from Claude's block, because older clients reject null (@ai-sdk/anthropic 2
+ * and 3: `citations`, `caller`). Adds the caller, which newer clients require.
  */
 export function completeClaudeBlock(block: unknown): JsonObject {
   const fields: JsonObject & KnownFields<"type"> = Object.fromEntries(
@@ -100,7 +103,7 @@ export function messagesStopReason(
   return { ...stop, stop_reason: output.calls ? "tool_use" : "end_turn" };
 }
 
-/** Constant fields of `usage`. The gateway runs no tools, and headers name the region. */
+/** Constant fields of `usage`: the gateway runs no tools, and headers contain the region. */
 const CONSTANT_USAGE_FIELDS: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",

@@ -17,7 +17,7 @@ import type {
 import { ConversionLosses, chatToolFields } from "./client-tools.ts";
 
 type RecalledThoughts = Pick<StoredThoughts, "details"> & {
-  /** The text of other providers' thoughts. Some hosts require it between tool calls. */
+  /** The text of other providers' thoughts. Some hosts require this text between tool calls. */
   readonly reasoning: string;
   readonly extras: ReadonlyMap<string, JsonObject>;
 };
@@ -39,7 +39,8 @@ export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts 
       continue;
     }
     reasoning += thinking;
-    const stored = parseThoughts(signature); // null if the client altered it
+    // The result is null if the client altered the signature.
+    const stored = parseThoughts(signature);
     details.push(...(stored?.details ?? []));
     for (const [id, extra] of Object.entries(stored?.extras ?? {})) extras.set(id, extra);
   }
@@ -178,7 +179,10 @@ type ToolResult = Extract<MessagesInputBlock, { type: "tool_result" }>;
 type ToolUse = Extract<MessagesInputBlock, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly images: readonly JsonObject[] };
 
-/** Moves a result's images to the next user message, because no host accepts them in a result. */
+/**
+ * Converts a tool result. Moves images to the next user message, because no host accepts images in
+ * a result.
+ */
 function toToolMessage(block: ToolResult, path: string, losses: ConversionLosses): ResultParts {
   const texts: string[] = [];
   const images: JsonObject[] = [];

@@ -1,5 +1,5 @@
 /**
- * The rule for forwarding a field on native routes. Other fields are dropped and listed in
+ * The rule for forwarding a field on native routes. Fields without a rule are dropped and listed in
  * `x-dropped`. A beta's fields are sent only if the client names the beta (@anthropic-ai/sdk 1.12).
  */
 export type NativeFieldRule =
@@ -10,7 +10,7 @@ export type NativeFieldRule =
   | "content"
   | { readonly list: NativeFieldRule }
   | { readonly object: NativeFieldRules }
-  /** The fields for each `type` of the object. */
+  /** The fields of an object, by the object's `type`. */
   | { readonly types: Readonly<Record<string, NativeFieldRules>> }
   | { readonly beta: string; readonly rule: NativeFieldRule };
 
@@ -234,7 +234,7 @@ function betasIn(rule: NativeFieldRule): readonly string[] {
 }
 
 /**
- * Reports whether a beta is forwarded. It must cost only tokens, and the gateway must know its
+ * Reports whether to forward a beta. A forwarded beta costs only tokens, and the gateway knows its
  * fields.
  */
 export function isForwardedBeta(value: string): boolean {

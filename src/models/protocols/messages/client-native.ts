@@ -31,7 +31,7 @@ const UNREPORTED_FIELDS: ReadonlySet<string> = new Set([
   "messages",
   "max_tokens",
   "stream",
-  "metadata", // client telemetry
+  "metadata", // Client telemetry is never forwarded.
   "output_format",
   "service_tier",
   "speed",
@@ -81,7 +81,8 @@ export function claudeNativeRequestOf(
     output_config: Object.keys(config).length === 0 ? null : config,
   };
   const nativeBody = {
-    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // only warms the cache
+    // A request for 0 tokens only warms the cache.
+    ...(body["max_tokens"] === 0 && { max_tokens: 0 }),
     messages: messages.map((message) => fieldPicker.message(message)).filter(hasContent),
     ...withoutNulls(fieldPicker.fields(source, NATIVE_REQUEST_FIELDS, "")),
   };

@@ -35,7 +35,8 @@ const imageBlock = z.looseObject({
       data: nonempty,
     }),
     z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
-    // File IDs are rejected. Customers share our account, so they could read each other's files.
+    // File IDs are rejected. All customers share our account, so a file ID could reveal another
+    // customer's file.
     z.looseObject({ type: z.literal("file"), file_id: rejectFiles() }),
   ]),
   cache_control: cacheControl,
@@ -178,7 +179,7 @@ const toolName = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 of a-z, A-Z, 0-9, _ and -"));
 
-/** A client's own tool (`type` absent, null or `custom`), or one that Anthropic defines. */
+/** A client's own tool (`type` absent, null or `custom`), or a tool that Anthropic defines. */
 const tool = z.looseObject({
   type: z.nullish(nonempty),
   name: z.nullish(toolName),
@@ -285,7 +286,7 @@ export function parseCountRequest(value: object): Result<CountBody> {
   return checkThread(value) ?? parseBody(countBody, value);
 }
 
-/** The error code for threads, after which SDKs send the whole conversation. */
+/** The error code for unsupported threads. SDKs then send the whole conversation. */
 export const THREADS_UNSUPPORTED = "thread_unsupported_request";
 
 function checkThread(value: { readonly thread?: unknown }): Result<never> | null {

@@ -29,8 +29,8 @@ function toolNamesIn({ tools, messages }: CountBody): readonly string[] {
 }
 
 /**
- * The client runs `custom` and `client` tools, Anthropic the others. Anthropic bills each call of
- * `server` tools, for which the catalog has no price.
+ * The client runs `custom` and `client` tools. Anthropic runs the others. Anthropic bills each call
+ * of `server` tools, for which the catalog has no price.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 
@@ -69,7 +69,9 @@ export function removeServerTools(
   );
 }
 
-/** Returns an error if `tool_choice` names a missing tool, which hosts would ignore. */
+/**
+ * Returns an error if `tool_choice` names a missing tool, because hosts would ignore the choice.
+ */
 function checkToolChoice(
   choice: ToolChoice | null,
   supportedTools: readonly MessagesTool[],

@@ -21,7 +21,7 @@ const readCounts = objectReader({
 
 /**
  * Reads usage of /v1/messages. `input_tokens` excludes cache reads and writes. `output_tokens`
- * includes thinking. With `requestsHour`, cache writes count as one-hour writes unless reported as
+ * includes thinking. If `requestsHour`, cache writes count as one-hour writes unless reported as
  * five-minute writes.
  */
 export function messagesUsage(raw: unknown, requestsHour = false): Usage | null {
@@ -44,7 +44,7 @@ export function reportsOutputTokens(raw: unknown): boolean {
   return readCounts(raw).output_tokens !== null;
 }
 
-/** Merges a later usage report. Its totals replace earlier ones, but nulls don't. */
+/** Merges a later usage report. Later totals replace earlier ones, except for nulls. */
 export function mergeLaterUsage(before: JsonObject, laterUsage: unknown): JsonObject {
   const reported = Object.entries(objectOf(laterUsage)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(reported) };
@@ -106,7 +106,8 @@ export function endingParts(
   { stop_reason: stopReason, stop_details: details }: ReturnType<typeof readMessagesEnding>,
   secret: string | undefined,
 ): OutputPart[] {
-  const reason = toFinishReason(textOf(stopReason)) ?? "length"; // no stop reason of Claude means a failure
+  // None of Claude's stop reasons means a failure.
+  const reason = toFinishReason(textOf(stopReason)) ?? "length";
   const refusal = reason === "content_filter" ? cleanMessage(details.explanation, secret) : "";
   const end: OutputPart = { kind: "finish", reason };
   return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];

@@ -40,12 +40,17 @@ type OpenBlock =
       signature: string;
       readonly data: string;
     }
-  /** A tool call, or the JSON output if `tool` is null. The first delta replaces `input`. */
+  /**
+   * A tool call, or the JSON output if `tool` is null. The first delta replaces the value of
+   * `input`.
+   */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
-  /** Whether output was counted after `message_start`, which counts at most one token. */
+  /**
+   * Whether an event after `message_start` counted the output. The start counts at most one token.
+   */
   #isCounted = false;
   #toolCount = 0;
   readonly #blocks = new Map<number, OpenBlock>();
@@ -73,7 +78,8 @@ export class MessagesReader extends FrameReader {
   #messageEvents({ type, message, delta: messageDelta, usage }: Event): StreamEvent[] {
     if (type === "message_start") {
       this.#usage = mergeLaterUsage({}, message.usage);
-      return this.#usageEvents(true); // the role waits for the first content, because another route can still be tried
+      // The role waits for the first content, because another route can still be tried.
+      return this.#usageEvents(true);
     }
     if (type === "message_delta") return this.#finish(messageDelta, usage);
     return type === "message_stop" ? this.#end() : [];
@@ -101,7 +107,7 @@ export class MessagesReader extends FrameReader {
     const isAnswer = name === this.#jsonTool;
     const inputJson = JSON.stringify(input);
     const tool = isAnswer ? null : this.#toolCount++;
-    // A call that is cut off may have no input. Only a complete call gets `{}`.
+    // A cut-off call may have no input. Only a complete call gets `{}`.
     this.#blocks.set(index, {
       kind: "tool",
       tool,

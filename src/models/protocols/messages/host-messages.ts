@@ -18,8 +18,8 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 const OPENING_TEXT = "Hello.";
 
 /**
- * Converts turns. Drops blank texts, for which the host returns 400. If `thinks`, sends thoughts
- * back.
+ * Converts turns. Drops blank texts, for which the host returns 400. If `thinks`, includes earlier
+ * thoughts.
  */
 export function claudeMessagesOf(
   { system, markedSystem, turns }: Conversation,
@@ -125,7 +125,7 @@ const BLOCK_PATH = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
 const UNNAMED_IMAGE_ERROR = /^(?:could not process image|unable to download the file)/i;
 
 /**
- * Adds `param` to a failure about an image. If the host names no block, blames the last image,
+ * Adds `param` to a failure about an image. If the host names no block, uses the last image,
  * because the host accepted the earlier turns.
  */
 export function addImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {

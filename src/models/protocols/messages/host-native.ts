@@ -36,7 +36,7 @@ export function claudeNativeBody(
       model: upstreamId,
       max_tokens: requestedCap === 0 ? 0 : cap,
       ...(geo !== null && rules.acceptsInferenceGeo && { inference_geo: geo }),
-      service_tier: "standard_only", // priority has another price
+      service_tier: "standard_only", // Priority has another price.
       ...(stream && { stream: true }),
     },
   };
@@ -64,7 +64,7 @@ const readSettings = objectReader({
 });
 const THINKING_TYPES: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
-/** The host returns 400 for `temperature` with `top_p`. */
+/** Removes `top_p` next to `temperature`, because the host returns 400 for both. */
 function removeTopP(samplingFields: JsonObject): JsonObject {
   const { top_p: _, ...withoutTopP } = samplingFields;
   return "temperature" in withoutTopP ? withoutTopP : samplingFields;
@@ -156,7 +156,7 @@ export class ClaudeNativeReader extends FrameReader {
       case "message_stop":
         return this.#end();
       default:
-        return []; // the gateway sends its own pings and skips unknown events
+        return []; // The gateway sends its own pings and skips unknown events.
     }
   }
 

@@ -72,7 +72,7 @@ export function toMessagesApiRequest(
     body: {
       ...body,
       ...(geo !== null && rules.acceptsInferenceGeo && { inference_geo: geo }),
-      service_tier: "standard_only", // priority has another price
+      service_tier: "standard_only", // Priority has another price.
       ...(call.stream && { stream: true }),
     },
   };
@@ -106,14 +106,15 @@ function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
       ...outputConfig(reasoning, json),
       ...samplingFields(body, rules, reasoning),
       ...(stops.length > 0 && { stop_sequences: stops }),
-      ...(caches && { cache_control: { type: "ephemeral" } }), // 5 minutes; an hour has another price
+      // The mark lasts 5 minutes, because an hour has another price.
+      ...(caches && { cache_control: { type: "ephemeral" } }),
     },
   };
 }
 
 /**
- * Adds standing instructions to the system text. Adds `now`, this turn's instructions, at the end
- * to keep the prompt cache and thoughts valid.
+ * Adds standing instructions to the system text. Adds `now`, the instructions of this turn, at the
+ * end, so that the prompt cache and thoughts stay valid.
  */
 function addInstructions(
   conversation: Conversation,
@@ -153,7 +154,7 @@ function outputConfig(
   return { output_config: { ...effort, format } };
 }
 
-/** Claude's maximum temperature is 1. The host returns 400 for `temperature` with `top_p`. */
+/** Returns `temperature` (at most 1) or `top_p`. The host returns 400 for both together. */
 function samplingFields(
   body: ChatBody,
   rules: ClaudeRules,

@@ -92,7 +92,9 @@ const INCOMPLETE_REASONS: Readonly<Record<string, "max_output_tokens" | "content
 
 const DONE_EVENT = "data: [DONE]\n\n";
 const KEEP_ALIVE_COMMENT = ": keep-alive\n\n";
-/** Comments (one every 15 s) before a keep-alive event. Codex needs an event every 300 s. */
+/**
+ * Maximum comments (one every 15 s) before a keep-alive event. Codex needs an event every 300 s.
+ */
 const KEEP_ALIVE_COMMENTS_MAX = 4;
 
 export class ResponseStream implements StreamWriter {
@@ -176,7 +178,7 @@ export class ResponseStream implements StreamWriter {
     return errorEvent + this.#event(`response.${status}`, { response }) + DONE_EVENT;
   }
 
-  /** Repeats an error's fields, because some clients read the top level and others `error`. */
+  /** Writes an error's fields twice, because some clients read the top level and others `error`. */
   #error(error: ResponseError): string {
     const { code, message, param } = error;
     return this.#event("error", { code, message, param, error });
@@ -214,9 +216,9 @@ type ResponseEnvelope = {
 
 /**
  * Returns the `response.error` for a failure. Codex reads only the code. `invalid_prompt`,
- * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn. It
- * retries all others, `rate_limit_exceeded` at the time in the message. Charged failures must not
- * be retried.
+ * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end Codex's turn.
+ * Codex retries all other codes, `rate_limit_exceeded` at the time in the message. A charged
+ * failure must not be retried.
  */
 function errorOf(failure: Failure): ResponseError {
   const { message, type, code, param, retry_after: retryAfterS } = failureObject(failure);
@@ -251,7 +253,7 @@ const RATE_LIMIT_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "concurrency_limited",
 ]);
 
-/** Failures that last, unless only the holds of open requests cause them. */
+/** Failures that last, unless only holds of open requests cause the failure. */
 const SPENDING_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "key_budget_exceeded",

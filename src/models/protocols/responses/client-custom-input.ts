@@ -2,7 +2,10 @@ const INPUT_PREFIX = /^\s*\{\s*"input"\s*:\s*"/;
 const PREFIX_CHARACTERS_MAX = 64;
 const ESCAPES: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 
-/** Decodes `{"input":"..."}` as it arrives. Incomplete escapes and surrogate pairs wait. */
+/**
+ * Decodes `{"input":"..."}` piece by piece. Keeps incomplete escapes and surrogate pairs for the
+ * next piece.
+ */
 export class CustomInputReader {
   text = "";
   #unread = "";
@@ -17,7 +20,7 @@ export class CustomInputReader {
     return piece;
   }
 
-  /** Returns the rest of `whole`. Already returned text can't change. */
+  /** Returns the rest of `whole` after the text that was already returned. */
   end(whole: string): string {
     if (this.#state === "after" || !whole.startsWith(this.text)) return "";
     if (this.#state === "text") return "";

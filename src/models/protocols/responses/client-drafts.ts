@@ -64,7 +64,7 @@ export abstract class BaseDraft implements ItemDraft {
   }
 }
 
-/** A text that grows by JSON string literals, most of them copied without parsing. */
+/** A text that grows by JSON string literals. Most literals are copied without parsing. */
 type GrowingText = {
   readonly kind: "text";
   literal: string;
@@ -245,7 +245,7 @@ export class ToolCallDraft extends BaseDraft {
   }
 
   append(args: string): string {
-    if (this.status !== "in_progress") return ""; // white space after the JSON object
+    if (this.status !== "in_progress") return ""; // Only white space can follow the JSON object.
     this.#arguments += args;
     if (this.#inputReader === null) return this.#writeDelta(args);
     return this.#writeDelta(this.#inputReader.next(args));

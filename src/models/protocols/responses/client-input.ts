@@ -46,7 +46,7 @@ type CalledTool = Pick<
 >;
 type OutputAtPath = { readonly item: Output; readonly at: string };
 
-/** Tool outputs by call ID, in order. Some hosts reuse an ID in a later turn. */
+/** Tool outputs in order, by call ID. Some hosts reuse a call ID in a later turn. */
 type Outputs = ReadonlyMap<string, readonly OutputAtPath[]>;
 
 function outputsOf(items: readonly InputItem[]): Result<Outputs> {
@@ -265,7 +265,10 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
   };
 }
 
-/** An output can be a JSON list of parts as text. Codex sends images this way (view_image). */
+/**
+ * Returns the parts of an output. The output can be a JSON list of parts as text, as in Codex's
+ * images (view_image).
+ */
 function outputParts({ item, at }: OutputAtPath): Result<readonly UserPart[]> {
   const { output } = item;
   const parts = typeof output === "string" ? partsInText(output) : output;
@@ -366,7 +369,9 @@ function textsOf(content: readonly InputPart[], path: string): Result<readonly s
   return success(texts);
 }
 
-/** Returns the text of another agent's message (Codex). Agents put it in different fields. */
+/**
+ * Returns the text of another agent's message (Codex). Agents use different fields for the text.
+ */
 export function textOfAgentMessage(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)

@@ -26,8 +26,8 @@ import type { FlattenedTools } from "./client-tools.ts";
 
 /**
  * A request for a native route. The adapter sets model, stream, cap, tier and storage, and replaces
- * `prompt_cache_key`. Unlisted fields are dropped. They are reported if they could change the
- * output.
+ * `prompt_cache_key`. Unlisted fields are dropped. Dropped fields that could change the output are
+ * reported.
  */
 type NativeRequest = {
   readonly body: JsonObject;
@@ -289,7 +289,7 @@ export class NativeItems {
       case "custom_tool_call":
         return this.#addItem(index, this.#output.nativeCall(raw));
       default:
-        return ""; // reasoning begins once there is something to show
+        return ""; // Reasoning begins once there is text to show.
     }
   }
 

@@ -29,8 +29,8 @@ type StartedDraft<D> = { readonly text: string; readonly draft: D };
 const NO_EXTRAS: TextExtras = { logprobs: [], annotations: [] };
 
 /**
- * Creates the items of a response. Only one is open at a time. During a tool call, new items wait
- * until the call ends.
+ * Creates the items of a response. Only one item is open at a time. During a tool call, new items
+ * wait until the call ends.
  */
 export class Output {
   readonly #drafts = new BlockSequencer<ItemDraft>();

@@ -75,7 +75,7 @@ export type ToolOrigin = {
 export type FlattenedTools = {
   readonly tools: readonly CoreTool[];
   readonly own: readonly JsonObject[];
-  /** The client's tools by their names in the chat request. */
+  /** The client's tools, by the tools' names in the chat request. */
   readonly origins: ReadonlyMap<string, ToolOrigin>;
   readonly left: readonly string[];
 };
@@ -194,7 +194,10 @@ function formatOf(format: NonNullable<CustomTool["format"]>): JsonObject {
   return { type, syntax, definition };
 }
 
-/** `strict` defaults to false, because most hosts reject a schema that wasn't written for it. */
+/**
+ * Returns a function's fields. `strict` defaults to false, because most hosts reject a schema that
+ * wasn't written for `strict`.
+ */
 function functionFields({ description, parameters, strict }: FunctionTool) {
   return {
     ...(description && { description }),

@@ -66,7 +66,10 @@ const SENT_FIELD_PATHS: SentFieldPaths = {
 
 const INCLUDE_REASONING = "reasoning.encrypted_content";
 
-/** Fields of every request. The tier `auto` would be that of the operator's OpenAI project. */
+/**
+ * Constant fields of every request. The tier `auto` would use the tier of the operator's OpenAI
+ * project.
+ */
 const CONSTANT_FIELDS: JsonObject = {
   store: false,
   include: [INCLUDE_REASONING],
@@ -253,7 +256,10 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
   };
 }
 
-/** Maximum bytes of the fields that a response repeats. Even half exceeds every context window. */
+/**
+ * Maximum bytes of the fields that a response repeats. Even half of this maximum exceeds every
+ * context window.
+ */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 

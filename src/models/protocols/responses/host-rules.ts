@@ -38,7 +38,7 @@ export function withoutNulls(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => (value ?? null) !== null));
 }
 
-/** Models that accept tools only in the Responses API. */
+/** Matches models that accept tools only in the Responses API. */
 export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
 export const LOWEST_EFFORT_IS_LOW = /^gpt-(?:5\.\d|[6-9])/;
@@ -97,7 +97,10 @@ export function reasoningDetail(item: RawItem): JsonObject | null {
   return { type: REASONING, summary: listOf(item.summary), encrypted_content: encrypted };
 }
 
-/** Converts an entry of `reasoning_details` back. Returns null for another provider's entry. */
+/**
+ * Converts an entry of `reasoning_details` to a reasoning item. Returns null for another provider's
+ * entry.
+ */
 export function reasoningItem(detail: RawItem): JsonObject | null {
   const { type, encrypted_content: encrypted } = detail;
   if (type !== REASONING || textOf(encrypted) === "") return null;

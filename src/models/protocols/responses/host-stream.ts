@@ -180,7 +180,7 @@ export class ResponsesNativeReader extends ResponseReader {
   }
 
   protected events(type: string, event: RawEvent): StreamEvent[] {
-    if (!type.startsWith("response.")) return []; // the gateway sends its own `keepalive`
+    if (!type.startsWith("response.")) return []; // The gateway sends its own `keepalive`.
     if (START_EVENTS.has(type)) {
       this.#heldEvents.push({ kind: "native", event, text: "", finish: null });
       return [];

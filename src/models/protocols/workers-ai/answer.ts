@@ -53,8 +53,8 @@ export type StreamedCall = {
 };
 
 /**
- * Reads an event in OpenAI's or Workers AI's format. A stream in OpenAI's format ends with an event
- * in Workers AI's. In an event with both formats, OpenAI's fields count.
+ * Reads an event in OpenAI's or Workers AI's format. The last event of a stream in OpenAI's format
+ * has Workers AI's format. In an event with both formats, OpenAI's fields count.
  */
 export function readWorkersAiPiece(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: rawReason } = readBody(raw);
@@ -109,7 +109,7 @@ function readFinishReason(raw: unknown): Piece["finish"] {
   return toFinishReason(raw) ?? (raw === "error" ? raw : "abort");
 }
 
-/** Converts a response in OpenAI's or Workers AI's format. Returns null if it is invalid. */
+/** Converts a response in OpenAI's or Workers AI's format. Returns null for an invalid response. */
 export function readWorkersAiChat(
   response: JsonObject,
   call: ChatCall,
@@ -149,7 +149,10 @@ export function guessFinishReason(usage: Usage | null, cap: number | null): Fini
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 
-/** Some models (gpt-oss) write tool calls as text if they must call a tool. */
+/**
+ * Returns tool calls in a text. Some models (gpt-oss) write tool calls as text if a call is
+ * required.
+ */
 function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = parseTools(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];
@@ -171,7 +174,10 @@ function parsedList(text: string): readonly unknown[] {
   }
 }
 
-/** Reads a stream in OpenAI's or Workers AI's format. It needs a finish reason or [DONE]. */
+/**
+ * Reads a stream in OpenAI's or Workers AI's format. A complete stream has a finish reason or
+ * `[DONE]`.
+ */
 export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;
   readonly #builder = new ChunkBuilder();
@@ -249,8 +255,9 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reads a usage report. A report with prompt tokens covers everything so far. Other reports are
-   * added. A separate report after the end covers the whole response and can exceed the sum.
+   * Reads a usage report. A report with prompt tokens covers everything so far. The counts of other
+   * reports are added. A separate report after the end covers the whole response and can exceed the
+   * sum.
    */
   #usageEvents(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;

@@ -11,7 +11,7 @@ import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
 /**
  * HTTP status by Workers AI error code (documentation; 3010, 3046, 4006, 5006, 5021 and 5035
- * measured). 402: the daily allocation is used up.
+ * measured). The status 402 means that the daily allocation is used up.
  */
 const STATUS_BY_CODE: Readonly<Record<number, number>> = {
   ...statusByCode(400, [3003, 3039, 5004, 5006]),
@@ -91,7 +91,7 @@ function toProviderFailure(
   return documentedStatus === undefined ? failure : { ...failure, reason: String(code) };
 }
 
-/** Matches only the start, because errors can repeat the client's text. */
+/** Matches a used-up allocation, only at the start, because errors can repeat the client's text. */
 const USED_UP = /^you have used up your daily free allocation\b/i;
 const PREFIX = /^(?:\w{0,40}Error: |\d{4,5}: ){1,6}/;
 

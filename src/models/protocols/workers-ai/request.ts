@@ -19,7 +19,10 @@ type Family = {
   readonly efforts?: readonly string[];
   readonly hasThinkingSwitch?: true;
   readonly requiresNineCharacterIds?: true;
-  /** Must never change, because vectors with different poolings can't be compared. */
+  /**
+   * The pooling of vectors. Must never change, because vectors with different poolings can't be
+   * compared.
+   */
   readonly pooling?: "cls";
 };
 
@@ -171,7 +174,9 @@ function imageProblem(content: ChatMessage["content"], place: string): ProviderF
   return null;
 }
 
-/** Sends no tools for the choice `none`, whose effect isn't documented. */
+/**
+ * Returns the tool inputs. Returns no tools for the choice `none`, whose effect isn't documented.
+ */
 function toolInputs({ list, choice }: RequestedTools, isOpenAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({
