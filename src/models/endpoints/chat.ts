@@ -65,8 +65,8 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 
 /**
  * Returns the format of the response's reasoning, or null for our own fields. Clients that send
- * OpenRouter's fields also read them. A closure in `parse` would keep the body in memory during the
- * stream.
+ * OpenRouter's fields also read OpenRouter's fields. A closure in `parse` would keep the body in
+ * memory during the stream.
  */
 function reasoningFormat(
   value: KnownFields<"reasoning" | "include_reasoning">,
@@ -105,7 +105,7 @@ function withEffort(value: KnownFields<"reasoning" | "reasoning_effort">): Resul
   return success(typeof exclude === "boolean" ? rest : value);
 }
 
-/** Returns the effort for a budget of reasoning tokens, by its share of the output. */
+/** Returns the effort for a budget of reasoning tokens, by the budget's share of the output. */
 function effortOfBudget(
   budget: number,
   { max_tokens, max_completion_tokens }: KnownFields<"max_tokens" | "max_completion_tokens">,
@@ -119,7 +119,10 @@ function effortOfBudget(
 /** Assumed output cap if a request limits only its reasoning. */
 const USUAL_OUTPUT_TOKENS = 16_384;
 
-/** Adds a null `system_fingerprint` for OpenRouter's SDK. OpenAI's schema doesn't allow null. */
+/**
+ * Adds a null `system_fingerprint` only for OpenRouter's SDK, because OpenAI's schema doesn't allow
+ * null.
+ */
 function completionResponse(
   answer: JsonObject,
   receipt: Receipt,

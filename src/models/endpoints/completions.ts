@@ -37,7 +37,9 @@ const MAX_TOKENS_DEFAULT = 16;
 
 const chat = chatBody.shape;
 const text = z.string().check(z.minLength(1));
-/** Maximum prompts in a request. Each is a call to the provider. LangChain sends 20. */
+/**
+ * Maximum prompts in a request. The gateway calls the provider once per prompt. LangChain sends 20.
+ */
 const PROMPTS_MAX = 20;
 
 /**

@@ -14,7 +14,8 @@ const DIALECTS = ENDPOINTS.flatMap(({ path, dialect }) =>
 
 /** Middleware that selects the path's error format. Runs before any middleware that can fail. */
 export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
-  const path = c.req.path.replace(/^\/v1(?=\/v1\/)/, ""); // a client that repeats the prefix gets its own format too
+  // A client that repeats the prefix `/v1` also gets its own format.
+  const path = c.req.path.replace(/^\/v1(?=\/v1\/)/, "");
   const dialect = dialectOf(path, {
     header: (name) => c.req.header(name),
     query: (name) => c.req.query(name),

@@ -21,8 +21,8 @@ export type ExpandedBody = {
   readonly body: object;
   readonly before: number;
   /**
-   * The request's own input items. Item references are replaced by the stored items. Null if the
-   * input is neither text nor a list of items.
+   * The request's own input items, with stored items instead of item references. Null if the input
+   * is neither text nor a list of items.
    */
   readonly own: readonly JsonObject[] | null;
 };

@@ -88,7 +88,7 @@ abstract class ImageWriter implements StreamWriter {
 
   abstract end(receipt: Receipt): string;
 
-  /** Leaves a response that has started incomplete, so that clients reject it. */
+  /** Ends a started response without completing it, so that clients reject the response. */
   abstract fail(failure: Failure): string;
 
   protected get hasBegun(): boolean {
@@ -134,7 +134,10 @@ class ImageStream extends ImageWriter {
     return `",${rest.slice(1)}\n\n`;
   }
 
-  /** Turns the event that has started into the error. Clients use the last of two event names. */
+  /**
+   * Turns the started event into the error event. If an event has two names, clients use the last
+   * one.
+   */
   fail(failure: Failure): string {
     const started = this.hasBegun ? '",' : "data: {";
     const error = JSON.stringify({ type: "error", error: failureObject(failure) }).slice(1);

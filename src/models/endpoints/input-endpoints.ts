@@ -18,7 +18,7 @@ import { parseOcrRequest } from "../core/ocr.ts";
 
 type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly kind: InputKind;
-  /** The input field, for errors about its length. */
+  /** The name of the input field, for errors about the input's length. */
   readonly input: string;
   readonly path?: EndpointAdapter["path"];
   readonly idPrefix?: string;
@@ -63,7 +63,7 @@ export const embeddingsEndpoint = inputEndpoint({
   reply: ({ body: { encoding_format: encoding = "float" } }) => ({
     kind: "json",
     json: (answer, { id, model, usage, costMicro }) => ({
-      id, // for Mistral's SDKs
+      id, // Mistral's SDKs require an ID.
       object: "list",
       data: encodeEmbeddings(answer["data"], encoding),
       model,

@@ -6,7 +6,8 @@ import type { JsonObject } from "../core/provider.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 
 /**
- * Placeholder for a chunk's text while the surrounding JSON is written. Providers don't know it.
+ * Placeholder for a chunk's text while the surrounding JSON is written. Providers never send this
+ * text.
  */
 export const TEXT_PLACEHOLDER = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
@@ -20,7 +21,7 @@ export function splitAtPlaceholder(written: string): EventTemplate {
 
 /**
  * The chunks with a field `usage`. `all` is OpenAI's `include_usage`: the last chunk has usage and
- * cost, and all others have null, which OpenRouter's SDK rejects.
+ * cost, and all other chunks have null. OpenRouter's SDK rejects null.
  */
 export type UsageChunks = "none" | "last" | "all";
 

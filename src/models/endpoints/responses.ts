@@ -182,7 +182,7 @@ function paramOf(core: string, places: ConvertedConversation["places"]): string 
 
 /**
  * The error format for Codex (source: the SSE reader and `api_bridge` of codex-rs). After a 402 or
- * 429, Codex retries or silently drops a turn. After a charged 5xx, it would pay again. It
+ * 429, Codex retries or silently drops a turn. After a charged 5xx, Codex would pay again. Codex
  * therefore gets these errors as a failed stream.
  */
 const codexDialect: Dialect = {
@@ -201,7 +201,10 @@ const codexDialect: Dialect = {
 
 const CODEX = /^codex[\s_/-]/i;
 
-/** Reports whether the client is Codex, which expects a stream. One of two headers contains the name. */
+/**
+ * Reports whether the client is Codex, which expects a stream. One of two headers contains the
+ * client's name.
+ */
 function isCodexRequest(at: EndpointContext): boolean {
   const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;

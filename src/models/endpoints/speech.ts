@@ -45,7 +45,7 @@ class AudioWriter implements StreamWriter {
     return this.#last;
   }
 
-  /** Closes the connection without an end, because players accept an incomplete file. */
+  /** Aborts the connection, because players would accept an incomplete file. */
   fail(): null {
     return null;
   }
@@ -59,7 +59,7 @@ class JsonWriter implements StreamWriter {
   #rest = new Uint8Array();
   #hasBegun = false;
 
-  /** Encodes multiples of 3 bytes, which need no padding. */
+  /** Encodes audio in multiples of 3 bytes, because these need no padding. */
   audio(bytes: Uint8Array): string {
     const all = joinBytes([this.#rest, bytes], this.#rest.length + bytes.length);
     const whole = all.length - (all.length % 3);
@@ -108,7 +108,7 @@ const EVENT_WRITER = {
   fail: (failure: Failure) => formatSseEvent({ error: failureObject(failure) }),
 };
 
-/** Returns the counts. Models billed by the character have 0 tokens. */
+/** Returns the token counts, which are 0 for models billed by the character. */
 function usageOf({ usage, costMicro }: Receipt, [input, output]: UsageNames): JsonObject {
   const { character: characters = 0, audio_token: audio = 0 } = usage;
   const tokens = { [input]: usage.input, [output]: audio, total_tokens: usage.input + audio };

@@ -11,7 +11,7 @@ export const transcriptionsEndpoint = inputEndpoint({
   name: "transcriptions",
   input: "file",
   kind: "transcription",
-  idPrefix: "transcript-", // its responses have no ID
+  idPrefix: "transcript-", // Responses of this endpoint have no ID.
   takesForms: true,
   parse: parseTranscriptionRequest,
   reply: ({ body, isMistral }) => {

@@ -25,10 +25,10 @@ const SECRET = "ANTHROPIC_API_KEY";
 const BASE_URL = "ANTHROPIC_BASE_URL";
 
 type AnthropicHost = {
-  /** Includes the version, for example `https://api.anthropic.com/v1`. */
+  /** The base URL with the version, for example `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly secret: string;
-  /** The region that must process requests, or null for any. Not all models accept a region. */
+  /** The region that must process requests, or null for any. Some models don't accept a region. */
   readonly geo: "us" | null;
 };
 

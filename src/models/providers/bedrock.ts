@@ -43,7 +43,7 @@ const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/** Prefers an API key to an access key, like AWS's own tools. */
+/** Returns the API key or else the access key, in the order of AWS's own tools. */
 function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };
@@ -95,7 +95,7 @@ function requestSigner(credentials: Credentials, region: string): Authorize {
     const canonical = [
       "POST",
       encodePath(pathname),
-      "", // no query
+      "", // The request has no query.
       ...headers.map(([name, value]) => `${name}:${value}`),
       "",
       headerNames,
@@ -112,7 +112,7 @@ function requestSigner(credentials: Credentials, region: string): Authorize {
   };
 }
 
-/** Encodes a path a second time. SigV4 requires this for every service except S3. */
+/** Encodes a path a second time, as SigV4 requires for every service except S3. */
 function encodePath(pathname: string): string {
   return pathname.split("/").map(encodeSegment).join("/");
 }
@@ -139,7 +139,7 @@ const OUTSIDE_REGION: ProviderFailure = { kind: "disabled", reason: "residency" 
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 type BedrockHost = {
-  /** The location that AWS guarantees. Models that can run outside it are disabled. */
+  /** The location that AWS guarantees. Models that can run outside this location are disabled. */
   readonly tag: HostTag;
   readonly awsRegion: string;
   readonly baseUrl: string;
@@ -236,7 +236,10 @@ function isOutsideRegion(address: string, { region }: ProviderConfig): boolean {
   return regionInHost === undefined || regionRowOf(region).aws?.pattern.test(regionInHost) !== true;
 }
 
-/** Returns invalid variables. Half of an access key would silently turn off the provider. */
+/**
+ * Returns invalid variables. Includes an incomplete access key, which would silently turn off the
+ * provider.
+ */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const configProblems = baseUrlProblems(config, BASE_URL_VARIABLE);
   const { aws } = regionRowOf(config.region);

@@ -63,7 +63,7 @@ function createProtocol(base: string, secret: string): ProviderProtocol {
       send: (call) => send(call, "/rerank", cohereRerankRequest(call)),
       convertResponse: readCohereRerank,
     },
-    failureInBody: () => null, // responses without content are rejected as invalid
+    failureInBody: () => null, // Responses without content are rejected as invalid.
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
     reader: () => sseReader(new CohereStream()),
   };

@@ -26,7 +26,7 @@ const OUTPUT_FORMAT_BY_NAME: Readonly<Record<string, string>> = {
   pcm: "pcm_24000",
   wav: "pcm_24000",
 };
-/** A list of voice IDs. Other characters could change the URL's path. */
+/** Matches a list of voice IDs. Characters outside this pattern could change the URL's path. */
 const VOICE_ID_LIST = /^\w+(?:[\s,]+\w+)*$/;
 const UNKNOWN_VOICE: ProviderFailure = {
   kind: "refused",
@@ -56,7 +56,9 @@ export const ELEVENLABS: BuiltInProvider = {
   },
 };
 
-/** Voices that customers can use. Others may be the operator's own or cost more. */
+/**
+ * Returns the voices that customers can use. Other voices may be the operator's own or cost more.
+ */
 function allowedVoices(config: ProviderConfig): string {
   return config.secret(VOICES)?.trim() ?? STANDARD_VOICES;
 }
@@ -94,7 +96,7 @@ function createProtocol(
 
 /**
  * Returns the reported characters, but at least the text's code points. For cheaper models,
- * ElevenLabs can report credits, which are fewer.
+ * ElevenLabs can report credits, whose number is lower.
  */
 function billedCharacters(headers: Headers, text: string) {
   const reported = ["character-cost", "x-character-count"].map((name) => Number(headers.get(name)));
@@ -102,7 +104,7 @@ function billedCharacters(headers: Headers, text: string) {
   return highest > 0 ? { character: Math.max(highest, codePoints(text)) } : null;
 }
 
-/** Converts an error. Its `detail` is an object with a code, or a list of invalid fields. */
+/** Converts an error, whose `detail` is an object with a code or a list of invalid fields. */
 function failureOf(
   status: number,
   headers: Headers,

@@ -40,7 +40,9 @@ const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const ASSERTION_LIFETIME_S = 3600;
 const EXPIRY_MARGIN_MS = 300_000;
 const FETCH_TIMEOUT_MS = 10_000;
-/** Maximum ms to wait for another request's token fetch, which stops if that request ends. */
+/**
+ * Maximum ms to wait for another request's token fetch. The fetch stops if the other request ends.
+ */
 const SHARED_FETCH_WAIT_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
@@ -64,7 +66,7 @@ function parseServiceAccount(json: string): ServiceAccount | readonly string[] {
   return missing.length > 0 ? missing : { email, privateKey, project };
 }
 
-/** A private key in PEM format, with spaces instead of line breaks. */
+/** Matches a private key in PEM format with spaces instead of line breaks. */
 const PEM = /^-----BEGIN PRIVATE KEY-----(.+)-----END PRIVATE KEY-----$/;
 const LINE_ENDS = /\s|\\n/g;
 
@@ -87,7 +89,7 @@ class GoogleAccessTokens {
     this.#nowMs = nowMs;
   }
 
-  /** The last token, even if expired. Error texts must not contain it. */
+  /** The last token, even if expired. Used to remove the token from error texts. */
   get last(): string {
     return this.#token?.text ?? "";
   }
@@ -292,13 +294,14 @@ const GEMINI: BuiltInProvider = {
       id: "google",
       modelsUrl: `${removeTrailingSlashes(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
       embeddings: GEMINI_EMBEDDINGS,
-      credential: () => Promise.resolve({ "x-goog-api-key": key }), // a key in the URL would be logged
+      // A key in the URL would be logged.
+      credential: () => Promise.resolve({ "x-goog-api-key": key }),
       secrets: () => [key],
     });
   },
 };
 
-/** Vertex hosts, which process prompts only in their region. Other regions have none. */
+/** Vertex hosts, which process prompts only in their region. The other regions have no host. */
 const VERTEX_HOSTS: Partial<Record<Region, string>> = {
   eu: "https://aiplatform.eu.rep.googleapis.com/v1",
   us: "https://aiplatform.us.rep.googleapis.com/v1",

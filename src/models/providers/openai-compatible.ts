@@ -53,7 +53,7 @@ const HASHES_MAX = 512;
  */
 class CustomerHashes {
   readonly #secret: string;
-  /** Computing a hash takes most of the time of sending a request. */
+  /** Cached hashes, because computing a hash takes most of the time of sending a request. */
   readonly #hashes = new Map<string, Promise<string>>();
   #key: Promise<HmacKey> | null = null;
 
@@ -92,7 +92,7 @@ class CustomerHashes {
 
 type OpenAiHost = {
   readonly id: string;
-  /** Includes the version, for example `https://api.openai.com/v1`. */
+  /** The base URL with the version, for example `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly profile: Profile;
   /** The API key. If absent, no key is sent (Ollama, vLLM on a private network). */
@@ -112,7 +112,7 @@ export function openAiCompatible(host: OpenAiHost): Provider {
   };
 }
 
-/** Adds the Responses API, for its own clients and for models that require it. */
+/** Adds the Responses API, for clients of this API and for models that require it. */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
   chat: ProviderProtocol,
@@ -194,7 +194,7 @@ type Send = (
 
 /**
  * Replaces the client's cache key and end-user ID by hashes. All customers share the operator's
- * provider account, so they could otherwise find each other's prompts in its cache.
+ * provider account, and could otherwise find each other's prompts in the provider's cache.
  */
 async function withHashes(
   { prompt_cache_key: cacheKey, safety_identifier: clientIdentifier, ...rest }: JsonObject,
@@ -247,7 +247,9 @@ type ResponsesHost = {
   readonly secret?: string;
 };
 
-/** Calls OpenAI's Responses API. OpenAI stores nothing: clients send encrypted reasoning back. */
+/**
+ * Calls OpenAI's Responses API. OpenAI stores nothing, so clients send encrypted reasoning back.
+ */
 function responsesProtocol({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
   const hashes = new CustomerHashes(secret);
   return {
@@ -308,7 +310,7 @@ async function retryWithoutReasoning(
   return new Response(text, { status: response.status, headers: response.headers });
 }
 
-/** Returns `safety_identifier` and `prompt_cache_key`. `cacheKey` is the key that the client sent. */
+/** Returns `safety_identifier` and `prompt_cache_key`. `cacheKey` is the client's own cache key. */
 async function identityOf(
   hashes: CustomerHashes,
   { customer, upstreamId }: ChatCall,

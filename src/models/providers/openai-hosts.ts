@@ -5,15 +5,15 @@ import { PROFILE_BY_ID } from "./profiles.ts";
 
 type Host = {
   /**
-   * The provider ID. The variable `<ID>_BASE_URL` overrides the address. It must stay within the
-   * domain, which keeps the region's guarantee.
+   * The provider ID. The variable `<ID>_BASE_URL` overrides the address. The new address must be
+   * within the same domain to keep the region's guarantee.
    */
   readonly id: string;
   /** The profile's name. The secret `<PROFILE>_API_KEY` contains the API key. */
   readonly profile: keyof typeof PROFILE_BY_ID;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
   /**
-   * The variable that must be `on` to call the provider's host in this region, which requires a
+   * The variable that must be `on` to call the provider's host in this region. That host requires a
    * separate plan.
    */
   readonly regionalHostVariable?: string;
@@ -42,7 +42,7 @@ const HOSTS: readonly Host[] = [
     baseUrls: { eu: "https://api.eu.mistral.ai/v1", us: "https://api.us.mistral.ai/v1" },
   },
   { id: "groq", profile: "groq", baseUrls: globalUrl("https://api.groq.com/openai/v1") },
-  // DeepSeek's host is in China. It guarantees no region.
+  // DeepSeek's host is in China and guarantees no region.
   { id: "deepseek", profile: "deepseek", baseUrls: globalUrl("https://api.deepseek.com") },
   { id: "together", profile: "together", baseUrls: globalUrl("https://api.together.xyz/v1") },
   {
@@ -68,7 +68,9 @@ const HOSTS: readonly Host[] = [
   { id: "jina", profile: "jina", baseUrls: globalUrl("https://api.jina.ai/v1") },
 ];
 
-/** The built-in providers. A region prefers a provider's host in the region to the global host. */
+/**
+ * The built-in providers. Each region prefers a provider's host in that region to the global host.
+ */
 export const OPENAI_COMPATIBLE: readonly BuiltInProvider[] = HOSTS.map(builtIn);
 
 function builtIn(host: Host): BuiltInProvider {
@@ -108,12 +110,12 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
   return host.baseUrls[tagOf(host, config)] ?? "";
 }
 
-/** An address of a provider, and the location that it guarantees. */
+/** A provider's address, and the location that the address guarantees. */
 export type HostAddress = { readonly tag: HostTag; readonly url: string };
 
 /**
- * Returns a provider's key and the addresses that may accept it: the address in use, then the
- * company's others. If `<ID>_BASE_URL` is set, it is the only one.
+ * Returns a provider's key and the addresses that may accept the key: the address in use, then the
+ * company's other addresses. If `<ID>_BASE_URL` is set, returns only that address.
  */
 export function listHostAddresses(
   id: string,

@@ -15,7 +15,7 @@ import { BILLED_SECONDS_MIN } from "../core/transcription.ts";
 
 type Values = NonNullable<FieldRule["values"]>;
 
-/** Replaces efforts for hosts with only `none`, `low`, `medium` and `high`. */
+/** Replacements of efforts for hosts with only `none`, `low`, `medium` and `high`. */
 const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high" };
 
 /** Like `THREE_EFFORTS`, for models that always reason: `none` becomes `low`. */
@@ -57,7 +57,7 @@ const ALL_FIELDS = [...USUAL_FIELDS, "function_call", "functions", "logit_bias",
 const EMBEDDING_FIELDS: ReadonlySet<string> = new Set(["input", "dimensions", "encoding_format"]);
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
-/** The base of all profiles. By itself, it supports no kind of request. */
+/** The base of all profiles. The base itself supports no kind of request. */
 const COMMON_PROFILE: Profile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,
@@ -105,7 +105,7 @@ export const OPENAI_HOST_PROFILE: Profile = {
     "verbosity",
   ]),
   embeddingFields: EMBEDDING_FIELDS,
-  chatExtras: { service_tier: "default" }, // `auto` would use our project's tier
+  chatExtras: { service_tier: "default" }, // The tier `auto` would use our project's tier.
   takesTokens: true,
   rules: REASONING_RULES,
   requiredFields: FIELDS_WITH_TOOLS,
@@ -160,7 +160,7 @@ const MISTRAL_PROFILE: Profile = {
   nameByField: { seed: "random_seed", dimensions: "output_dimension" },
   rules: [
     { fields: ["tool_choice"], values: { required: "any" } },
-    // Mistral's reasoning models support only `none` and `high`. Others reject the field.
+    // Mistral's reasoning models support only `none` and `high`. Other models reject the field.
     effortRule(MISTRAL_REASONING_MODELS, {
       minimal: "none",
       low: "high",
@@ -173,7 +173,8 @@ const MISTRAL_PROFILE: Profile = {
   streamOptions: null,
   plainStyle: {
     toolIds: NINE_CHARACTER_ID,
-    // Not empty: mistral-common rejects assistant messages without content and calls.
+    // The text isn't empty, because mistral-common rejects assistant messages without content and
+    // calls.
     bridgeText: "Done.",
     reasoning: { as: "thinking", models: MISTRAL_REASONING_MODELS },
   },
@@ -186,7 +187,7 @@ const MISTRAL_PROFILE: Profile = {
   },
 };
 
-/** DeepSeek, which thinks by default. The efforts are from its guide "Thinking Mode". */
+/** DeepSeek, which thinks by default. The efforts are from DeepSeek's guide "Thinking Mode". */
 const DEEPSEEK_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, ...LOGPROB_FIELDS]),
@@ -207,7 +208,9 @@ const DEEPSEEK_PROFILE: Profile = {
   supportsOneChoice: true,
 };
 
-/** xAI. Reasoning models reject stops and penalties. Completion tokens exclude reasoning. */
+/**
+ * xAI. Reasoning models reject stop sequences and penalties. Completion tokens exclude reasoning.
+ */
 export const XAI_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, "n", "prompt_cache_key"]),
@@ -233,7 +236,7 @@ const VOYAGE_PROFILE: Profile = {
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   nameByField: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
-  // Voyage then rejects a text that is too long, as OpenAI does, instead of truncating it.
+  // With this field, Voyage rejects a text that is too long instead of truncating it, like OpenAI.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
   calls: { rerank: rerankCall("top_k") },
@@ -315,7 +318,7 @@ export const CEREBRAS_PROFILE: Profile = {
   supportsOneChoice: true,
 };
 
-/** OpenRouter. It accepts OpenAI's fields and drops those that a model doesn't support. */
+/** OpenRouter. It accepts OpenAI's fields and drops fields that a model doesn't support. */
 const OPENROUTER_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "verbosity"]),

@@ -11,7 +11,7 @@ import type { ChunkChoice } from "../../core/chunk.ts";
 export type SandboxCompletion = {
   readonly head: SandboxCompletionHead;
   readonly replies: readonly SandboxReply[];
-  /** The value null simulates a provider that reports no usage. */
+  /** The reported usage. Null simulates a provider that reports no usage. */
   readonly usage: Usage | null;
   readonly topLogprobs: number | null;
   readonly split: ((text: string) => readonly string[]) | null;
@@ -128,7 +128,7 @@ function logprobEntry(token: string, logprob: number): JsonObject {
 
 /**
  * Yields a response as OpenAI streams it. A choice starts with its role and ends with the finish
- * reason in an empty delta. Choices alternate.
+ * reason in an empty delta. The events of several choices alternate.
  */
 export function* sandboxEvents(answer: SandboxCompletion): Generator<StreamEvent> {
   yield* alternate(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));

@@ -9,7 +9,7 @@ type PlayedStep =
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "cut" };
 
-/** The longest delay of a timer (24 days), used to wait forever. */
+/** The maximum delay of a timer in ms (24 days), used to wait forever. */
 const FOREVER_MS = 2 ** 31 - 1;
 
 /**
@@ -70,8 +70,8 @@ export type SandboxBehavior = {
   readonly modifyAnswer?: (answer: SandboxCompletion, cap: number) => SandboxCompletion;
   readonly stream: (answer: SandboxCompletion, delays: SandboxDelays) => Generator<PlayedStep>;
   /**
-   * Returns the delay before a JSON response in ms, or a failure. Without this function, there is
-   * no delay.
+   * Returns the delay before a JSON response in ms, or a failure. Without this function, the
+   * response has no delay.
    */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };

@@ -17,7 +17,10 @@ import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
-/** Answers calls of one kind. A method, because TypeScript checks its parameter bivariantly. */
+/**
+ * The responses to calls of one kind. The member is a method, because TypeScript checks a method's
+ * parameter bivariantly.
+ */
 export type SandboxAnswer<K extends InputKind> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];
@@ -103,7 +106,7 @@ function wordsIn(text: string): ReadonlySet<string> {
 const DIMENSIONS_DEFAULT = 256;
 const DIMENSIONS_MAX = 1024;
 const COORDINATES_PER_WORD = 8;
-/** 8 decimals are as exact as a float32 near 1, and shorter than a double. */
+/** Rounds to 8 decimals, which are as exact as a float32 near 1 and shorter than a double. */
 const ROUNDING_FACTOR = 1e8;
 
 function sandboxEmbeddings({ upstreamId, body }: EmbeddingsCall): ProviderResult {
@@ -136,14 +139,16 @@ function vectorOf(words: readonly string[], dimensions: number): readonly number
   const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {
     for (let coordinate = 0; coordinate < COORDINATES_PER_WORD; coordinate++) {
-      const hash = distributedHash32(`${coordinate} ${word}`); // as a seed, k could cancel out the word's first letter
+      // As a seed, the coordinate could cancel out the word's first letter.
+      const hash = distributedHash32(`${coordinate} ${word}`);
       const at = (hash >>> 1) % dimensions;
       sums[at] = (sums[at] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
     }
   }
   let norm = Math.hypot(...sums);
   if (norm === 0) {
-    sums[distributedHash32(words.join(" ")) % dimensions] = 1; // the text is empty, or all coordinates canceled each other out
+    // The text is empty, or all coordinates canceled each other out.
+    sums[distributedHash32(words.join(" ")) % dimensions] = 1;
     norm = 1;
   }
   return sums.map((sum) => Math.round((sum / norm) * ROUNDING_FACTOR) / ROUNDING_FACTOR + 0);

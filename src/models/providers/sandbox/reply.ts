@@ -40,7 +40,10 @@ function readSandboxQuestion({ messages }: ChatBody): SandboxQuestion {
   };
 }
 
-/** Counts the text and calls of each message, 3 tokens per message, and the tools' JSON. */
+/**
+ * Returns the prompt tokens: the text and calls of each message, 3 tokens per message, and the
+ * tools' JSON.
+ */
 export function countPromptTokens({ messages, tools = [] }: ChatBody): number {
   let tokens = 0;
   for (const message of messages) {
@@ -94,8 +97,8 @@ const BRACES_MAX = 64;
 /**
  * Returns a response's tool calls. The last user message can request calls as `call <tool> <json>`,
  * one per round. Otherwise, the response calls the function that `tool_choice` names, or each tool
- * that the message mentions. `required` makes this at least one call. `parallel_tool_calls: false`
- * keeps only the first call.
+ * that the message mentions. If `tool_choice` is `required`, the response makes at least one call.
+ * `parallel_tool_calls: false` keeps only the first call.
  */
 function sandboxCallsFor(
   body: ChatBody,
@@ -193,8 +196,8 @@ export type SandboxMode = {
 const GREETING = "Hello! Say something as the user and this model repeats it.";
 
 /**
- * Returns one reply per choice. It calls the matching tools, reports tool results, or repeats the
- * last user text after `opening`. Output beyond `cap` tokens is cut.
+ * Returns one reply per choice. A reply calls the matching tools, reports tool results, or repeats
+ * the last user text after `opening`. Output beyond `cap` tokens is cut.
  */
 export function sandboxRepliesTo(
   body: ChatBody,

@@ -86,7 +86,8 @@ function buildObject(
     if (value !== undefined) entries.push([name, value]);
     else if (required.has(name)) return undefined;
   }
-  return Object.fromEntries(entries); // unlike an assignment, it copies a property named __proto__
+  // Unlike an assignment, `fromEntries` copies a property named `__proto__`.
+  return Object.fromEntries(entries);
 }
 
 function buildArray(
@@ -169,13 +170,14 @@ function buildNumber(schema: JsonObject, variant: number): number {
   if (first * step <= exclusiveMinimum(schema)) first++;
   let last = Math.floor(high / step);
   if (last * step >= exclusiveMaximum(schema)) last--;
-  if (first > last) return low + (high - low) / (variant + 2); // no multiple of `step` is between the two
+  // No multiple of `step` is between `low` and `high`.
+  if (first > last) return low + (high - low) / (variant + 2);
   let index = Math.min(Math.max(Math.ceil(1 / step), first), last) + variant;
   if (index > last) {
     index = first === -Infinity ? last - variant : first + ((index - first) % (last - first + 1));
   }
   const value = Number.isInteger(step) ? index * step : Number((index * step).toPrecision(12));
-  return value === 0 ? 0 : value; // replaces -0
+  return value === 0 ? 0 : value; // Replaces -0 by 0.
 }
 
 const exclusiveMinimum = (schema: JsonObject): number =>

@@ -1,6 +1,6 @@
 /**
- * Splits text into tokens of up to 8 characters and the preceding white space. There are never more
- * tokens than the gateway estimates.
+ * Splits text into tokens of up to 8 characters and the preceding white space. The number of tokens
+ * never exceeds the gateway's estimate.
  */
 export function splitIntoTokens(text: string): string[] {
   const tokens: string[] = [];
@@ -76,7 +76,7 @@ export function splitIntoWords(text: string): readonly string[] {
   return text.match(WORDS) ?? [];
 }
 
-/** Splits JSON into fragments of up to 12 characters, because it has few spaces. */
+/** Splits JSON into fragments of up to 12 characters, because JSON has few spaces. */
 export function splitJsonFragments(json: string): readonly string[] {
   return json.match(FRAGMENTS) ?? [];
 }
