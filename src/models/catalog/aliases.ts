@@ -74,7 +74,6 @@ function builtInModelOf(
   return [...curated, ...own].find((id) => models.has(id));
 }
 
-/** Returns the cheapest model by (3 x input price + output price) / 4 of its first route. */
 function cheapestModel(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)

@@ -110,9 +110,7 @@ export type ChatFacts = readonly [
   imageTokens?: number,
 ];
 
-/**
- * Returns its arguments. As a function call, a model's first line stays together when formatted.
- */
+/** Returns its arguments. With this call, the formatter keeps a model's first line together. */
 export const facts = (...values: ChatFacts): ChatFacts => values;
 
 export function chatModel(

@@ -101,7 +101,6 @@ function parametersOf({
   ];
 }
 
-/** Returns `degraded` if some of a model's routes are in cooldown in this isolate. */
 function statusOf(inCooldown: readonly boolean[]): string {
   if (!inCooldown.includes(true)) return "operational";
   return inCooldown.includes(false) ? "degraded" : "unavailable";

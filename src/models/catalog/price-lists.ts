@@ -47,7 +47,7 @@ export type Pricing = {
 
 /**
  * Functions that return an organization's price lists, or `prices_unavailable`. `current` uses the
- * list name cached in this isolate. `corrected` uses the list name that the wallet returned.
+ * cached list name. `corrected` uses the list name from the wallet.
  */
 export type PricingFor = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;

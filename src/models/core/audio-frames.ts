@@ -28,7 +28,7 @@ export function computeMaxSecondsByFrames(bytes: Uint8Array): number {
 
 const FLAC_RATES = [0, 88.2, 176.4, 192, 8, 16, 22.05, 24, 32, 44.1, 48, 96];
 
-/** Adds up the frames of a FLAC file. The checksum in its header identifies a frame. */
+/** Adds up the frames. The checksum in its header identifies a frame. */
 function flacSeconds(bytes: Uint8Array, view: DataView): number {
   const rate = view.getUint32(18) >>> 12;
   let seconds = 0;
@@ -73,7 +73,6 @@ function crc8(bytes: Uint8Array): number {
   return sum;
 }
 
-/** Counts the packets of all pages, including nested pages. */
 function oggSeconds(bytes: Uint8Array, view: DataView): number {
   const streams = new Set<number>();
   let packets = 0;
@@ -93,7 +92,6 @@ function oggSeconds(bytes: Uint8Array, view: DataView): number {
   return longest === 0 ? Infinity : packets * longest;
 }
 
-/** Returns the packets that end in a page, plus one if the next page continues a packet. */
 function countPackets(lengths: Uint8Array): number {
   let packets = lengths.at(-1) === 255 ? 1 : 0;
   for (const length of lengths) if (length < 255) packets++;
@@ -208,7 +206,6 @@ function entriesSeconds(view: DataView, from: number, end: number): number {
   return longest;
 }
 
-/** Position of the sample count in each box that has one. */
 const MP4_COUNTS: Readonly<Record<string, number>> = { stsz: 8, stz2: 8, trun: 4 };
 const UNKNOWN_TICKS = new Set([2 ** 32 - 1, 2 ** 64]);
 

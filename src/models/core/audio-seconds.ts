@@ -55,7 +55,6 @@ function isWav(audio: Uint8Array): boolean {
   return hasText(audio, 0, "RIFF") && hasText(audio, 8, "WAVE");
 }
 
-/** Reports whether an MPEG audio frame follows, perhaps after zeros. */
 function isMpeg(audio: Uint8Array): boolean {
   const at = firstByte(audio);
   const next = audio[at + 1] ?? 0;

@@ -47,8 +47,8 @@ export type ParsedRequest = {
   readonly dropped: readonly string[];
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
-   * Returns the client's name for a core field, or null if clients can't send the field. Without
-   * this function, both names are the same.
+   * Returns the client's name for a core field, or null if clients can't send it. Default: the core
+   * name.
    */
   readonly paramOf?: (coreParam: string) => string | null;
   /** Returns a field's error code if clients depend on it, or null for the default code. */
@@ -56,10 +56,7 @@ export type ParsedRequest = {
   readonly preferences?: RoutePreferences | null;
   readonly fallbacks?: readonly ModelFallback[];
   readonly session?: string | null;
-  /**
-   * Writes the response. Must not reference the prompt, which would stay in memory during a long
-   * stream.
-   */
+  /** Must not reference the prompt, which would stay in memory during a long stream. */
   readonly reply: ResponseWriter;
   readonly native: NativeRequest | null;
   readonly keep?: ConversationAddition;
@@ -116,9 +113,7 @@ export type StreamData = string | Uint8Array;
 
 /** Writes one stream. Each method returns complete events, or "". */
 export type StreamWriter = {
-  /**
-   * The event to send after KEEP_ALIVE_MS without output. The event can change during the stream.
-   */
+  /** The event to send after KEEP_ALIVE_MS without output. Can change during the stream. */
   readonly ping: string;
   begin(usage: Usage | null): string;
   chunk(chunk: Chunk): string;
@@ -127,7 +122,7 @@ export type StreamWriter = {
   audio?(bytes: Uint8Array): StreamData;
   /**
    * Writes the last chunk again with a new text, in choice (or native block) `index`. `json` is the
-   * text as a JSON string, copied without parsing.
+   * text as a JSON string.
    */
   text(index: number, json: string): string;
   /**

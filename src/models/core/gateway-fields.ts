@@ -189,7 +189,6 @@ function scaleAmount(amount: number | null, scale: number): number | null {
 
 const SORT_BY_SUFFIX: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
 
-/** Splits off the suffix `:floor` or `:nitro` of a model's name. */
 function splitSortSuffix(name: string): { readonly name: string; readonly sort: RouteSort | null } {
   const at = name.lastIndexOf(":");
   const by = at === -1 ? undefined : SORT_BY_SUFFIX[name.slice(at + 1)];

@@ -101,7 +101,6 @@ function readSource(
   return success({ file: new FormFile(filename, header.type, bytes), tokens: tokensOf(header) });
 }
 
-/** Returns the maximum input tokens of an image: one token per patch. */
 function tokensOf({ width, height }: ImageHeader): number {
   const patches = Math.ceil(width / PATCH_PIXELS) * Math.ceil(height / PATCH_PIXELS);
   return Math.max(SOURCE_TOKENS_MIN, Math.ceil((patches * RESERVE_PERCENT) / 100));

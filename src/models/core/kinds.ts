@@ -39,10 +39,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K],
 };
 
 export type CoreRequest = ChatRequest | InputRequest;
-/**
- * A chat request. If `apart` is set, each message is a separate prompt with the same settings, and
- * the response isn't streamed.
- */
+/** If `apart` is set, each message is a separate prompt with the same settings. Never streamed. */
 export type ChatRequest = { readonly kind: "chat"; readonly body: ChatBody; readonly apart?: true };
 export type InputRequest<K extends InputKind = InputKind> = {
   [One in K]: { readonly kind: One; readonly body: Bodies[One] };

@@ -53,7 +53,7 @@ const usageField = objectReader({ usage: anyValue });
 export type UsageShape = {
   /**
    * Set if `completion_tokens` excludes reasoning. A `prompt_tokens` below the cached tokens then
-   * excludes cached tokens too.
+   * excludes these.
    */
   readonly apart?: boolean;
   readonly inside?: string;

@@ -52,8 +52,8 @@ export type ByteSource = {
 };
 
 /**
- * A response body that the runtime buffers. The body is split into two streams, and one stream's
- * bytes are discarded as they arrive. A read of the other stream then returns all buffered data.
+ * A response body that the runtime buffers. The body is split into two streams. One stream's bytes
+ * are discarded, so a read of the other returns all buffered data.
  */
 export class BufferedBody implements ByteSource {
   readonly #fileBytes: number | null;
@@ -174,7 +174,7 @@ export class PacedBodyReader {
     this.#source = source;
   }
 
-  /** Returns the next data. Must not be called before the previous call has finished. */
+  /** Must not be called before the previous call has finished. */
   next(): Promise<Uint8Array | null> {
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };

@@ -20,10 +20,7 @@ const PART_OVERHEAD = 4;
 const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 const KNOWN_TOOL_TOKENS = 1500;
-/**
- * Maximum bytes of a short prompt. The upper bound replaces the estimate for a short prompt, which
- * is inaccurate.
- */
+/** Maximum bytes of a short prompt, for which the upper bound replaces the inaccurate estimate. */
 const SHORT_PROMPT_BYTES = 512;
 /** Maximum bytes that an estimate counts as one token. */
 const BYTES_PER_TOKEN_MAX = 4;
@@ -341,10 +338,7 @@ const PAGES_MAX = { long: 600, short: 100 };
 const SHORT_CONTEXT = 200_000;
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
-/**
- * Returns a PDF's tokens by Anthropic's rule, the most expensive one: each page counts as text and
- * as an image.
- */
+/** Returns a PDF's tokens by Anthropic's rule: each page counts as text and as an image. */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMax = model.context > SHORT_CONTEXT ? PAGES_MAX.long : PAGES_MAX.short;
   const pages = Math.min(computeMaxPdfPages(pdf) ?? pagesMax, pagesMax);

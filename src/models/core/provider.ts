@@ -15,7 +15,7 @@ export type NativeBody = {
 
 export type NativeOutput = { readonly text: string; readonly finish: string | null };
 
-/** The customer of a request. Providers get only hashes of these IDs. */
+/** A customer. Providers get only hashes of these IDs. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
 type AttemptContext = {
@@ -39,10 +39,7 @@ type AttemptContext = {
 /** A chat request to a provider. Adapters forward only the fields of `body` that they allow. */
 export type ChatCall = AttemptContext &
   ChatRequest & {
-    /**
-     * The body in the provider's own protocol. Replaces `body` if the provider supports that
-     * protocol.
-     */
+    /** Replaces `body` if the provider supports this protocol. */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
     /** Maximum output tokens per choice. Always sent. */

@@ -64,8 +64,8 @@ export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
 };
 
 /**
- * Returns the total size of all query-document pairs, because providers read the query again for
- * each document.
+ * Returns the total size of all query-document pairs, because providers read the query for each
+ * document.
  */
 function pairsSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptSizeCounter(model);
@@ -79,10 +79,7 @@ function pairsSize({ query, documents }: RerankBody, model: Model) {
   return { bound: totalOf("bound"), estimate: totalOf("bound"), likely: totalOf("likely") };
 }
 
-/**
- * Returns the billed search units. Even with a long query, a piece has at least half of
- * PIECE_TOKENS for the document.
- */
+/** Returns the search units. Even with a long query, a piece has at least half of PIECE_TOKENS. */
 function searchUnits({ query, documents, max_tokens_per_doc: tokensMax }: RerankBody): number {
   const documentTokens = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));
   const pieces = documents.reduce(

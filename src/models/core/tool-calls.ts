@@ -43,8 +43,8 @@ export const NINE_CHARACTER_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/,
 export const WORD_64_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
- * Maps each tool call ID to an ID that the host accepts. The mapping never changes, so that prompt
- * caches still match.
+ * Maps each tool call ID to an ID that the host accepts. Never changes an ID's mapping, because
+ * prompt caches would miss.
  */
 export class ToolCallIds {
   readonly #shape: ToolCallIdShape;

@@ -105,7 +105,6 @@ function withEffort(value: KnownFields<"reasoning" | "reasoning_effort">): Resul
   return success(typeof exclude === "boolean" ? rest : value);
 }
 
-/** Returns the effort for a budget of reasoning tokens, by the budget's share of the output. */
 function effortOfBudget(
   budget: number,
   { max_tokens, max_completion_tokens }: KnownFields<"max_tokens" | "max_completion_tokens">,

@@ -201,10 +201,7 @@ const codexDialect: Dialect = {
 
 const CODEX = /^codex[\s_/-]/i;
 
-/**
- * Reports whether the client is Codex, which expects a stream. One of two headers contains the
- * client's name.
- */
+/** Reports whether the client is Codex, which expects a stream. */
 function isCodexRequest(at: EndpointContext): boolean {
   const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;

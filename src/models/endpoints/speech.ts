@@ -108,7 +108,6 @@ const EVENT_WRITER = {
   fail: (failure: Failure) => formatSseEvent({ error: failureObject(failure) }),
 };
 
-/** Returns the token counts, which are 0 for models billed by the character. */
 function usageOf({ usage, costMicro }: Receipt, [input, output]: UsageNames): JsonObject {
   const { character: characters = 0, audio_token: audio = 0 } = usage;
   const tokens = { [input]: usage.input, [output]: audio, total_tokens: usage.input + audio };

@@ -43,7 +43,7 @@ const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/** Returns the API key or else the access key, in the order of AWS's own tools. */
+/** Prefers an API key to an access key, like AWS's own tools. */
 function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };

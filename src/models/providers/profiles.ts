@@ -21,7 +21,6 @@ const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high" };
 /** Like `THREE_EFFORTS`, for models that always reason: `none` becomes `low`. */
 const EFFORTS_IF_ALWAYS_REASONING: Values = { ...THREE_EFFORTS, none: "low" };
 
-/** Returns a rule for `reasoning_effort`. Without `values`, it drops the field. */
 function effortRule(models: RegExp | null, values?: Values): FieldRule {
   return {
     fields: ["reasoning_effort"],

@@ -16,10 +16,7 @@ import { homeCallBudgetMs, callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
-/**
- * A hold request from another region. A hold that a client itself places uses a different peer
- * call.
- */
+/** A hold request from another region. */
 export type PeerHoldRequest = Omit<HoldRequest, "keyId" | "peer" | "placed">;
 export type AuthorizeRequest = RequestCredential & { readonly hold: PeerHoldRequest | null };
 

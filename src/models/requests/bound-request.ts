@@ -126,7 +126,6 @@ function toRouteChoice(
 const NO_PROVIDER_IDS: ReadonlySet<string> = new Set();
 const noMeasuredSpeed = () => ({ latencyMs: null, tokensPerSecond: null });
 
-/** Reports whether the model may reason. Most reasoning models reason by default. */
 function canReason(
   { abilities, routes }: Model,
   { reasoning_effort: effort }: ChatBody,

@@ -98,10 +98,7 @@ type CalledRoute = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentCall = { readonly tried: CalledRoute; readonly spent: FailedUsage };
 
-/**
- * The last provider call. `lost` is the provider's bill for the last failed call that costs us
- * money.
- */
+/** The last provider call. `lost` is the provider's bill for the last failed call. */
 type LastCall = { tried: CalledRoute | null; spent: SpentCall | null; lost: Charge | null };
 
 function toCalledRoute(
@@ -234,10 +231,7 @@ function chargeForLastCall(run: Run, { tried, spent }: LastCall): Outcome | null
   return spentCharge(run, spent);
 }
 
-/**
- * Returns the provider's bill for a call that timed out or reported usage. Returns null for other
- * calls.
- */
+/** Returns the provider's bill for a call that timed out or reported usage, else null. */
 function billOfFailure(
   run: Run,
   tried: CalledRoute,
@@ -248,7 +242,6 @@ function billOfFailure(
   return outcome?.kind === "settle" ? outcome : null;
 }
 
-/** Returns the charge for a call that failed because of the request. */
 function spentCharge(run: Run, { tried, spent }: SpentCall): Outcome {
   const route = { ...tried, dropped: [], firstByteMs: run.services.now() - run.startedMs };
   const output = { ...spent, finishReason: null };
@@ -306,21 +299,16 @@ export function reportFailedAttempt(
   });
 }
 
-/**
- * Records the bill of a call that a disconnect or a stop ended. Failed calls are already recorded.
- */
 function recordUnfinishedCall(run: Run, { provider, upstreamId }: Route, lost: Charge): void {
   const why = unfinishedReason(run);
   if (why !== null) addAttempt(run, { route: routeName(provider, upstreamId), why }, lost);
 }
 
-/** Returns the reason why the client or gateway ended the run before its response, or null. */
 function unfinishedReason({ timer }: Run): UnfinishedReason | null {
   if (timer.clientGone) return "left";
   return timer.halted === null ? null : "stopped";
 }
 
-/** Returns our cost of a call, or null if it is unknown. */
 function purchaseCost({ bought, usage }: Charge): number | null {
   return bought === undefined ? null : costOf(bought, usage);
 }

@@ -72,8 +72,8 @@ function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">):
 }
 
 /**
- * Reports whether a usage report is older than most of the text. Compares it with an estimate,
- * which is never four times too high.
+ * Reports whether a usage report came before most of the text. Estimates are at most four times too
+ * high.
  */
 function isStale(partial: Usage, countedTokens: number): boolean {
   return countedTokens > partial.output * 4 + 16;

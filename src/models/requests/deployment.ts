@@ -17,8 +17,7 @@ import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
 export type Deployment = {
   /**
-   * Returns the catalog at a time (Unix ms). A request uses the catalog, and thus the prices, of
-   * its start until it ends.
+   * Returns the catalog at a time (Unix ms). A request keeps the catalog and prices of its start.
    */
   readonly catalogAt: (nowMs: number) => Catalog;
   readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];

@@ -41,9 +41,9 @@ type UnsentReport = {
 };
 
 /**
- * Failed requests of this isolate that aren't reported yet: the newest in full, and a limited
- * number of counts. One call per organization reports them, after `delayMs` or before someone reads
- * its requests or errors.
+ * This isolate's unreported failed requests: the newest in full, and a limited number of counts.
+ * One call per organization reports them, after `delayMs` or before its requests or errors are
+ * read.
  */
 class FailedRequests {
   readonly #delayMs: number;
@@ -85,7 +85,7 @@ class FailedRequests {
 
   /**
    * Immediately reports an organization's failed requests. Doesn't await another request's report,
-   * because Workers can't await the promises of other requests.
+   * because a Worker can't await another request's promises.
    */
   async reportNow(orgId: string, send: SendReport): Promise<void> {
     const report = this.#reports.get(orgId);

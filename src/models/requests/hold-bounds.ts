@@ -159,9 +159,7 @@ export function billedOutputTokens(route: Route, cap: number, choices: number): 
   return Math.max(scaledTokens, (cap + extraReasoning) * choices);
 }
 
-/**
- * Returns the largest cap per choice that bills at most `billedTokens`. The result can be negative.
- */
+/** Returns the largest cap per choice that bills at most `billedTokens`. Can be negative. */
 function largestCap(route: Route, billedTokens: bigint, choices: number): bigint {
   const capByFactor = (billedTokens * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
   const capBesidesReasoning =
@@ -173,10 +171,7 @@ function scaledFactor(route: Route): number {
   return Math.ceil((route.limits?.outputFactor ?? 1) * FACTOR_SCALE);
 }
 
-/**
- * Returns the output tokens that the grant covers in addition to the prompt, or -1 if the grant
- * doesn't cover the prompt.
- */
+/** Returns the output tokens that the grant covers, or -1 if it doesn't cover the prompt. */
 function affordableTokens(
   route: Route,
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },

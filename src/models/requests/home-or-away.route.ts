@@ -159,7 +159,6 @@ export async function requireActiveKeyAtHome(
   return undefined;
 }
 
-/** Reads the caller's terms, or returns undefined if the admission has them. */
 async function readMissingTerms(
   c: Context<AppEnv>,
 ): Promise<ObjectCallResult<CallerTerms> | undefined> {

@@ -42,7 +42,6 @@ type Cached = { speeds: Speeds; readMs: number };
 const CACHE_MS = 15_000;
 const makeCache = (): Cached => ({ speeds: new Map(), readMs: -Infinity });
 
-/** Returns the region's speeds, read at most once per `CACHE_MS` and isolate. */
 async function regionSpeeds(c: Context<AppEnv>): Promise<Speeds> {
   const cached = Isolate.of(c.var.config).get(makeCache);
   const at = now(c.env);

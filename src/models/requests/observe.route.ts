@@ -205,10 +205,7 @@ export function overloadCountersOf(config: Config): OverloadCounters {
 const makeOverloadCounters = (config: Config): OverloadCounters =>
   new LoggedOverloadCounters(config);
 
-/**
- * Rejects and counts a request because of overload. Writes a log line for the request only if
- * LOG_REQUESTS=all.
- */
+/** Rejects and counts a request because of overload. */
 export function rejectOverloaded(c: Context<AppEnv>, reason: OverloadReason): Refusal {
   const { config, startedMs, requestId } = c.var;
   overloadCountersOf(config).count(reason, requestId, startedMs);

@@ -92,7 +92,6 @@ function refusalBody(failure: Failure): object {
   return { ok: false, failure };
 }
 
-/** Returns the caller's price list and policies in a grant of 0 micro-credits. */
 async function lookUpCaller(
   c: Context<AppEnv>,
   orgId: string,

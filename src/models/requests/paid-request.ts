@@ -126,10 +126,7 @@ export type RunServices = MoneyPlace & {
   readonly numbers: NumericVariables;
   readonly callers: KnownCallers;
   readonly sheds: OverloadCounters;
-  /**
-   * Hashes of keys whose wallet needs the candidate routes. The first call then includes the
-   * routes.
-   */
+  /** Hashes of keys whose wallet needs the candidate routes. Saves a second call for each hold. */
   readonly keysNeedingCandidates: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
@@ -149,9 +146,7 @@ export class RunProgress {
   /** The charge in micro-credits, as far as it is known. */
   charged: Micros = micros(0);
   shortfall = 0;
-  /**
-   * Whether the charge is only in the log, because neither wallet nor outbox accepted it in time.
-   */
+  /** Whether only the log has the charge, because neither wallet nor outbox accepted it in time. */
   isUnsaved = false;
   keepHours = 0;
   calledMs = 0;

@@ -18,7 +18,7 @@ import type { RunTimer } from "./run-timer.ts";
 
 /** Ms between two queries about all running requests of an organization. */
 const QUERY_INTERVAL_MS = 4000;
-/** Ms after which the next query is sent even if the last query has no result yet. */
+/** Ms after which the next query is sent even without a result of the last query. */
 const QUERY_RETRY_MS = 2000;
 /** Maximum ms to wait for the result of a query. */
 export const QUERY_TIMEOUT_MS = 3500;
@@ -101,8 +101,7 @@ type RunToWatch = {
 
 /**
  * Ends a running request within 15 s after a pause with `stop_running`, or after its key or session
- * ends. The maximum delay is 6 s unwatched, 4 s between queries, 3.5 s for the result, and one
- * tick.
+ * ends: up to 6 s unwatched, 4 s between queries, 3.5 s for the result and a tick.
  */
 export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: RunToWatch): void {
   const { orgId } = caller;

@@ -251,7 +251,6 @@ async function failStream(streaming: ResponseStream, failure: Failure): Promise<
   }
 }
 
-/** Stops writing after a disconnect, but may continue to read to get the provider's usage. */
 function handleDisconnect(streaming: ResponseStream): void {
   streaming.client.disconnect();
   if (canStopReading(streaming)) streaming.watch.stop();
@@ -287,7 +286,6 @@ function closeStream({ watch, events, client }: ResponseStream): void {
   client.disconnect();
 }
 
-/** Records and reports a failure after the start of a stream. Failover handles earlier failures. */
 function reportStreamFailure(
   { run, route, watch, failure }: ResponseStream,
   ending: StreamEnding,

@@ -198,8 +198,8 @@ function chargedMicro(run: Run, answer: SettleResult): Micros {
 }
 
 /**
- * Returns the failed attempts other than the charged one. If an attempt after the charged one
- * failed too, only its record has the bill that no customer pays.
+ * Returns the failed attempts other than the charged one. Only their records have the bills that no
+ * customer pays.
  */
 function otherAttempts(
   { progress: { attempts } }: Run,

@@ -100,7 +100,6 @@ function hasTokenInput(input: EmbeddingsBody["input"]): input is number[] | numb
   return typeof input !== "string" && typeof input[0] !== "string";
 }
 
-/** Decodes token IDs. Fails with 400 for an unknown ID, or if the texts are too long. */
 function decodeTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
   const isSingle = typeof input[0] === "number";
   const lists = (isSingle ? [input] : input) as number[][];

@@ -114,9 +114,8 @@ class RouteSequence {
   }
 
   /**
-   * If all routes are in cooldown, returns the route whose breaker closes first, because a breaker
-   * only guesses. Returns a route whose provider requested a wait only if the request has a single
-   * route.
+   * If all routes are in cooldown, returns the route whose breaker closes first. Ignores a wait
+   * that the provider requested only if the request has a single route.
    */
   #lastResort(): NextAttempt | null {
     const usable = this.#skipped.filter(({ cooldown }) => cooldown.why !== "disabled");

@@ -387,10 +387,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 }
 
-/**
- * Returns the label that binds an encrypted text to its row. It prevents moving the text to another
- * row.
- */
+/** Returns the label that binds an encrypted text to its row, so that the text can't be moved. */
 function encryptionLabel(id: string, kind: StoredPartKind): string {
   return `${id}/${kind}`;
 }

@@ -41,7 +41,7 @@ export const MODERATION_CALL: CallProtocol<"moderation"> = {
   },
 };
 
-/** Joins text parts, because Mistral doesn't accept a list of parts. */
+/** Mistral doesn't accept a list of parts. */
 function joinTexts(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];
@@ -170,10 +170,7 @@ const readImageFields = objectReader({
   }),
 });
 
-/**
- * Returns the usage. If the usage has no details, the gateway charges the held amount for input
- * images.
- */
+/** Without details, the gateway charges the held amount for input images. */
 function readImageUsage(raw: JsonObject): Usage | null {
   const {
     input_tokens: input,

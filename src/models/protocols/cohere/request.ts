@@ -64,10 +64,7 @@ function userMessages(parts: readonly ConversationPart[]): JsonObject[] {
   return content.length === 0 ? messages : [...messages, { role: "user", content: singleText }];
 }
 
-/**
- * Converts assistant messages. Text next to tool calls becomes `tool_plan`, because Cohere allows
- * no content next to calls.
- */
+/** Text next to tool calls becomes `tool_plan`, because Cohere allows no content next to calls. */
 function assistantMessages(parts: readonly ConversationPart[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
   const calls = parts.flatMap((part) =>

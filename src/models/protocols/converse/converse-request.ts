@@ -244,10 +244,7 @@ function toolSpec({ name, description, parameters }: FunctionTool, isNova: boole
   return { toolSpec: { name, ...descriptionField, inputSchema: { json } } };
 }
 
-/**
- * Returns a schema with the three top-level keywords that Nova supports (Nova user guide, tool
- * use).
- */
+/** Nova supports only three top-level keywords (Nova user guide, tool use). */
 function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
   return { properties, ...(required !== undefined && { required }) };
 }

@@ -166,10 +166,7 @@ const readEvent = objectReader({
 type Event = Omit<ReturnType<typeof readEvent>, "__type">;
 
 type Block = {
-  /**
-   * The index of a tool call, or "answer" for the first call of the answer tool, "spare" for later
-   * calls of the answer tool, and null for other blocks.
-   */
+  /** The index of a tool call. "answer" is the answer tool's first call, "spare" a later one. */
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };
@@ -303,10 +300,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return toStreamReader(source, reader);
 }
 
-/**
- * Returns a frame as text. An exception becomes an event "error" with the exception's name in
- * `__type`.
- */
+/** Returns a frame as text. An exception becomes the event "error", with its name in `__type`. */
 function textFrame({ headers, payload }: EventStreamFrame): NamedFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

@@ -82,10 +82,7 @@ function toEmbeddingList(vectors: readonly unknown[], call: EmbeddingsCall, toke
 
 const FULL_DIMENSIONS = 3072;
 
-/**
- * Reports whether a vector is shortened. The model gemini-embedding-001 doesn't normalize shortened
- * vectors.
- */
+/** The model gemini-embedding-001 doesn't normalize shortened vectors. */
 function isShortened(vector: readonly number[], model: string): boolean {
   return model === "gemini-embedding-001" && vector.length < FULL_DIMENSIONS;
 }

@@ -164,7 +164,7 @@ export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: 
   return isPcm ? { usage: speechUsage(reportedUsage), fields: {} } : retryFailure("bad_audio");
 }
 
-/** Returns the usage of speech. If Google doesn't count the audio, the held amount is charged. */
+/** If Google doesn't count the audio, the held amount is charged. */
 function speechUsage({
   promptTokenCount,
   candidatesTokenCount,

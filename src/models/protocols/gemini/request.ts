@@ -70,10 +70,7 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/**
- * Sorts results by their calls. Before Gemini 3, Google matches results to calls only by order and
- * name.
- */
+/** Before Gemini 3, Google matches results to calls only by order and name. */
 function orderByCall(
   parts: readonly PartWithImages[],
   calls: readonly string[],

@@ -62,10 +62,7 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
   ];
 }
 
-/**
- * Converts a tool call. Arguments that aren't an object become one field, so that the tool rejects
- * the call.
- */
+/** Arguments that aren't an object become one field, so that the tool rejects the call. */
 function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
   const { name: sentName, arguments: argumentsJson } = objectOf(called);
   const name = names.get(textOf(sentName)) ?? sentName;

@@ -102,7 +102,6 @@ function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
   );
 }
 
-/** Returns Anthropic's rate limit headers, whose reset values are RFC 3339 timestamps. */
 function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   unit: "requests" | "tokens",

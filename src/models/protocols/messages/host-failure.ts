@@ -14,10 +14,7 @@ const STATUS_BY_ERROR_TYPE: Readonly<Record<string, number>> = {
   timeout_error: 504,
   overloaded_error: 529,
 };
-/**
- * Codes of spend limits, which last until the next month or until the operator changes them
- * (platform.claude.com).
- */
+/** Codes of spend limits, which last until the next month or a new limit (platform.claude.com). */
 const SPEND_LIMIT_CODES: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
   "enforced_spend_limit_reached",

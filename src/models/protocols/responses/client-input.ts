@@ -265,10 +265,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
   };
 }
 
-/**
- * Returns the parts of an output. The output can be a JSON list of parts as text, as in Codex's
- * images (view_image).
- */
+/** Returns the parts of an output. Codex sends images (view_image) as a JSON list of parts. */
 function outputParts({ item, at }: OutputAtPath): Result<readonly UserPart[]> {
   const { output } = item;
   const parts = typeof output === "string" ? partsInText(output) : output;

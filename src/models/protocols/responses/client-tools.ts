@@ -195,8 +195,7 @@ function formatOf(format: NonNullable<CustomTool["format"]>): JsonObject {
 }
 
 /**
- * Returns a function's fields. `strict` defaults to false, because most hosts reject a schema that
- * wasn't written for `strict`.
+ * Returns a function's fields. `strict` defaults to false, because most hosts reject other schemas.
  */
 function functionFields({ description, parameters, strict }: FunctionTool) {
   return {

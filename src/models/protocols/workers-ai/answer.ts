@@ -149,10 +149,7 @@ export function guessFinishReason(usage: Usage | null, cap: number | null): Fini
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 
-/**
- * Returns tool calls in a text. Some models (gpt-oss) write tool calls as text if a call is
- * required.
- */
+/** Some models (gpt-oss) write tool calls as text if a call is required. */
 function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = parseTools(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];

@@ -91,7 +91,7 @@ function toProviderFailure(
   return documentedStatus === undefined ? failure : { ...failure, reason: String(code) };
 }
 
-/** Matches a used-up allocation, only at the start, because errors can repeat the client's text. */
+/** Matches only the start, because errors can repeat the client's text. */
 const USED_UP = /^you have used up your daily free allocation\b/i;
 const PREFIX = /^(?:\w{0,40}Error: |\d{4,5}: ){1,6}/;
 

@@ -19,10 +19,7 @@ type Family = {
   readonly efforts?: readonly string[];
   readonly hasThinkingSwitch?: true;
   readonly requiresNineCharacterIds?: true;
-  /**
-   * The pooling of vectors. Must never change, because vectors with different poolings can't be
-   * compared.
-   */
+  /** Must never change, because vectors with different poolings can't be compared. */
   readonly pooling?: "cls";
 };
 
@@ -174,9 +171,7 @@ function imageProblem(content: ChatMessage["content"], place: string): ProviderF
   return null;
 }
 
-/**
- * Returns the tool inputs. Returns no tools for the choice `none`, whose effect isn't documented.
- */
+/** Returns no tools for the choice `none`, whose effect isn't documented. */
 function toolInputs({ list, choice }: RequestedTools, isOpenAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({

@@ -17,10 +17,7 @@ import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
-/**
- * The responses to calls of one kind. The member is a method, because TypeScript checks a method's
- * parameter bivariantly.
- */
+/** The responses to calls of one kind. A method, because its parameter is then bivariant. */
 export type SandboxAnswer<K extends InputKind> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];
@@ -66,7 +63,6 @@ function moderationAnswer({ body: { input } }: ProviderCallOf<"moderation">): Pr
 
 const BYTES_PER_SECOND = 1000;
 
-/** Returns a transcript. 1,000 bytes of audio count as one second. */
 function transcriptionAnswer({
   body: { file },
   stream,
