@@ -8,8 +8,8 @@ import {
 
 const DEPTH_MAX = 8;
 /**
- * Maximum frames and boxes to read. A longer file counts as endless, because reading it would block
- * the isolate for seconds.
+ * Maximum frames and boxes to read. A file with more parts counts as endless, because reading it
+ * would block the isolate for seconds.
  */
 const PARTS_MAX = 500_000;
 

@@ -214,7 +214,7 @@ export type FunctionTool = {
   readonly isMarked?: true;
 };
 
-/** The tools of a request, and the choice that says how the model must call them. */
+/** The tools of a request, and whether the model may or must call them. */
 export type RequestedTools = {
   readonly list: readonly FunctionTool[];
   readonly choice: "auto" | "none" | "required" | { readonly name: string };
