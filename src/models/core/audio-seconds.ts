@@ -69,7 +69,6 @@ function firstByte(audio: Uint8Array): number {
   );
 }
 
-/** Returns the lowest byte rate in a WAV file, which can state several formats. */
 function wavRate(bytes: Uint8Array): number {
   const view = viewOf(bytes);
   let lowest = Infinity;

@@ -269,7 +269,6 @@ export class PromptSizeCounter {
     }
   }
 
-  /** Counts an image or PDF by its own rule. Returns its field, which doesn't count as text. */
   #countByRule(weight: NativePartCountRule, value: JsonObject): string | null {
     if (weight === "known_tool") return null;
     if ("image" in weight) {

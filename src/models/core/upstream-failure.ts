@@ -80,7 +80,7 @@ function isNotProviderFault(status: number, { message, code, type }: UpstreamErr
 
 const ABOUT_CONTENT = /moderat|flagged|content.policy|violates usage guidelines/i;
 
-/** Reports whether a 403 is about the request's content. Such a 403 doesn't disable the route. */
+/** Reports whether a 403 is about the request's content. */
 function isAboutContent(status: number, { message }: UpstreamError): boolean {
   return status === 403 && ABOUT_CONTENT.test(message);
 }

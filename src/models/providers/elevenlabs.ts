@@ -104,7 +104,6 @@ function billedCharacters(headers: Headers, text: string) {
   return highest > 0 ? { character: Math.max(highest, codePoints(text)) } : null;
 }
 
-/** Converts an error, whose `detail` is an object with a code or a list of invalid fields. */
 function failureOf(
   status: number,
   headers: Headers,

@@ -29,7 +29,7 @@ type RouteCondition = {
 
 /**
  * Returns the routes that meet all rules, in order. Fails with 400 and the `param` of the rule that
- * excludes the last remaining route.
+ * excludes the last route.
  */
 function routesMeetingRules(
   { id }: Pick<Model, "id">,
