@@ -72,7 +72,7 @@ function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">):
 }
 
 /**
- * Reports whether a usage report came before most of the text. Estimates are at most four times too
+ * Reports whether a usage report came before most of the text. An estimate is never four times too
  * high.
  */
 function isStale(partial: Usage, countedTokens: number): boolean {

@@ -132,7 +132,10 @@ function callingConfig(choice: RequestedTools["choice"], isStrict: boolean): Jso
 }
 
 const NAME_BY_FIELD = { temperature: "temperature", top_p: "topP", n: "candidateCount" } as const;
-/** Google's penalty fields by our names. Zeros are dropped, because newer models return 400 for any penalty. */
+/**
+ * Google's penalty fields by ours. Zeros are dropped, because newer models return 400 for any
+ * penalty.
+ */
 const NAME_BY_PENALTY = {
   presence_penalty: "presencePenalty",
   frequency_penalty: "frequencyPenalty",
