@@ -121,7 +121,7 @@ class Play {
     const { breaker, nowMs } = this;
     const [ticket] = this.underWay.splice(which % Math.max(1, this.underWay.length), 1);
     if (ticket === undefined) return;
-    if (what === "served") breaker.served(ticket.pass, nowMs);
+    if (what === "served") breaker.recordSuccess(ticket.pass, nowMs);
     else if (what === "nothing") breaker.releasePermit(ticket.pass);
     else breaker.recordFault(ticket.pass, what === "busy", nowMs);
     this.plain.note(ticket, what, nowMs);
@@ -147,7 +147,7 @@ describe("a route's circuit breaker", () => {
       fc.property(steps("served", "fault", "busy", "nothing"), (all) => {
         const { breaker, nowMs } = new Play(all);
         const laterMs = nowMs + BREAKER_OPEN_MS_MAX + PROBE_TIMEOUT_MS;
-        breaker.served(breaker.requestPermit(laterMs) ?? "free", laterMs);
+        breaker.recordSuccess(breaker.requestPermit(laterMs) ?? "free", laterMs);
         expect(breaker.state(laterMs)).toBe("closed");
         expect(breaker.requestPermit(laterMs)).toBe("free");
       }),

@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 import { converseMessages } from "../../src/models/protocols/converse/converse-request.ts";
 import { toConversation } from "../../src/models/core/conversation.ts";
 import { httpProvider, postRequest } from "../../src/models/core/http-provider.ts";
-import type { CallHandler, ProviderProtocol } from "../../src/models/core/http-provider.ts";
+import type { CallHandler, ProviderHandlers } from "../../src/models/core/http-provider.ts";
 import type { ChatCall, ProviderCall } from "../../src/models/core/provider.ts";
 import { callOf, chatOf } from "./adapter-kit.ts";
 
@@ -10,7 +10,7 @@ const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 
 /** Returns a provider that converts a request with this function and never responds. */
 function asking(ask: CallHandler<ChatCall>["send"]) {
-  const protocol: ProviderProtocol = {
+  const protocol: ProviderHandlers = {
     id: "up",
     streamType: "text/event-stream",
     chat: { send: ask, convertResponse: () => null },

@@ -69,7 +69,7 @@ async function answered(
   const run: Run = {
     ...rest,
     request: { ...request, user },
-    answer: (told) => {
+    respond: (told) => {
       costs.push(told instanceof Response ? told.headers.get("x-cost-micro") : null);
       got.push(told instanceof Response ? "answer" : told.kind);
     },
@@ -88,7 +88,7 @@ async function streamed(faults: readonly Fault[]): Promise<string> {
   const numbers = { UPSTREAM_IDLE_MS: 60_000 } as RunServices["numbers"];
   const run: Run = {
     ...runOf({ ...services, numbers }),
-    answer: asResponse((response) => void texts.push(response.text())),
+    respond: asResponse((response) => void texts.push(response.text())),
   };
   await settleAndRespond(
     run,

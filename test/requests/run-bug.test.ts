@@ -36,7 +36,7 @@ async function queuedBy(bug: "answer" | "routes" | "body", isLost = false): Prom
   };
   const run: Run = {
     ...runOf(servicesOf(bug === "routes" ? broken : () => upstream, enqueue)),
-    answer: broken,
+    respond: broken,
   };
   const request = { ...run.request, stream: false, reply: JSON_REPLY };
   const done = runPaidRequest({ ...run, request });
@@ -101,7 +101,7 @@ it("a stream that fails because of a bug ends with an error event that contains 
   };
   const run: Run = {
     ...runOf(servicesOf(() => upstream, enqueue)),
-    answer: asResponse(answered.resolve),
+    respond: asResponse(answered.resolve),
   };
   const [text] = await Promise.all([
     answered.promise.then((response) => response.text()),

@@ -46,7 +46,7 @@ async function outcomeOf(send: Provider["send"], client: AbortController, drainS
   const run = runOf(services, client.signal);
   await runPaidRequest({
     ...run,
-    answer: asResponse((response) => void response.text().catch(() => undefined)),
+    respond: asResponse((response) => void response.text().catch(() => undefined)),
   });
   return { queued, output };
 }

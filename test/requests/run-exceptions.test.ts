@@ -247,7 +247,7 @@ async function broken(way: Way, at: number): Promise<BrokenRun> {
     services: { ...base.services, now: steps.before("now", () => 7) },
     endpoint: ENDPOINTS.find(({ name }) => name === row.name) ?? base.endpoint,
     request: requestOf(way, steps, base.request),
-    answer: asResponse(steps.before("answer", (response: Response) => answered.resolve(response))),
+    respond: asResponse(steps.before("answer", (response: Response) => answered.resolve(response))),
   };
   const read = answered.promise.then(async (response) => ({
     response,

@@ -86,7 +86,7 @@ export function walletOf(calls: Pick<GroupedCalls, "settle" | "void">): GroupedC
 }
 
 /** Passes a run's result on as a response. */
-export function asResponse(give: (response: Response) => void): Run["answer"] {
+export function asResponse(give: (response: Response) => void): Run["respond"] {
   return (told) => give(told instanceof Response ? told : failureResponse(told, "req_test"));
 }
 
@@ -113,7 +113,7 @@ export function runOf(
       scope: "regional",
       home: "eu",
     },
-    isPresumed: false,
+    admitsWithHold: false,
     bodyBytes: 100,
     request: {
       sent: "m",
@@ -140,6 +140,6 @@ export function runOf(
     timers,
     timer: new RunTimer(client, timers, { ...limits, now: services.now }),
     slot: undefined,
-    answer: () => undefined,
+    respond: () => undefined,
   };
 }

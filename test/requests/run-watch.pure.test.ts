@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   QUERY_TIMEOUT_MS,
-  RunBoard,
+  LongRuns,
   parseStops,
   parseWatchBody,
   watchRequestToJson,
@@ -43,7 +43,7 @@ class WatchFixture {
   readonly questions: number[] = [];
   readonly haltedMs = new Map<string, number>();
   readonly reasons: (Failure | null)[] = [];
-  readonly #board = new RunBoard();
+  readonly #board = new LongRuns();
   readonly #pauseMs: number;
   readonly #latencyMs: (question: number) => number;
 

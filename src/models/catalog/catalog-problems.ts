@@ -20,7 +20,7 @@ export function findCatalogProblems(
   ];
 }
 
-const BUILT_IN_PROVIDERS = [...CATALOG, ...SANDBOX_MODELS];
+const BUILT_IN_MODELS = [...CATALOG, ...SANDBOX_MODELS];
 
 function providerProblems(
   config: Pick<Config, "providers">,
@@ -63,7 +63,7 @@ function modelProblems(
 
 function aliasProblems(config: Pick<Config, "models" | "aliases">): string[] {
   const kinds = new Map<string, Kind>(
-    [...BUILT_IN_PROVIDERS, ...config.models].map((model) => [model.id, model.kind]),
+    [...BUILT_IN_MODELS, ...config.models].map((model) => [model.id, model.kind]),
   );
   return Object.entries(config.aliases).flatMap(([alias, id]) => {
     const kind = kinds.get(id);

@@ -7,7 +7,7 @@ import type { Config } from "../../shared/config/config.ts";
 import { regionRowOf } from "../../shared/regions.ts";
 import { resolveAliases } from "./aliases.ts";
 import { formatUtcDay, findUnchangedSpan } from "./price.ts";
-import type { Span } from "./price.ts";
+import type { TimeSpan } from "./price.ts";
 import type { HostTag } from "./entry.ts";
 import { makeBuiltInModel, makeOperatorModel } from "./live-model.ts";
 import { toListedModel, toListedPrice } from "./listed-model.ts";
@@ -20,7 +20,7 @@ import type { Kind } from "../../shared/kinds.ts";
 import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 import type { Region } from "../../shared/regions.ts";
 
-export function checkModelPolicies(
+export function applyModelPolicies(
   model: Model,
   sent: string,
   policies: readonly PolicyLayer[] = [],
@@ -39,7 +39,7 @@ export type ActiveProvider = { readonly id: string; readonly regions: readonly H
 
 /** This region's active models by ID, until the next price change. */
 export type Catalog = {
-  readonly span: Span;
+  readonly span: TimeSpan;
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
   /** Model IDs by name without the author. Excludes names that several authors use. */
@@ -211,7 +211,7 @@ function priceForCaller(
   name: string,
   { later, pricing, policies }: CallerCatalog,
 ): PricedModel | null {
-  const allowed = checkModelPolicies(fullModel, name, policies);
+  const allowed = applyModelPolicies(fullModel, name, policies);
   if (!allowed.ok) return null;
   const model = allowed.value;
   const now = priceModel(model, pricing);
@@ -221,7 +221,7 @@ function priceForCaller(
   for (const from of moments) {
     const then = later.findLast((one) => one.from <= from)?.catalog.models;
     const sold = then === undefined ? model : then.get(model.id);
-    const left = sold === undefined ? null : checkModelPolicies(sold, name, policies);
+    const left = sold === undefined ? null : applyModelPolicies(sold, name, policies);
     if (left?.ok !== true) break; // The model is no longer active.
     const next = priceModel(left.value, { ...pricing, at: from });
     if (JSON.stringify(toListedPrice(next)) !== shown) {

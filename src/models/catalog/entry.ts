@@ -8,8 +8,8 @@ import type { Region } from "../../shared/regions.ts";
 export type HostTag = Region | "global";
 
 /**
- * IDs of built-in providers. A new provider also needs routes in authors/, and an entry in `LIMITS`
- * if it has limits.
+ * IDs of providers with routes in the catalog. `docs/internals/adding.md` lists the steps for a new
+ * provider.
  */
 export type ProviderId =
   | "anthropic"
@@ -226,7 +226,7 @@ const ONE_CHOICE: RouteLimits = { choices: 1 };
  * least 20,000 reasoning tokens.
  */
 const XAI_LIMITS: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
-const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
+const CHAT_LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
   anthropic: ONE_CHOICE,
   bedrock: ONE_CHOICE,
   cerebras: ONE_CHOICE,
@@ -253,7 +253,7 @@ const IMAGE_LIMITS_BY_PROVIDER: ReadonlyMap<string, RouteLimits> = new Map<Provi
   ],
 );
 
-/** Returns a provider's limits. A provider of the operator requires `profile`. */
+/** Returns the limits of a route. For an operator's provider, pass its profile's name. */
 export function getProviderLimits(
   provider: string,
   { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },
@@ -261,8 +261,8 @@ export function getProviderLimits(
   if (kind === "embeddings") return acceptsOneText(provider, upstreamId) ? ONE_TEXT_LIMIT : {};
   if (kind === "image") return IMAGE_LIMITS_BY_PROVIDER.get(provider) ?? {};
   if (kind !== "chat") return {};
-  if (!Object.hasOwn(LIMITS, provider) || NO_REASONING.test(upstreamId)) return {};
-  return LIMITS[provider as ProviderId] ?? {};
+  if (!Object.hasOwn(CHAT_LIMITS, provider) || NO_REASONING.test(upstreamId)) return {};
+  return CHAT_LIMITS[provider as ProviderId] ?? {};
 }
 
 const NO_REASONING = /^grok-.*non-reasoning/;

@@ -16,8 +16,8 @@ type LongPrompt = {
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * Limits of a route that are lower than the model's. An output cap is lowered to the route's limit.
- * Requests that exceed other limits skip the route.
+ * Limits of a route that are lower than the model's, and the route's billing rules. An output cap is
+ * lowered to the route's limit. Requests that exceed other limits skip the route.
  */
 export type RouteLimits = {
   readonly context?: number;

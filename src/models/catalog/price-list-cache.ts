@@ -74,7 +74,7 @@ type Reader = {
 type CachedList = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
- * This isolate's cached price lists, refreshed after responses. A new price is stored one lead time
+ * This isolate's cached price lists, refreshed in the background. A new price is stored one lead time
  * before it applies. A copy older than the lead time could be wrong, so the cache never uses it.
  */
 export class PriceListCache {

@@ -75,10 +75,10 @@ export function hasRouteEnded({ until }: Pick<RouteEntry, "until">, day: string)
 }
 
 /** A time span in Unix ms. `until` is the first ms after it. */
-export type Span = { readonly from: number; readonly until: number };
+export type TimeSpan = { readonly from: number; readonly until: number };
 
 /** Returns the longest span around a time in which no price changes and no route ends. */
-export function findUnchangedSpan(entries: readonly CatalogEntry[], nowMs: number): Span {
+export function findUnchangedSpan(entries: readonly CatalogEntry[], nowMs: number): TimeSpan {
   let [start, end] = [-Infinity, Infinity];
   for (const { prices, until } of entries.flatMap(({ routes }) => routes)) {
     const changes = prices.slice(1).map(({ from }) => Date.parse(from));

@@ -17,7 +17,7 @@ export type EndpointAdapter = {
   readonly name: string;
   readonly path: `/v1/${string}`;
   /** Returns the error format for `path` and paths below it, or null for OpenAI's. */
-  readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
+  readonly errorFormat: ((at: EndpointContext) => Dialect | null) | null;
   /** Whether a request without an output cap gets the model's maximum (for Codex). */
   readonly defaultsToMaxOutput?: true;
   readonly idPrefix: string;
@@ -28,7 +28,7 @@ export type EndpointAdapter = {
    */
   parse(body: object, at: EndpointContext, recalled?: StoredResponseResult): Result<ParsedRequest>;
   /** Returns the IDs of stored responses for `parse`, or null. Never throws. */
-  readonly names?: (body: object) => StoredResponseQuery | null;
+  readonly storedIdsOf?: (body: object) => StoredResponseQuery | null;
 };
 
 export type EndpointContext = {
@@ -45,7 +45,7 @@ export type ParsedRequest = {
   /** The client's trace context, set by the paid path. */
   readonly trace?: string | undefined;
   readonly dropped: readonly string[];
-  readonly place?: { readonly name: string; readonly param: string } | null;
+  readonly requiredRegion?: { readonly name: string; readonly param: string } | null;
   /**
    * Returns the client's name for a core field, or null if clients can't send it. Default: the core
    * name.

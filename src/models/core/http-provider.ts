@@ -41,7 +41,7 @@ export type CallHandler<Call extends ProviderCall> = {
   sendInParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
-export type ProviderProtocol = { readonly [K in Kind]?: CallHandler<ProviderCallOf<K>> } & {
+export type ProviderHandlers = { readonly [K in Kind]?: CallHandler<ProviderCallOf<K>> } & {
   readonly id: string;
   readonly streamType: string;
   failureInBody(raw: JsonObject): ProviderFailure | null;
@@ -51,22 +51,22 @@ export type ProviderProtocol = { readonly [K in Kind]?: CallHandler<ProviderCall
 
 const ERROR_BYTES_MAX = 64 * 1024;
 
-export function httpProvider(wire: ProviderProtocol): Provider {
+export function httpProvider(wire: ProviderHandlers): Provider {
   return { id: wire.id, kinds: supportedKinds(wire), send: (call) => sendCall(wire, call) };
 }
 
-export function supportedKinds(wire: ProviderProtocol): readonly Kind[] {
+export function supportedKinds(wire: ProviderHandlers): readonly Kind[] {
   return KIND_NAMES.filter((kind) => wire[kind] !== undefined);
 }
 
-export function sendCall(wire: ProviderProtocol, call: ProviderCall): Promise<ProviderResult> {
+export function sendCall(wire: ProviderHandlers, call: ProviderCall): Promise<ProviderResult> {
   return call.kind === "chat"
     ? handleCall(wire, wire.chat, call)
     : handleCall(wire, wire[call.kind], call);
 }
 
 function handleCall<Call extends ProviderCall>(
-  wire: ProviderProtocol,
+  wire: ProviderHandlers,
   handler: CallHandler<Call> | undefined,
   call: Call,
 ): Promise<ProviderResult> {
@@ -78,7 +78,7 @@ function handleCall<Call extends ProviderCall>(
 }
 
 async function sendWithHandler<Call extends ProviderCall>(
-  wire: ProviderProtocol,
+  wire: ProviderHandlers,
   handler: CallHandler<Call>,
   call: Call,
 ): Promise<ProviderResult> {
@@ -134,7 +134,7 @@ export function removeTrailingSlashes(url: string): string {
 }
 
 type HandledCall<Call extends ProviderCall> = {
-  readonly wire: ProviderProtocol;
+  readonly wire: ProviderHandlers;
   readonly handler: CallHandler<Call>;
   readonly call: Call;
 };

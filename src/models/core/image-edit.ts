@@ -3,7 +3,7 @@ import { FormFile } from "../../shared/http/form.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { fileOfDataUrl, isDataUrl } from "./data-url.ts";
-import { imageBody, RESERVE_PERCENT, setDefaultCount } from "./images.ts";
+import { imageBody, IMAGE_HOLD_PERCENT, setDefaultCount } from "./images.ts";
 import type { ImageBody, ImageEdit } from "./images.ts";
 import { parseInput } from "./input-kind.ts";
 import type { ParsedInputRequest } from "./input-kind.ts";
@@ -103,7 +103,7 @@ function readSource(
 
 function tokensOf({ width, height }: ImageHeader): number {
   const patches = Math.ceil(width / PATCH_PIXELS) * Math.ceil(height / PATCH_PIXELS);
-  return Math.max(SOURCE_TOKENS_MIN, Math.ceil((patches * RESERVE_PERCENT) / 100));
+  return Math.max(SOURCE_TOKENS_MIN, Math.ceil((patches * IMAGE_HOLD_PERCENT) / 100));
 }
 
 type ImageHeader = {

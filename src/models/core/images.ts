@@ -128,7 +128,7 @@ export function aspectRatioOf({ width, height }: ImagePixels): string | null {
  * The hold in percent of an image's published output tokens. Some square images exceed the
  * published number, and models add a few tokens.
  */
-export const RESERVE_PERCENT = 150;
+export const IMAGE_HOLD_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
 /** The output cap of each request to Gemini. It limits reasoning, drafts and images together. */
@@ -151,7 +151,7 @@ const GPT_2_5: TokensByQuality = {
 };
 const GPT_2: TokensByQuality = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
 /**
- * Token counts for other models. `low` plus RESERVE_PERCENT is at least gpt-image-1's 408 tokens.
+ * Token counts for other models. `low` plus IMAGE_HOLD_PERCENT is at least gpt-image-1's 408 tokens.
  */
 const GPT_DEFAULT: TokensByQuality = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 
@@ -221,7 +221,7 @@ function outputTokensMax(body: ImageBody, { tokens, tokensMax: most = 0 }: Image
   const at = pixels !== null && pixels.width * pixels.height <= AREA_SMALL ? 0 : 1;
   const requested = quality === "auto" ? Object.values(tokens) : [tokens[quality]];
   const tokensMax = Math.max(0, ...requested.map((row) => row?.[at] ?? 0));
-  return n * Math.ceil((tokensMax * RESERVE_PERCENT) / 100) + partials * PARTIAL_TOKENS;
+  return n * Math.ceil((tokensMax * IMAGE_HOLD_PERCENT) / 100) + partials * PARTIAL_TOKENS;
 }
 
 function imageNeeds(body: ImageBody): readonly RouteNeed[] {

@@ -50,7 +50,7 @@ type Counts = ReturnType<typeof parseCounts>;
 const usageField = objectReader({ usage: anyValue });
 
 /** The ways in which a provider's usage differs from OpenAI's. */
-export type UsageShape = {
+export type UsageDifferences = {
   /**
    * Set if `completion_tokens` excludes reasoning. A `prompt_tokens` below the cached tokens then
    * excludes these.
@@ -64,7 +64,7 @@ export type UsageShape = {
  * tokens include reasoning, unless the host or the total shows otherwise. Returns null for a
  * missing or invalid count, or an empty prompt.
  */
-export function readUsage(raw: unknown, usageShape: UsageShape = {}): Usage | null {
+export function readUsage(raw: unknown, usageShape: UsageDifferences = {}): Usage | null {
   return countedUsage(readCounts(raw, usageShape));
 }
 
@@ -75,7 +75,7 @@ export function readInputUsage(raw: unknown): Usage | null {
 }
 
 /** Reads usage in which 0 is valid, for hosts that report usage per stream event. */
-export function readCounts(raw: unknown, usageShape: UsageShape = {}): Usage | null {
+export function readCounts(raw: unknown, usageShape: UsageDifferences = {}): Usage | null {
   const reported = parseCounts(raw);
   return toUsage(reported, reported.prompt_tokens, reported.completion_tokens, usageShape);
 }
@@ -84,7 +84,7 @@ function toUsage(
   read: Counts,
   promptCount: unknown,
   outputCount: unknown,
-  usageShape: UsageShape,
+  usageShape: UsageDifferences,
 ): Usage | null {
   const [prompt, output] = [tokenCount(promptCount), tokenCount(outputCount)];
   if (prompt === null || output === null) return null;
@@ -111,7 +111,7 @@ function toUsage(
   };
 }
 
-export function findUsage(raw: JsonObject, { inside }: UsageShape): unknown {
+export function findUsage(raw: JsonObject, { inside }: UsageDifferences): unknown {
   const { usage } = raw;
   return usage ?? (inside === undefined ? null : usageField(raw[inside]).usage);
 }

@@ -37,7 +37,7 @@ import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 export const chatEndpoint: EndpointAdapter = {
   name: "chat",
   path: "/v1/chat/completions",
-  dialect: null,
+  errorFormat: null,
   idPrefix: "chatcmpl-",
   parse,
 };

@@ -28,7 +28,7 @@ import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 export const completionsEndpoint: EndpointAdapter = {
   name: "completions",
   path: "/v1/completions",
-  dialect: null,
+  errorFormat: null,
   idPrefix: "cmpl-",
   parse,
 };

@@ -8,7 +8,7 @@ import { openRouterDialect } from "../../shared/http/failure-response.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { messagesDialect } from "../protocols/messages/client-dialect.ts";
 
-const DIALECTS = ENDPOINTS.flatMap(({ path, dialect }) =>
+const DIALECTS = ENDPOINTS.flatMap(({ path, errorFormat: dialect }) =>
   dialect === null ? [] : [{ path, below: `${path}/`, dialect }],
 );
 

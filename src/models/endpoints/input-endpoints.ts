@@ -32,7 +32,7 @@ export function inputEndpoint<P extends ParsedInputRequest<InputRequest["body"]>
   const { kind, input, parse, reply, ...rest } = endpoint;
   return {
     path: KINDS[kind].path,
-    dialect: null,
+    errorFormat: null,
     idPrefix: "chatcmpl-",
     ...rest,
     parse: (value) => {

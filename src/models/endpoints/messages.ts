@@ -36,7 +36,7 @@ import { convertedStream, nativeStream } from "../protocols/messages/client-stre
 export const messagesEndpoint: EndpointAdapter = {
   name: "messages",
   path: "/v1/messages",
-  dialect: () => messagesDialect,
+  errorFormat: () => messagesDialect,
   idPrefix: "msg_",
   parse,
 };
@@ -60,7 +60,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
     request: { kind: "chat", body: normalizeBodyHistory(core.value) },
     user: null,
     dropped: [...unknownMessagesFields(body), ...losses.dropped, ...dropped, ...unconverted],
-    place:
+    requiredRegion:
       body.inference_geo && body.inference_geo !== "global"
         ? { name: body.inference_geo, param: "inference_geo" }
         : null,

@@ -41,10 +41,10 @@ import { elapsedMs } from "../../shared/clock.ts";
 export const responsesEndpoint: EndpointAdapter = {
   name: "responses",
   path: "/v1/responses",
-  dialect: (at) => (isCodexRequest(at) ? codexDialect : null),
+  errorFormat: (at) => (isCodexRequest(at) ? codexDialect : null),
   defaultsToMaxOutput: true,
   idPrefix: RESPONSE_ID_PREFIX,
-  names: storedIdsOfRequest,
+  storedIdsOf: storedIdsOfRequest,
   parse,
 };
 

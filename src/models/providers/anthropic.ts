@@ -3,7 +3,7 @@ import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
 import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
-import type { ProviderProtocol } from "../core/http-provider.ts";
+import type { ProviderHandlers } from "../core/http-provider.ts";
 import { parseObject } from "../core/json-value.ts";
 import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
 import { sseReader } from "../core/frame-reader.ts";
@@ -59,7 +59,7 @@ export function anthropic(host: AnthropicHost): Provider {
   };
 }
 
-function createProtocol({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
+function createProtocol({ baseUrl, secret, geo }: AnthropicHost): ProviderHandlers {
   return {
     id: ANTHROPIC.id,
     streamType: "text/event-stream",

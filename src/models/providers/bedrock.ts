@@ -7,7 +7,7 @@ import { hexOf, sha256Hex } from "../../shared/hash.ts";
 import { thinksByDefault } from "../claude/claude-rules.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
 import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
-import type { ProviderProtocol } from "../core/http-provider.ts";
+import type { ProviderHandlers } from "../core/http-provider.ts";
 import { textOf } from "../core/json-value.ts";
 import { isFailure } from "../core/provider.ts";
 import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
@@ -155,7 +155,7 @@ export function bedrock(host: BedrockHost): Provider {
   return { ...httpProvider(createProtocol(host)), ...thinkingFields };
 }
 
-function createProtocol({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderProtocol {
+function createProtocol({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderHandlers {
   const base = removeTrailingSlashes(baseUrl);
   const secrets = secretsOf(credentials);
   const authorize = requestSigner(credentials, awsRegion);

@@ -2,7 +2,7 @@ import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
 import { batchEmbedder } from "../core/embedding-batches.ts";
 import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
-import type { ProviderProtocol } from "../core/http-provider.ts";
+import type { ProviderHandlers } from "../core/http-provider.ts";
 import { isFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { sseReader } from "../core/frame-reader.ts";
@@ -37,7 +37,7 @@ export function cohere(baseUrl: string, secret: string): Provider {
   return httpProvider(createProtocol(removeTrailingSlashes(baseUrl), secret));
 }
 
-function createProtocol(base: string, secret: string): ProviderProtocol {
+function createProtocol(base: string, secret: string): ProviderHandlers {
   const send = async (call: ProviderCall, path: string, request: JsonObject | ProviderFailure) => {
     if (isFailure(request)) return request;
     const accept = call.stream ? "text/event-stream" : "application/json";

@@ -2,7 +2,7 @@ import { AudioFileReader, WavReader } from "../core/media-reader.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
 import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
-import type { ProviderProtocol } from "../core/http-provider.ts";
+import type { ProviderHandlers } from "../core/http-provider.ts";
 import { isObject, parseObject, textOf } from "../core/json-value.ts";
 import type { ProviderFailure } from "../core/provider.ts";
 import { codePoints, speechVoiceOf } from "../core/speech.ts";
@@ -67,7 +67,7 @@ function createProtocol(
   base: string,
   secret: string,
   voices: ReadonlySet<string>,
-): ProviderProtocol {
+): ProviderHandlers {
   return {
     id: ID,
     streamType: "",

@@ -6,7 +6,7 @@ import type { ProviderFailure, Provider, ProviderCall } from "../core/provider.t
 import { JsonAudioReader, WavReader, ImageReader } from "../core/media-reader.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
 import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
-import type { ProviderProtocol } from "../core/http-provider.ts";
+import type { ProviderHandlers } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
 import { sseReader } from "../core/frame-reader.ts";
@@ -211,7 +211,7 @@ export function google(service: Service): Provider {
   };
 }
 
-function createProtocol(service: Service): ProviderProtocol {
+function createProtocol(service: Service): ProviderHandlers {
   const { embeddings } = service;
   return {
     id: service.id,

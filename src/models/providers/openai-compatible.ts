@@ -18,7 +18,7 @@ import {
   sendCall,
   removeTrailingSlashes,
 } from "../core/http-provider.ts";
-import type { ProviderProtocol } from "../core/http-provider.ts";
+import type { ProviderHandlers } from "../core/http-provider.ts";
 import type { InputKind } from "../../shared/kinds.ts";
 import { BodyInPieces, RequestForm } from "../core/outgoing-body.ts";
 import { sseReader } from "../core/frame-reader.ts";
@@ -115,7 +115,7 @@ export function openAiCompatible(host: OpenAiHost): Provider {
 /** Adds the Responses API, for clients of this API and for models that require it. */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
-  chat: ProviderProtocol,
+  chat: ProviderHandlers,
 ): Provider {
   const url = `${removeTrailingSlashes(baseUrl)}/responses`;
   const headers = { ...extra, ...keyHeaders(profile, secret) };
@@ -148,7 +148,7 @@ function createProtocol({
   profile,
   secret,
   headers: extra,
-}: OpenAiHost): ProviderProtocol {
+}: OpenAiHost): ProviderHandlers {
   const base = removeTrailingSlashes(baseUrl);
   const authHeaders = { ...extra, ...keyHeaders(profile, secret) };
   const streamHeaders = { accept: "text/event-stream", ...authHeaders };
@@ -218,7 +218,7 @@ function plainHandlers(
   calls: NonNullable<Profile["calls"]>,
   send: Send,
   secret: string | undefined,
-): Partial<ProviderProtocol> {
+): Partial<ProviderHandlers> {
   const callByKind: [string, CallProtocol<InputKind>][] = Object.entries(calls);
   const handlers = callByKind.map(([kind, plainCall]) => {
     const sendPlainCall = (call: ProviderCallOf<InputKind>) => {
@@ -250,7 +250,7 @@ type ResponsesHost = {
 /**
  * Calls OpenAI's Responses API. OpenAI stores nothing, so clients send encrypted reasoning back.
  */
-function responsesProtocol({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
+function responsesProtocol({ id, url, headers, secret }: ResponsesHost): ProviderHandlers {
   const hashes = new CustomerHashes(secret);
   return {
     id,

@@ -2,7 +2,7 @@ import type { AiBinding } from "../../shared/config/config.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
 import { embeddingList, batchEmbedder, inputTexts } from "../core/embedding-batches.ts";
 import { httpProvider, connectionFailure } from "../core/http-provider.ts";
-import type { ProviderProtocol } from "../core/http-provider.ts";
+import type { ProviderHandlers } from "../core/http-provider.ts";
 import { listOf, objectOf } from "../core/json-value.ts";
 import { toBase64 } from "../core/data-url.ts";
 import { usageOfSeconds } from "../core/transcription.ts";
@@ -47,7 +47,7 @@ export function workersAi(ai: AiBinding): Provider {
   return { ...httpProvider(createProtocol(ai)), ignoresNone: workersAiIgnoresNoEffort };
 }
 
-function createProtocol(ai: AiBinding): ProviderProtocol {
+function createProtocol(ai: AiBinding): ProviderHandlers {
   return {
     id: ID,
     streamType: "text/event-stream",

@@ -16,7 +16,10 @@ import { homeCallBudgetMs, callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
-/** A hold request from another region. */
+/**
+ * A hold request from another region. A new field of `HoldRequest` must also be added to the schema
+ * below.
+ */
 export type PeerHoldRequest = Omit<HoldRequest, "keyId" | "peer" | "placed">;
 export type AuthorizeRequest = RequestCredential & { readonly hold: PeerHoldRequest | null };
 

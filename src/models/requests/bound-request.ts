@@ -52,11 +52,11 @@ export function computeRequestBounds(
   parsed: ParsedRequest,
   sale: SaleContext,
 ): Result<PaidRequest> {
-  const { request, place } = parsed;
+  const { request, requiredRegion } = parsed;
   const { region } = sale.catalog;
-  if (place && place.name !== region) {
+  if (requiredRegion && requiredRegion.name !== region) {
     const problem = `this region is '${region}', and can't guarantee another one`;
-    return invalid(`${place.param}: ${problem}`, place.param);
+    return invalid(`${requiredRegion.param}: ${problem}`, requiredRegion.param);
   }
   const boundResult =
     request.kind === "chat"
@@ -101,13 +101,13 @@ function computeChatBounds(
   const tooLong = refuseLongPrompts(parsed, routes.value, prompt);
   if (tooLong !== null) return tooLong;
   const bounds = computeCostBounds(routes.value, prompt, cap);
-  const affinity = computeConversationHash(body, parsed, {
+  const conversationHash = computeConversationHash(body, parsed, {
     model: model.id,
     region: sale.catalog.region,
     routes: routes.value.length,
     prompt,
   });
-  const rest = { routes: routes.value, choice, affinity, prompt, cap, bounds, mayThink };
+  const rest = { routes: routes.value, choice, conversationHash, prompt, cap, bounds, mayThink };
   return success({ ...commonFields(parsed, model, sale), ...rest });
 }
 

@@ -158,8 +158,8 @@ async function callWithFailover(
 }
 
 /**
- * Returns the timeouts of provider calls. Images get longer timeouts, because an image takes
- * minutes and a retry would be billed again.
+ * Returns the timeouts of provider calls. Streams of images and audio get longer timeouts, because
+ * an image takes minutes and a retry would be billed again.
  */
 function timeoutsFor(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;
@@ -257,7 +257,7 @@ function endWithFailure(run: Run, failure: Failure, outcome: Outcome): EndedResp
   return {
     outcome,
     sendRest: () => {
-      run.answer(addChargeToFailure(run, failure, outcome));
+      run.respond(addChargeToFailure(run, failure, outcome));
       return Promise.resolve(outcome.kind === "settle");
     },
   };

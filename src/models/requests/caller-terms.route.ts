@@ -18,7 +18,7 @@ import {
 } from "../../money/wallet/rules/policies.ts";
 import type { Policies } from "../../money/wallet/rules/policies.ts";
 
-/** The part of an admission that only the wallet stores. */
+/** The price list, policies and pause of a caller, which only the wallet stores. */
 export type CallerTerms = Pick<AdmittedRequest, "priceList" | "policies" | "paused">;
 
 const ATTEMPTS = { attemptsMax: 2 };

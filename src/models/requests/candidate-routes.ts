@@ -49,6 +49,7 @@ function routesMeetingRules(
   return success(remaining);
 }
 
+/** Returns the routes that meet the request's preferences, in their order. */
 export function candidateRoutes(
   model: Pick<Model, "id">,
   routes: readonly Route[],

@@ -6,7 +6,7 @@ import { readBodyWithSlot } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { checkModelPolicies, resolveModel } from "../catalog/catalog.ts";
+import { applyModelPolicies, resolveModel } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../core/core-request.ts";
@@ -59,7 +59,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   const catalog = deploymentOf(c.var.config).catalogAt(now(c.env));
   const resolved = resolveModel(catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
-  const allowed = checkModelPolicies(resolved.value, body.model, policies);
+  const allowed = applyModelPolicies(resolved.value, body.model, policies);
   if (!allowed.ok) return allowed;
   const estimate = estimateCount(c, body, allowed.value);
   if (!estimate.ok) return estimate;

@@ -15,6 +15,7 @@ import { RouteHealth } from "../routing/route-health.ts";
 import { RouteTimes } from "../routing/route-times.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
+/** An isolate's catalogs, providers and route health. */
 export type Deployment = {
   /**
    * Returns the catalog at a time (Unix ms). A request keeps the catalog and prices of its start.

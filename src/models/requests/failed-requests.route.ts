@@ -151,19 +151,19 @@ const NO_SUMMARY = { model: null, externalId: null, streamed: null };
 
 function runFields(run: FailedRun | null) {
   if (run === null) return {};
-  const { leftMs } = run.timer;
+  const { disconnectedAtMs } = run.timer;
   return {
     model: run.request.model.id,
     attempts: run.progress.attempts,
     ...skippedRoutes(run),
-    clientLeftMs: leftMs === null ? null : leftMs - run.startedMs,
+    clientLeftMs: disconnectedAtMs === null ? null : disconnectedAtMs - run.startedMs,
   };
 }
 
 function errorOf(c: Context<AppEnv>, run: FailedRun | null): ReportedError | null {
   const inStream = run?.progress.reportedFailure ?? null;
   const failure = inStream ?? c.get("failed") ?? null;
-  if (run !== null && run.timer.leftMs !== null) return CLIENT_DISCONNECTED;
+  if (run !== null && run.timer.disconnectedAtMs !== null) return CLIENT_DISCONNECTED;
   if (failure === null) return null;
   const wasProviderCalled = run !== null && run.progress.attempts.length > 0;
   return toReportedError(failure, { isStream: inStream !== null, wasProviderCalled });

@@ -16,6 +16,7 @@ export function estimateHiddenTokens(ms: number): number {
   return (Math.max(0, ms) * HIDDEN_TOKENS_PER_SECOND) / 1000;
 }
 
+/** Estimates the reasoning that a provider bills but doesn't send. */
 export class HiddenReasoning {
   readonly #model: ReasoningModel;
   #lastEventMs: number;

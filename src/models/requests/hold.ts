@@ -132,7 +132,7 @@ function holdRequestOf({ caller, id, idempotency, request, services }: Run): Hol
     peer: services.home !== null,
     idempotency,
     priceList: request.pricing.list,
-    affinity: request.affinity ?? null,
+    affinity: request.conversationHash ?? null,
     ...(hasCandidates && { candidates: routeCandidatesOf(request) }),
   };
 }
@@ -143,12 +143,12 @@ function choiceCount(cap: OutputCap | null): number {
 
 /** Places a hold in this region. The same call admits or rejects an unchecked key. */
 function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<HoldGrant>> {
-  const { caller, isPresumed, progress, timers } = run;
+  const { caller, admitsWithHold, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
   const request = holdRequestOf(run);
   const placeHold = async (attempt: number): Promise<Result<HoldGrant>> => {
     const wallet = walletAt(orgId, attempt);
-    if (!isPresumed || progress.admitted !== null) return wallet.hold(request, keyHash, shown);
+    if (!admitsWithHold || progress.admitted !== null) return wallet.hold(request, keyHash, shown);
     const answer = await wallet.admitAndHold(keyHash, request, shown);
     if (!answer.ok) return answer;
     progress.admitted = { caller, rate: answer.value.admitted };

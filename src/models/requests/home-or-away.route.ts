@@ -18,7 +18,7 @@ import { callStoredResponsesAtHome } from "./stored-format.ts";
 import type { HomeClient, OutboxAt, Run, RunServices, WalletAt } from "./paid-request.ts";
 import {
   QUERY_TIMEOUT_MS,
-  RunBoard,
+  LongRuns,
   parseStops,
   watchRequestToJson,
   watchRun,
@@ -85,7 +85,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   return { ...localServices, home, wallet: walletForAttemptOf(config, env, timers.after) };
 }
 
-const makeBoard = (): RunBoard => new RunBoard();
+const makeBoard = (): LongRuns => new LongRuns();
 
 /** Watches a run until its end, so that a pause can stop the run. */
 export function watchPaidRun(

@@ -54,14 +54,18 @@ export function computeModelBounds(parsed: ParsedRequest, sale: SaleContext): Re
   const options = bounded
     .filter(({ model }, at) => ids.indexOf(model.id) === at)
     .map(toModelOption);
-  const rejectedModels = [parsed, ...fallbackRequests].flatMap(
+  const rejectedRoutes = [parsed, ...fallbackRequests].flatMap(
     ({ request: { body }, preferences }, at) => {
       const model = resolveModel(sale.catalog, body.model, "chat");
       const one = bound[at];
       return !model.ok || one?.ok !== false ? [] : skippedRoutesOf(model.value, preferences, one);
     },
   );
-  return success({ ...chosen, unable: rejectedModels, ...(options.length > 1 && { options }) });
+  return success({
+    ...chosen,
+    unsuitableRoutes: rejectedRoutes,
+    ...(options.length > 1 && { options }),
+  });
 }
 
 function requestForFallback(
@@ -98,8 +102,8 @@ function listParamOf([fallback]: readonly ModelFallback[]): string {
 
 function toModelOption(request: ModelOption): ModelOption {
   const { sent, model, routes, prompt, cap, mayThink, bounds } = request;
-  const { choice = null, affinity = null } = request;
-  return { sent, model, routes, choice, affinity, prompt, cap, mayThink, bounds };
+  const { choice = null, conversationHash = null } = request;
+  return { sent, model, routes, choice, conversationHash, prompt, cap, mayThink, bounds };
 }
 
 /**
@@ -112,7 +116,7 @@ export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null 
   const remaining = all.flatMap((one) => (one.ok ? [one.value] : []));
   const [first] = remaining;
   if (first === undefined) return all.find((one) => !one.ok) ?? null;
-  const rejectedModels = options.flatMap(({ model, choice }, at) => {
+  const rejectedRoutes = options.flatMap(({ model, choice }, at) => {
     const one = all[at];
     return one?.ok === false ? skippedRoutesOf(model, choice?.preferences, one) : [];
   });
@@ -122,7 +126,9 @@ export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null 
     { pricing },
     request.options !== undefined && { options: remaining },
   );
-  if (rejectedModels.length > 0) request.unable = [...(request.unable ?? []), ...rejectedModels];
+  if (rejectedRoutes.length > 0) {
+    request.unsuitableRoutes = [...(request.unsuitableRoutes ?? []), ...rejectedRoutes];
+  }
   return null;
 }
 
@@ -167,14 +173,18 @@ export function skippedRoutes({
   request,
   progress,
 }: Pick<Run, "request" | "progress">): Pick<Generation, "skipped"> {
-  const all = [...skippedByChoice(request), ...(request.unable ?? []), ...progress.skipped];
+  const all = [
+    ...skippedByChoice(request),
+    ...(request.unsuitableRoutes ?? []),
+    ...progress.skipped,
+  ];
   return all.length === 0 ? {} : { skipped: all.slice(0, SKIPPED_MAX) };
 }
 
 function skippedByChoice(request: PaidRequest): readonly SkippedRoute[] {
-  const { unable, pricing } = request;
+  const { unsuitableRoutes, pricing } = request;
   return modelOptionsOf(request).flatMap(({ model, routes, choice = null }) => {
-    if (choice === null && unable === undefined) return [];
+    if (choice === null && unsuitableRoutes === undefined) return [];
     const usableRoutes = new Set(routes.map(nameOf));
     return priceModel(model, pricing)
       .routes.filter((route) => !usableRoutes.has(nameOf(route)))

@@ -19,7 +19,7 @@ import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
 import type { OverloadReason } from "../../shared/in-flight.ts";
 
-/** Counts a request in the metrics and writes its log line. */
+/** Counts a request in the metrics, writes its log line and records the speed of its route. */
 export function observeRun(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = metricRecorderOf(config);

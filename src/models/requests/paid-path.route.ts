@@ -78,8 +78,8 @@ export function handlePaidRequest(
  *
  *     step     at home                                      away from home (a global key)
  *     admit    none yet, or the key object and the wallet   the key object of this region
- *     read     none: the endpoint reads the body            the same
- *     bound    none: model, routes, minimum and maximum     the same
+ *     read     none, except for stored responses            the same
+ *     bound    none, except for uncached prices             the same
  *     hold     the wallet (which admits a new key)          home: the wallet; sometimes the key object first
  *     call     routes in order until one responds           the same
  *     respond  none: all but the last byte                  the same
@@ -116,7 +116,7 @@ async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
     const routes = await holdCredits(run);
-    if (!routes.ok) return run.answer(withClientParam(routes, run.request).failure);
+    if (!routes.ok) return run.respond(withClientParam(routes, run.request).failure);
     const response = await callRoutes(run, routes.value);
     const ended = response.ok
       ? await sendResponse(run, response.route, response.answer)
@@ -187,7 +187,7 @@ async function parseBody(
   { c, endpoint, slot }: PaidRequestContext,
   { json, bytes: { length: bytes } }: JsonBody,
 ): Promise<{ readonly ok: true; readonly value: ParsedRequest } | Rejection> {
-  const storedIds = endpoint.names?.(json) ?? null;
+  const storedIds = endpoint.storedIdsOf?.(json) ?? null;
   if (storedIds === null) return parseEndpointRequest(c, endpoint, { json });
   const admission = await c.get("presumed")?.admitCaller();
   if (admission?.ok === false) return admission;
@@ -334,7 +334,7 @@ function createRun(
     startedMs: c.get("startedMs"),
     endpoint,
     caller,
-    isPresumed: c.get("presumed")?.admission === null,
+    admitsWithHold: c.get("presumed")?.admission === null,
     idempotency,
     request,
     bodyBytes,
@@ -343,7 +343,7 @@ function createRun(
     timer,
     services,
     slot,
-    answer: (response) => {
+    respond: (response) => {
       if (progress.admitted !== null) c.set("admitted", progress.admitted);
       pendingResponse.resolve(response instanceof Response ? response : fail(c, response));
     },

@@ -53,7 +53,7 @@ export type ModelOption = {
    * A hash that identifies the conversation. Set if prompt caching can affect the choice of the
    * route.
    */
-  readonly affinity?: string | null;
+  readonly conversationHash?: string | null;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
   /** Whether the model may reason, visibly or not. */
@@ -73,7 +73,7 @@ export type PaidRequest = Mutable<ModelOption> & {
   /**
    * Routes of models that can't serve the request. Set only if the request names several models.
    */
-  unable?: readonly SkippedRoute[];
+  unsuitableRoutes?: readonly SkippedRoute[];
   /** The request for the provider. Null once a route has responded, to free the prompt's memory. */
   core: CoreRequest | null;
   /** The prices of the request. Replaced if the wallet returns another price list. */
@@ -175,7 +175,8 @@ export type Run = {
   readonly startedMs: number;
   readonly endpoint: EndpointAdapter;
   readonly caller: Caller;
-  readonly isPresumed: boolean;
+  /** Whether the call that places the hold also admits the key. */
+  readonly admitsWithHold: boolean;
   readonly request: PaidRequest;
   readonly bodyBytes: number;
   readonly idempotency: Idempotency | null;
@@ -184,7 +185,7 @@ export type Run = {
   readonly timer: RunTimer;
   readonly services: RunServices;
   readonly slot: Pick<RequestSlot, "grow" | "dropBody"> | undefined;
-  readonly answer: (response: Response | Failure) => void;
+  readonly respond: (response: Response | Failure) => void;
 };
 
 export type PaidRoute = AttemptCandidate & { readonly route: Route; readonly option: ModelOption };

@@ -5,8 +5,8 @@ import { logEvent } from "../../shared/log.ts";
 import { deploymentOf } from "./deployment.ts";
 
 /**
- * Middleware that returns 503 `misconfigured` while models, providers or aliases contradict each
- * other.
+ * Middleware that returns 503 `misconfigured` while the configuration of models, providers or
+ * aliases has problems.
  */
 export async function requireSoundDeployment(
   c: Context<AppEnv>,

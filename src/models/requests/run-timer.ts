@@ -26,8 +26,8 @@ export class RunTimer {
   reason: StopReason | null = null;
   /** The failure for the client if a pause or the end of the client's key stopped the run. */
   halted: Failure | null = null;
-  /** The time of the disconnect. Null if the response was already complete. */
-  leftMs: number | null = null;
+  /** Time of the client's disconnect (Unix ms). Null while connected and after the response. */
+  disconnectedAtMs: number | null = null;
   readonly #disconnectCallbacks: (() => void)[] = [];
 
   constructor(client: AbortSignal, timers: Timers, limits: RunLimits) {
@@ -44,7 +44,7 @@ export class RunTimer {
   }
 
   get clientGone(): boolean {
-    return this.leftMs !== null;
+    return this.disconnectedAtMs !== null;
   }
 
   whenClientGone(run: () => void): void {
@@ -63,7 +63,7 @@ export class RunTimer {
 
   handleDisconnect(): void {
     if (this.clientGone) return;
-    this.leftMs = this.#now();
+    this.disconnectedAtMs = this.#now();
     this.#timers.after(this.#drainMs, () => {
       this.#end("drained");
     });

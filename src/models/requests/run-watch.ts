@@ -41,7 +41,7 @@ type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
  * Long requests of an isolate, and whether each must stop. One query covers an organization's
  * requests. Stores only plain data, because a request can't use another request's I/O.
  */
-export class RunBoard {
+export class LongRuns {
   readonly #organizations = new Map<string, OrganizationRuns>();
 
   tick(orgId: string, run: WatchedRun, nowMs: number): WatchTick {
@@ -93,7 +93,7 @@ type RunToWatch = {
   readonly caller: Caller;
   readonly timers: Timers;
   readonly timer: RunTimer;
-  readonly board: RunBoard;
+  readonly board: LongRuns;
   readonly ask: FindStoppedRuns;
   /** Keeps a query running after the request that sent the query has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void;

@@ -81,7 +81,7 @@ export function sendJson(
     outcome,
     sendRest: ({ stored, charged }) => {
       if (stored === "refused") {
-        run.answer({ kind: "storage_unavailable" });
+        run.respond({ kind: "storage_unavailable" });
         return Promise.resolve(false);
       }
       if (charged !== cost) {
@@ -90,7 +90,7 @@ export function sendJson(
       }
       headers["content-type"] = "application/json";
       headers["x-cost-micro"] = String(charged);
-      run.answer(new Response(body, { headers }));
+      run.respond(new Response(body, { headers }));
       return Promise.resolve(true);
     },
     kept: () => reply.kept?.(given.body, receipt) ?? null,
@@ -170,7 +170,7 @@ export async function sendStream(
   const streaming = { run, route, meter, client, watch, writer, events, beganMs, ...INITIAL_STATE };
   recordOpenCall(run, { outcomeIfAborted: makeCharge, close: async () => closeStream(streaming) });
   timer.whenClientGone(() => handleDisconnect(streaming));
-  run.answer(response);
+  run.respond(response);
   if (lateMs !== undefined) void client.write(keepAlive);
   recordOpenCall(run, {
     outcomeIfAborted: makeCharge,
@@ -264,7 +264,7 @@ function canStopReading(streaming: ResponseStream): boolean {
   const { meter, run } = streaming;
   if (meter.mayHide || run.request.cap === null) return false; // Providers bill images in full.
   const { numbers, now } = run.services;
-  const isDrained = now() - (run.timer.leftMs ?? now()) > numbers.DRAIN_S * 1000;
+  const isDrained = now() - (run.timer.disconnectedAtMs ?? now()) > numbers.DRAIN_S * 1000;
   return isDrained || isEndTooFar(streaming);
 }
 

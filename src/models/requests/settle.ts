@@ -55,7 +55,7 @@ export async function abortRun(run: Run): Promise<void> {
   if (progress.stored === null || progress.stored === "refused") await settleAfterBug(run);
   const outcome = progress.outcome ?? EXCEPTION_OUTCOME;
   const failure = addChargeToFailure(run, { kind: "internal" }, outcome);
-  run.answer(failure);
+  run.respond(failure);
   await progress.open?.close(failure);
   if (outcome.kind === "settle" && progress.stored !== "saved") await retryCharge(run, outcome);
 }
@@ -114,7 +114,7 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
  */
 async function retryCharge(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
-  const untilMs = (run.timer.leftMs ?? now()) + UNSAVED_LOG_MS;
+  const untilMs = (run.timer.disconnectedAtMs ?? now()) + UNSAVED_LOG_MS;
   while (now() + RETRY_PAUSE_MS + ATTEMPT_MS_MAX <= untilMs) {
     await scheduler.wait(RETRY_PAUSE_MS);
     if ((await settleRun(run, outcome)).stored === "saved") return;
@@ -215,13 +215,13 @@ function otherAttempts(
  * Returns the fallback route that served the request, because its provider now caches the prompt.
  */
 function warmRouteFields(
-  { request: { affinity = null, prompt } }: Run,
+  { request: { conversationHash = null, prompt } }: Run,
   { route: { isFallback, route } }: Charge,
 ): Pick<Generation, "warm"> {
-  if (affinity === null || isFallback !== true) return {};
+  if (conversationHash === null || isFallback !== true) return {};
   const { provider, upstreamId } = route;
   const seconds = promptCacheSeconds(provider, prompt);
-  return { warm: { affinity, route: routeName(provider, upstreamId), seconds } };
+  return { warm: { affinity: conversationHash, route: routeName(provider, upstreamId), seconds } };
 }
 
 function generationOf(run: Run, outcome: Charge): Generation {

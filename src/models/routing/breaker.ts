@@ -23,13 +23,13 @@ export const BREAKER_OPEN_MS_MAX = 300_000;
 /** Maximum duration of an attempt in ms. A probe that runs longer never reports its result. */
 export const PROBE_TIMEOUT_MS = 600_000;
 
-type WindowHalf = { half: number; recordSuccess: number; faults: number };
+type WindowHalf = { half: number; successes: number; faults: number };
 
 export class Breaker {
   #consecutiveFaults = 0;
   #consecutiveOverloads = 0;
-  readonly #currentHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
-  readonly #previousHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
+  readonly #currentHalf: WindowHalf = { half: 0, successes: 0, faults: 0 };
+  readonly #previousHalf: WindowHalf = { half: 0, successes: 0, faults: 0 };
   /**
    * The end of the open state (Unix ms). While the breaker is half-open, this time is in the past.
    */
@@ -51,10 +51,10 @@ export class Breaker {
     return this.#probe;
   }
 
-  served(pass: BreakerPermit, nowMs: number): void {
+  recordSuccess(pass: BreakerPermit, nowMs: number): void {
     if (this.openUntilMs === null) {
       this.#moveWindow(nowMs);
-      this.#currentHalf.recordSuccess++;
+      this.#currentHalf.successes++;
       this.#consecutiveFaults = 0;
       this.#consecutiveOverloads = 0;
     } else if (pass === "forced" || pass === this.#probe) this.#close();
@@ -84,7 +84,7 @@ export class Breaker {
       return true;
     }
     const faults = this.#currentHalf.faults + this.#previousHalf.faults;
-    const served = this.#currentHalf.recordSuccess + this.#previousHalf.recordSuccess;
+    const served = this.#currentHalf.successes + this.#previousHalf.successes;
     return faults >= WINDOW_FAULTS_MAX && faults >= served;
   }
 
@@ -117,6 +117,6 @@ export class Breaker {
 
 function resetHalf(tally: WindowHalf, half: number): void {
   tally.half = half;
-  tally.recordSuccess = 0;
+  tally.successes = 0;
   tally.faults = 0;
 }

@@ -189,6 +189,7 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
    */
   readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
   readonly onSkipped?: (skipped: FailoverResult["skipped"]) => void;
+  /** Whether to skip routes that would drop fields of the request (`require_parameters`). */
   readonly refusesDrops?: boolean;
   /** Returns false once the client has disconnected. Then no further attempt starts. */
   readonly mayRetry?: () => boolean;

@@ -58,7 +58,7 @@ export class RouteHealth {
   recordSuccess(route: string, pass: BreakerPermit, nowMs: number): void {
     const entry = this.#entryOf(route);
     entry.disabledTimes = 0;
-    entry.breaker.served(pass, nowMs);
+    entry.breaker.recordSuccess(pass, nowMs);
   }
 
   /**

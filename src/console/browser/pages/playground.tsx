@@ -14,7 +14,16 @@ import { modelHint } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { isLimited, isViewing, session, useSession } from "../state/session.ts";
-import { CodeBlock, Facts, PageHead, Money, Panel, Button, Checkbox, Notice } from "../ui/basics.tsx";
+import {
+  CodeBlock,
+  Facts,
+  PageHead,
+  Money,
+  Panel,
+  Button,
+  Checkbox,
+  Notice,
+} from "../ui/basics.tsx";
 import { Field, Input } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 

@@ -16,7 +16,7 @@ import {
   openAiInputUsage,
   openAiUsage,
 } from "../../core/openai-usage.ts";
-import type { UsageShape } from "../../core/openai-usage.ts";
+import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
 import { outputTextOfChoices, failureWithUsage } from "../../core/frame-reader.ts";
 import { countEmbeddingInputs } from "../../core/embeddings.ts";
@@ -30,7 +30,7 @@ import type {
 /** Converts a completion. Returns null if it is invalid, or a failure if a choice is incomplete. */
 export function readChatCompletion(
   raw: JsonObject & KnownFields<"choices">,
-  shape: UsageShape = {},
+  shape: UsageDifferences = {},
 ): ProviderResponse | ProviderFailure | null {
   const rawChoices = raw.choices;
   if (!Array.isArray(rawChoices) || rawChoices.length === 0) return null;

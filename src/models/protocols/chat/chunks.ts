@@ -17,7 +17,7 @@ import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import { readUsage, findUsage } from "../../core/openai-usage.ts";
-import type { UsageShape } from "../../core/openai-usage.ts";
+import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { Chunk, ChunkChoice, Delta, ToolCallDelta } from "../../core/chunk.ts";
 import { itemIndexOf } from "./answer.ts";
 import { isRequestCaused } from "../../core/provider.ts";
@@ -51,11 +51,11 @@ export class ChatChunkReader extends FrameReader {
   #isReportStale = false;
   readonly #choices = new Map<number, ChoiceState>();
   readonly #secret: string | undefined;
-  readonly #usageShape: UsageShape;
+  readonly #usageShape: UsageDifferences;
   readonly #choicesRequested: number;
 
   /** `secret` is the operator's key, which errors must not contain. */
-  constructor(secret?: string, shape: UsageShape = {}, choicesRequested = 1) {
+  constructor(secret?: string, shape: UsageDifferences = {}, choicesRequested = 1) {
     super();
     this.#secret = secret;
     this.#usageShape = shape;

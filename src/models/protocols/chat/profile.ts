@@ -1,6 +1,6 @@
 import type { InputKind } from "../../../shared/kinds.ts";
 import type { StreamReader } from "../../core/frame-reader.ts";
-import type { UsageShape } from "../../core/openai-usage.ts";
+import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { BodyInPieces, RequestForm } from "../../core/outgoing-body.ts";
 import type {
   ProviderCallOf,
@@ -39,7 +39,7 @@ export type Profile = {
   readonly keyHeader?: "api-key";
   /** The header with the cache key. By default, the key is in the body (`prompt_cache_key`). */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
-  readonly usageShape?: UsageShape;
+  readonly usageShape?: UsageDifferences;
   readonly calls?: { readonly [K in InputKind]?: CallProtocol<K> };
 };
 

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { ResponseHead, Receipt, StreamWriter } from "../../core/endpoint-adapter.ts";
 import type { Chunk, Completion } from "../../core/chunk.ts";
 import { NativeItems } from "./client-native.ts";
-import { Output } from "./client-output.ts";
+import { OutputItemWriter } from "./client-output.ts";
 import type { OutputOptions } from "./client-output.ts";
 import { closedResponse, openResponse } from "./client-response-object.ts";
 import type { ResponseState, ResponseError, OutputItem } from "./client-response-object.ts";
@@ -37,9 +37,13 @@ export function storedResponseOf(
   return toStoredResponse(outputOf(answer, context, receipt), context, receipt);
 }
 
-function outputOf(answer: JsonObject, context: ResponseContext, receipt: Receipt): Output {
+function outputOf(
+  answer: JsonObject,
+  context: ResponseContext,
+  receipt: Receipt,
+): OutputItemWriter {
   const options = outputOptions(context, receipt);
-  const output = new Output(idSuffixOf(receipt), options, () => "");
+  const output = new OutputItemWriter(idSuffixOf(receipt), options, () => "");
   if (context.isNative) new NativeItems(output, options).writeResponse(answer);
   else {
     const [choice] = (answer as Completion).choices;
@@ -65,7 +69,7 @@ function closeResponse(
 }
 
 function toStoredResponse(
-  output: Output,
+  output: OutputItemWriter,
   context: ResponseContext,
   receipt: Receipt,
 ): StoredResponse | null {
@@ -100,7 +104,7 @@ const KEEP_ALIVE_COMMENTS_MAX = 4;
 export class ResponseStream implements StreamWriter {
   readonly #head: ResponseHead;
   readonly #context: ResponseContext;
-  readonly #output: Output;
+  readonly #output: OutputItemWriter;
   readonly #native: NativeItems | null;
   #sequence = 0;
   #commentCount = 0;
@@ -110,7 +114,7 @@ export class ResponseStream implements StreamWriter {
     this.#head = head;
     this.#context = context;
     const options = outputOptions(context, head);
-    this.#output = new Output(idSuffixOf(head), options, (type, fields) =>
+    this.#output = new OutputItemWriter(idSuffixOf(head), options, (type, fields) =>
       this.#event(type, fields),
     );
     this.#native = context.isNative ? new NativeItems(this.#output, options) : null;

@@ -15,7 +15,7 @@ import type { NativePartCountRule, NativePartCountRules } from "../../core/promp
 import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";
 import type { TextExtras } from "./client-drafts.ts";
 import { textOfAgentMessage, filePartOf, partsInText } from "./client-input.ts";
-import type { Output, OutputOptions } from "./client-output.ts";
+import type { OutputItemWriter, OutputOptions } from "./client-output.ts";
 import { parseThoughts } from "../../core/stored-thoughts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
 import { INCLUDE_LOGPROBS, visibleOutput } from "./client-request.ts";
@@ -207,14 +207,14 @@ type Item = MessageDraft | ToolCallDraft | ReasoningDraft;
  * sends.
  */
 export class NativeItems {
-  readonly #output: Output;
+  readonly #output: OutputItemWriter;
   readonly #options: OutputOptions;
   /** Items by OpenAI's `output_index`, which also counts hidden items. */
   readonly #items = new Map<number, Item>();
   readonly #endedItems = new Set<number>();
   #last: Item | undefined;
 
-  constructor(output: Output, wanted: OutputOptions) {
+  constructor(output: OutputItemWriter, wanted: OutputOptions) {
     this.#output = output;
     this.#options = wanted;
   }

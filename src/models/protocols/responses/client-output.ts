@@ -32,7 +32,7 @@ const NO_EXTRAS: TextExtras = { logprobs: [], annotations: [] };
  * Creates the items of a response. Only one item is open at a time. During a tool call, new items
  * wait until the call ends.
  */
-export class Output {
+export class OutputItemWriter {
   readonly #drafts = new BlockSequencer<ItemDraft>();
   readonly #calls = new Map<number, ToolCallDraft>();
   readonly #unnamedCalls = new Map<number, { id: string; args: string }>();
