@@ -185,7 +185,7 @@ export class Wallet extends WalletTransactions implements WalletCalls {
     if (snapshot === null) {
       return refuse({
         kind: "not_found",
-        message: "The database has no balance of this organization.",
+        message: "The database has no balance for this organization.",
       });
     }
     const isNew = this.decisions.openIfCreated() === null;

@@ -56,7 +56,7 @@ export const SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => str
     return `${who} ${isTaken ? "took" : "added"} ${amount}${withAffixes(": ", reference)}${withAffixes("; balance ", rest("balance_micro"))}`;
   },
   "balance.charged": ({ who, what, money }) =>
-    `${who} charged ${money("charged_micro")} that was not charged before, for ${what}`,
+    `${who} posted a missing charge of ${money("charged_micro")} for ${what}`,
   "balance.low": ({ money, left: rest }) =>
     `Balance is below ${money("threshold_micro")}${withAffixes(": ", rest("balance_micro"), " left")}`,
   "purchase.created": ({ who, money }) =>
