@@ -84,6 +84,19 @@ describe("a policy on models and providers", () => {
     },
   );
 
+  it("is deleted with its member, also after a restart", async () => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+    const { stub, booked } = key;
+    await set(key, booked.memberId, { ...ALL, allowed_providers: ["cheap"] });
+    valueOf(await stub.forgetMember(booked.memberId));
+    expect(valueOf(await stub.memberLimits(booked.memberId))).toEqual({
+      policy: null,
+      budgets: [],
+    });
+    await evict(key);
+    expect(valueOf(await stub.memberLimits(booked.memberId))).toMatchObject({ policy: null });
+  });
+
   it("keeps a budget for an excluded model from affecting the request", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const [one] = CANDIDATES;

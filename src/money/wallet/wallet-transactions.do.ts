@@ -51,7 +51,7 @@ const TRANSACTIONS = {
   readSettings: settings.readSettings,
   setOperatorPolicy: policies.setOperatorPolicy,
   memberLimits: policies.readMemberLimits,
-  forgetMember: pauses.endMemberBudgetsAndPauses,
+  forgetMember: policies.forgetMember,
   budgets: (tx, owner) => success(budgetStatusesOf(tx, owner)),
   pauses: pauses.listPauses,
   readEndUser: endUsers.readEndUser,

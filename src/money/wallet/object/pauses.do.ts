@@ -26,7 +26,6 @@ import { selectEndUser, selectExternalId } from "../tables/end-user-rows.do.ts";
 import { selectSessionCutsByKey } from "../tables/key-rows.do.ts";
 import { putRule } from "../tables/policy-pause-rows.do.ts";
 import { isSessionOwner, selectSession } from "../tables/session-rows.do.ts";
-import { setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -234,13 +233,6 @@ export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
   const ended = selectSessionCutsByKey(tx.sql);
   const own = all.filter((pause) => isOwnedBy(owner, pause) || isOwnerGone(tx, pause, ended));
   if (own.length > 0) endPauses(tx, own, { cause: "deleted", actor: SYSTEM_ACTOR });
-}
-
-export function endMemberBudgetsAndPauses(tx: Tx, memberId: string): Result<null> {
-  const owner = { scope: "member", subject: memberId } as const;
-  setBudgets(tx, owner, []);
-  endPausesOf(tx, owner);
-  return success(null);
 }
 
 /** Ends pauses whose time has passed. Runs before each decision. */

@@ -11,6 +11,7 @@ import { budgetStatusesOf, setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
+import { endPausesOf } from "./pauses.do.ts";
 
 export function readMemberLimits(tx: Tx, memberId: string): Result<MemberLimits> {
   assertCurrentInstance(tx);
@@ -46,6 +47,20 @@ export function setMemberLimits(
   setPolicy(policies, memberId, after.policy);
   tx.memory.hasChanges = true;
   return readMemberLimits(tx, memberId);
+}
+
+/** Removes the policy, budgets and pauses of a removed member. */
+export function forgetMember(tx: Tx, memberId: string): Result<null> {
+  const owner = ownerOf(memberId);
+  setBudgets(tx, owner, []);
+  endPausesOf(tx, owner);
+  const { memory, sql } = tx;
+  if (memory.policies.has(memberId)) {
+    putRule(sql, memberId, null, nextRevision(tx));
+    setPolicy(memory.policies, memberId, null);
+    memory.hasChanges = true;
+  }
+  return success(null);
 }
 
 function ownerOf(memberId: string): BudgetOwner {
