@@ -13,6 +13,7 @@ import {
   parseSharedFields,
 } from "../tables/generation-json.ts";
 import type { Tx } from "./memory.do.ts";
+import { lastLossMs } from "./request-usage.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
 const ROWS_MAX = 50_000;
@@ -72,7 +73,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   }
   const oldest = rows.length === ROWS_MAX ? rows.at(-1)?.admitted_at : undefined;
   const data = [...groups.values()];
-  const completeFrom = Math.max(oldest ?? fromMs, lastRebuildMs(sql));
+  const completeFrom = Math.max(oldest ?? fromMs, lastLossMs(sql));
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
@@ -89,15 +90,6 @@ function addOtherFailedCalls(
     if (lost.cost === null) group.unknown += 1;
     else group.boughtMicro += lost.cost;
   }
-}
-
-function lastRebuildMs(sql: SqlStorage): number {
-  const { at } = sql
-    .exec<{
-      at: number | null;
-    }>("SELECT max(created_at) AS at FROM entries WHERE reference GLOB 'rebuild:*'")
-    .one();
-  return at ?? 0;
 }
 
 function findOrAddGroup(

@@ -57,7 +57,7 @@ export function findReportStart(
   { fromMs, beforeMs }: Pick<RequestSumsQuery, "fromMs" | "beforeMs">,
 ): ReportStart {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
-  const since = Math.max(fromMs, keptMs);
+  const since = Math.max(fromMs, keptMs, lastLossMs(sql));
   const fromId = lowestIdAt(HOLD_ID_PREFIX, since - ID_AGE_MAX_MS);
   const [end] = sql
     .exec<{ id: string; admitted_at: number }>(
@@ -70,6 +70,19 @@ export function findReportStart(
   return end === undefined
     ? { fromId, fromMs: since }
     : { fromId: end.id, fromMs: Math.max(since, end.admitted_at) };
+}
+
+/**
+ * Returns the time (Unix ms) before which requests may be missing, because storage ran low or the
+ * wallet was rebuilt.
+ */
+export function lastLossMs(sql: SqlStorage): number {
+  const { at } = sql
+    .exec<{ at: number | null }>(
+      "SELECT max(created_at) AS at FROM entries WHERE kind = 'rollup' OR reference GLOB 'rebuild:*'",
+    )
+    .one();
+  return at ?? 0;
 }
 
 const MEMBERS_SQL =
