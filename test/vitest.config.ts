@@ -2,10 +2,9 @@ import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
-import { BaseSequencer } from "vitest/node";
-import type { TestSpecification } from "vitest/node";
 import { readMigrations } from "../scripts/migrations.ts";
 import { writeTokenTable } from "../scripts/site/tokens.ts";
+import { slowestFirst } from "./slowest-first.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 writeTokenTable(`${ROOT}site`); // the Worker reads the token table among its static assets
@@ -43,27 +42,14 @@ const patience = {
   expect: { poll: { timeout: 100_000, interval: 20 } },
 };
 
-/**
- * Files that run for a minute or more. They start first, so that no worker ends long after the
- * others.
- */
+/** Files that run for a minute or more. */
 const SLOWEST =
   /\/(?:alerts|soak|revocation-under-load|disconnect|global-revocation|dev|documents)\./;
-
-const isSlow = ({ moduleId }: TestSpecification): boolean => SLOWEST.test(moduleId);
-
-class SlowestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    // oxlint-disable-next-line unicorn/no-array-sort -- the method of the sequencer
-    const sorted = await super.sort(files);
-    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
-  }
-}
 
 export default defineConfig({
   root: ROOT,
   test: {
-    sequence: { sequencer: SlowestFirst },
+    sequence: { sequencer: slowestFirst(SLOWEST) },
     silent: "passed-only", // shows the Worker's log for failed tests
     // Alarms of the objects go on while workerd is being closed: a log line or an import of theirs finds
     // the runner gone. No test is in flight then; every other unhandled error fails the run.

@@ -1,9 +1,11 @@
 import { defineConfig } from "vitest/config";
+import { slowestFirst } from "../slowest-first.ts";
 
 /** Configuration of `npm run test:browser`: the console and the documentation in a browser. */
 export default defineConfig({
   test: {
     name: "browser",
+    sequence: { sequencer: slowestFirst(/\/(?:paid-buttons|accessible)/) },
     include: ["test/browser/*.test.ts"],
     globalSetup: ["test/browser/unpack-browser.ts"],
     isolate: false,
