@@ -29,7 +29,7 @@ export function Connect() {
     <>
       <PageHead
         title="Connect"
-        text={`Each block works in an empty shell. It contains the ${who.region.toUpperCase()} region's address and your key.`}
+        text={`Each block works in an empty shell. It contains the ${who.region.toUpperCase()} region's address and ${held === null ? YOUR_KEY : "your key"}.`}
       />
       {!isViewing(who) && <KeyLine client={query["client"] ?? "my first client"} />}
       <ReadResult read={read} height={480}>
