@@ -167,7 +167,7 @@ function exact(dollars: unknown, amount: unknown): CheckResult {
 
 describe("the JSON bytes of a request body", () => {
   it(
-    `have the same value for a second parser, or fail in both parsers, for ${runsOf("json text")} generated inputs`,
+    `lead to the same value in two parsers, or fail in both parsers, for ${runsOf("json text")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       expect(await findFaults("json text", bodiesOf(ALL, readTwice))).toBe("");
@@ -217,7 +217,7 @@ describe("a generated body of another protocol", () => {
 
 describe("a generated body for a management endpoint", () => {
   it(
-    `returns 400, or stays the same when written and read, for ${runsOf("other bodies")} generated inputs`,
+    `returns 400, or stays unchanged after writing and reading, for ${runsOf("other bodies")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const good = CASES.map(({ seed }) => seed);

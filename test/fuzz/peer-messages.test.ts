@@ -99,7 +99,7 @@ function readTwice(bytes: Uint8Array, seed: number): CheckResult {
 
 describe("a generated message between regions", () => {
   it(
-    `stays the same when written and read, or is rejected, for ${runsOf("messages between regions")} generated inputs`,
+    `stays unchanged after writing and reading, or is rejected, for ${runsOf("messages between regions")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const good = MESSAGES.map(({ seed }) => seed);
@@ -178,7 +178,7 @@ function isServed(mutation: Mutation): CheckResult {
 
 describe("an operator's variable with a generated value", () => {
   it(
-    `returns an error with the variable's name, or works at its models' maximum, for ${runsOf("operators' variables")} generated inputs`,
+    `returns an error with the variable's name, or accepts the maximum request, for ${runsOf("operators' variables")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = mutations(VARIABLES.length);

@@ -68,7 +68,7 @@ function decoded(segment: string): string | undefined {
 
 describe("a generated path", () => {
   it(
-    `reaches a route after repeated slashes are merged, or returns 400 for an invalid escape, for ${runsOf("paths as routed")} generated inputs`,
+    `reaches the route of the path with merged slashes, or returns 400 for an invalid escape, for ${runsOf("paths as routed")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: paths, show: (path: string) => path, check: isRoutedOnce };

@@ -141,7 +141,7 @@ class Run {
 }
 
 describe("a group of calls", () => {
-  it("starts a single call immediately, and collects the calls made in the meantime, in order", async () => {
+  it("starts a single call immediately, and collects calls made during this call, in order", async () => {
     const outside = new Outside();
     const asked = [1, 2, 3, 4].map((part) => outside.ask(part));
     expect(outside.sent).toEqual([[1]]);
@@ -171,7 +171,7 @@ describe("a group of calls", () => {
     await expect(Promise.all(asked)).resolves.toEqual([...first, 11, 12, 13].map((n) => n * 2));
   });
 
-  it("continues even if a call never ends because its request was canceled", async () => {
+  it("starts the next call even if the previous call never ends", async () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
     const others = [2, 3].map((part) => outside.ask(part));
@@ -186,7 +186,7 @@ describe("a group of calls", () => {
     await expect(later).resolves.toBe(8);
   });
 
-  it("returns each part's own result, sends each part once, and limits the size of a call", async () => {
+  it("sends each part once, returns the result of each part, and limits the size of a call", async () => {
     const steps = fc.array(fc.constantFrom(...STEPS), { maxLength: 200 });
     await fc.assert(
       fc.asyncProperty(

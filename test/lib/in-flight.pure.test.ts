@@ -96,7 +96,7 @@ describe("the limits on concurrent requests", () => {
     expect(typeof room.take("stranger", 0, 0)).toBe("object");
   });
 
-  it("reserve slots for operators, people and new keys, whatever one of them uses", () => {
+  it("leave slots for operators, other people and new keys after one person has used up a limit", () => {
     const room = inFlight({ organizationMax: 3 });
     const takeAs = (owner: string): RequestSlot | OverloadReason => room.take("", 0, 0, owner);
     for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");

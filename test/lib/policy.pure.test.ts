@@ -39,7 +39,7 @@ describe("a list of allowed models", () => {
     [["smart"], "smart", "acme/one", true],
     [["smart"], "acme/one", "acme/one", false],
     [["*"], "acme/one", "acme/one", false],
-  ])("%j allows the model named %s (%s): %s", (models, sent, id, passes) => {
+  ])("the list %j allows the model named %s (%s): %s", (models, sent, id, passes) => {
     expect(allowsModel({ allowed_models: models, hasAliases: true }, { sent, id })).toBe(passes);
   });
 
@@ -84,7 +84,7 @@ describe("policies of several owners", () => {
     expect(allowedRouteIndexes([layer], candidates)).toEqual([0]);
   });
 
-  it("allow everything with null and nothing with an empty list", () => {
+  it("allow every route if a list is null, and no route if a list is empty", () => {
     const all = { allowed_models: null, allowed_providers: null, allowed_data_regions: null };
     expect(allowed(all)).toHaveLength(CANDIDATES.length);
     expect(allowed({ ...all, allowed_models: [] })).toEqual([]);

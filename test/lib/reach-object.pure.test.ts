@@ -104,7 +104,7 @@ it.each(["storage_unavailable", "overloaded"] as const)(
   },
 );
 
-it("callObjectWithRetries returns any other rejection as the result, but the outcome is unknown after a lost call", async () => {
+it("callObjectWithRetries returns another rejection as the result, but as an unknown outcome after a lost call", async () => {
   const refusal = refuse({ kind: "organization_suspended" });
   const refused = (): Promise<Result<string>> => Promise.resolve(refusal);
   const at = reached(refused);

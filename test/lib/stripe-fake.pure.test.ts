@@ -100,7 +100,7 @@ describe("the fake Stripe, called with Stripe's own client,", () => {
     expect(() => client.fake.person.pay(session)).toThrow("complete");
   });
 
-  it("leaves a session open after a decline, and expires it when its hour is over", async () => {
+  it("leaves a checkout session open after a decline, and expires the session after an hour", async () => {
     const client = withClient();
     const { id: customer } = await client.stripe.customers.create({});
     const session = await client.stripe.checkout.sessions.create(
@@ -270,7 +270,7 @@ describe("a Stripe idempotency key", () => {
   });
 
   it.each(["no_answer", "reset", "500", "409"] as const)(
-    "causes only one effect, even if %s came before or after the effect",
+    "causes only one effect, even if the fault %s occurs before or after the effect",
     async (kind) => {
       for (const when of ["before", "after"] as const) {
         const { stripe, fake } = withClient();

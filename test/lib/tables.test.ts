@@ -101,7 +101,7 @@ describe("the tables of a Durable Object", () => {
   });
 });
 
-it("a wallet with tables that a release can't read is blocked in that release, but works in a newer one", async () => {
+it("a wallet with tables that this release can't read is blocked, but works in a newer release", async () => {
   const { stub } = await newWallet(100);
   const version = (readableBy: number): Promise<unknown> =>
     runInDurableObject(stub, (_wallet, { storage }) =>

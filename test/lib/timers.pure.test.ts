@@ -25,7 +25,7 @@ it("a stop signal ignores a listener that is added after the stop, like an Abort
   expect(told).toEqual([]);
 });
 
-it("a stop signal notifies the same listeners even if a listener removes or adds one meanwhile", () => {
+it("a stop signal skips a listener that an earlier listener removes, and a listener that an earlier listener adds", () => {
   const stop = new StopSource();
   const told: string[] = [];
   const second = (): void => void told.push("second");

@@ -167,7 +167,7 @@ it("estimateTokens is within 15 % of the real tokenizer, for prose in many langu
   }
 });
 
-it("estimateTokens is equally exact if it only samples parts of a long text", () => {
+it("estimateTokens is equally exact for a long text of which only parts are counted", () => {
   const prose = readFileSync("docs/security.md", "utf8");
   const long = [prose, ...Object.values(HUMAN_RIGHTS_TEXTS), prose].join("\n").repeat(12);
   const ratio =
@@ -178,7 +178,7 @@ it("estimateTokens is equally exact if it only samples parts of a long text", ()
   expect(estimateTokensForDisplay(" ".repeat(200_000))).toBeGreaterThan(0);
 });
 
-it("estimateTokens counts bytes like the encoder, including lone surrogates", () => {
+it("utf8Bytes counts bytes like the encoder, including lone surrogates", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }), (a, b) => {
       expect(utf8Bytes(a + b)).toBe(new TextEncoder().encode(a + b).length);

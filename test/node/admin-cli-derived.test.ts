@@ -87,7 +87,7 @@ it.each([
   ["keys create ORG --member owner@example.com --name A --scope none", 2, /Allowed choices are/],
   ["keys create ORG --member owner@example.com --name A --policy {", 2, /must be JSON/],
   ["webhooks test ORG whk_none", 1, /status 404/],
-])("the admin CLI exits with the expected code for %s: %i", async (command, code, words) => {
+])("the admin CLI exits, for the command '%s', with the code %i", async (command, code, words) => {
   const ran = await operator.runs(command.replace("ORG", account.orgId).replace("KEY", keyId));
   expect(ran, ran.err).toMatchObject({ code, out: "" });
   expect(ran.err).toMatch(words);
@@ -139,7 +139,7 @@ it.each([
   [`remove ${ORG} tag_1`, "DELETE", "/tag_1", null],
   [`paint ${ORG} tag_1`, "POST", "/tag_1/paint", null],
 ])(
-  "the admin CLI has a command for each documented operation: tags %s",
+  "the admin CLI derives a command from each documented operation: tags %s",
   async (words, method, at, body) => {
     const tag = { id: "tag_1", tpm_limit: null, created_at: "2026-11-21T09:00:00.123Z" };
     const asked: unknown[] = [];

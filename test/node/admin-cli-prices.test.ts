@@ -78,7 +78,7 @@ describe("the command turnpike prices", () => {
     expect(await listed()).toBe(list);
   });
 
-  it("exits, if a price more than doubles, with 1 for propose and with 2 for post without --yes", async () => {
+  it("exits for a price that more than doubles: with 1 for propose, with 2 for post without --yes", async () => {
     const list = await listed();
     const proposed = await runsWith(`prices propose --from ${later}`, HEAD, ...RAISED);
     expect(proposed).toMatchObject({
@@ -100,7 +100,7 @@ describe("the command turnpike prices", () => {
     expect(other.err).toContain("price_exists");
   });
 
-  it("compares a price with the price that it replaces, in percent", async () => {
+  it("compares a new price in dollars with a previous price that was set as a percentage", async () => {
     const list = "slips,openai/gpt-5-nano";
     const first = await runsWith(`prices post --from ${begins}`, HEAD, `${list},,,10`);
     expect(first, first.err).toMatchObject({ code: 0 });
@@ -139,7 +139,7 @@ describe("the command turnpike prices", () => {
   });
 
   it.each([
-    ["nothing", [], /The input is empty/],
+    ["no content", [], /The input is empty/],
     ["an unknown column", ["item,dollars", "*,1"], /Unknown column 'dollars'/],
     ["no item", [HEAD, "partners,,,,10"], /Line 2 has no item/],
     ["an invalid number", [HEAD, "partners,*,,,much"], /Line 2: percent must be a number/],

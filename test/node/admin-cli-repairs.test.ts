@@ -96,7 +96,7 @@ describe("the command turnpike reconcile", () => {
 });
 
 describe("the command turnpike settle", () => {
-  it("charges a log line once, copied from npm start's log or wrangler's JSON", async () => {
+  it("charges a copied log line once, from npm start's log or from wrangler's JSON", async () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
     const id = await openHold(account, keyId);

@@ -163,7 +163,7 @@ describe("an organization's balance in the operator's CLI", () => {
     expect(part.err).toBe("Continue with --after 5\n");
   });
 
-  it("equals the usage by model, to the micro-credit", async () => {
+  it("decreases by exactly the cost that the command usage prints for each model", async () => {
     const spender = await Account.open(operator.region);
     expect((await spender.chat(QUESTION)).status).toBe(200);
     const cost = 1_000_000 - (await spender.balance());
@@ -177,7 +177,7 @@ describe("an organization's balance in the operator's CLI", () => {
     expect(await operator.prints(january)).toMatch(/^2020-01-01 to 2020-01-31\n/);
   });
 
-  it("causes an alert when low", async () => {
+  it("causes an alert below the threshold", async () => {
     const low = await Account.open(operator.region);
     await low.settings({ lowBalanceThresholdMicro: 2_000_000 });
     expect(await operator.prints(`alerts ${low.orgId}`)).toMatch(

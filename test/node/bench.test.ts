@@ -164,7 +164,7 @@ it("the benchmark counts only complete successes as served", async () => {
   expect(responses).toHaveLength(40);
 });
 
-it("the benchmark measures times from the time when a request was due, including its delay", async () => {
+it("the benchmark measures a request's time from its planned start, including a delayed start", async () => {
   const BLOCKED_MS = 300;
   let answered = 0;
   const responses = await offerTo((_request, response) => {

@@ -100,7 +100,7 @@ it("a buffered body wakes a waiting reader at the end, after the buffered bytes"
   });
 });
 
-it("a buffered body wakes a waiting reader at an error, which is returned to the reader", async () => {
+it("a buffered body wakes a waiting reader at an error, and returns the error", async () => {
   const { reads, why, after } = await read("break?waitMs=100000&all");
   expect(why).toBe("woken");
   expect(reads).toEqual(["a", "b", "broken"]);

@@ -61,7 +61,7 @@ async function findingsOf(provider: string, ids: readonly string[], more?: Field
 
 describe("the catalog check", () => {
   it.each(Object.keys(FORMATS))(
-    "reports nothing for a complete model list of %s, and then a model that is missing in it",
+    "reports a model that is missing in the list of %s, and nothing for a complete list",
     async (id) => {
       const ids = IDS(id);
       expect(ids.length).toBeGreaterThan(0);
@@ -92,14 +92,14 @@ describe("the catalog check", () => {
     ["groq", { active: false }, "retired", "now"],
     ["fireworks", { deprecationDate: { year: 2027, month: 1, day: 2 } }, "ending", "2027-01-02"],
     ["cohere", { is_deprecated: true }, "retired", "now"],
-  ])("reports that a model ends: %s %j", async (provider, more, finding, detail) => {
+  ])("reports a model with an end date: %s %j", async (provider, more, finding, detail) => {
     const [first] = IDS(provider);
     const found = await findingsOf(provider, IDS(provider), more);
     expect(found.length).toBeGreaterThan(0);
     for (const one of found) expect(one).toEqual([first, finding, detail]);
   });
 
-  it("reports only models that end within the given number of days", async () => {
+  it("reports no model that ends after the given number of days", async () => {
     expect(await findingsOf("openai", IDS("openai"), { shutdown_date: "2027-01-26" })).toEqual([]);
   });
 
@@ -230,7 +230,7 @@ const BASE_PATHS: Readonly<Record<string, string>> = {
 };
 
 it.each(PROVIDER_LISTS)(
-  "the catalog check reads the list of $provider below its base URL, even below a proxy's",
+  "the catalog check reads the model list of $provider below the configured base URL, even of a proxy",
   (list) => {
     const base = BASE_PATHS[list.provider] ?? "/v1";
     const { origin } = new URL(list.baseUrl);

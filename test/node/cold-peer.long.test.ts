@@ -40,7 +40,7 @@ function expectOneAdmitted({ 429: refused, ...others }: Record<number, number>):
 }
 
 describe("concurrent first uses of a key with a limit of 1 in another region", () => {
-  it("get one admission, with one call to the home region for all of them", async () => {
+  it("get one admission, and share one lookup and one authorization at the home region", async () => {
     const account = await openRemoteAccount(regions, 1);
     let counts: Record<number, number> = {};
     const seen = await callsToEu(regions, async () => (counts = await callers(account)));
@@ -67,7 +67,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     },
   );
 
-  it("get one admission, with at most one call and its retry, while the home region is slow", async () => {
+  it("get one admission while the home region is slow, and share one call and at most one retry", async () => {
     const account = await openRemoteAccount(regions, 1);
     regions.toEu.delayMs = 700;
     await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));

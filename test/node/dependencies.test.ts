@@ -32,13 +32,13 @@ const nameOf = (place: string): string => place.slice(place.lastIndexOf("node_mo
 const installed = Object.entries(packages).filter(([place]) => place !== "");
 
 describe("the dependencies of the repository", () => {
-  it("add only three packages to the Worker, and otherwise serve development", () => {
+  it("add only three packages to the Worker: hono, oauth4webapi and zod", () => {
     const served = installed.filter(([, one]) => one.dev !== true).map(([place]) => nameOf(place));
     expect(served.toSorted()).toEqual(["hono", "oauth4webapi", "zod"]);
     expect(Object.keys(manifest.dependencies).toSorted()).toEqual(served.toSorted());
   });
 
-  it("have exactly the requested version of each package", () => {
+  it("have exact version numbers, which equal the installed versions", () => {
     const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
     for (const [name, version] of Object.entries(wanted)) {
       expect(version).toMatch(/^\d+\.\d+\.\d+(?:-beta)?$/);
@@ -54,7 +54,7 @@ describe("the dependencies of the repository", () => {
   });
 
   it.each(["", "test/clients/", "test/browser/"])(
-    "run no other install script in %s, where tests and CI install them",
+    "include only the allowed install scripts in the folder '%s', and each install command ignores scripts",
     (folder) => {
       const own = read(`${folder}package.json`) as Partial<Manifest>;
       const locked = read(`${folder}package-lock.json`) as { packages: Record<string, Locked> };

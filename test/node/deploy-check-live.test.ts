@@ -41,7 +41,7 @@ describe("the command deploy:check --live", () => {
     expect(changed(accepted)).toContain(`warning ${change}`);
   });
 
-  it("works from the command line with the environment's token", async () => {
+  it("accepts the address as an argument and the token from the environment", async () => {
     const token = { TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
     const given = [
       "--env",

@@ -101,7 +101,7 @@ describe("the exit code of deploy:check", () => {
 });
 
 describe("deploy:check's list of secrets", () => {
-  it("contains only names, which wrangler reads for this region and file", async () => {
+  it("contains only the names that wrangler lists for the region and its configuration", async () => {
     const given = path.join(files.directory, "given");
     const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
     expect(said).toMatchObject({ ready: true, assumed: [] });
@@ -125,14 +125,14 @@ describe("deploy:check's list of secrets", () => {
     );
   });
 
-  it("contains nothing for a Worker that doesn't exist yet", async () => {
+  it("contains no secret for a Worker that doesn't exist yet", async () => {
     const said = await asked(`echo 'Worker "turnpike-eu" (env: eu) not found.' >&2; exit 1`);
     expect(unset(said).map(({ where }) => where)).toEqual(REQUIRED);
   });
 
   it.each([
     ["fails", `echo ${CANARY}; echo ${CANARY} >&2; exit 1`],
-    ["prints something else", `echo 'You are logged in: ${CANARY}'`],
+    ["prints unexpected text", `echo 'You are logged in: ${CANARY}'`],
     ["lists no names", `echo '[{"value":"${CANARY}"}]'`],
     ["is killed", "kill -9 $$"],
   ])("becomes a warning with a remedy and an assumption if wrangler %s", async (_name, script) => {
@@ -145,7 +145,7 @@ describe("deploy:check's list of secrets", () => {
     }
   });
 
-  it("can't be read without a login, for which no browser opens", async () => {
+  it("stays unknown without a login, and the check opens no browser for a login", async () => {
     const home = { HOME: files.directory, XDG_CONFIG_HOME: files.directory };
     const { code, said } = await run(["--env", "eu", "--config", files.write()], home);
     expect(code).toBe(0);
@@ -170,7 +170,7 @@ describe("deploy:check's list of applied migrations", () => {
     ["a missing migration", applied(own.slice(1))],
     ["a new database", "echo 'no such table: d1_migrations' >&2; exit 1"],
   ])(
-    "leads to an error with the command that applies the missing ones: %s",
+    "leads to an error with the command that applies the missing migrations: %s",
     async (_name, answer) => {
       const { ready, found } = await saidOfMigrations(answer);
       expect(ready).toBe(false);
@@ -188,7 +188,7 @@ describe("deploy:check's list of applied migrations", () => {
 
   it.each([
     ["is unavailable", "exit 1"],
-    ["returns something else", "echo '{}'"],
+    ["returns an unexpected response", "echo '{}'"],
   ])("becomes a warning with a remedy if the database %s", async (_name, answer) => {
     const { ready, found } = await saidOfMigrations(answer);
     expect(ready).toBe(true);

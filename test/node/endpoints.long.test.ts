@@ -87,7 +87,7 @@ function expectId({ idPrefix }: EndpointRow, { headers, text }: ResponseText): v
   if (idPrefix !== null) expect(text).toContain(`"${idPrefix}${id}"`);
 }
 
-it("every paid endpoint is in this test's list", () => {
+it("the list of tested endpoints contains every paid endpoint", () => {
   expect(ENDPOINT_ROWS.map(({ name, path }) => [name, `/v1${path}`])).toEqual(
     ENDPOINTS.map(({ name, path }) => [name, path]),
   );
@@ -136,7 +136,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
   );
 
   it.each(cases)(
-    "returns its own error format without a charge if every route fails: $place, streamed $stream",
+    "returns an error in the endpoint's format without a charge if every route fails: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const body = bodyOf(failing, stream);
@@ -148,7 +148,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
   );
 
   it.runIf(row.streams !== false).each(PLACES)(
-    "reports a broken stream in its own error format, without a charge: %s",
+    "reports a broken stream in the endpoint's error format, without a charge: %s",
     async (place) => {
       const account = await open();
       const body = bodyOf(breaking, true);
@@ -162,7 +162,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
   );
 
   it.each(cases)(
-    "runs a request once per Idempotency-Key, and rejects a retry in its own error format: $place, streamed $stream",
+    "runs a request once per Idempotency-Key, and rejects a retry in the endpoint's format: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const headers = { "idempotency-key": randomUUID() };
@@ -212,7 +212,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
   });
 
   it.each(PLACES)(
-    "returns its own error format and holds nothing for an invalid request: %s",
+    "returns an error in the endpoint's format and holds nothing for an invalid request: %s",
     async (place) => {
       const account = await open();
       const { key } = account;

@@ -113,7 +113,7 @@ describe("a write that one region forwards to another", () => {
 });
 
 describe("a read with a global key in another region", () => {
-  it("includes spend of this region that had not been reported to the home region", async () => {
+  it("includes a charge that the called region has not reported to the home region yet", async () => {
     const account = await openRemoteAccount(regions);
     await regions.toEu.set((operation) => (operation === "outcomes" ? "5xx" : "pass"));
     const answer = await call(regions.us, account.key, "/chat/completions", CHAT);
@@ -190,7 +190,7 @@ describe("a call that must not be forwarded between regions", () => {
     ["/v1/messages/count_tokens"],
     ["/internal/v1/lookup"],
     ["/healthz"],
-  ])("returns an error for %s, even if another region signs it", async (path) => {
+  ])("returns an error for %s, even if another region signs the call", async (path) => {
     const account = await openRemoteAccount(regions);
     const isRead = path.startsWith("/v1/models") || path === "/healthz";
     const text = path.includes("completion") ? JSON.stringify(CHAT.body) : JSON.stringify(CREDITS);

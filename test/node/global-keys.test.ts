@@ -160,7 +160,7 @@ describe("a global key in the other region", () => {
     expect(answers.filter((status) => status === 429)).toHaveLength(199);
   });
 
-  it("lists the models of the region that it calls", async () => {
+  it("lists the models of the called region", async () => {
     const account = await open();
     const answer = await inUs(account, "/models/sandbox/echo");
     expect([answer.status, await answer.json()]).toMatchObject([200, { id: "sandbox/echo" }]);

@@ -205,7 +205,7 @@ describe("the revocation of a key", () => {
     expect(await chat(world.regions.us, key)).toBe(401);
   });
 
-  it("applies in both regions, if a member is removed, to all of the member's keys and to no other keys", async () => {
+  it("applies in both regions to all keys of a removed member, and to no other keys", async () => {
     const email = "leaves@example.com";
     const added = await operator("/members", "POST", { email, role: "admin" });
     const { id } = (await added.json()) as { id: string };

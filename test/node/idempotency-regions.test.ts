@@ -48,7 +48,7 @@ describe("an Idempotency-Key of a global key", () => {
     ["home-first", "eu", "us"],
     ["away-first", "us", "eu"],
   ] as const)(
-    "has the same effect in both regions for a completion, %s",
+    "runs a completion once across both regions, and returns 409 for each repeat: %s",
     async (how, one, other) => {
       const before = await charged(account);
       const first = await send(regions[one], how, CHAT);

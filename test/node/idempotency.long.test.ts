@@ -64,7 +64,7 @@ describe("an Idempotency-Key", () => {
     },
   );
 
-  it("can be used again after a 502, but only once", async () => {
+  it("can be used again after a 502, but not after the successful retry", async () => {
     world.next("fail", "fail"); // the gateway retries once
     expect((await send()).status).toBe(502);
     const second = await send();
@@ -92,7 +92,7 @@ describe("an Idempotency-Key", () => {
     expect(await paid()).toEqual([id]);
   });
 
-  it("survives a kill or restart of the region", async () => {
+  it("returns the same 409 after a kill and a restart of the region", async () => {
     const first = await send();
     const replay = { status: 409, code: "idempotency_replay", made: first.made };
     await killRegion(world.kept.region());

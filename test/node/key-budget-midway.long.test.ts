@@ -86,7 +86,7 @@ const PLACES = [
 ] as const;
 
 describe.each(PLACES)(
-  "200 concurrent requests of a key whose budget covers 20 of them at maximum cost, at %s: %s %s",
+  "200 concurrent requests of a key whose budget covers 20 requests at maximum cost, at %s: %s %s",
   (_name, where, _kind, stream) => {
     /** Creates an organization with a key that has this budget, and uses the key in the region. */
     async function world() {

@@ -154,7 +154,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     }
   });
 
-  it("return 400 for an end user other than the key's own, which is the default", async () => {
+  it("return 400 for an end user other than the key's end user, who is the default", async () => {
     const { owner, one } = await limited({ end_user: "ann" });
     expect(await refusalOf(where, one, { ...ECHO, user: "bob" })).toMatchObject({
       status: 400,
@@ -166,7 +166,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     expect(await users.json()).toMatchObject({ external_id: "ann" });
   });
 
-  it("return 429 with the remaining tokens if the token limit is used up, and 400 for a request that exceeds the limit alone", async () => {
+  it("return 429 if the token limit is used up, and 400 for a request above the whole limit", async () => {
     const { owner, one } = await limited({ tpm_limit: 300 });
     const asked = { ...ECHO, max_tokens: 150 };
     const first = await pays(where, one, asked);

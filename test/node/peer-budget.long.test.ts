@@ -112,7 +112,7 @@ it("a key with a budget and a token limit needs no additional call, and at most 
   expect(more.objectRowsWritten).toBeLessThanOrEqual(plain.objectRowsWritten + REQUESTS);
 });
 
-it("the count of database calls includes the calls of reads, so that zero means no call", async () => {
+it("the count of database calls includes the queries of a read request", async () => {
   const { key } = await Account.open(() => regions.us);
   await countsOf(regions.us);
   const answer = await call(regions.us, key, "/keys");

@@ -63,25 +63,28 @@ async function chat(region: TestRegion, account: Account) {
 }
 
 describe("a budget with on_exceeded pause", () => {
-  it.each(PLACES)("pauses both regions when a charge in %s reaches its limit", async (name) => {
-    const account = await openRemoteAccount(regions);
-    await settings(account, {
-      budgets: [{ limit_requests: 2, window: "60m", on_exceeded: "pause" }],
-    });
-    for (let i = 0; i < 2; i++) {
-      expect(await chat(regions[name], account)).toEqual([200, undefined]);
-    }
-    await delivered(regions.us);
-    for (const place of PLACES) {
-      expect(await chat(regions[place], account)).toEqual([403, "paused"]);
-    }
-    const { pauses } = (await (await account.call("/pauses")).json()) as { pauses: object[] };
-    expect(pauses).toMatchObject([{ scope: "organization", source: "budget" }]);
-  });
+  it.each(PLACES)(
+    "pauses both regions when a charge in %s reaches the budget's limit",
+    async (name) => {
+      const account = await openRemoteAccount(regions);
+      await settings(account, {
+        budgets: [{ limit_requests: 2, window: "60m", on_exceeded: "pause" }],
+      });
+      for (let i = 0; i < 2; i++) {
+        expect(await chat(regions[name], account)).toEqual([200, undefined]);
+      }
+      await delivered(regions.us);
+      for (const place of PLACES) {
+        expect(await chat(regions[place], account)).toEqual([403, "paused"]);
+      }
+      const { pauses } = (await (await account.call("/pauses")).json()) as { pauses: object[] };
+      expect(pauses).toMatchObject([{ scope: "organization", source: "budget" }]);
+    },
+  );
 });
 
 describe("count_tokens", () => {
-  it("rejects requests with 403 in both regions once the call that creates a pause has returned, until the pause ends", async () => {
+  it("returns 403 in both regions from the creation of a pause until the pause ends", async () => {
     const account = await openRemoteAccount(regions);
     const counts = async (status: number): Promise<void> => {
       for (const place of PLACES) {

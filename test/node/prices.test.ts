@@ -17,21 +17,21 @@ const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 const SEEN = { from: "2026-07-02", price: FREE, seenOn: "2026-07-02" };
 
 describe("a stale price in npm run prices", () => {
-  it("counts from the day on which the price in force was checked", () => {
+  it("ages from the day on which the price in force was checked", () => {
     const later = { from: "2026-09-01", price: FREE, seenOn: "2026-08-30" };
     const prices = [SEEN, later] as const;
     expect(isStale({ prices }, Date.UTC(2026, 7, 31), 50)).toBe(true);
     expect(isStale({ prices }, Date.UTC(2026, 8, 1), 50)).toBe(false);
   });
 
-  it("must be older than the given days", () => {
+  it("must be older than the given number of days", () => {
     const price = { prices: [SEEN] } as const;
     expect(isStale(price, JULY_2 + 60 * DAY_MS, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 60 * DAY_MS + 1, 60)).toBe(true);
     expect(isStale(price, JULY_2, 0)).toBe(false);
   });
 
-  it("may be a new price whose announced last day has passed", () => {
+  it("can be a recently checked price whose announced last day has passed", () => {
     const price = { prices: [SEEN], until: "2026-07-03" } as const;
     expect(isStale(price, JULY_2 + 2 * DAY_MS - 1, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 2 * DAY_MS, 60)).toBe(true);

@@ -145,7 +145,7 @@ describe("an unusual request head", () => {
     expect(text).not.toContain("101 Switching");
   });
 
-  it("ignores another host in the request line", async () => {
+  it("ignores a foreign host in the request line", async () => {
     const { statuses, text } = await sent(get("http://evil.test/v1/models", auth) + LAST);
     expect(statuses).toEqual([200, 200]);
     expect(text).not.toContain("evil.test");

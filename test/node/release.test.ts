@@ -69,7 +69,7 @@ describe("the release number", () => {
     expect(headings[0] === "Unreleased" || released[0] === RELEASE).toBe(true);
   });
 
-  it("exceeds the last recorded release's number once the program differs", async () => {
+  it("exceeds the last recorded release's number once the Worker's code differs", async () => {
     const isSame = (await nextProgram()).code === lastProgram().code;
     expect(isSame || isAbove(RELEASE, readRecorded().version)).toBe(true);
   });

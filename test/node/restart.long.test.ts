@@ -91,7 +91,7 @@ async function killedInMidLoad(account: Account, answers: number): Promise<Answe
 }
 
 describe("a region that is restarted on its stored state", () => {
-  it("keeps balances, keys and the used requests of a key's limit", async () => {
+  it("keeps balances, keys and the requests that count against a key's limit", async () => {
     const account = await Account.open(kept.region, { credits: 5000, rpmLimit: 10 });
     const body = { model: "sandbox/echo", messages: [{ role: "user", content: "stay" }] };
     const paid = await account.chat(body);

@@ -69,7 +69,7 @@ const isRevoked = async (id: string): Promise<boolean | undefined> => {
 };
 describe("a revoked key in its home region", () => {
   it.each([true, false])(
-    "completes a request in progress, which is charged, and gets 401 for later requests (stream: %s)",
+    "completes and pays for a request in progress, and gets 401 for later requests (stream: %s)",
     async (isStream) => {
       const { id, key } = await makeKey();
       released = new Promise((resolve) => (release = resolve));
@@ -89,7 +89,7 @@ describe("a revoked key in its home region", () => {
     },
   );
 
-  it("gets a complete, charged response or 401 for 100 paid requests around the DELETE", async () => {
+  it("gets, for each of 100 paid requests around the DELETE, a complete, charged response or 401", async () => {
     const { id, key } = await makeKey();
     const seen: (Answer & { readonly startedAfter: boolean; readonly isStream: boolean })[] = [];
     const raced = { isRevoked: false, started: 0 };

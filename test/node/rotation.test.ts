@@ -58,7 +58,7 @@ describe("a replaced secret of a global key", () => {
     ).toBe(401);
   });
 
-  it("ends in both regions with a DELETE, together with the new secret, after a rotation in the other region", async () => {
+  it("gets 401 in both regions after a DELETE of the key, like the new secret", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     const fresh = await rotate(world.regions.us, key.key, key, 600);

@@ -18,7 +18,7 @@ describe("schema.sql", () => {
     );
   });
 
-  it("includes a column that only a migration adds", () => {
+  it("gets a column that a new migration adds", () => {
     const added = { name: "9999_trial.sql", queries: ["ALTER TABLE keys ADD COLUMN trial TEXT"] };
     expect(schemaText([...readMigrations(), added])).toContain("trial TEXT");
   });

@@ -75,7 +75,7 @@ describe("a connection between regions that is cut during a request", () => {
     expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
   });
 
-  it("results in one charge at home even if replies are lost, and in an empty outbox later", async () => {
+  it("leads to one charge at home and finally to an empty outbox, even if replies are lost", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
@@ -91,7 +91,7 @@ describe("a connection between regions that is cut during a request", () => {
 
 describe("a connection between regions that loses every reply", () => {
   it.each(["reset-after", "lose-reply"] as const)(
-    "makes a request return 503, and releases the hold that both attempts share: %s",
+    "causes a 503, and the hold that both attempts of the call share is released: %s",
     async (fault) => {
       await regions.toEu.set(fault);
       const refused = await inUs(ECHO);

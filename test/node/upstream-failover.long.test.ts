@@ -130,7 +130,7 @@ describe("a provider that fails before the first byte", () => {
   );
 
   it.each(CASES)(
-    "stays hidden from the client if another route responds, whose response is charged once: $name, stream $stream",
+    "stays hidden from the client if another route responds, and only this response is charged: $name, stream $stream",
     async ({ name, stream }) => {
       const one = worldOf(name);
       const { key, orgId } = await one.organization();

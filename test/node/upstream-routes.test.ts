@@ -62,7 +62,7 @@ async function sent(work: () => Promise<SentRequest>) {
 
 describe("two routes of one model with different prices", () => {
   it.each([false, true])(
-    "charge once, at the price of the route that responds, stream %s",
+    "lead to one charge, at the price of the route that responds, stream %s",
     async (stream) => {
       const { key, orgId } = await world.organization();
       const model = stream ? "cheap-down-stream" : "cheap-down";
@@ -81,7 +81,7 @@ describe("two routes of one model with different prices", () => {
     },
   );
 
-  it("hold the higher price, so that a balance for only the cheaper route gets 402 without a call", async () => {
+  it("require a hold at the higher price, so that a balance for only the cheaper route gets 402", async () => {
     const least = PROMPT * 10 + LEAST * 20;
     const { key, orgId } = await world.organization(least - 1);
     const { answer, requests } = await sent(() => world.ask(key, "cheap-down"));
@@ -92,7 +92,7 @@ describe("two routes of one model with different prices", () => {
     expect((await world.spent(orgId)).micro).toBe(0);
   });
 
-  it("have a lower output cap only on the more expensive route if the balance is too low", async () => {
+  it("get a lower output cap only for the more expensive route if the balance is low", async () => {
     const credits = PROMPT * 10 + 87 * 20;
     const first = await world.organization(credits);
     const dear = await sent(() => world.ask(first.key, "dear-first"));
@@ -107,7 +107,7 @@ describe("two routes of one model with different prices", () => {
     expect((await world.spent(second.orgId)).micro).toBe(EXACT.cheap);
   });
 
-  it("charge a client that disconnects for the input and the elapsed time on the route that works", async () => {
+  it("charge a disconnected client at the price of the route that works, for input and estimated output", async () => {
     const { key, orgId } = await world.organization();
     const before = world.mock.requests.length;
     const client = await world.open(key, "leaves");

@@ -94,7 +94,7 @@ const model = fc.constantFrom(
   "claude-opus-5-5",
 );
 
-it("the Anthropic adapter converts or rejects every valid request without an exception, an empty message or thinking at the end", () => {
+it("the Anthropic adapter converts or rejects every valid request, and sends no message that is empty or ends with thinking", () => {
   fc.assert(
     fc.property(body, model, fc.integer({ min: 1, max: 64_000 }), (raw, upstreamId, cap) => {
       const checked = parseChatRequest(raw);

@@ -31,7 +31,7 @@ const PNG = "data:image/png;base64,iVBORw0KGgo=";
 
 it.each<[string, readonly JsonObject[], JsonObject]>([
   [
-    "first instructions become system blocks, later ones keep their place",
+    "the first instructions become system blocks, and later instructions keep their place",
     [
       { role: "system", content: "One" },
       { role: "developer", content: [text("Two"), text("Three")] },
@@ -54,7 +54,7 @@ it.each<[string, readonly JsonObject[], JsonObject]>([
     { messages: [user("Hello.")] },
   ],
   [
-    "neighbors of one role become one turn, without empty texts",
+    "adjacent messages of one role become one message without empty texts",
     [
       { role: "user", content: "a" },
       { role: "user", content: [text(" \n"), text("b")] },
@@ -111,7 +111,7 @@ it.each<[string, readonly JsonObject[], JsonObject]>([
     },
   ],
   [
-    "a first assistant turn gets a greeting before it, a last one a continuation",
+    "a greeting precedes a first assistant message, and a continuation follows a last assistant message",
     [{ role: "assistant", content: "Welcome \n" }],
     { messages: [user("Hello."), assistant(text("Welcome"))] },
   ],
@@ -154,10 +154,10 @@ it.each<[string, string, object?]>([
   ["Mistral", "Xk2n9AbC1"],
   ["OpenAI", "call_9XyZabcdefghijklmnopqrst"],
   ["Gemini", "call_g", { extra_content: { google: { thought_signature: "c2ln" } } }],
-  ["characters that Anthropic rejects", "functions.f:0/ä"],
-  ["Bedrock, too long", "tooluse_".padEnd(90, "x")],
+  ["an ID with characters that Anthropic rejects", "functions.f:0/ä"],
+  ["a long ID of Bedrock", "tooluse_".padEnd(90, "x")],
 ])(
-  "the Anthropic adapter keeps calls and results together in another provider's conversation (%s)",
+  "the Anthropic adapter gives another provider's tool call and its result the same valid ID (%s)",
   (_, id, more = {}) => {
     const messages = [
       { role: "user", content: "Hi" },
@@ -199,7 +199,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     answered,
   ];
 
-  it("precede their tool calls if the next response thinks, unless another provider created the blocks", () => {
+  it("precede their tool calls in the next request, while blocks of other providers are dropped", () => {
     const expected = [user("Hi"), assistant(thinking, redacted, use("t1")), expect.anything()];
     for (const model of [HAIKU, "claude-sonnet-5", "claude-opus-5-5"]) {
       const said = sent(loop([...foreign, ...own]), { reasoning_effort: "high" }, model);
@@ -207,7 +207,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     }
   });
 
-  it("disappear without an error after a client has changed the conversation", () => {
+  it("may be dropped by Anthropic without an error if the client has changed the conversation", () => {
     const bound = sent(loop(own), {}, "claude-opus-5-5");
     expect(bound["thinking"]).toEqual({
       type: "adaptive",
@@ -223,7 +223,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     }
   });
 
-  it("disable thinking between tool calls only if the blocks are missing", () => {
+  it("disable thinking in the next request only if the blocks are missing before a tool result", () => {
     const effort = { reasoning_effort: "high" };
     expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
     expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });

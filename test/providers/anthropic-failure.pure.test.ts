@@ -104,7 +104,7 @@ it.each(["contract_spend_limit_reached", "enforced_spend_limit_reached"])(
   },
 );
 
-it("the Anthropic adapter treats a temporary limit as overload, whatever its details", async () => {
+it("the Anthropic adapter treats a temporary limit as overload, whatever details the error contains", async () => {
   const body = `{"type":"error","error":{"type":"rate_limit_error","message":"enforced_spend_limit_reached","details":{"error_code":"something_else"}}}`;
   expect(await failure(jsonReply(body, 429))).toMatchObject({ kind: "overloaded" });
 });
@@ -134,9 +134,9 @@ it("the Anthropic adapter returns the text of a rejection without our key, Anthr
 const DATE = "Sat, 21 Nov 2026 12:00:00 GMT";
 
 it.each([
-  ["the exhausted limit", { "tokens-remaining": "0", "tokens-reset": at(9) }, 9000],
+  ["one exhausted limit", { "tokens-remaining": "0", "tokens-reset": at(9) }, 9000],
   [
-    "the last of the exhausted limits",
+    "the last reset of two exhausted limits",
     {
       "requests-remaining": "0",
       "requests-reset": at(3),
@@ -145,19 +145,26 @@ it.each([
     },
     40_000,
   ],
-  ["no limit with capacity left", { "tokens-remaining": "5", "tokens-reset": at(9) }, null],
-  ["an invalid reset time", { "tokens-remaining": "0", "tokens-reset": "soon" }, null],
-])("the Anthropic adapter waits %s after a 429 without retry-after", async (_, limits, wait) => {
-  const headers: Record<string, string> = { "content-type": "application/json", date: DATE };
-  for (const [name, value] of Object.entries(limits)) {
-    headers[`anthropic-ratelimit-${name}`] = value;
-  }
-  const { retryAfterMs = null } = await failure({
-    ...errorReply(429, "rate_limit_error"),
-    headers,
-  });
-  expect(retryAfterMs).toBe(wait);
-});
+  [
+    "no wait for a limit with capacity left",
+    { "tokens-remaining": "5", "tokens-reset": at(9) },
+    null,
+  ],
+  ["no wait for an invalid reset time", { "tokens-remaining": "0", "tokens-reset": "soon" }, null],
+])(
+  "the Anthropic adapter derives the wait after a 429 without retry-after from the limits: %s",
+  async (_, limits, wait) => {
+    const headers: Record<string, string> = { "content-type": "application/json", date: DATE };
+    for (const [name, value] of Object.entries(limits)) {
+      headers[`anthropic-ratelimit-${name}`] = value;
+    }
+    const { retryAfterMs = null } = await failure({
+      ...errorReply(429, "rate_limit_error"),
+      headers,
+    });
+    expect(retryAfterMs).toBe(wait);
+  },
+);
 
 it("the Anthropic adapter uses retry-after rather than the limits' reset times", async () => {
   const headers = {

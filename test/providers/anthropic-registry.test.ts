@@ -17,7 +17,7 @@ function configOf(vars: Record<string, string>) {
   return parsed.config;
 }
 
-it("the Anthropic provider needs only its key, and uses US-only inference only in the US", () => {
+it("the Anthropic provider needs only its API key, and requests US-only inference only in the US", () => {
   expect(activeProviders(configOf({}))).toEqual([]);
   expect(activeProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
     { id: "anthropic", regions: ["global"] },
@@ -38,7 +38,7 @@ it.each([
   ["us", {}, "https://api.anthropic.com/v1/messages", "us"],
   ["us", { ANTHROPIC_BASE_URL: "https://proxy.test/a/" }, "https://proxy.test/a/messages", "us"],
 ])(
-  "the Anthropic provider calls the expected host from %s with %j: %s, inference_geo %s",
+  "the Anthropic provider in the region %s with the variables %j calls %s with inference_geo %s",
   async (REGION, vars, url, geo) => {
     const provider = ANTHROPIC.build(configOf({ ANTHROPIC_API_KEY: "k", REGION, ...vars }));
     const call = { upstreamId: "claude-sonnet-5" };

@@ -120,7 +120,7 @@ it.each<[string, JsonObject, JsonObject]>([
     { response_format: FORMAT },
     { output_config: { format: { type: "json_schema", schema: CLEAN } } },
   ],
-])("the Anthropic adapter sends %s", (_, body, fields) => {
+])("the Anthropic adapter converts a request's fields: %s", (_, body, fields) => {
   const more = fields["max_tokens"] === undefined ? {} : { cap: fields["max_tokens"] };
   expect(sent(body, HAIKU, more)).toEqual({ ...PLAIN, ...fields });
 });
@@ -146,8 +146,8 @@ function geo(upstreamId: string, where: "us" | null): string {
   return JSON.stringify(toMessagesApiRequest(callOf({ upstreamId }), where));
 }
 
-describe("the Anthropic request to different models", () => {
-  it("contains strict tools for models with schemas, at most 20", () => {
+describe("a request to Anthropic", () => {
+  it("contains strict tools only for models that support schemas, and only if at most 20 tools are strict", () => {
     const strict = (index: number) => ({
       type: "function",
       function: { name: `t${index}`, parameters: SCHEMA, strict: true },
@@ -161,7 +161,7 @@ describe("the Anthropic request to different models", () => {
     expect(JSON.stringify(sent({ tools: many }))).not.toContain("strict");
   });
 
-  it("forces a tool with the schema as its input for models without support for schemas", () => {
+  it("forces a tool whose input is the response schema if the model doesn't support schemas", () => {
     const json = { name: "json", input_schema: SCHEMA };
     const one = { disable_parallel_tool_use: true };
     expect(sent({ response_format: FORMAT }, OLD)).toEqual({
@@ -189,7 +189,7 @@ describe("the Anthropic request to different models", () => {
     });
   });
 
-  it("forces a tool without thinking, or by an instruction if the model can't be forced", () => {
+  it("forces a tool and disables thinking, or adds an instruction if the model can't be forced", () => {
     const body = { tools: TOOLS, tool_choice: named("get_time"), reasoning_effort: "high" };
     expect(sent(body, "claude-sonnet-5")).toMatchObject({
       tool_choice: { type: "tool", name: "get_time" },

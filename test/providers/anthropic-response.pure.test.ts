@@ -124,7 +124,7 @@ it.each([
   ).toBe(finish);
 });
 
-it("the Anthropic adapter returns the input of the schema's tool as text, and other tools as calls", async () => {
+it("the Anthropic adapter returns the input of the schema tool as text, and calls of the client's tools as calls", async () => {
   const call = `{"type":"tool_use","id":"t1","name":"json","input":{"city":"Rome"}}`;
   const reply = streamReply(
     START,

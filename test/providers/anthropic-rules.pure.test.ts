@@ -82,9 +82,12 @@ it.each([
   ["claude-sonnet-5-5", "none", { thinking: { type: "between_tools" }, thinks: false }],
   ["claude-opus-5-5", "none", adaptive("low")],
   ["claude-opus-5-5", "max", adaptive("max")],
-])("the Claude rules map effort: %s at effort %s", (model, effort, expected) => {
-  expect(fields(model, effort)).toEqual(expected);
-});
+])(
+  "the Claude rules map an effort to thinking fields: %s at effort %s",
+  (model, effort, expected) => {
+    expect(fields(model, effort)).toEqual(expected);
+  },
+);
 
 it("the Claude rules disable thinking if it would cause a 400, and lower the effort accordingly", () => {
   expect(fields("claude-haiku-4-5", "high", false)).toEqual({ thinks: false });

@@ -46,7 +46,7 @@ it.each([
   expect(problemsWith(vars)).toEqual([]);
 });
 
-it("the Bedrock provider calls the region's own AWS region: Frankfurt or Virginia, unless another is set", async () => {
+it("the Bedrock provider calls Frankfurt in the EU and Virginia in the US, unless the operator configures another host", async () => {
   const auth = "Bearer ABSKexample";
   expect(await askedWith(TOKEN)).toEqual([host("eu-central-1"), auth]);
   expect(await askedWith({ ...TOKEN, REGION: "us" })).toEqual([host("us-east-1"), auth]);

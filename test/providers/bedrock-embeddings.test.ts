@@ -50,7 +50,7 @@ it("the Bedrock adapter omits dimensions and normalize for the first version of 
   expect(asked[0]?.json).toEqual({ inputText: "a" });
 });
 
-it("the Bedrock adapter sends Cohere 96 texts per request, and reads tokens from a header", async () => {
+it("the Bedrock adapter sends Cohere 96 texts per request, and reads the number of tokens from a header", async () => {
   const input = Array.from({ length: 97 }, (_, at) => `text ${at}`);
   const replies = [reply(vectors(96), "300"), reply(vectors(1), "4")];
   const { answer, asked } = await embed(COHERE, { input }, replies);

@@ -71,7 +71,7 @@ it("the Bedrock adapter attributes a 403 to the provider only if it has an excep
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });
 
-it("the Bedrock adapter uses the exception's name, even with a namespace or in the body, rather than the status", async () => {
+it("the Bedrock adapter maps an error by the exception name in header or body rather than by the status", async () => {
   const message = JSON.stringify({ message: "Slow down." });
   const headers = { "x-amzn-errortype": "com.amazon.coral.service#ThrottlingException" };
   expect(await failureOf({ status: 400, headers, body: message })).toMatchObject({
@@ -92,7 +92,7 @@ it.each([
   expect(await failureOf({ headers, body: JSON.stringify(body) })).toMatchObject({ reason });
 });
 
-describe("our own secrets in a Bedrock error", () => {
+describe("our secrets in a Bedrock error", () => {
   const all = [...Object.values(CANARY), "123456789012", "arn:", "inference-profile"];
   /** The text itself is the provider's, which its own 400 can contain. */
   const secret = all.filter((text) => text !== CANARY.text);
@@ -113,7 +113,7 @@ describe("our own secrets in a Bedrock error", () => {
     }
   });
 
-  it("disappear in any form, including every part of an access key", async () => {
+  it("disappear from the message, including every part of an access key", async () => {
     const session = "short+session/token=";
     const { accessKeyId, secretAccessKey } = ACCESS_KEY;
     const message = `Bad: ${accessKeyId}, ${secretAccessKey}, ${session}, AKIAIOSFODNN7EXAMPLE.`;
@@ -125,7 +125,7 @@ describe("our own secrets in a Bedrock error", () => {
   });
 });
 
-it("the Bedrock adapter returns an error in the first event before anything else", async () => {
+it("the Bedrock adapter returns only an error if the first event of the stream is an error", async () => {
   const events = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.errorFirst);
   expect(events).toEqual([{ kind: "error", failure: { kind: "overloaded", reason: "429" } }]);
   expect(await eventsOf(BEDROCK, CALL, streamReply([]))).toHaveLength(1);

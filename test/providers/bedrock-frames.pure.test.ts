@@ -57,7 +57,7 @@ it("the reader of Bedrock's frames returns frames in order, however their bytes 
   );
 });
 
-it("the reader of Bedrock's frames skips headers of other types", () => {
+it("the reader of Bedrock's frames skips headers that aren't text", () => {
   const lengths = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
   const others = lengths.flatMap((length, type) =>
     type === 7
@@ -88,7 +88,7 @@ describe("a Bedrock frame with an error in its bytes", () => {
     }
   });
 
-  it("fails if over 16 MiB, smaller than its parts, or without all header bytes", () => {
+  it("fails if the frame exceeds 16 MiB, is smaller than its parts, or lacks header bytes", () => {
     expect(isBroken(zeroFrame(16 * 1024 * 1024 + 1, 0))).toBe(true);
     expect(isBroken(zeroFrame(15, 0))).toBe(true);
     expect(isBroken(zeroFrame(32, 17))).toBe(true);

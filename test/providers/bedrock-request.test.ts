@@ -22,7 +22,7 @@ const TOOLS = [{ type: "function", function: { name: "get_weather", description:
 const messages = async (given: object[], model?: string, more: object = {}) =>
   (await sent({ messages: given, ...more }, model))["messages"];
 
-it("the Bedrock adapter sends only known fields of a request, and always the cap", async () => {
+it("the Bedrock adapter sends only known fields of a request, and always the output cap", async () => {
   const body = {
     user: "someone",
     logit_bias: { 1: 2 },
@@ -93,7 +93,7 @@ it("the Bedrock adapter separates instructions, alternates roles, and starts wit
   });
 });
 
-it("the Bedrock adapter sends instructions without other messages as the user's, and rejects an empty conversation", async () => {
+it("the Bedrock adapter sends instructions as a user message if no other message exists, and rejects an empty conversation", async () => {
   const body = await sent({ messages: [{ role: "system", content: "Greet." }] });
   expect(body["messages"]).toEqual([{ role: "user", content: [{ text: "Greet." }] }]);
   expect(body["system"]).toBeUndefined();
@@ -108,7 +108,7 @@ it("the Bedrock adapter omits blank texts, and trims white space at the end of a
   ]);
 });
 
-it("the Bedrock adapter converts tool calls and results to blocks, and shortens long IDs in both", async () => {
+it("the Bedrock adapter converts tool calls and results to blocks with valid, matching IDs", async () => {
   const given = [
     user("Weather?"),
     called("call/1:x", "tooluse_ok"),
@@ -167,7 +167,7 @@ it("the Bedrock adapter rejects several choices and legacy functions", async () 
   expect(await unsentFailure({ functions: [] })).toMatchObject({ param: "functions" });
 });
 
-it("the Bedrock adapter sets one cache point: after the user's last text, for Nova after the instructions", async () => {
+it("the Bedrock adapter sets one cache point: for Claude after the last user text, for Nova after the instructions", async () => {
   const given = [{ role: "system", content: "Be brief." }, user("Hi"), said("I")];
   const body = { messages: given, prompt_cache_key: "k" };
   const point = { cachePoint: { type: "default" } };

@@ -17,7 +17,7 @@ const CALL = {
 
 const use = (a: number) => ({ toolUse: { input: { a }, name: "json", toolUseId: "t" } });
 
-it("the Bedrock adapter returns only the first call of the schema tool if the model calls it again", async () => {
+it("the Bedrock adapter returns only the first call of the schema tool if the model calls the tool twice", async () => {
   const twice = [toolFrames(0, "json", ['{"a":1}']), toolFrames(1, "json", ['{"a":2}'])].flat();
   const reply = streamReply([...twice, ...endFrames("tool_use")]);
   expect(messageOf(await eventsOf(BEDROCK, CALL, reply))).toMatchObject({
@@ -30,7 +30,7 @@ it("the Bedrock adapter returns only the first call of the schema tool if the mo
   });
 });
 
-it("the Bedrock adapter drops text next to the schema tool's answer, and uses the text if there is no answer", async () => {
+it("the Bedrock adapter drops text next to a schema tool call, and returns the text if the call is missing", async () => {
   const said = textFrames(0, ["<thinking>", "Hm."]);
   const answer = toolFrames(1, "json", ['{"a":1}']);
   const other = toolFrames(1, "other", ["{}"]);

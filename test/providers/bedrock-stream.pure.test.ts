@@ -78,7 +78,7 @@ describe.each(scenarios)("the recorded Bedrock response %s", (name, { json, stre
     expect(answer.usage).toEqual(USAGE);
   });
 
-  it("becomes the same events however it is split", async () => {
+  it("becomes the same events however the stream is split", async () => {
     await expect(expectSameHoweverCut(BEDROCK, CALL, stream)).resolves.toBeUndefined();
   });
 });
@@ -100,7 +100,7 @@ const [STOP, METADATA] = endFrames("end_turn") as [Uint8Array, Uint8Array];
 const SAID = ["chunk", "text"];
 const BEGUN = ["chunk"];
 
-it("the Bedrock adapter delays the finish reason until the usage arrives, in either order", async () => {
+it("the Bedrock adapter emits finish reason, usage and end in this order, whichever arrives first", async () => {
   expect(await kinds([...TEXT, STOP, METADATA])).toEqual([...SAID, "chunk", "usage", "end"]);
   expect(await kinds([...TEXT, METADATA, STOP])).toEqual([...SAID, "chunk", "usage", "end"]);
 });

@@ -35,7 +35,7 @@ const additional = async (body: JsonObject, model: string) =>
 const inference = async (body: JsonObject, model: string) =>
   (await sent(body, model))["inferenceConfig"];
 
-it("the Bedrock adapter sends a tool's schema, reduced to three keywords for Nova, and never the field strict", async () => {
+it("the Bedrock adapter sends a tool's schema without the field strict, and for Nova only three schema keywords", async () => {
   const { tools } = await config({}, CLAUDE);
   expect(tools).toEqual([
     { toolSpec: { name: "get_weather", inputSchema: { json: PARAMETERS } } },
@@ -62,7 +62,7 @@ it.each([
   [OPUS, "required", { auto: {} }],
   [QWEN, NAMED, { auto: {} }],
 ])(
-  "the Bedrock adapter sends for %s with the tool_choice %j: %j",
+  "the Bedrock adapter converts, for the model %s, the tool_choice %j to %j",
   async (model, choice, expected) => {
     expect((await config({ tool_choice: choice }, model)).toolChoice).toEqual(expected);
   },
@@ -92,7 +92,7 @@ it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_ch
   });
 });
 
-it("the Bedrock adapter sends a schema to Claude 4.5 and 4.6, which may still think and call tools", async () => {
+it("the Bedrock adapter sends a response schema to Claude 4.5 and 4.6 next to tools and thinking", async () => {
   const body = { tools: TOOLS, response_format: FORMAT, reasoning_effort: "high" };
   const sonnet = "eu.anthropic.claude-sonnet-4-6";
   expect(await sent(body, sonnet)).toMatchObject({
@@ -110,7 +110,7 @@ it("the Bedrock adapter sends a schema to Claude 4.5 and 4.6, which may still th
   });
 });
 
-it("the Bedrock adapter omits the thinking budget, whatever the last instruction, if earlier tool calls have lost their thinking", async () => {
+it("the Bedrock adapter omits the thinking budget if the thinking before an earlier tool call is missing", async () => {
   const call = { id: "a", type: "function", function: { name: "get_time", arguments: "{}" } };
   const loop = (more: object) => [
     { role: "user", content: "Hi" },
@@ -162,11 +162,14 @@ it.each([
     "low",
     { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: "low" } },
   ],
-])("the Bedrock adapter sends for %s with the effort %s: %j", async (model, effort, expected) => {
-  expect(await additional({ reasoning_effort: effort }, model)).toEqual(expected);
-});
+])(
+  "the Bedrock adapter converts, for the model %s, the effort %s to %j",
+  async (model, effort, expected) => {
+    expect(await additional({ reasoning_effort: effort }, model)).toEqual(expected);
+  },
+);
 
-it("the Bedrock adapter sends temperature or top_p to Claude up to 4.6, neither to later versions, and no stop to GPT", async () => {
+it("the Bedrock adapter sends temperature or top_p only to older Claude models, and no stop sequences to GPT", async () => {
   const asked = { temperature: 0.5, top_p: 0.5, reasoning_effort: "low" };
   expect(await inference(asked, HAIKU)).toEqual({ maxTokens: 256, temperature: 0.5 });
   expect(await inference(asked, CLAUDE)).toEqual({ maxTokens: 256 });

@@ -39,7 +39,7 @@ async function sent(name: string, orgId: string, asking: Asking = {}) {
 }
 
 describe("an end user's hash", () => {
-  it.each(["openai", "azure"])("differs for each organization at %s", async (name) => {
+  it.each(["openai", "azure"])("differs between organizations at %s", async (name) => {
     const own = async (orgId: string, user: string | null, body: Call["body"] = {}) =>
       (await sent(name, orgId, { body, user })).safety;
     const known = await own("org-a", "ann");
@@ -61,7 +61,7 @@ describe("an end user's hash", () => {
 
 describe("a client's cache key", () => {
   it.each(Object.keys(PLACES))(
-    "reaches the provider only as a hash with the organization: %s",
+    "reaches the provider only as a hash that differs between organizations: %s",
     async (name) => {
       const first = await sent(name, "org-a");
       expect(first.slot).toMatch(/^[\w-]{43}$/);
@@ -79,7 +79,7 @@ describe("a client's cache key", () => {
   });
 
   it.each(Object.keys(PLACES))(
-    "isn't sent to the provider if the client sent none: %s",
+    "stays absent at the provider if the client sent no cache key: %s",
     async (name) => {
       expect((await sent(name, "org-a", { body: {} })).slot ?? null).toBe(null);
     },

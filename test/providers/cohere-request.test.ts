@@ -11,7 +11,7 @@ const MODEL = "command-a-03-2025";
 const requestOf = (body: JsonObject, upstreamId = MODEL) =>
   cohereChatRequest(callOf({ body, upstreamId })) as JsonObject;
 
-it("the Cohere adapter sends a request to /chat with key and cap, and without the client's ID", async () => {
+it("the Cohere adapter sends a request to /chat with API key and output cap, and without the client's ID", async () => {
   const provider = cohere("https://api.cohere.com/v2/", "secret");
   const body = { model: "smart", user: "u", logit_bias: {}, parallel_tool_calls: false };
   const { asked } = await answerTo(provider, { body, upstreamId: MODEL }, COHERE_CHAT.text.json);
@@ -120,7 +120,7 @@ it("the Cohere adapter maps tool_choice to Cohere's value, and sends only a name
 
 const formatOf = (response_format: unknown) => requestOf({ response_format })["response_format"];
 
-it("the Cohere adapter sends only the schema itself with json_object", () => {
+it("the Cohere adapter converts json_schema to json_object with the plain schema", () => {
   const schema = { type: "object" };
   expect(
     formatOf({ type: "json_schema", json_schema: { name: "n", strict: true, schema } }),
@@ -135,7 +135,7 @@ it("the Cohere adapter sends only the schema itself with json_object", () => {
 const thinkingOf = (effort: string, model = "command-a-reasoning-08-2025") =>
   requestOf({ reasoning_effort: effort }, model)["thinking"];
 
-it("the Cohere adapter sends an effort as a share of the output cap, for reasoning models", () => {
+it("the Cohere adapter converts an effort to a token budget below the output cap, only for reasoning models", () => {
   expect(thinkingOf("none")).toEqual({ type: "disabled" });
   expect(thinkingOf("low")).toEqual({ type: "enabled", token_budget: 51 });
   expect(thinkingOf("high")).toEqual({ type: "enabled", token_budget: 204 });

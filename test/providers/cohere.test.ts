@@ -70,7 +70,7 @@ type Message = {
   readonly tool_calls?: readonly { readonly id: string; readonly function: object }[];
 };
 
-it("the Cohere adapter reads tool calls in an array like tool calls in an object, and null arguments as no arguments", async () => {
+it("the Cohere adapter reads tool calls from an array or an object, and null arguments as no arguments", async () => {
   const start =
     '{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"get_time","arguments":"null"}}]}}}';
   const events = await eventsOf(provider, {}, streamReply(START, start, endEvent("TOOL_CALL")));

@@ -43,7 +43,7 @@ it("the shared conversation reader separates leading instructions, and keeps lat
   });
 });
 
-it("the shared conversation reader alternates user and assistant, and puts tool results with their call's name before the user's text", () => {
+it("the shared conversation reader alternates user and assistant, and puts named tool results before the user's text", () => {
   const read = conversation(
     user("a"),
     user("b"),
@@ -134,7 +134,7 @@ it.each(["{oops", "[1]"])(
   },
 );
 
-it("the shared conversation reader rejects custom tools and legacy functions with their param", () => {
+it("the shared conversation reader rejects custom tools and legacy functions, and returns their param", () => {
   const custom = { id: "1", type: "custom", custom: { name: "c", input: "x" } };
   const messages = [user("a"), { role: "assistant", tool_calls: [custom] }];
   expect(toConversation(chatOf({ messages }))).toMatchObject({

@@ -37,12 +37,12 @@ const working = (call: ProviderCall) => {
 };
 const idle = () => Promise.resolve(RESET);
 
-it("an adapter reports that it sends a request to a route immediately before sending it", async () => {
+it("failover records a route as called only once the adapter reports the request as sent", async () => {
   expect(await saidOf([working])).toMatchObject([null, { index: 0, attempts: 1 }]);
   expect(await saidOf([idle, working])).toMatchObject([null, null, { index: 1, attempts: 2 }]);
 });
 
-it("a request whose time limit passed before it was sent isn't reported as sent", async () => {
+it("failover records no call for a request whose time limit passed before the adapter sent the request", async () => {
   const late = Promise.withResolvers<ProviderCall>();
   const slow: Provider["send"] = (call) => (late.resolve(call), never);
   const next: Provider["send"] = async () => {

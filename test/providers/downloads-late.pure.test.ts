@@ -72,7 +72,7 @@ it("the header timeout pauses during downloads", async () => {
   expect(await answer).toEqual(GOOD);
 });
 
-it("the header timeout starts when the request is sent, or earlier if nothing is downloaded", async () => {
+it("the header timeout starts after the downloads, when the request is sent, or immediately without downloads", async () => {
   const { inlined } = slowImages(1, 9000);
   let isOver = false;
   const sent = attempted(async (call) => {

@@ -45,7 +45,7 @@ async function sliced(
   return { ...seen, kind: answer.kind };
 }
 
-it("a batch of embeddings sends six requests at a time with one text each, or four requests with several texts", async () => {
+it("a batch of embeddings runs six requests at a time with one text each, or four with several texts each", async () => {
   expect(await sliced(40, 1)).toEqual({ sent: 40, most: 6, kind: "json" });
   expect(await sliced(40, 2)).toEqual({ sent: 20, most: 4, kind: "json" });
   expect(await sliced(3, 1)).toEqual({ sent: 3, most: 3, kind: "json" });
@@ -69,7 +69,7 @@ it.each([
   { kind: "disabled", reason: "401" },
   { kind: "retry", reason: "413", fault: "request" },
 ] as const)(
-  "a batch of embeddings does not retry $kind with a permanent reason ($reason)",
+  "a batch of embeddings does not retry a request that failed with $reason ($kind)",
   async (failure) => {
     expect(await sliced(40, 1, [failure])).toMatchObject({ sent: 6, kind: "failure" });
   },
@@ -106,7 +106,7 @@ it("the catalog limits the texts of an embedding request if the model accepts on
   expect(Math.ceil(128 / 6) * 5).toBeLessThan(120);
 });
 
-it("a batch of embeddings rejects responses of more than 20 MB with their cost, and sends no more requests", async () => {
+it("a batch of embeddings with responses of more than 20 MB fails with their usage, and sends no more requests", async () => {
   const vector = Array.from({ length: 1_000_000 }, () => 1);
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;
@@ -127,7 +127,7 @@ it("a batch of embeddings rejects responses of more than 20 MB with their cost, 
   expect(sent).toBeLessThan(20);
 });
 
-it("a batch of embeddings charges the other requests if one is rejected for its text", async () => {
+it("a batch of embeddings reports the usage of completed requests if another request is rejected for its text", async () => {
   const refused: ProviderFailure = { kind: "refused", reason: "400", param: "input" };
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;

@@ -18,7 +18,7 @@ it.each([
   expect(wait({}, message)).toBe(ms);
 });
 
-it("rate limit headers mean a wait for the exhausted limits, or else the earliest reset, up to a minute", () => {
+it("rate limit headers cause a wait for the exhausted limits, or else for the earliest reset, up to a minute", () => {
   const reset = { "x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s" };
   expect(wait(reset)).toBe(1000);
   expect(wait({ ...reset, "x-ratelimit-remaining-tokens": "0" })).toBe(60_000);

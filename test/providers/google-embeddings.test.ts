@@ -66,7 +66,7 @@ it("the Google adapter splits inputs into requests of 100, and merges them in or
   expect(failed.answer).toMatchObject({ kind: "failure", failure: { kind: "overloaded" } });
 });
 
-it("the Google adapter normalizes a shortened vector of the first model, and keeps other vectors unchanged", async () => {
+it("the Google adapter normalizes a shortened vector of gemini-embedding-001, and keeps other vectors unchanged", async () => {
   const body = { input: "a", dimensions: 2, user: "someone", encoding_format: "base64" };
   const { answer, asked } = await embed(GEMINI, body, vectors([3, 4]));
   expect(dataOf(answer)).toEqual([[0.6, 0.8]]);
@@ -83,7 +83,7 @@ it.each([
   ["too many vectors", vectors([1], [2], [3])],
   ["an empty vector", vectors([1], [])],
   ["text instead of numbers", vectors([1], ["2"])],
-  ["none", jsonReply({})],
+  ["no vectors", jsonReply({})],
   [
     "a number out of range",
     { ...jsonReply({}), body: '{"embeddings":[{"values":[1]},{"values":[1e999]}]}' },
@@ -101,7 +101,7 @@ const predicted = (...items: readonly (readonly [number[], unknown])[]) =>
     metadata: { billableCharacterCount: 35 },
   });
 
-it("the Google adapter sends Vertex one text at a time for the first model, and counts its tokens", async () => {
+it("the Google adapter sends Vertex one text at a time for gemini-embedding-001, and sums the tokens", async () => {
   const vertex = await vertexProvider();
   const replies = [TOKEN, predicted([[3, 4], 5]), predicted([[0, 2], 6])];
   const body = { input: ["a", "b"], dimensions: 2 };

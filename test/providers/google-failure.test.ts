@@ -74,7 +74,7 @@ it("the Google adapter ignores text about a wrong API key that is quoted from th
   expect(failure.kind).toBe("refused");
 });
 
-it("the Google adapter attributes a 403 to Google only if it has a status", async () => {
+it("the Google adapter disables the route after a 403 only if the body contains a Google error status", async () => {
   const html = { status: 403, headers: { "content-type": "text/html" }, body: "<html>403</html>" };
   expect(await failureOf(html)).toEqual({ kind: "retry", reason: "403", fault: "request" });
   const named = jsonReply(errorBody(403, "PERMISSION_DENIED", ""), 403);

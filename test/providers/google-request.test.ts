@@ -207,7 +207,7 @@ it.each([
   expect(body["toolConfig"]).toEqual({ functionCallingConfig: mode });
 });
 
-it("the Google adapter validates a strict tool if the model chooses freely", async () => {
+it("the Google adapter sends the mode VALIDATED for a strict tool without a tool_choice", async () => {
   const body = await sent({ tools: [f({ strict: true })] });
   expect(body).toHaveProperty("toolConfig.functionCallingConfig.mode", "VALIDATED");
 });

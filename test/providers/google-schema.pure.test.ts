@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { geminiSchema } from "../../src/models/protocols/gemini/request.ts";
 import { parseObject } from "../../src/models/core/json-value.ts";
 
-it("a schema sent to Google has no keyword next to $ref except those that start with $, at any depth", () => {
+it("a schema sent to Google keeps, next to $ref, only keywords that start with $, at any depth", () => {
   const reference = { $ref: "#/$defs/X", $comment: "c" };
   const schema = {
     type: "object",

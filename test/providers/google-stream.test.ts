@@ -114,7 +114,7 @@ describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])(
       expect(await streamedMessage(GOOGLE_CHAT[name].stream)).toEqual(expected);
     });
 
-    it("becomes the same events however it is split", async () => {
+    it("becomes the same events however the stream is split", async () => {
       const compared = expectSameHoweverCut(GEMINI, call, GOOGLE_CHAT[name].stream);
       await expect(compared).resolves.toBeUndefined();
     });
@@ -185,7 +185,7 @@ it.each([
   expect(messageOf(await events(streamReply([reply]))).finish).toBe(ours);
 });
 
-it("the Google adapter ends a stream at the end of the body after every candidate has finished", async () => {
+it("the Google adapter ends a stream successfully only if every candidate has finished", async () => {
   const list = await events(
     streamReply([
       candidateResponse([{ text: "a" }], usageMetadata(9, 1), { index: 0 }),
@@ -230,7 +230,7 @@ it("the Google adapter reports complete usage only after every requested candida
   expect(partial(await asked(1, first))).toEqual([false]);
 });
 
-it("the Google adapter emits no end for a broken or empty stream", async () => {
+it("the Google adapter emits no end event for a broken or empty stream", async () => {
   expect(kinds(await events(GOOGLE_FAILURES.cut))).toEqual(["chunk", "text", "usage"]);
   expect(await events(streamReply([]))).toEqual([]);
 });
@@ -250,7 +250,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 
 const FAILURE = { kind: "error", failure: { kind: "overloaded", reason: "503" } };
 
-it("the Google adapter reads an error without an event in the body at its end, on one line or several", async () => {
+it("the Google adapter reads an error that follows the events as plain JSON, on one line or several", async () => {
   for (const bare of [JSON.stringify(UNAVAILABLE, null, 2), JSON.stringify(UNAVAILABLE)]) {
     const mid = streamReply([candidateResponse([{ text: "Hel" }])], bare);
     expect((await events(mid)).at(-1)).toEqual(FAILURE);

@@ -100,7 +100,7 @@ it.each([
 });
 
 describe("redirects of an image", () => {
-  it("work three times, including relative ones", async () => {
+  it("succeed up to three times, including relative redirects", async () => {
     const hops = ["/two", "https://b.example.com/three", "four"];
     const asked = mockNetwork([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
     expect(await imagesOf(["https://example.com/one"])).toHaveLength(1);
@@ -112,7 +112,7 @@ describe("redirects of an image", () => {
     ]);
   });
 
-  it("fail the fourth time", async () => {
+  it("fail at the fourth redirect", async () => {
     const asked = mockNetwork(redirect("https://example.com/again"));
     expect(await inlined(["https://example.com/one"])).toMatchObject(REFUSED);
     expect(asked).toHaveLength(4);
@@ -125,7 +125,7 @@ it.each([
   ["a response that isn't an image", { headers: { "content-type": "text/html" }, body: "<h1>" }],
   ["a vector image", { headers: { "content-type": "image/svg+xml" }, body: "<svg>" }],
   ["a response without a content type", { headers: {}, body: "ABC" }],
-  ["nothing", { ...PNG, body: "" }],
+  ["an empty body", { ...PNG, body: "" }],
 ])("a request with an image is rejected for %s, without the host's name", async (_name, reply) => {
   mockNetwork(reply);
   const answer = await inlined(["https://canary.example.com/a.png"]);
@@ -166,7 +166,7 @@ function largeImage(bytes: number) {
   return { seen, response: new Response(body, { headers: { "content-type": "image/png" } }) };
 }
 
-it("an image of 10 MB is accepted, and nothing beyond it is read", async () => {
+it("an image of 10 MB is accepted, and a larger image is rejected after about 10 MB", async () => {
   const fits = largeImage(10 * MEGABYTE);
   vi.spyOn(globalThis, "fetch").mockResolvedValueOnce(fits.response);
   expect(await inlined(["https://example.com/a"])).toHaveProperty("turns");
@@ -200,7 +200,7 @@ const hanging = (_url: unknown, init?: RequestInit) =>
     init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
   });
 
-it("an image that downloads too slowly is rejected, but the download throws if the call ends", async () => {
+it("an image that downloads too slowly is rejected, and a download throws if its request is aborted", async () => {
   // Seconds become milliseconds. Faked timers would be every request's: one that another file left behind
   // would run here, on behalf of another object.
   const { setTimeout: later } = globalThis;
@@ -239,7 +239,7 @@ function ask(urls: readonly string[], room: (bytes: number) => boolean) {
 }
 
 describe("the isolate's memory for image downloads", () => {
-  it("shrinks by each download, with or without a declared length", async () => {
+  it("decreases with each download, with or without a declared length", async () => {
     for (const length of [undefined, String(MEGABYTE)]) {
       const { response } = largeImage(MEGABYTE);
       if (length !== undefined) response.headers.set("content-length", length);
@@ -250,7 +250,7 @@ describe("the isolate's memory for image downloads", () => {
     }
   });
 
-  it("rejects a request as overloaded when used up, and recovers afterwards", async () => {
+  it("causes an overload error if the images don't fit, and is free again afterwards", async () => {
     vi.spyOn(globalThis, "fetch")
       .mockResolvedValueOnce(largeImage(MEGABYTE).response)
       .mockResolvedValueOnce(largeImage(9 * MEGABYTE).response);

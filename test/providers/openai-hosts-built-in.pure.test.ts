@@ -109,7 +109,7 @@ it("a MongoDB Atlas key is never sent to Voyage's own host", async () => {
   ]);
 });
 
-it("a valid base URL replaces the address of only that provider", async () => {
+it("a valid base URL replaces the address of one provider only, and an invalid base URL is reported", async () => {
   const vars = { XAI_API_KEY: "x", XAI_US_BASE_URL: "https://proxy.test/x/" };
   expect(await addresses("us", vars)).toEqual([
     "xai global https://api.x.ai/v1/chat/completions",
@@ -129,7 +129,7 @@ it.each([
   ["us", "XAI_US", "https://api.x.ai/v1", "us.api.x.ai"],
   ["eu", "OPENROUTER", "https://openrouter.ai/api/v1", "eu.openrouter.ai"],
 ])(
-  "a deployment in %s with %s_BASE_URL=%s reports an error that protects the promise of %s",
+  "a deployment in %s with %s_BASE_URL=%s reports an error that recommends the regional host %s",
   (region, name, url, own) => {
     const config = configOf(region, {
       ...KEYS,

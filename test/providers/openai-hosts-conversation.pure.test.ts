@@ -59,7 +59,7 @@ const FOREIGN = [
   { role: "user", content: "Stop." },
 ];
 
-it("the OpenAI-compatible adapter inserts an assistant message for Mistral between result and user, and drops empty messages", () => {
+it("the OpenAI-compatible adapter inserts, for Mistral, an assistant message between tool result and user, and drops empty messages", () => {
   const { messages } = sent("mistral", {
     messages: [...FOREIGN, { role: "assistant", content: "" }],
   });
@@ -108,11 +108,14 @@ it.each([
   ["openai", "gpt-5.4", { content: null }],
   ["vllm", "any", { content: null, reasoning_content: "Look it up.", reasoning_details: DETAILS }],
   ["ollama", "any", { content: null, reasoning: "Look it up." }],
-])("the OpenAI-compatible adapter sends %s %s earlier reasoning as %j", (profile, model, want) => {
-  const message = sent(profile, { messages: FOREIGN }, model).messages[1] ?? {};
-  const { tool_calls: _calls, ...rest } = message;
-  expect(rest).toEqual({ role: "assistant", content: "", ...want });
-});
+])(
+  "the OpenAI-compatible adapter sends, to %s for the model %s, earlier reasoning as %j",
+  (profile, model, want) => {
+    const message = sent(profile, { messages: FOREIGN }, model).messages[1] ?? {};
+    const { tool_calls: _calls, ...rest } = message;
+    expect(rest).toEqual({ role: "assistant", content: "", ...want });
+  },
+);
 
 it("the OpenAI-compatible adapter sends Mistral earlier reasoning as a part of the content", () => {
   const thought = { role: "assistant", content: "So.", reasoning_content: "Hm." };
@@ -121,7 +124,7 @@ it("the OpenAI-compatible adapter sends Mistral earlier reasoning as a part of t
   expect(messages.at(-1)?.["content"]).toEqual([thinking("Hm."), { type: "text", text: "So." }]);
 });
 
-it("the OpenAI-compatible adapter keeps images as parts, and joins texts and refusals", () => {
+it("the OpenAI-compatible adapter keeps images as content parts, and joins texts and refusals", () => {
   const image = {
     type: "image_url",
     image_url: { url: "data:image/png;base64,AA==", detail: null },
@@ -177,7 +180,7 @@ it("the OpenAI-compatible adapter resolves allowed_tools, keeps a named choice, 
   }
 });
 
-it("the OpenAI-compatible adapter rejects features that only OpenAI has, with their param", () => {
+it("the OpenAI-compatible adapter rejects features that only OpenAI supports, and returns their param", () => {
   const custom = { type: "custom", custom: { name: "c" } };
   const spoke = { role: "assistant", content: null };
   const bodies: [JsonObject, string][] = [

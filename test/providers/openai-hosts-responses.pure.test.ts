@@ -68,7 +68,7 @@ function jsonMessage(body: JsonObject) {
 }
 
 it.each(CASES)(
-  "the OpenAI-compatible adapter returns one message in stream and JSON: $profile, $name",
+  "the OpenAI-compatible adapter returns the same message from a stream and from JSON: $profile, $name",
   async ({ replies, name }) => {
     const want = wanted(replies, name);
     const events = await eventsOf(providerOf(replies), {}, replies.chat[name].stream);
@@ -119,7 +119,7 @@ it.each(HOST_REPLIES)(
 );
 
 it.each(HOST_REPLIES)(
-  "the OpenAI-compatible adapter orders chunks like OpenAI, with the time of the response: $dialect.profile",
+  "the OpenAI-compatible adapter orders chunks like OpenAI, with one creation time: $dialect.profile",
   async (replies) => {
     const events = await eventsOf(providerOf(replies), {}, replies.chat.tools.stream);
     const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));

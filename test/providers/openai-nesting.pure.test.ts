@@ -35,7 +35,7 @@ it.each(Object.entries(SAID))(
   },
 );
 
-it("a chat response keeps every field that OpenAI nests", () => {
+it("a chat response keeps OpenAI's nested fields: annotations, function call, custom call and log probabilities", () => {
   const top = { token: "H", logprob: -0.1, bytes: [72] };
   const logprobs = { content: [{ ...top, top_logprobs: [top] }], refusal: null };
   const cited = { type: "url_citation", url_citation: { url: "https://a.test", title: "A" } };

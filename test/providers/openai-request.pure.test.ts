@@ -33,7 +33,7 @@ it.each(ENDPOINTS)(
 );
 
 it.each(ENDPOINTS)(
-  "other cache options are dropped and reported at the $endpoint.name endpoint",
+  "cache options other than prewarm are dropped and reported at the $endpoint.name endpoint",
   ({ endpoint, body }) => {
     const prompt_cache_options = { mode: "explicit", ttl: "12h", comparison_response_id: "resp_1" };
     const parsed = endpoint.parse({ ...body, prompt_cache_options }, AT);

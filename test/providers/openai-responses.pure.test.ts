@@ -42,7 +42,7 @@ async function sent(body: JsonObject): Promise<JsonObject> {
 }
 
 describe("the OpenAI endpoint that serves a chat", () => {
-  it("equals /responses for models whose tools need it, otherwise /chat/completions", async () => {
+  it("equals /responses for models whose tools need that endpoint, and otherwise /chat/completions", async () => {
     const { asked } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
     expect(asked[0]?.url).toBe("https://api.openai.test/v1/responses");
     expect(asked[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);
@@ -50,7 +50,7 @@ describe("the OpenAI endpoint that serves a chat", () => {
     expect(other.asked[0]?.url).toBe("https://api.openai.test/v1/chat/completions");
   });
 
-  it("supports the protocol of /responses, but not of /messages", () => {
+  it("accepts native requests of /responses, but not of /messages", () => {
     expect(OPENAI.supportsProtocol?.("responses", "gpt-6-sol")).toBe(true);
     expect(OPENAI.supportsProtocol?.("messages", MODEL)).toBe(false);
   });
@@ -190,7 +190,7 @@ describe("the request for a chat at OpenAI's /responses", () => {
     expect(asked).toEqual([]);
   });
 
-  it("fails for a cap below 16", async () => {
+  it("fails for an output cap below 16", async () => {
     const { answer } = await answerTo(OPENAI, call61({}, { cap: 15 }), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ failure: { kind: "refused", param: "max_tokens" } });
   });
@@ -239,7 +239,7 @@ describe("the response for a chat at OpenAI's /responses", () => {
     });
   });
 
-  it("contains a custom tool's text input, streamed or not", async () => {
+  it("contains the text input of a custom tool call, streamed or not", async () => {
     const made = callItem("call_9", "patch", ["*** Be", "gin"]);
     const custom = (item: object) =>
       JSON.parse(
@@ -355,12 +355,12 @@ describe("a Responses request that is forwarded to OpenAI", () => {
     expect(kinds.slice(last + 1, -2)).not.toEqual([]);
   });
 
-  it("delays events without content until the first event with content", async () => {
+  it("returns only the error of a stream that fails before its first content", async () => {
     const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.errorFirst);
     expect(events.map(({ kind }) => kind)).toEqual(["error"]);
   });
 
-  it("counts the output's text", async () => {
+  it("counts the text of reasoning, message and tool calls", async () => {
     const { stream: streamed } = scenario([
       reasoningItem(["Let me ", "think."]),
       textItem(["42"]),

@@ -69,7 +69,7 @@ it("the provider Ollama gets max_tokens and a system role, without an Authorizat
   });
 });
 
-it("the provider vLLM streams with its key, and usage is requested", async () => {
+it("the provider vLLM gets its key and a request for usage when streaming", async () => {
   const chunks = [chunkOf({ content: "Hi" }), chunkOf({}, "stop"), usageChunk()];
   const headers = { "content-type": "text/event-stream" };
   const asked = upstream(() => new Response(chunks.map(openAiEvent).join("") + DONE, { headers }));
@@ -83,7 +83,7 @@ it("the provider vLLM streams with its key, and usage is requested", async () =>
   expect(sentBody(asked[0]?.init)).toMatchObject({ stream_options: { include_usage: true } });
 });
 
-it("the provider OpenAI is available with its key, and an entry of PROVIDERS with the secret that it names", () => {
+it("a provider is available once its key is set, or the secret that its entry in PROVIDERS names", () => {
   const live = (vars: Record<string, string>) =>
     activeProviders(configOf(vars)).map((provider) => provider.id);
   expect(live({})).toEqual([]);
@@ -113,7 +113,7 @@ it("the provider OpenAI is called at this region's host, or at a configured prox
   ]);
 });
 
-it("a redirect, an invalid body and a network error of a provider are failures", async () => {
+it("a provider's redirect, invalid body or network error becomes a failure without the provider's text", async () => {
   const config = configOf({ PROVIDERS: JSON.stringify(LOCAL) });
   const provider = buildProviders(config, SANDBOX).get("ollama");
   const headers = { location: "http://169.254.169.254/" };

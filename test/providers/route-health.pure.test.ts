@@ -40,7 +40,7 @@ describe("a route's health", () => {
     });
   });
 
-  it("counts concurrent failures as one for the disabled time", () => {
+  it("disables the route for only a minute after 20 concurrent failures", () => {
     const health = new RouteHealth();
     fail(health, BAD_KEY, 20);
     expect(health.requestPermit("up:m", MINUTE)).toBe("free");

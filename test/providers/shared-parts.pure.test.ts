@@ -35,7 +35,7 @@ it("a valid tool call ID is kept, even if the conversion of another ID would res
   expect(ids.idFor("call_long")).not.toBe(mapped);
 });
 
-it("chunks are sent in OpenAI's order: role once, numbered calls, {} by default, one finish reason", () => {
+it("the chunk builder writes the role first and only once, complete tool calls, and one finish reason", () => {
   const builder = new ChunkBuilder();
   const events = [
     ...builder.addReasoning("hm"),

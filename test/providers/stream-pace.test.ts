@@ -43,7 +43,7 @@ const SAID = [
   payload({ content: "c" }),
 ];
 
-it("a stream delivers role and first words immediately and separately, and later words at the pace", async () => {
+it("a stream delivers the role and the first words immediately, and later words at the configured pace", async () => {
   expect(await batchesOf(SAID, PACE_MS)).toEqual([1, 1, 2]);
 });
 
@@ -69,7 +69,7 @@ const NATIVE = [
 ];
 
 it.each(NATIVE)(
-  "a stream in the format of $name is delivered at the same pace",
+  "a stream in the format of $name is delivered at the configured pace",
   async ({ reader, event, deltaOf }) => {
     const said = ["a", "b", "c", "d"].map((text, sequence_number) => {
       const delta = deltaOf(text);

@@ -27,7 +27,7 @@ it("a text template reproduces any text exactly", () => {
   );
 });
 
-it("a text template rejects data whose structure differs from its own", () => {
+it("a text template matches only data that differs in nothing but the text", () => {
   const template = textTemplate(payload("a"), 0, "a");
   const fits = (data: string): boolean => template !== null && matchText(data, template) !== null;
   expect(fits(payload("b"))).toBe(true);
@@ -48,7 +48,7 @@ it("a text template rejects data whose structure differs from its own", () => {
   }
 });
 
-it("chunks parsed by a template and in full are identical", () => {
+it("chunks that a template parses equal fully parsed chunks", () => {
   fc.assert(
     fc.property(
       fc.array(

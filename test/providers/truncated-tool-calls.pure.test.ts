@@ -48,7 +48,7 @@ describe("a streamed tool call without argument deltas", () => {
     expect(JSON.parse(argumentsIn(claude({ a: "x" }, "tool_use")))).toEqual({ a: "x" });
   });
 
-  it("ends with the finish reason length even if the provider uses another name for this reason", () => {
+  it("ends with finish_reason length for length, max_tokens and MAX_TOKENS", () => {
     for (const finish of ["length", "max_tokens", "MAX_TOKENS"]) {
       expect(JSON.stringify(chat(finish))).toContain('"finish_reason":"length"');
     }

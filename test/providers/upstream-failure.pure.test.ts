@@ -36,7 +36,7 @@ it("a deeply nested error code becomes an error event, without an exception", ()
   }
 });
 
-it("a provider's 5xx counts as the request's fault if its text says so, otherwise against the route", () => {
+it("a provider's 5xx counts as a rejected request if its error describes a bad request, and otherwise against the route", () => {
   const wrong = [
     { message: "litellm.BadRequestError: no", code: "400" },
     { message: "no", code: 422 },
@@ -97,7 +97,7 @@ it("the error of a rejected request keeps a valid param and code, and loses othe
   expect(httpFailure(400, NO_HEADERS, "<html>nope</html>").kind).toBe("refused");
 });
 
-it("every form of a too long prompt returns the code and text for which clients check", () => {
+it("every provider's error for a too long prompt gets the code and text that clients check", () => {
   const said = [
     {
       message:
@@ -137,7 +137,7 @@ it("an error message omits keys, addresses, hosts and accounts, and is shortened
   expect(cleanMessage(plain)).toBe(plain);
 });
 
-it("an error's code and param stay unchanged, or are omitted if they could contain a secret", () => {
+it("an error's code and param are returned unchanged, or omitted if they could contain a secret", () => {
   const plain = { code: "string_above_max_length", param: "messages[0].content" };
   expect(shown(plain, "hunter2")).toEqual([plain.code, plain.param]);
   expect(shown({ code: "token_limit_exceeded", param: "max_completion_tokens" })).toEqual([
@@ -150,7 +150,7 @@ it("an error's code and param stay unchanged, or are omitted if they could conta
   expect(shown({ code: "a b", param: "eu.api.openai.com" })).toEqual([null, null]);
 });
 
-it("a retry hint may be in ms, in seconds, or a date by the response's clock", () => {
+it("a retry hint is parsed from milliseconds, seconds, or a date relative to the response's date", () => {
   expect(wait({ "retry-after-ms": "1500", "retry-after": "9" })).toBe(1500);
   expect(wait({ "retry-after": "7" })).toBe(7000);
   expect(wait({ "retry-after": "0.5" })).toBe(500);
@@ -169,7 +169,7 @@ it.each([
   "prompt token count of 136581 exceeds the limit of 128000",
   "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
   "input (12001 tokens) is too large to process. increase the physical batch size (current batch size: 512)",
-])("a too long context is recognized by its text, with 400 and 500: %s", (message) => {
+])("a too long prompt is recognized by the error's text, with 400 and 500: %s", (message) => {
   for (const status of [400, 500]) {
     expect(failure(status, { message })).toMatchObject({
       kind: "refused",
@@ -183,7 +183,7 @@ it.each([
   "The image exceeds 5 MB",
   "messages must not be empty",
   "Invalid 'input': array too long",
-])("a different rejection is not mistaken for a too long context: %s", (message) => {
+])("an unrelated rejection gets no code for a too long prompt: %s", (message) => {
   expect(failure(400, { message }).code).toBeNull();
 });
 
@@ -191,7 +191,7 @@ it.each([
   'Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []',
   "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
 ])(
-  "a bad request to which a server responds with 500 is a rejection, without advice to its operator: %s",
+  "a server's 500 for an unsupported request is a rejection, without the server's advice to its operator: %s",
   (message) => {
     const refused = failure(500, { message, type: "server_error" });
     expect(refused).toMatchObject({ kind: "refused" });

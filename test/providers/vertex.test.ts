@@ -90,7 +90,7 @@ it("the Vertex provider reuses a token until five minutes before the token's exp
   ]);
 });
 
-it("concurrent calls of the Vertex provider share one token exchange, including one that fails", async () => {
+it("concurrent calls of the Vertex provider share one token exchange, even if the exchange fails", async () => {
   const provider = await vertexProvider();
   const asked = mockNetwork([{ ...TOKEN, status: 503 }, TOKEN, ANSWER]);
   const failed = await Promise.all([ask(provider), ask(provider), ask(provider)]);

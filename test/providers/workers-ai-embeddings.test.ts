@@ -40,7 +40,7 @@ it("the Workers AI adapter requests the model's pooling if possible, and rejects
   expect(other.answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
 
-it("the Workers AI adapter fails for a missing or invalid vector, and when the first batch fails", async () => {
+it("the Workers AI adapter fails if a vector is missing or invalid, or if the first batch fails", async () => {
   const replies = [
     vectors(1),
     jsonReply('{"data":[[1],["x"]]}'),

@@ -27,7 +27,7 @@ it("the Workers AI adapter calls the binding with model, cap and a raw response,
   });
 });
 
-it("the Workers AI adapter converts another provider's conversation: system role, no null content, named tool results", () => {
+it("the Workers AI adapter converts another provider's conversation to system role, text content and named tool results", () => {
   const call = { id: "toolu_01", type: "function", function: { name: "f", arguments: "" } };
   const messages = [
     { role: "developer", content: [{ type: "text", text: "Be brief." }] },

@@ -213,7 +213,7 @@ describe("the maximum duration of an audio file with false lengths", () => {
     expect(seconds([...FTYP, ...boxes])).toBe(1_000_000);
   });
 
-  it("stays much shorter than the number of bytes allows, for ordinary speech", () => {
+  it("stays far below the maximum for the file's size, for ordinary speech", () => {
     const opus = page(
       0,
       repeat(50, [1]).map(() => repeat(80, [7])),
@@ -292,7 +292,7 @@ describe("the duration of an audio file", () => {
     ["AAC in Matroska without its configuration", matroska("A_AAC")],
     ["Vorbis in Matroska without its headers", matroska("A_VORBIS")],
     ["Matroska without a track", [...EBML, ...SEGMENT, ...CLUSTER, ...LACED]],
-  ])("counts as 1,000,000 s if the bytes don't limit it: %s", (_, file) => {
+  ])("counts as 1,000,000 s if the file's size doesn't limit the duration: %s", (_, file) => {
     expect(seconds(file)).toBe(1_000_000);
   });
 
@@ -304,7 +304,7 @@ describe("the duration of an audio file", () => {
     ["AAC in Matroska", matroska("A_AAC", LC)],
     ["Opus next to video in Matroska", [...matroska("V_VP9"), ...TRACK]],
     ["Vorbis in Matroska", matroska("A_VORBIS", [2, 30, 30, ...VORBIS.slice(28)])],
-  ])("counts as less than 200 s if the bytes limit it: %s", (_, file) => {
+  ])("counts as less than 200 s if the file's size limits the duration: %s", (_, file) => {
     expect(seconds(file)).toBeLessThan(200);
   });
 });

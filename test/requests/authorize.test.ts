@@ -48,7 +48,7 @@ function ask(hold: typeof HOLD | null) {
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } };
 
 it.each([10, 15, 20])(
-  "a request in another region accepts a granted amount of %i if it is between minimum and maximum",
+  "a request in another region accepts a granted amount of %i between the minimum 10 and the maximum 20",
   async (granted) => {
     answer = { ok: true, granted };
     expect(await ask(HOLD)).toEqual({

@@ -80,7 +80,7 @@ describe("the selected routes of a chat request", () => {
     expect(able(modelOf({ maxOutput: 63 }), TEXT)).toBe("400 max_tokens");
   });
 
-  it("exclude a model that can't call tools, with a 400, whatever its routes support", () => {
+  it("include no route of a model that can't call tools, so that the request returns 400", () => {
     const mute: Model = { ...modelOf(undefined, { choices: 1 }), abilities: ["vision"] };
     expect([able(mute, TOOLS), able(mute, TOOLS_BEFORE), able(mute, TEXT)]).toEqual([
       "400 tools",

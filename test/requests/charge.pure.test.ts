@@ -91,7 +91,7 @@ describe("the charge for a response", () => {
     expect(outcome).toMatchObject({ usage: { output: CAP * CHOICES } });
   });
 
-  it("covers only the input, at the price of the called route, if the client disconnects early", () => {
+  it("covers only the input, at the called route's price, if the client disconnects before the response", () => {
     const { firstByteMs: _, ...asked } = SERVING;
     expect(chargeWithoutResponse(run, { ...asked, attempts: 2 })).toEqual({
       kind: "settle",

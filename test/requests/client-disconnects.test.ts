@@ -268,7 +268,7 @@ describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", on
       return found;
     };
 
-    it("ends the provider's request within two seconds, or a provider's stream at its next text", () => {
+    it("causes the gateway to end the provider's JSON request within two seconds, or stream at the next text", () => {
       const { words, passedOn, leftMs, closedMs } = outcome().upstream;
       const openMs = closedMs - leftMs;
       expect(openMs).toBeGreaterThanOrEqual(0);

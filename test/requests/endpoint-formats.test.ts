@@ -125,7 +125,7 @@ describe.each(CASES)(
         expect(keptIn(sent)).toEqual(keptIn(await sentAtChat()));
       });
 
-      it("contains an error in the endpoint's format before the first byte, without a charge", async () => {
+      it("contains an error in the endpoint's format, without a charge, if the provider fails before the first byte", async () => {
         mockNetwork(stream ? provider.failures.errorFirst : DOWN);
         const { status, text } = await asked({ stream });
         expect(status).toBeGreaterThanOrEqual(500);
@@ -157,7 +157,7 @@ describe.each(CASES)(
     });
 
     it.runIf(endpoint.name === "responses").each(["parts", "a text of parts"])(
-      "forwards a tool's image as an image, given as %s, and not as text",
+      "forwards a tool's image, given as %s, as an image instead of text",
       async (form) => {
         const calls = mockNetwork(provider.chat.text.json);
         const call = { id: "call_12345", name: "get_weather", input: {} };

@@ -55,7 +55,7 @@ function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer
 const TOKENS = USAGE.total_tokens;
 
 describe("a price that is changed during a request", () => {
-  it("applies only to the next request, while the current one pays the price at its admission", async () => {
+  it("applies only to later requests, while the running request pays the price at its admission", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "local/a", messages };
@@ -71,7 +71,7 @@ describe("a price that is changed during a request", () => {
 });
 
 describe("an alias that is changed during a request", () => {
-  it("stands for the same model until the request ends, by name and price", async () => {
+  it("refers to the same model and price until the request ends", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "smart", messages };

@@ -188,7 +188,7 @@ const COUNTED = ENDPOINT_BODIES.filter(
 describe.each(COUNTED)(
   "the prompt that is sent for a body of $endpoint.name",
   ({ endpoint, bodies, kind }) => {
-    it("contains, in any format, at most as many tokens as the upper bound (a token per byte) and the estimate (a token per four bytes)", async () => {
+    it("stays, in any format, within the upper bound (a token per byte) and the estimate (a token per four bytes)", async () => {
       const sent = new Map<string, number>();
       const network = taken();
       const formats = REQUEST_FORMATS.filter((format) => format.kind === kind);
@@ -228,7 +228,7 @@ describe("a PDF in the prompt", () => {
       { input: said({ type: "input_file", ...file }), max_output_tokens: 64 },
     ],
   ])(
-    "reaches, at %s, every provider format with support for files, and otherwise leads to 400",
+    "reaches, at %s, every provider format that supports files, and leads to 400 for all others",
     async (_, endpoint, fields) => {
       const asked = parsedBy(endpoint, { model: "m", ...fields });
       if (asked === null) throw new Error("refused");
@@ -246,7 +246,7 @@ describe("a PDF in the prompt", () => {
   );
 });
 
-it("the long-prompt price applies to the sum of several prompts, which are rejected if only the sum reaches it", () => {
+it("a request is rejected if only the sum of several prompts reaches the long-prompt price", () => {
   const [format] = REQUEST_FORMATS;
   const [route] = MODEL.routes;
   if (format === undefined || route === undefined) throw new Error("none");

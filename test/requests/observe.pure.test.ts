@@ -37,7 +37,7 @@ it("the metrics count tokens, cost, attempts and unusual charges of a charged re
   });
 });
 
-it("the metrics count an uncharged provider call as absorbed, unless it never started", () => {
+it("the metrics count an uncharged provider call as absorbed, but not a call that never started", () => {
   const outcome = { kind: "void", reason: "upstream failed without usage: absorbed" };
   expect(counted({ outcome })).toEqual([
     ['turnpike_absorbed_total{reason="upstream_failed_without_usage_absorbed"}', 1],

@@ -134,7 +134,7 @@ describe("the charge of a JSON response in another region", () => {
     ["lost", 1],
     ["down", 0],
   ] as const)(
-    "goes to the log, and the response is returned, if the outbox is %s forever",
+    "goes to the log, and the response is returned, if every call to the outbox fails (%s)",
     async (fault, count) => {
       expect(await answered([fault])).toEqual(["answer"]);
       expect(kept.size).toBe(count);
@@ -158,7 +158,7 @@ describe("the charge of a JSON response in another region", () => {
     expect(JSON.stringify([...kept.values(), logged])).not.toContain("ann@");
   });
 
-  it("becomes a 503 without a charge if an overloaded outbox rejects it", async () => {
+  it("becomes a 503 without a charge if an overloaded outbox rejects the charge", async () => {
     expect(await answered(["overloaded"])).toEqual(["storage_unavailable"]);
     expect([kept.size, calls]).toEqual([0, 1]);
     expect(isUnsaved()).toBe(false);
@@ -182,7 +182,7 @@ describe("the charge of a stream in another region", () => {
   );
 
   it.each(["lost", "down", "overloaded"] as const)(
-    "goes to the log, and the stream ends normally, if the outbox is %s forever",
+    "goes to the log, and the stream ends normally, if every call to the outbox fails (%s)",
     async (fault) => {
       expect(await streamed([fault])).toMatch(/data: \[DONE\]\n\n$/);
       expect(isUnsaved()).toBe(true);

@@ -26,7 +26,7 @@ const native = (value: object, weights = new Map()) =>
   measureNativePrompt({ messages: [value], tools: [] }, weights, MODEL).bound;
 
 describe("the counted size of a prompt", () => {
-  it("stays, when estimated, below the upper bound, which covers all forwarded bytes", () => {
+  it("includes an upper bound that covers all forwarded bytes and is never below the estimate", () => {
     const texts = fc.array(fc.string({ unit: "binary", maxLength: 600 }), { maxLength: 5 });
     fc.assert(
       fc.property(texts, (all) => {

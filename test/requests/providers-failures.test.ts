@@ -174,12 +174,12 @@ it.each(TRIED.map((provider) => [provider.name, provider] as const))(
 );
 
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
-  "the provider %s, with a response that the request prevented from finishing,",
+  "a response of the provider %s that failed because of the request",
   (_, provider) => {
     const { chat, failures } = provider;
     beforeAll(openOne);
     const forms = ["json", "stream"] as const;
-    it.each(forms)("charges the reported usage: %s", async (form) => {
+    it.each(forms)("costs the usage that the provider reported: %s", async (form) => {
       const reply = failures.provoked[form];
       if (reply === null) return;
       const costOf = async (one: RawReply) => {

@@ -128,7 +128,7 @@ it("a key that a wallet rejected as revoked gets 401 in later requests, without 
   expect(asked()).toEqual([]);
 });
 
-it("a revoked key gets 401 for an invalid body, and its next request makes no call", async () => {
+it("a revoked key gets 401 for an invalid body, and the next request with the key makes no call", async () => {
   await isolate.ask(account.key);
   await revoke();
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 401 });

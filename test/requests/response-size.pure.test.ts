@@ -45,7 +45,7 @@ function isSound(cap: OutputCap, top: number | null): boolean {
   return isNamed && cap.isAsked && cap.whole * each * 3 > 20 * MIB;
 }
 
-it("a response's output cap is lowered if it exceeds the size limit, or rejected if the client requested it", () => {
+it("an output cap above the response size limit is lowered, or rejected if the client set the cap", () => {
   const caps = fc.record({
     whole: fc.integer({ min: 64, max: 200_000 }),
     least: fc.constant(64),
@@ -68,7 +68,7 @@ it("a stream's output cap has no size limit", () => {
   });
 });
 
-it("a Responses stream has a lower output cap, because it repeats its log probabilities", () => {
+it("a Responses stream gets a lower output cap, because the last event repeats all log probabilities", () => {
   const body = { ...CHAT, logprobs: true, top_logprobs: 20 };
   const cap = { whole: 100_000, least: 64, choices: 1, isAsked: false };
   const fitting = limitCapToMemory(cap, body, RESPONSES_ASKED);
@@ -77,7 +77,7 @@ it("a Responses stream has a lower output cap, because it repeats its log probab
   expect(fitting.value.whole).toBeGreaterThan(1000);
 });
 
-it("an oversized JSON response is charged with the held amount", () => {
+it("an oversized JSON response of 128 choices is rejected, and its whole output cap is charged", () => {
   const call = { kind: "chat", upstreamId: "m", stream: false, cap: 20_000 } as const;
   const { signal } = new AbortController();
   const many = responseTooLarge({ ...call, signal, body: { ...CHAT, n: 128 } });

@@ -73,7 +73,7 @@ function servicesOf(
   };
 }
 
-it("a bug before the provider call releases the hold, and a bug in the response charges it", async () => {
+it("a bug before the provider call releases the hold, and a bug during the response charges the hold", async () => {
   expect(await queuedBy("routes")).toEqual(["void"]);
   expect(await queuedBy("body")).toEqual(["settle"]);
 });
@@ -83,7 +83,7 @@ it("a bug after a stored or possibly stored charge releases nothing", async () =
   expect(new Set(await queuedBy("answer", true))).toEqual(new Set(["settle"]));
 });
 
-it("a stream that fails because of a bug ends with an error event that contains its cost, without [DONE]", async () => {
+it("a stream that fails because of a bug ends with an error event with the cost, without [DONE]", async () => {
   const queued: string[] = [];
   const open = { choices: [{ index: 0, delta: { content: "hi" }, finish_reason: null }] };
   const batches = [open, { ...open, toJSON: broken }].map((chunk) => [

@@ -176,7 +176,7 @@ describe("a call to the home region about running requests", () => {
     expect(parseWatchBody({ org_id: "org" })).toBeNull();
   });
 
-  it("accepts only failures that a region may report", () => {
+  it("accepts a response with a known failure, and rejects an unknown failure", () => {
     const stops = [{ id: "req_1", failure: PAUSED }];
     expect(parseStops({ stops })).toEqual(stops);
     expect(parseStops({ stops: [{ id: "req_1", failure: { kind: "nonsense" } }] })).toBeNull();

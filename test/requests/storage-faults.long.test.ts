@@ -60,7 +60,7 @@ describe("a hold whose confirmation is lost", () => {
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("can't be created by a first attempt that arrives after a rejection", async () => {
+  it("stays absent if the first attempt arrives after the retry was rejected", async () => {
     world.faults["hold"] = ["down", "ok"];
     // The warm-up used the first faults.
     await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 });
@@ -108,7 +108,7 @@ describe.each([false, true])("a charge that the wallet does not accept (stream %
     },
   );
 
-  it("goes to an overloaded wallet once, and then to the outbox", async () => {
+  it("goes to the outbox after one call to an overloaded wallet", async () => {
     world.faults["settle"] = ["overloaded"];
     expect((await world.ask("sandbox/echo", stream)).status).toBe(200);
     expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
@@ -117,7 +117,7 @@ describe.each([false, true])("a charge that the wallet does not accept (stream %
 });
 
 describe("a charge with an unknown outcome at wallet and outbox", () => {
-  describe.each([false, true])("stream %s", (stream) => {
+  describe.each([false, true])("a request with stream %s", (stream) => {
     it.each([
       ["lost", "lost"],
       ["lost", "down"],
@@ -125,7 +125,7 @@ describe("a charge with an unknown outcome at wallet and outbox", () => {
       ["lost", "overloaded"],
       ["overloaded", "lost"],
     ] as const)(
-      "counts once with the wallet %s and the outbox %s, and the request completes",
+      "counts once, and the request completes, with the wallet %s and the outbox %s",
       async (settle, enqueue) => {
         world.faults["settle"] = [settle];
         world.faults["enqueue"] = [enqueue];

@@ -104,7 +104,7 @@ it("a stream sends a comment whenever the client has received nothing for a whil
   watch.close();
 });
 
-it("a stream waits one second for the terminal event after everything else has arrived", () => {
+it("a stream waits one second for the terminal event after all output has arrived", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 60_000 });
   watch.stopAfter(1000);
   vi.advanceTimersByTime(1000);

@@ -184,7 +184,7 @@ describe("the conversion of a Messages request", () => {
     [{ type: "any", disable_parallel_tool_use: true }, "required", false],
     [{ type: "none" }, "none", undefined],
     [{ type: "tool", name: "look" }, { type: "function", function: { name: "look" } }, undefined],
-  ])("maps tool_choice %j", (choice, expected, parallel) => {
+  ])("maps tool_choice %j to %j", (choice, expected, parallel) => {
     const { body } = converted({ tools: [{ type: null, ...tool }], tool_choice: choice });
     expect(body["tools"]).toEqual([
       {
@@ -298,11 +298,11 @@ describe("the conversion of a Messages request", () => {
     ["tools[0].input_schema", { tools: [{ name: "a" }] }],
     ["tools[0].name", { tools: [{ input_schema: {} }] }],
     ["temperature", { temperature: 1.5 }],
-  ])("rejects %s with its param", (param, more) => {
+  ])("rejects an invalid request, and returns the param %s", (param, more) => {
     expect(refused(more)).toBe(param);
   });
 
-  test("reports sampling parameters without an equivalent", () => {
+  test("drops and reports top_k, context edits and the fifth stop sequence", () => {
     const { dropped, body } = converted({
       top_k: 5,
       context_management: { edits: [{ type: "clear_thinking_20251015" }] },
@@ -312,7 +312,7 @@ describe("the conversion of a Messages request", () => {
     expect(body["stop"]).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("rejects, in the newer version of the API, sampling parameters, a user's citations and an assistant's documents", () => {
+  test("rejects, in the newer API version, sampling parameters and a user's citations", () => {
     expect(newer({})).toBeNull();
     expect(newer({ temperature: null, top_p: null, top_k: null })).toBeNull();
     expect(newer({ temperature: 1 })).toBe("temperature: Extra inputs are not permitted");

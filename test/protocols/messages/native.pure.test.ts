@@ -53,7 +53,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(dropped).toEqual(["diagnostics", "user_profile_id"]);
   });
 
-  test("contains a field only together with its beta", () => {
+  test("contains a beta's field only if the request also names the beta", () => {
     const edits = { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } };
     expect(native(edits).body).not.toHaveProperty("context_management");
     expect(native(edits).dropped).toEqual(["context_management"]);
@@ -114,7 +114,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     ]);
   });
 
-  test("omits and reports fields outside of the table, at any depth", () => {
+  test("omits and reports fields that the gateway doesn't know, at any depth", () => {
     const { body, dropped } = native({
       messages: [
         {
@@ -320,7 +320,7 @@ describe("a one-hour cache_control", () => {
   const marked = Object.entries(NATIVE_BLOCK_FIELDS).filter(
     ([, fields]) => "cache_control" in fields,
   );
-  test.each(marked.map(([type]) => type))("counts on a %s at any depth", (type) => {
+  test.each(marked.map(([type]) => type))("takes effect on a %s at any depth", (type) => {
     const block = { type, ...(type === "text" && { text: "a" }) };
     for (const place of [referenced, nested]) {
       expect(requestsHourCache(native(place({ ...block, ...MARK })).body)).toBe(true);
@@ -332,11 +332,11 @@ describe("a one-hour cache_control", () => {
     ["the request", MARK],
     ["a system text", { system: [{ type: "text", text: "a", ...MARK }] }],
     ["a tool", { tools: [{ name: "a", input_schema: {}, ...MARK }] }],
-  ])("counts on %s", (_, more) => {
+  ])("takes effect on %s", (_, more) => {
     expect(requestsHourCache(native(more).body)).toBe(true);
   });
 
-  test("counts separately from a five-minute cache_control", () => {
+  test("differs from a five-minute cache_control, which requests no one-hour cache", () => {
     expect(
       requestsHourCache(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body),
     ).toBe(false);

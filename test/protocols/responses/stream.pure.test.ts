@@ -86,12 +86,12 @@ describe("the output of a Responses stream that was cut", () => {
     expect(whole.output[1]).toMatchObject({ status: "incomplete", arguments: '{"b' });
   });
 
-  it("reports a content filter that cut it", () => {
+  it("reports a content filter that ended the stream", () => {
     const filtered = { ...RECEIPT, finishReason: "content_filter" };
     expect(streamed(["x"], filtered).response.incomplete_details?.reason).toBe("content_filter");
   });
 
-  it("gets the status failed with insufficient credits if the balance cut it", () => {
+  it("gets the status failed with insufficient_quota if the balance lowered the output cap", () => {
     const poor = { ...cut, capLoweredByMoney: true };
     expect(streamed(["x"], poor).response).toMatchObject({
       status: "failed",

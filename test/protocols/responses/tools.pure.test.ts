@@ -19,7 +19,7 @@ describe("the tools of a Responses request", () => {
     ],
   };
 
-  it("become functions, which are strict on request and have one text for custom tools", () => {
+  it("become functions, which are not strict by default and take one text for a custom tool", () => {
     const grammar = { type: "grammar", syntax: "lark", definition: "start: A" };
     const tools = [fn("f"), { type: "custom", name: "c", description: "D", format: grammar }];
     expect(core({ tools })["tools"]).toEqual([
@@ -41,7 +41,7 @@ describe("the tools of a Responses request", () => {
     ]);
   });
 
-  it("have one flat name per namespace, in tools and in the history", () => {
+  it("get flat names that include the namespace, in the tool list and in the history", () => {
     const name = flatToolName("mcp files", "patch");
     expect(name).toMatch(/^[\w-]{1,64}$/);
     const body = core({
@@ -95,7 +95,7 @@ describe("the tools of a Responses request", () => {
     });
   });
 
-  it("lead to no tool choice if none remain", () => {
+  it("lead to no tool choice if no tools remain", () => {
     const body = core({
       tools: [{ type: "web_search" }],
       tool_choice: "auto",
@@ -104,7 +104,7 @@ describe("the tools of a Responses request", () => {
     expect(Object.keys(body).toSorted()).toEqual(["messages", "model"]);
   });
 
-  it("have valid names that differ if the original names differ, however long they are", () => {
+  it("get valid names, which differ even for long names with a common start", () => {
     const names = fc.tuple(
       fc.string({ minLength: 1, maxLength: 80 }),
       fc.stringMatching(/^[\w-]{1,64}$/),
@@ -148,12 +148,12 @@ describe("the gateway's encrypted_content", () => {
     );
   });
 
-  it("returns null if the text is something else", () => {
+  it("results in null for any other text", () => {
     fc.assert(fc.property(fc.string(), (text) => parseThoughts(text) === null));
     expect(parseThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
   });
 
-  it("adds reasoning and extra content to the message that they belong to", () => {
+  it("adds reasoning and extra content to the assistant message with the tool call", () => {
     const details = [{ type: "x.signed", signature: "s" }];
     const extras = { a: { google: { thought_signature: "t" } } };
     const item = {
@@ -176,7 +176,7 @@ describe("the gateway's encrypted_content", () => {
 });
 
 it.each([[[{ type: "reasoning" }]], [[{ type: "reasoning", encrypted_content: "of another" }]]])(
-  "can't replace a message in an input: %j",
+  "a reasoning item can't be the only item of an input: %j",
   (input) => {
     expect(parse({ input })).toMatchObject({ ok: false, failure: { param: "input" } });
   },

@@ -86,7 +86,7 @@ describe("the sandbox model echo", () => {
     expect(cut.choices[0].finish_reason).toBe("length");
   });
 
-  it("returns n choices, numbered from 0, each within the cap, and counts the tokens of all choices", async () => {
+  it("returns n choices numbered from 0, each within the output cap, and counts the tokens of all choices", async () => {
     const completion = await complete({ messages: [user(TEXT)], n: 3 }, { cap: 2 });
     expect(completion.choices.map((choice) => choice.index)).toEqual([0, 1, 2]);
     expect(completion.usage?.completion_tokens).toBe(6);
@@ -145,7 +145,7 @@ describe("a stream of the sandbox model echo", () => {
     }
   });
 
-  it("delivers several words together, and null after the end", async () => {
+  it("delivers several words per read, and null after the end", async () => {
     const stream = await open({ messages: [user("word ".repeat(100))] });
     const all = await batches(stream);
     expect(all.length).toBeLessThan(20);

@@ -103,7 +103,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("weather", { tool_choice: "none" })).toEqual([]);
   });
 
-  it("repeats a tool that is named twice with other arguments, unless parallel calls are disabled", async () => {
+  it("calls a tool twice with different arguments if the text names the tool twice, unless parallel calls are disabled", async () => {
     const twice = { messages: [user("get_weather here, get_weather there")], tools };
     const completion = await complete(twice);
     expect(names(completion)).toEqual(["get_weather", "get_weather"]);
