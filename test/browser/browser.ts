@@ -163,10 +163,12 @@ export const navigation = (page: Page): Locator => page.getByRole("navigation", 
 /** Opens a page by its entry in the navigation, and waits until it is drawn. */
 export async function goTo(page: Page, name: string): Promise<void> {
   const link = navigation(page).getByRole("link", { name, exact: true });
+  // A phone shows four entries. The others are in the menu More.
+  const more = page.getByRole("button", { name: "More", exact: true });
+  await link.or(more).first().waitFor();
   if ((await link.count()) > 0) await link.click();
   else {
-    // A phone shows four entries. The others are in the menu More.
-    await page.getByRole("button", { name: "More", exact: true }).click();
+    await more.click();
     await page.getByRole("dialog").getByRole("link", { name, exact: true }).click();
   }
   await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();

@@ -52,9 +52,11 @@ describe("the console", () => {
 
   it("keeps text typed immediately after the search shortcut", async () => {
     const page = await logIn(browser, owner.key);
-    await page.waitForFunction(() =>
-      performance.getEntriesByType("resource").some(({ name }) => name.includes("command-palette")),
+    const script = await page.waitForFunction(() =>
+      performance.getEntriesByType("resource").find(({ name }) => name.includes("command-palette")),
     );
+    const { name } = (await script.jsonValue()) as { name: string };
+    await page.evaluate(`import(${JSON.stringify(name)}).then(() => undefined)`);
     await page.keyboard.press("Control+k");
     await page.keyboard.type("activ", { delay: 20 });
     const typed = page.getByRole("combobox", { name: "Search" });

@@ -10,7 +10,7 @@ export default defineConfig({
     globalSetup: ["test/browser/unpack-browser.ts"],
     isolate: false,
     maxWorkers: 2, // each worker has its own regions and browser
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     hookTimeout: 300_000, // starting a site, two regions and a browser takes time
     expect: { poll: { timeout: 60_000, interval: 50 } },
   },
