@@ -33,7 +33,7 @@ const writeMuch = (response: ServerResponse): boolean =>
 const stalling: MockScript = scripted(async (response) => {
   startStream(response);
   let isStalled = false;
-  for (let i = 0; i < FLOOD && !isStalled && !response.closed; i++) {
+  for (let i = 0; i < STALLING && !isStalled && !response.closed; i++) {
     if (writeMuch(response)) continue;
     const taken = takenOrGone(response);
     isStalled = await Promise.race([taken.then(() => false), sleep(STALLED_MS, true)]);
@@ -42,6 +42,12 @@ const stalling: MockScript = scripted(async (response) => {
   response.end(stream(...rest));
 });
 const STALLED_MS = 200;
+const STALLING = 8; // 16 MB, still more than sockets buffer
+/**
+ * Just above the tokens of `stalling`. With a higher cap, the end is too far away to wait for if
+ * the machine is slow.
+ */
+const STALLING_TOKENS = 520_000;
 /** Maximum tokens of the flood. */
 const FLOOD_TOKENS = 4_000_000;
 const FLOOD_CREDITS = 10_000_000;
@@ -66,7 +72,7 @@ beforeAll(async () => {
     "late-usage": steps(100, stream(...HELLO), FINISH, stream(usageChunk(), DONE)),
   };
   // Long enough to drain any response on a slow machine.
-  const bindings = { DRAIN_S: "20" };
+  const bindings = { DRAIN_S: "24" };
   [world, hurried] = await Promise.all([
     startUpstreamFixture({ models, scripts, bindings, maxOutput: FLOOD_TOKENS }),
     startUpstreamFixture({
@@ -107,8 +113,8 @@ describe("a client that stops reading", () => {
 
   it("counts as disconnected after a time limit, and pays exactly the reported usage", async () => {
     const { key, orgId } = await hurried.organization(FLOOD_CREDITS);
-    // With a low cap, the end isn't too far away at any pace of the machine.
-    const client = await hurried.open(key, "stalling", { stream: true, max_tokens: 100_000 });
+    const terms = { stream: true, max_tokens: STALLING_TOKENS };
+    const client = await hurried.open(key, "stalling", terms);
     await client.readUntil((received) => received.length > 1000);
     client.socket.pause();
     const { micro, held, records } = await hurried.spent(orgId);
