@@ -16,6 +16,7 @@ export const FOUND_KINDS = [
 type FoundKind = (typeof FOUND_KINDS)[number];
 
 export type Owner = { readonly id: string; readonly slug: string; readonly name: string };
+/** An object that matches an operator's search. */
 export type FoundObject = {
   readonly object: FoundKind;
   readonly id: string;
@@ -115,6 +116,7 @@ function foundFromRow({ object, id, name, orgId, slug, orgName }: Row): FoundObj
 
 export type OwnersPage = { readonly after: string; readonly limit: number };
 
+/** Returns a page of organizations that were used since a time (Unix ms). */
 export async function listOwnersUsedSince(
   db: D1Database,
   { after, limit }: OwnersPage,

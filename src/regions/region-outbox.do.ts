@@ -30,7 +30,7 @@ import type { Region } from "../shared/regions.ts";
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
 const RETRY_MS = 1000;
-/** Ms to collect outcomes for one request. */
+/** Time in ms during which outcomes are collected into one request. */
 const GATHER_MS = 100;
 const ALARM_GAP_MS = 1000;
 const OVERDUE_MS = 60_000;

@@ -70,6 +70,7 @@ export function clampFutureBuckets(window: string, tally: BucketSums, at: Budget
   return currentSum === 0 ? earlierBuckets : [...earlierBuckets, [bucket, currentSum]];
 }
 
+/** Reports whether a budget's sums include a later period than the one at `at`. */
 export function isAfterNow(window: string, tally: BucketSums, at: BudgetTime): boolean {
   const bucket = bucketAt(window, at);
   return rollingMinutes(window) === null && tally.some(([one]) => one > bucket);

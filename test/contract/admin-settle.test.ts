@@ -38,7 +38,7 @@ async function settled(body: unknown): Promise<unknown> {
 }
 
 describe("POST /admin/v1/orgs/{id}/settle", () => {
-  it("charges an unsaved charge once if an operator posts the log line of the charge", async () => {
+  it("posts an unsaved charge exactly once if an operator sends its log line", async () => {
     const logged: string[] = [];
     vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
     const world = await new FaultFixture().open();

@@ -52,7 +52,7 @@ async function both(account: Account, path: string) {
 }
 
 describe("a global key in the other region", () => {
-  it("completes, streams and embeds with the SDK, and pays exactly from the balance at home", async () => {
+  it("completes, streams and embeds with the SDK, and pays the exact price from its home region", async () => {
     const account = await open();
     const client = new OpenAI({ apiKey: account.key, baseURL: regions.us.baseUrl, maxRetries: 0 });
     const json = await client.chat.completions

@@ -184,7 +184,7 @@ it("a wallet writes the last use of a key even if the key is revoked right after
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet writes a key's last use at the next publish if a write failed, even after an eviction", async () => {
+it("a wallet retries a failed write of a key's last use at its next publish, even after an eviction", async () => {
   const { key, usedAt } = await twiceUsed();
   book.broken = true;
   registers.fault = {}; // no other object records it

@@ -15,6 +15,7 @@ export function countOrZero(value: unknown): number | null {
   return tokenCount(value ?? 0);
 }
 
+/** Returns the usage, or null if the provider reported no prompt tokens. */
 export function countedUsage(usage: Usage | null): Usage | null {
   return usage === null || promptTokens(usage) === 0 ? null : usage;
 }

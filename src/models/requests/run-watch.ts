@@ -133,6 +133,7 @@ export function watchRequestToJson(orgId: string, runs: readonly WatchedRun[]): 
   };
 }
 
+/** Parses a peer's query for which running requests must end. Returns null if it is invalid. */
 export function parseWatchBody(
   body: unknown,
 ): { readonly orgId: string; readonly runs: readonly WatchedRun[] } | null {

@@ -39,7 +39,7 @@ export function readRequestTags(body: TaggedBody, header: string | undefined): R
     const problem = tagProblem(key, value) ?? tagConflict(tags, key, value);
     if (problem !== null) return invalid(`${param} ${problem}.`, param);
     tags.set(key, value);
-    if (tags.size > TAGS_MAX) return invalid(`${param} must be one of at most 8 tags.`, param);
+    if (tags.size > TAGS_MAX) return invalid(`${param}: a request can have at most 8 tags.`, param);
   }
   const { metadata } = body;
   if (!isObject(metadata)) return success({ tags: tagsOf(tags), dropped: [] });

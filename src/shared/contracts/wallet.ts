@@ -288,7 +288,7 @@ export type WalletCalls = OtherCalls & {
    * before 1.2.0 ignore.
    */
   void(id: string, absorbed?: Generation | null): Promise<Result<VoidResult>>;
-  /** Runs the parts in order, even if one throws. `apart`: the part first needs a key lookup. */
+  /** Runs the parts in order, even if one throws. Parts with `apart` first need a key lookup. */
   together(parts: readonly WalletPart[]): Promise<readonly GroupedPartResult<WalletPartResult>[]>;
   budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;
   setBudgets(

@@ -14,6 +14,7 @@ import type { BodyLimits } from "./read-json.ts";
 const LEASE_MARGIN_MS = 60_000;
 const NO_KEY = "";
 
+/** Returns the isolate's memory for concurrent requests. */
 export function requestMemoryOf(config: Config): RequestMemory {
   return Isolate.of(config).get(makeRequestMemory);
 }

@@ -140,7 +140,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("becomes text for a text file, and remains a file for any other file", () => {
+  it("is converted to text if it is a text file, and stays a file otherwise", () => {
     expect(messages([encoded("text/markdown")])).toEqual([
       { role: "user", content: 'File "a.txt":\n# Hi' },
     ]);

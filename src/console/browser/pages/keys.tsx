@@ -190,7 +190,7 @@ function sessionColumns(nameOfKey: (id: string | null) => string): readonly Colu
     column("end_user", "End user", ({ end_user }) => end_user, {
       cell: ({ end_user }) => <strong>{end_user ?? "none"}</strong>,
     }),
-    column("key", "Of the key", ({ key_id }) => nameOfKey(key_id), {
+    column("key", "Key", ({ key_id }) => nameOfKey(key_id), {
       cell: ({ key_id }) => <a href={hrefOf(["keys", key_id])}>{nameOfKey(key_id)}</a>,
     }),
     column("spent", "Spent", ({ spent_dollars }) => spent_dollars, {

@@ -301,7 +301,7 @@ function ResponseView({ answer, busy }: { answer: Answer | null; busy: boolean }
     ],
     ["Cost", usage ? <Money micros={usage.costMicro} /> : ""],
     ["Route", route],
-    ["Granted output", granted === null ? "" : `${granted} tokens: less than asked`],
+    ["Allowed output", granted === null ? "" : `${granted} tokens: less than asked`],
     ["Left out", dropped ?? ""],
   ] as const;
   return (

@@ -270,7 +270,7 @@ function Rerate({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       <p>
-        Credits each customer the amount paid above this price. A name credits each customer only
+        Credits each customer the amount paid above this price. A prefix credits each customer only
         once. The first click only shows the total.
       </p>
       {line("id", "Prefix of the references of these credits", { required: true })}

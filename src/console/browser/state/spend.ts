@@ -46,6 +46,7 @@ function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
 type TagSplit = `tag:${string}`;
 export type Split = SplitBy | "provider" | "member" | TagSplit;
 
+/** Returns the tag's key if spend is grouped by a tag, or null. */
 export function tagKeyOf(split: Split): string | null {
   return split.startsWith("tag:") ? split.slice(4) : null;
 }

@@ -28,6 +28,7 @@ const readError = objectReader({
 });
 const LIMIT_NAMES = ["requests", "tokens", "input-tokens", "output-tokens"];
 
+/** Returns the failure that an error response in the Messages format means. */
 export function messagesFailure(
   status: number,
   headers: Headers,

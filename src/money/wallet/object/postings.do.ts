@@ -276,8 +276,8 @@ function limitFreeOf(tx: Tx, known: KnownHold | OpenHold, model: string) {
 }
 
 /**
- * Returns the amounts that a charge adds to the limits. An expired hold has already counted the
- * request.
+ * Returns the usage that a charge adds to the limits. If the hold has expired, the request is
+ * already counted.
  */
 function countedCharge(
   { memory, nowMs }: Tx,

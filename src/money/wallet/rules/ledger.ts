@@ -55,7 +55,7 @@ export type HoldRequestFacts = Pick<HoldRequest, "least" | "most" | "sure" | "ha
   readonly isQuota?: boolean;
 };
 
-/** A limit on a hold, such as a budget or the balance. `left` includes open holds (`held`). */
+/** A limit on a hold, such as a budget or the balance. Open holds (`held`) aren't deducted from `left`. */
 export type Limit = {
   readonly left: number;
   readonly held: number;
