@@ -92,6 +92,13 @@ describe("an organization's budgets", () => {
     });
   });
 
+  it("count only requests for the budget's models", async () => {
+    const everything = { limit_requests: 9, window: "5m" };
+    await settings([everything, { ...everything, models: ["openai/*"] }]);
+    expect((await chat(account.key)).status).toBe(200);
+    expect(usageOf(await ownKey(account.key)).map(({ usage }) => usage)).toEqual([1, 0]);
+  });
+
   it("require one wallet call in GET /v1/key besides the admission call", async () => {
     await settings([{ limit_dollars: 3, window: "60m" }]);
     const budgets = [{ limit_dollars: 1, window: "day" }];
