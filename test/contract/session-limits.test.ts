@@ -110,6 +110,21 @@ it("a session without allowed_models can use the key's models, even if the token
   }
 });
 
+function mintLong(characters: number): Promise<Response> {
+  const origins = [`${PAGE}${"x".repeat(characters)}`];
+  return send("/v1/sessions", { key: account.key, body: { origins, expires_in: 60 } });
+}
+
+it("a session's token can be as long as the limit but not one character longer", async () => {
+  const { token: short } = await (await mintLong(0)).json<{ token: string }>();
+  const room = Math.floor(((SESSION_TOKEN_LENGTH_MAX - short.length) * 3) / 4);
+  const answers = await Promise.all([-2, -1, 0, 1, 2].map((more) => mintLong(room + more)));
+  const bodies = await Promise.all(answers.map((one) => one.json<{ token?: string }>()));
+  const lengths = bodies.map(({ token }) => token?.length ?? null);
+  expect(lengths).toContain(SESSION_TOKEN_LENGTH_MAX);
+  expect(lengths.at(-1)).toBeNull();
+});
+
 async function modelsOf(
   key: string,
   headers: Readonly<Record<string, string>> = {},
