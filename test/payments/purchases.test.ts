@@ -1,14 +1,22 @@
 import { env } from "cloudflare:workers";
-import { createExecutionContext, evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { expect, it, vi } from "vitest";
+import {
+  createExecutionContext,
+  evictDurableObject,
+  runDurableObjectAlarm,
+  runInDurableObject,
+} from "cloudflare:test";
+import { afterEach, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { signedWebhook } from "../fakes/stripe/events.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import { runPaymentsSweep } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
 import { holdOf, valueOf } from "../wallet/wallet-fixture.ts";
 import { paymentsOf, useStripe } from "./fake-stripe.ts";
+
+afterEach(() => shiftClock(null));
 
 const LONG = { timeout: 60_000, interval: 50 };
 const SECRETS = ["whsec_0123456789", "whsec_before0123"];
@@ -102,6 +110,16 @@ it("the payments sweep credits payments that no webhook reported", async () => {
   await vi.waitFor(async () => {
     expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
   }, LONG);
+});
+
+it("an alarm after a checkout's end credits a payment that no webhook reported", async () => {
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  const purchase = await buy(account, { amount_dollars: 10, method: "checkout" });
+  stripe.person.pay(sessionOf(stripe, purchase));
+  shiftClock(2 * 86_400_000);
+  await runDurableObjectAlarm(paymentsOf(account.orgId));
+  expect(await purchaseOf(account, purchase.id)).toMatchObject({ state: "credited" });
 });
 
 /**
