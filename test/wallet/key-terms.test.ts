@@ -198,6 +198,17 @@ describe("a key's budget", () => {
 
 const tokens = (count: number, most = count) => ({ tokens: { prompt: 1, least: count, most } });
 
+const routeOf = (prompt: number) => ({
+  sent: "smart",
+  model: "acme/one",
+  provider: "cheap",
+  region: "eu",
+  least: micros(1),
+  sure: micros(1),
+  most: micros(1),
+  tokens: { prompt, least: 20, most: 101 },
+});
+
 describe("a key's token limit", () => {
   it("counts reserved tokens while a request runs, then actual tokens, in any 60 s", async () => {
     const key = await limited({ tpmLimit: 100 });
@@ -221,6 +232,18 @@ describe("a key's token limit", () => {
     setClock(NOON + 75_000);
     valueOf((await ask(key, 1, tokens(9))).held); // the first nine have left, the others haven't
     expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
+  });
+
+  it("names the largest prompt if the routes count the prompt differently", async () => {
+    const key = await limited({ tpmLimit: 100 });
+    const candidates = [5, 9, 7].map(routeOf);
+    const model = { sent: "smart", id: "acme/one" };
+    expect(await refusal(key, 1, { ...tokens(20, 101), model, candidates })).toEqual({
+      kind: "tokens_over_limit",
+      limit: 100,
+      prompt: 9,
+      required: 101,
+    });
   });
 
   it("admits as many of 200 concurrent requests as fit, and frees the tokens of a released hold", async () => {
