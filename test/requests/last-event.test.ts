@@ -53,7 +53,7 @@ function runThrough({ name, body }: EndpointRow) {
   const run = {
     ...runOf({ wallet, numbers: numbers as RunServices["numbers"] }),
     endpoint,
-    answer: asResponse(answered.resolve),
+    respond: asResponse(answered.resolve),
   };
   run.request = {
     ...run.request,

@@ -150,7 +150,7 @@ async function halted(send: (run: Run) => Provider["send"], stream: boolean) {
   const run = {
     ...made,
     request,
-    answer: asResponse((response) => answered.resolve(response.text())),
+    respond: asResponse((response) => answered.resolve(response.text())),
   };
   providers.set("up", { id: "up", send: send(run) });
   await runPaidRequest(run);

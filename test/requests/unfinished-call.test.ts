@@ -59,7 +59,7 @@ async function settlementOf(end: (run: Run, client: AbortController) => void) {
   const made = runOf(services, client.signal);
   const next = { ...ROUTE, provider: "next", bought: BOUGHT };
   const request = { ...made.request, stream: false, routes: [ROUTE, next] };
-  const run = { ...made, request, answer: asResponse(() => undefined) };
+  const run = { ...made, request, respond: asResponse(() => undefined) };
   const silent: Provider["send"] = (call) => {
     call.onDispatch?.();
     end(run, client);
