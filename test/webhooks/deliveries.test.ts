@@ -160,6 +160,19 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(ids("one.turnpike.dev")).toHaveLength(2);
   });
 
+  it("sends the given message first, even if other messages of a failing webhook are due", async () => {
+    receivers[HOST] = () => new Response("", { status: 500 });
+    const hook = await createWebhook(HOST, { types });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(() => expect(callsTo(HOST)).toHaveLength(1), LONG);
+    await addCredits(account.orgId, 2);
+    await vi.waitFor(async () => expect(await deliveriesOf(hook.id)).toHaveLength(2), LONG);
+    const [, oldest] = (await deliveriesOf(hook.id)) as readonly Named[];
+    await callWebhooks("POST", `/${hook.id}/resend`, { delivery_id: oldest?.id });
+    await vi.waitFor(() => expect(callsTo(HOST)).toHaveLength(2), LONG);
+    expect(callsTo(HOST).at(-1)?.headers.get("webhook-id")).toBe(oldest?.event_id);
+  });
+
   it("resends messages with the state pending despite the receiver's pause", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 500 : 200 });

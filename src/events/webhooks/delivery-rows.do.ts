@@ -130,6 +130,7 @@ function isReplaying(sql: SqlStorage, webhookId: string, replayId: string): bool
   return found.toArray().length > 0;
 }
 
+/** Queues deliveries again, a single one before all others. Returns their number. */
 export function resendDeliveries(
   storage: DurableObjectStorage,
   webhookId: string,
@@ -138,6 +139,8 @@ export function resendDeliveries(
   const [where, value] =
     "deliveryId" in which ? ["id = ?3", which.deliveryId] : ["state = ?3", which.state];
   return storage.transactionSync(() => {
+    const firstAt = selectFirstDueAt(storage.sql, webhookId) ?? nowMs;
+    const nextAt = "deliveryId" in which ? Math.min(nowMs, firstAt - 1) : nowMs;
     const resentCount = storage.sql
       .exec(
         `UPDATE deliveries SET state = 'pending', attempts = 0,
@@ -145,7 +148,7 @@ export function resendDeliveries(
           error = NULL, answer = NULL, duration_ms = NULL
         WHERE webhook_id = ?1 AND ${where} AND (state = 'pending' OR type <> '${USAGE_SETTLED}') RETURNING number`,
         webhookId,
-        nowMs,
+        nextAt,
         value,
       )
       .toArray().length;
@@ -249,15 +252,19 @@ export function selectDueDelivery(
 
 export function nextDeliveryTime(sql: SqlStorage, receiver: Receiver): number | null {
   const { webhook, pausedUntil, stream } = receiver;
-  const { at } = sql
+  const at = selectFirstDueAt(sql, webhook.id);
+  const next = Math.min(at ?? Infinity, stream?.nextAt ?? Infinity);
+  return next === Infinity ? null : Math.max(next, pausedUntil ?? 0);
+}
+
+function selectFirstDueAt(sql: SqlStorage, webhookId: string): number | null {
+  return sql
     .exec<{ at: number | null }>(
       `SELECT min(next_at) AS at FROM deliveries
       WHERE webhook_id = ? AND state = 'pending' AND next_at < ${PENDING_BATCH_AT}`,
-      webhook.id,
+      webhookId,
     )
-    .one();
-  const next = Math.min(at ?? Infinity, stream?.nextAt ?? Infinity);
-  return next === Infinity ? null : Math.max(next, pausedUntil ?? 0);
+    .one().at;
 }
 
 export function abandonDeliveries(sql: SqlStorage, webhookId: string, error: string): void {
