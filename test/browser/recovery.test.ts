@@ -50,6 +50,21 @@ describe("the console", () => {
     await page.getByRole("option", { name: /^End user ann-of-the-search/ }).waitFor();
   });
 
+  it("shows the whole key to select on Connect if the browser blocks the clipboard", async () => {
+    const page = await logIn(browser, owner.key);
+    await page.goto("/console/#/connect");
+    await page.getByLabel("Paste a key").fill(owner.key);
+    await page.keyboard.press("Tab");
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new Error("blocked"));
+    });
+    await page.getByRole("button", { name: "Copy key" }).click();
+    await page.getByText(owner.key, { exact: true }).waitFor();
+    const block = page.getByRole("tabpanel");
+    await block.getByRole("button", { name: "Copy" }).first().click();
+    await block.getByText(owner.key).first().waitFor();
+  });
+
   it("keeps text typed immediately after the search shortcut", async () => {
     const page = await logIn(browser, owner.key);
     const script = await page.waitForFunction(() =>

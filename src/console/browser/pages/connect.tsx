@@ -105,12 +105,13 @@ function KeyLine({ client }: { client: string }) {
 }
 
 function CurrentKey({ secret }: { secret: string }) {
+  const [isBlocked, setBlocked] = useState(false);
   return (
     <div class="filter-line">
       <span>
-        With the key <code>{secret.slice(0, SHOWN_CHARACTERS)}…</code>
+        With the key <code>{isBlocked ? secret : `${secret.slice(0, SHOWN_CHARACTERS)}…`}</code>
       </span>
-      <CopyButton text={secret} label="Copy key" />
+      <CopyButton text={secret} label="Copy key" onBlocked={() => setBlocked(true)} />
       <Button text="Another key" onClick={() => connectKey.set(null)} />
     </div>
   );

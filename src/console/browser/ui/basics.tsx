@@ -137,8 +137,14 @@ function toneOf(share: number): string {
   return share >= 0.8 ? "warn" : "";
 }
 
-type CopyButtonProps = { text: string; label?: string; onCopied?: () => void };
-export function CopyButton({ text, label = "Copy", onCopied }: CopyButtonProps) {
+type CopyButtonProps = {
+  text: string;
+  label?: string;
+  onCopied?: () => void;
+  /** Called if the browser blocks the clipboard. Then the whole text must be shown. */
+  onBlocked?: () => void;
+};
+export function CopyButton({ text, label = "Copy", onCopied, onBlocked }: CopyButtonProps) {
   const [status, setStatus] = useState("");
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
@@ -149,6 +155,7 @@ export function CopyButton({ text, label = "Copy", onCopied }: CopyButtonProps) 
       onCopied?.();
     } catch {
       setStatus("Select and copy it");
+      onBlocked?.();
     }
     timer.current = window.setTimeout(() => setStatus(""), 2000);
   };
@@ -173,12 +180,13 @@ export function CodeBlock({
   label?: string;
   onCopied?: () => void;
 }) {
+  const [isBlocked, setBlocked] = useState(false);
   return (
     <div class="code">
       <pre tabIndex={0} aria-label={label}>
-        <code>{text}</code>
+        <code>{isBlocked ? copied : text}</code>
       </pre>
-      <CopyButton text={copied} onCopied={onCopied} />
+      <CopyButton text={copied} onCopied={onCopied} onBlocked={() => setBlocked(true)} />
     </div>
   );
 }
