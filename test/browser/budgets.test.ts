@@ -290,7 +290,7 @@ describe("the dialog of a key", () => {
     expect(await dialog.getByText("No budgets.").count()).toBe(0);
     expect(await dialog.getByRole("heading", { name: "Budgets" }).count()).toBe(1);
     expect(await dialog.locator("dt", { hasText: /^Budget$|^Models$/ }).count()).toBe(1);
-    await dialog.getByRole("heading", { name: "May call" }).waitFor();
+    await dialog.getByRole("heading", { name: "Allowed models" }).waitFor();
     await dialog.getByText("sandbox/echo").waitFor();
     await expectAccessible(page);
   });

@@ -221,7 +221,7 @@ describe("the console's pages for money", () => {
     await goTo(page, "End users");
     await page.getByRole("cell", { name: "ann" }).click();
     await page.getByRole("button", { name: "Change quotas" }).click();
-    await page.getByLabel("Dollars a day").fill("0.000013");
+    await page.getByLabel("Daily quota [$]").fill("0.000013");
     await page.getByRole("button", { name: "Save" }).click();
     await page
       .getByText(/of \$0\.000013 a day/)
@@ -268,7 +268,7 @@ describe("the console's pages for money", () => {
     await page.getByRole("cell", { name: "invoice 7", exact: true }).waitFor();
     expect(await page.getByRole("cell", { name: "invoice 7", exact: true }).count()).toBe(1);
     await page.getByRole("button", { name: "Reconcile" }).click();
-    await page.getByRole("button", { name: "Count again" }).click();
+    await page.getByRole("button", { name: "Recalculate" }).click();
     await page.getByText("All sums match, to the micro-credit.").waitFor();
     expect(page.faults).toEqual([]);
   });

@@ -303,7 +303,7 @@ it("a person can connect an account of the company's own identity provider", asy
   await goTo(page, "Team");
   await press(page, "Add an identity provider");
   await page.getByLabel("Issuer URL, as in its discovery document").fill(companyIssuer.url);
-  await page.getByLabel("Client id").fill("turnpike-local");
+  await page.getByLabel("Client ID").fill("turnpike-local");
   await page.getByLabel("Client secret").fill(issuer.bindings["LOCAL_LOGIN_SECRET"] ?? "");
   await press(page, "Set it");
   await confirmAs(page, "Ann");

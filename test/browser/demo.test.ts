@@ -26,7 +26,7 @@ const consoleLink = (): string =>
 async function demoConsole(look: object = DESKTOP, link = consoleLink()): Promise<Opened> {
   expect(link).toContain("#key=");
   const one = await started.watch(link, look);
-  await one.page.getByRole("button", { name: "Log in with it" }).click();
+  await one.page.getByRole("button", { name: "Log in with this key" }).click();
   await one.page.getByRole("navigation", { name: "Pages" }).waitFor();
   return one;
 }

@@ -83,7 +83,7 @@ describe("the console", () => {
     await expectAccessible(page);
     await row.getByRole("cell").first().click();
     await page.getByRole("button", { name: "team:search ✕" }).waitFor();
-    await page.getByLabel("And by").selectOption("model");
+    await page.getByLabel("Then by").selectOption("model");
     await page.getByRole("row", { name: /search.*sandbox/ }).waitFor();
     await page.getByRole("link", { name: "View requests" }).click();
     await pageLoaded(page);

@@ -33,17 +33,17 @@ async function ask(fields: object): Promise<void> {
 it("the Activity page groups requests by model and end user or by member, and shows speed and errors", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Activity");
-  await page.getByLabel("And by").selectOption("user");
+  await page.getByLabel("Then by").selectOption("user");
   await page.getByRole("row", { name: /echo.*ann/ }).waitFor();
   await page.getByRole("row", { name: /echo.*bob/ }).click(); // filters by both groups at once
   await page.getByRole("button", { name: "bob ✕" }).waitFor();
   await page.goBack();
-  await page.getByLabel("And by").selectOption("");
+  await page.getByLabel("Then by").selectOption("");
   await page.getByLabel("Split").selectOption("member");
   await page.getByRole("row", { name: /you/ }).waitFor();
   await page.getByLabel("Split").selectOption("model");
   await page.getByLabel("Show").selectOption("tokens_per_s");
-  await page.getByRole("columnheader", { name: "Tokens a second" }).waitFor();
+  await page.getByRole("columnheader", { name: "Tokens per second" }).waitFor();
   await page.getByRole("columnheader", { name: "TTFT p99" }).waitFor();
   await page.getByLabel("Show").selectOption("errors");
   await page.getByRole("row", { name: /nope\/none/ }).click();

@@ -219,9 +219,9 @@ it("the end user with the highest spend gets a quota in the list in 5 actions", 
   await first.getByText("many").waitFor();
   await expectAccessible(job.page);
   await job.act(() => first.getByRole("link", { name: "Set quota" }).click());
-  await job.page.getByLabel("Dollars a day").fill("0.000001");
+  await job.page.getByLabel("Daily quota [$]").fill("0.000001");
   await job.page.getByText(/will be rejected until .*the daily quota is used up/).waitFor();
-  await job.act((page) => page.getByLabel("Dollars a day").fill("2"));
+  await job.act((page) => page.getByLabel("Daily quota [$]").fill("2"));
   await job.page.getByText("will be rejected").waitFor({ state: "detached" });
   await job.act((page) => page.keyboard.press("Enter"));
   await job.page.getByRole("dialog").waitFor({ state: "detached" });
@@ -372,7 +372,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   await job.act(() => page.getByRole("button", { name: "New organization" }).click());
   await job.act(() => dialog.getByLabel("Name", { exact: true }).fill("Zoë's Works"));
   await job.act(() => dialog.getByLabel("Owner's email").fill("zoe@example.com"));
-  await job.act(() => dialog.getByLabel("First credit in dollars").fill("50"));
+  await job.act(() => dialog.getByLabel("First credit [$]").fill("50"));
   await expectAccessible(page);
   await job.act(() => page.keyboard.press("Enter"));
   await job.act(() => dialog.getByRole("button", { name: "Copy and close" }).click());

@@ -47,7 +47,7 @@ it.each([
 
     await bring(page, another.key);
     await page.getByRole("dialog").getByText(another.name).waitFor();
-    await page.getByRole("button", { name: "Log in with it" }).click();
+    await page.getByRole("button", { name: "Log in with this key" }).click();
     await expect.poll(() => organizationOf(page)).toBe(another.name);
     expect(page.url()).not.toContain("key=");
     expect(page.faults).toEqual([]);
@@ -60,7 +60,7 @@ it("a login link's key disappears from the address immediately, and starts a ses
   await follow(page, own.key);
   await page.getByRole("dialog").getByText(own.name).waitFor();
   expect(await navigation(page).count()).toBe(0); // anyone can send a link, so it asks first
-  await page.getByRole("button", { name: "Log in with it" }).click();
+  await page.getByRole("button", { name: "Log in with this key" }).click();
   await navigation(page).waitFor();
   expect(page.url()).not.toContain("key=");
   expect(await organizationOf(page)).toBe(own.name);
@@ -69,7 +69,7 @@ it("a login link's key disappears from the address immediately, and starts a ses
 it("a login link with an invalid key shows an error, and the key disappears from the address", async () => {
   const page = await browser.open("/console/#key=svc_sk_eu_live_none");
   await page.getByRole("dialog").getByText("no organization").waitFor();
-  await page.getByRole("button", { name: "Log in with it" }).click();
+  await page.getByRole("button", { name: "Log in with this key" }).click();
   await page.getByRole("dialog").getByRole("alert").waitFor();
   expect(page.url()).not.toContain("key=");
   expect(await page.context().cookies()).toEqual([]);

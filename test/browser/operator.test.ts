@@ -172,7 +172,7 @@ it("an operator sees only fields that the operator's role may change", async () 
   await support.getByRole("button", { name: "New organization" }).click();
   await dialog.getByLabel("Name", { exact: true }).fill("Made by support");
   await dialog.getByLabel("Owner's email").fill("owner@example.com");
-  expect(await dialog.getByLabel("First credit in dollars").count()).toBe(0);
+  expect(await dialog.getByLabel("First credit [$]").count()).toBe(0);
   await dialog.getByRole("button", { name: "Create organization" }).click();
   await support.locator(".secret code").waitFor();
   expect(support.faults).toEqual([]);

@@ -224,7 +224,7 @@ describe("an end user whose requests are rejected", () => {
     await bill.getByRole("link", { name: "Raise the quota of ann" }).click();
     const form = page.getByRole("dialog", { name: "Quotas of ann" });
     await form.getByText(/^Spent: .* this month \(UTC\)\.$/).waitFor();
-    await form.getByLabel("Dollars a month").fill("2");
+    await form.getByLabel("Monthly quota [$]").fill("2");
     await form.getByRole("button", { name: "Save" }).click();
     await page.getByRole("row", { name: /ann.*active/ }).waitFor();
     expect((await askAs("ann")).status).toBe(200);

@@ -17,7 +17,7 @@ async function newcomer(name: string): Promise<Page> {
 /** Opens the console by a login link with a key or an operator's token. */
 async function logIn(secret: string, look?: object): Promise<Page> {
   const page = await open(`/console/#key=${secret}`, look);
-  await press(page, "Log in with it");
+  await press(page, "Log in with this key");
   await navigation(page).waitFor();
   return page;
 }
@@ -88,8 +88,8 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up automati
 
   await press(ann, "Turn on…");
   await ann.getByLabel("When the balance falls below [$]").fill("36");
-  await ann.getByLabel("Buy, dollars").fill("10");
-  await ann.getByLabel("At most in a month, dollars").fill("40");
+  await ann.getByLabel("Amount [$]").fill("10");
+  await ann.getByLabel("Monthly maximum [$]").fill("40");
   await press(ann, "Turn on");
   await ann.getByText("When less than $36 is left, $10 are bought with the saved card.").waitFor();
   await expectAccessible(ann);

@@ -139,7 +139,7 @@ it("a webhook can be created, delivered, listed, replayed, rotated, disabled and
   await inDialog(page, "Close").last().click();
 
   await page.getByRole("button", { name: "Disable webhook" }).click();
-  await inDialog(page, "Switch it off").click();
+  await inDialog(page, "Disable webhook").click();
   await page.getByText("off", { exact: true }).waitFor();
   await changeSettings();
   await page.getByRole("button", { name: "Enable webhook" }).waitFor();

@@ -76,7 +76,7 @@ function LinkLogin({ brought: linkKey }: { brought: string }) {
   return (
     <Confirm
       title="Log in with the key from this link?"
-      verb="Log in with it"
+      verb="Log in with this key"
       run={() => login(linkKey)}
       onClose={() => linkedKey.set(null)}
       onDone={(who) => {
@@ -183,7 +183,7 @@ type SidebarProps = {
 function Sidebar({ pages, current, onSkip, onMore }: SidebarProps) {
   return (
     <nav class="rail" aria-label="Pages">
-      <Button text="To the content" class="skip" onClick={onSkip} />
+      <Button text="Skip to content" class="skip" onClick={onSkip} />
       <a class="brand" href={hrefOf([])}>
         Turnpike
       </a>

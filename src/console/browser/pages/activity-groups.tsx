@@ -255,5 +255,5 @@ function speedColumn(
 const TIMES: readonly Column<DayRow>[] = [
   speedColumn(["ttft_p50_ms", "TTFT p50"], (row) => row.first_byte_ms?.p50 ?? null, formatDuration),
   speedColumn(["ttft_p99_ms", "TTFT p99"], (row) => row.first_byte_ms?.p99 ?? null, formatDuration),
-  speedColumn(["tokens_per_s", "Tokens a second"], (row) => row.tokens_per_s ?? null, perSecond),
+  speedColumn(["tokens_per_s", "Tokens per second"], (row) => row.tokens_per_s ?? null, perSecond),
 ];

@@ -105,7 +105,7 @@ function SplitChoices({ by }: { by: Split }) {
     <>
       <ChoiceFilter name="metric" label="Show" options={METRICS} />
       <ChoiceFilter name="split" label="Split" options={splits} />
-      <ChoiceFilter name="split2" label="And by" options={[["", "alone"], ...and]} />
+      <ChoiceFilter name="split2" label="Then by" options={[["", "alone"], ...and]} />
     </>
   );
 }

@@ -243,7 +243,7 @@ function EnterBill({ onClose }: { onClose: () => void }) {
     >
       {line("provider", "Provider", { required: true })}
       {line("day", "Day, UTC", { type: "date", required: true })}
-      {line("dollars", "Dollars billed", { ...DOLLAR_FIELD, required: true })}
+      {line("dollars", "Billed amount [$]", { ...DOLLAR_FIELD, required: true })}
     </FormDialog>
   );
 }

@@ -80,8 +80,8 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
 
 const FIELDS = [
   ["below_dollars", "When the balance falls below [$]", "Checked after every request"],
-  ["amount_dollars", "Buy, dollars", "Whole dollars, plus tax where it applies"],
-  ["most_per_month_dollars", "At most in a month, dollars", "Per calendar month in UTC"],
+  ["amount_dollars", "Amount [$]", "Whole dollars, plus tax where it applies"],
+  ["most_per_month_dollars", "Monthly maximum [$]", "Per calendar month in UTC"],
 ] as const;
 const DEFAULT_TERMS = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 };
 

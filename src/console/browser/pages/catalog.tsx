@@ -130,7 +130,7 @@ const COLUMNS: readonly Column<Row>[] = [
     ),
   }),
   column("provider", "Provider", ({ provider }) => provider),
-  column("upstream", "Its name there", ({ upstream_id }) => upstream_id, { wide: true }),
+  column("upstream", "Provider's model ID", ({ upstream_id }) => upstream_id, { wide: true }),
   column("hosts", "Hosts", ({ regions }) => regions.map((tag) => tag.toUpperCase()).join(", "), {
     wide: true,
   }),

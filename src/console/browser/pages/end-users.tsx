@@ -252,8 +252,8 @@ function EndUserFacts({ user, mayChange, onRaise }: EndUserFactsProps) {
 }
 
 const QUOTAS = [
-  ["daily_quota_dollars", "Dollars a day", "Empty: no quota"],
-  ["monthly_quota_dollars", "Dollars a month", "Empty: no quota"],
+  ["daily_quota_dollars", "Daily quota [$]", "Empty: no quota"],
+  ["monthly_quota_dollars", "Monthly quota [$]", "Empty: no quota"],
 ] as const;
 
 function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) {

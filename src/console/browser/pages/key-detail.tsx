@@ -108,7 +108,7 @@ function KeyFacts({ apiKey, used, onDo, onClose }: KeyFactsProps) {
       <Facts facts={facts} />
       <h3>Budgets</h3>
       <KeyBudgets apiKey={apiKey} isLive={live} />
-      <h3>May call</h3>
+      <h3>Allowed models</h3>
       <KeyPolicy apiKey={apiKey} isLive={live} />
       {live && <Pauses scope="key" id={apiKey.id} name={apiKey.name} isOwn={isMine} />}
       {isOwn && live && (

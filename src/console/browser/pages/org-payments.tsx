@@ -69,7 +69,7 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
     >
       {line("forgive_micro", "Dollars", { ...DOLLAR_FIELD, required: true })}
       {line("reference", "Reference", {
-        hint: "Reusing a reference forgives nothing",
+        hint: "Reusing a reference has no effect",
         required: true,
       })}
     </FormDialog>
@@ -129,7 +129,7 @@ function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
         ["Checkout", codeOf(purchase.session_id)],
         ["Invoice", codeOf(purchase.invoice_id)],
         ["Stripe customer", codeOf(purchase.customer_id)],
-        ["Ordered by", `${purchase.actor.kind} ${purchase.actor.id ?? ""}`],
+        ["Requested by", `${purchase.actor.kind} ${purchase.actor.id ?? ""}`],
         ["Card", purchase.card === null ? null : cardName(purchase.card)],
         ["Error", purchase.error === null ? null : purchase.error.code],
         ["Last request", codeOf(purchase.request_id)],

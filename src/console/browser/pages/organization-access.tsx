@@ -123,7 +123,7 @@ function Domains({ id }: OrganizationProps) {
   ];
   return (
     <Panel
-      title="E-mail domains"
+      title="Email domains"
       aside={
         latestOf(read)?.has_own_login === true &&
         may("DELETE /admin/v1/orgs/{id}/company-issuer") && (

@@ -216,7 +216,7 @@ function Reconcile({ id, onClose }: { id: string; onClose: () => void }) {
   return (
     <FormDialog
       title="Reconcile"
-      verb="Count again"
+      verb="Recalculate"
       run={() => change("POST /admin/v1/orgs/{id}/reconcile", { path: { id } }, [])}
       onDone={({ differences }) => setFound(differences)}
       onClose={onClose}

@@ -178,7 +178,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
       />
       {line("owner_email", "Owner's email", { required })}
       {mayCredit &&
-        line("dollars", "First credit in dollars, if any", {
+        line("dollars", "First credit [$], if any", {
           ...DOLLAR_FIELD,
           param: "amount_micro",
         })}

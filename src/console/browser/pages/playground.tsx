@@ -296,13 +296,13 @@ function ResponseView({ answer, busy }: { answer: Answer | null; busy: boolean }
     ["Duration", tookMs === null ? "" : formatDuration(tookMs)],
     ["Tokens", usage ? `${formatCount(usage.input)} in, ${formatCount(usage.output)} out` : ""],
     [
-      "Tokens a second",
+      "Tokens per second",
       usage && seconds > 0 ? formatCount(Math.round(usage.output / seconds)) : "",
     ],
     ["Cost", usage ? <Money micros={usage.costMicro} /> : ""],
     ["Route", route],
-    ["Allowed output", granted === null ? "" : `${granted} tokens: less than asked`],
-    ["Left out", dropped ?? ""],
+    ["Allowed output", granted === null ? "" : `${granted} tokens: less than requested`],
+    ["Ignored fields", dropped ?? ""],
   ] as const;
   return (
     <>

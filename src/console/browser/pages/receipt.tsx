@@ -91,7 +91,7 @@ function RequestBill({ of }: { of: Generation }) {
               </tr>
             ))}
             {sum > 0 && (
-              <BillRow what="Sum, rounded up to a micro" micros={Math.ceil(sum - 1e-9)} />
+              <BillRow what="Total, rounded up to a micro-credit" micros={Math.ceil(sum - 1e-9)} />
             )}
             {of.absorbed_micro > 0 && <BillRow what="Absorbed" micros={of.absorbed_micro} />}
             <tr class="sum">

@@ -139,10 +139,10 @@ function NameForm({ organization, mayName }: { organization: Organization; mayNa
 }
 
 const FIELDS = [
-  ["default_user_daily_quota_dollars", "Dollars a day for a new end user", "Empty: no quota"],
+  ["default_user_daily_quota_dollars", "Daily quota of new end users [$]", "Empty: no quota"],
   ["default_user_monthly_quota_dollars", "Monthly quota of new end users [$]", "Empty: no quota"],
   ["default_alert_threshold", "Alert threshold [% of a quota]", "80: an alert at 80% of a quota"],
-  ["low_balance_threshold_dollars", "Alert when the balance falls below, dollars", "Empty: never"],
+  ["low_balance_threshold_dollars", "Alert when the balance falls below [$]", "Empty: never"],
   ["max_concurrent", "Concurrent requests of all keys", "Empty: any number"],
   [
     "keep_responses_hours",

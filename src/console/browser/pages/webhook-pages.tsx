@@ -223,10 +223,11 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
 
 function Switch({ webhook: { id, enabled }, onClose }: Props) {
   const path = { id };
+  const verb = enabled ? "Disable webhook" : "Enable webhook";
   return (
     <Confirm
-      title={enabled ? "Switch it off?" : "Switch it on?"}
-      verb={enabled ? "Switch it off" : "Switch it on"}
+      title={`${verb}?`}
+      verb={verb}
       run={() => change("PATCH /v1/webhooks/{id}", { path, body: { enabled: !enabled } }, TOUCHES)}
       onClose={onClose}
     >

@@ -72,7 +72,7 @@ function BudgetUseBar({ of }: { of: ListedBudget }) {
         {of.alert_at !== null && `Alert at ${formatPercent(of.alert_at)}. `}
         {"usage" in of && of.resets_at !== null && (
           <>
-            More room <Time at={of.resets_at} />.
+            More is available <Time at={of.resets_at} />.
           </>
         )}
       </span>
