@@ -8,7 +8,7 @@ import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import type { ResponseToStore } from "../../src/shared/contracts/stored-responses.ts";
 import { KEY_ROUTES } from "../../src/routes.ts";
 import type { KeyRoute } from "../../src/shared/http/route.ts";
-import { PNG_URL } from "../fixtures/pictures.ts";
+import { ENDPOINT_ROWS } from "../fixtures/endpoint-table.ts";
 import { addKey, admin, chat, HELLO, send } from "./client.ts";
 import type { Account, Role, Sending } from "./client.ts";
 import { refusal } from "../protocols/messages/message-schemas.ts";
@@ -18,32 +18,18 @@ const SAY = { model: "sandbox/echo", messages: HELLO };
 const AMOUNT = { amount_dollars: 0.01, pays: "quota", description: "a search" };
 /** Stands in a body for a new key of the caller. */
 const KEY_ID = "key_of_the_caller";
-const VECTOR = { model: "sandbox/embed", input: "Hello there" };
 
 /** A method, the route as in the table of paths, the allowed roles, their status, and a body. */
 export type Row = readonly [string, string, readonly Role[], number, object?];
 
 /** The bodies of paths that require one, and the status of a success other than 200. */
 const SENT: Readonly<Record<string, readonly [object, number?]>> = {
-  "POST /v1/chat/completions": [SAY],
-  "POST /v1/completions": [{ model: "sandbox/echo", prompt: "Hello there" }],
-  "POST /v1/responses": [{ model: "sandbox/echo", input: "Hello there" }],
-  "POST /v1/messages": [{ ...SAY, max_tokens: 16 }],
+  ...Object.fromEntries(
+    ENDPOINT_ROWS.map(({ body, models, path }) => {
+      return [`POST /v1${path}`, [body({ model: models.good, text: "Hello there" })]];
+    }),
+  ),
   "POST /v1/messages/count_tokens": [SAY],
-  "POST /v1/embeddings": [VECTOR],
-  "POST /v1/images/generations": [{ model: "sandbox/image", prompt: "Hello" }],
-  "POST /v1/images/edits": [
-    { model: "sandbox/image", prompt: "Hello", images: [{ image_url: PNG_URL }] },
-  ],
-  "POST /v1/rerank": [{ model: "sandbox/rerank", query: "Hello", documents: ["Hello there"] }],
-  "POST /v1/moderations": [{ model: "sandbox/moderation", input: "Hello there" }],
-  "POST /v1/audio/transcriptions": [
-    { model: "sandbox/transcribe", file: "data:audio/wav;base64,UklGRgAAAABXQVZF" },
-  ],
-  "POST /v1/ocr": [
-    { model: "sandbox/ocr", document: { type: "image_url", image_url: "https://x.test/a.png" } },
-  ],
-  "POST /v1/audio/speech": [{ model: "sandbox/speech", input: "Hello", voice: "alloy" }],
   "POST /v1/keys": [{ name: "made by a test" }, 201],
   "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],
   "POST /v1/keys/:id/rotate": [{ overlap_seconds: 60 }, 201],

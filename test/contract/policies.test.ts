@@ -7,7 +7,10 @@ import { RequestForm } from "../../src/models/core/outgoing-body.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
 import { KINDS } from "../../src/shared/kinds.ts";
-import type { InputKind, Kind } from "../../src/shared/kinds.ts";
+import type { Kind } from "../../src/shared/kinds.ts";
+import { KIND_SAMPLES } from "../fixtures/endpoint-input-rows.ts";
+import type { KindSample } from "../fixtures/endpoint-input-rows.ts";
+import { INPUT_ENDPOINT_ROWS } from "../fixtures/endpoint-table.ts";
 import { pngFile } from "../fixtures/png-file.ts";
 import { createSession } from "./session-client.ts";
 import { mockUpstream, upstreamBindings, upstreamCompletion, upstreamError } from "./upstream.ts";
@@ -20,35 +23,8 @@ const PROVIDERS = [
   ["spare", "eu"],
   ["world", "global"],
 ] as const;
-/** The models of the kinds besides chat, each with its price and a provider's response. */
-const INPUT_MODELS: Readonly<Record<InputKind, readonly [price: object, answer: () => Response]>> =
-  {
-    embeddings: [
-      { input: 20_000 },
-      () => Response.json({ object: "list", data: VECTORS, usage: USED }),
-    ],
-    rerank: [{ search_unit: 2_000 }, () => Response.json({ results: RANKED, usage: USED })],
-    moderation: [{ request: 1 }, () => Response.json({ results: [MODERATED] })],
-    image: [
-      { input: 1, image: 2_000, input_image_token: 1 },
-      () => Response.json({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),
-    ],
-    transcription: [{ second: 100 }, () => Response.json({ text: "hi", duration: 1 })],
-    speech: [
-      { character: 10 },
-      () => new Response("audio", { headers: { "content-type": "audio/mpeg" } }),
-    ],
-    ocr: [
-      { page: 2_000 },
-      () => Response.json({ pages: [{ markdown: "hi" }], usage_info: { pages_processed: 1 } }),
-    ],
-  };
-const USED = { prompt_tokens: 1, total_tokens: 1 };
-const VECTORS = [{ object: "embedding", index: 0, embedding: [1] }];
-const MODERATED = { flagged: false, categories: {}, category_scores: {} };
-const RANKED = [{ index: 0, relevance_score: 1 }];
 const CHAT_MODELS = ["acme/one", "other/two"] as const;
-const MODELS = [...CHAT_MODELS, ...Object.keys(INPUT_MODELS).map((kind) => `acme/${kind}`)];
+const MODELS = [...CHAT_MODELS, ...Object.keys(KIND_SAMPLES).map((kind) => `acme/${kind}`)];
 const REGION_OF: ReadonlyMap<string, string> = new Map(PROVIDERS);
 const route = (provider: string, id: string) => ({ provider, upstream_id: `${provider}:${id}` });
 const VARS = {
@@ -67,7 +43,7 @@ const VARS = {
       id,
       kind: kindOf(id),
       context: 8192,
-      price: inputModel(id)?.[0] ?? { input: 150_000, output: 600_000 },
+      price: sampleOf(id)?.price ?? { input: 150_000, output: 600_000 },
       routes: PROVIDERS.map(([provider]) => route(provider, id)),
     })),
   ),
@@ -75,7 +51,6 @@ const VARS = {
 };
 const said = [{ role: "user", content: "hi" }];
 const WAV = new FormFile("a.wav", "audio/wav", new TextEncoder().encode("RIFF\0\0\0\0WAVE"));
-const DOCUMENT = { type: "image_url", image_url: "https://example.com/a.png" };
 type Endpoint = readonly [path: string, fields: Readonly<Record<string, unknown>>];
 /** The endpoints and their bodies. A body with a file is a form. */
 const TEXT_ENDPOINTS: readonly Endpoint[] = [
@@ -87,14 +62,12 @@ const TEXT_ENDPOINTS: readonly Endpoint[] = [
   ["/v1/embeddings", { input: "hi" }],
 ];
 const MEDIA_ENDPOINTS: readonly Endpoint[] = [
-  ["/v1/rerank", { query: "hi", documents: ["hi"] }],
+  ...INPUT_ENDPOINT_ROWS.map((row): Endpoint => {
+    return [`/v1${row.path}`, { ...row.body({ model: "", text: "hi" }) }];
+  }),
   ["/v2/rerank", { query: "hi", documents: ["hi"] }],
-  ["/v1/moderations", { input: "hi" }],
-  ["/v1/images/generations", { prompt: "hi" }],
   ["/v1/images/edits", { prompt: "hi", image: pngFile(8, 8) }],
   ["/v1/audio/transcriptions", { file: WAV }],
-  ["/v1/audio/speech", { input: "hi", voice: "alloy" }],
-  ["/v1/ocr", { document: DOCUMENT }],
 ];
 /** The paths that aren't the main path of their kind. */
 const OTHER_PATHS: ReadonlyMap<string, Kind> = new Map([
@@ -102,12 +75,20 @@ const OTHER_PATHS: ReadonlyMap<string, Kind> = new Map([
   ["/v1/images/edits", "image"],
 ]);
 
-function inputModel(id: string) {
-  return Object.entries(INPUT_MODELS).find(([kind]) => id.endsWith(`/${kind}`))?.[1];
+function sampleOf(id: string): KindSample | undefined {
+  return Object.entries(KIND_SAMPLES).find(([kind]) => id.endsWith(`/${kind}`))?.[1];
+}
+
+function sampleResponseOf(id: string): Response {
+  const sample = sampleOf(id);
+  if (sample === undefined) return upstreamCompletion();
+  const { response } = sample;
+  if (typeof response !== "string") return Response.json(response);
+  return new Response(response, { headers: { "content-type": "audio/mpeg" } });
 }
 
 function kindOf(id: string): string {
-  return inputModel(id) === undefined ? "chat" : id.slice("acme/".length);
+  return sampleOf(id) === undefined ? "chat" : id.slice("acme/".length);
 }
 
 function kindServedAt(path: string): string {
@@ -124,7 +105,7 @@ function upstream(failing: readonly string[]): readonly string[] {
     expect(REGION_OF.has(provider) && model.startsWith(`${provider}:`)).toBe(true);
     called.push(model);
     if (failing.includes(provider)) return upstreamError(500, { message: "down" });
-    return inputModel(model)?.[1]() ?? upstreamCompletion();
+    return sampleResponseOf(model);
   });
   return called;
 }
@@ -209,7 +190,7 @@ async function expectAllowedCalls(
   );
   const called = upstream(failing);
   const bindings = upstreamBindings(VARS); // no route is in cooldown
-  const response = await sendTo(path, { model, ...fields }, { key: token, bindings });
+  const response = await sendTo(path, { ...fields, model }, { key: token, bindings });
   await response.arrayBuffer();
   vi.restoreAllMocks();
   const first = allowed.findIndex((provider) => !failing.includes(provider));

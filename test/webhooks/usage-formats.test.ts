@@ -4,13 +4,14 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { USAGE_FORMAT_NAMES } from "../../src/events/webhooks/usage-formats.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
+import { KIND_NAMES } from "../../src/shared/kinds.ts";
 import { errorOf, openAccount, send } from "../contract/client.ts";
 import { createKey } from "../contract/key-client.ts";
 import { createSession } from "../contract/session-client.ts";
 import { effortFor } from "../effort.ts";
 import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-fixture.ts";
 import type { Stub } from "../wallet/wallet-fixture.ts";
-import { ENDPOINT_ROWS } from "../fixtures/endpoint-table.ts";
+import { ENDPOINT_ROWS, INPUT_ENDPOINT_ROWS } from "../fixtures/endpoint-table.ts";
 import { brokenTraceRules } from "../fixtures/otlp-rules.ts";
 import { account, callWebhooks, deliveriesOf, createWebhook, object } from "./receivers.ts";
 import { receivers, callsTo, useReceivers } from "./receivers.ts";
@@ -340,11 +341,11 @@ describe("a webhook in the format otlp", () => {
     }
     await deliver(Date.now() + HOUR_MS);
     const names = spansOf(callsTo(HOST).at(-1)?.body ?? "").map(({ name }) => name.split(" ")[0]);
-    const media = ["rerank", "moderation", "generate_content", "transcription", "speech", "ocr"];
-    const others = media.length + 2; // embeddings and image edits
-    const chats = ENDPOINT_ROWS.length - others;
+    const inputs = INPUT_ENDPOINT_ROWS.length + 1; // with embeddings
+    const chats = ENDPOINT_ROWS.length - inputs;
     expect(names.filter((name) => name === "chat")).toHaveLength(chats);
-    expect(new Set(names)).toEqual(new Set(["chat", "embeddings", ...media]));
+    const kinds = KIND_NAMES.map((kind) => (kind === "image" ? "generate_content" : kind));
+    expect(new Set(names)).toEqual(new Set(kinds));
   });
 
   it("skips a span that the receiver rejects, and reports the span as failed", async () => {
