@@ -47,6 +47,8 @@ export type FailureBatch = {
 };
 
 export const ERROR_MESSAGE_MAX = 500;
+/** Maximum reported attempts of a request, which are its last ones. */
+export const REPORTED_ATTEMPTS_MAX = 16;
 export const BATCH_REQUESTS_MAX = 100;
 export const BATCH_COUNTS_MAX = 1000;
 
@@ -103,7 +105,7 @@ const requestSchema: z.ZodMiniType<FailedRequest> = z.object({
     status: nonNegativeInt,
     param: z.nullable(shortText),
   }),
-  attempts: z.array(attemptSchema).check(z.maxLength(16)),
+  attempts: z.array(attemptSchema).check(z.maxLength(REPORTED_ATTEMPTS_MAX)),
   skipped: z.exactOptional(z.array(skippedSchema).check(z.maxLength(SKIPPED_MAX))),
 });
 const countSchema: z.ZodMiniType<FailureCount> = z.object({

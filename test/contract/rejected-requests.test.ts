@@ -156,6 +156,29 @@ describe("the list of provider calls in a failed request's record", () => {
     expect(JSON.stringify(one)).not.toContain("canary");
   });
 
+  it("contains only the last 16 calls", async () => {
+    const { key } = await openAccount();
+    mockUpstream(() => upstreamError(500, { message: "down" }));
+    const ids = Array.from({ length: 7 }, (_, n) => `mock/${n}`);
+    const models = ids.map((id) => ({
+      id,
+      kind: "chat",
+      context: 8192,
+      price: { input: 1, output: 1 },
+      routes: ["a", "b", "c"].map((route) => ({ provider: "mock", upstream_id: id + route })),
+    }));
+    const { ask } = separateIsolate(undefined, {
+      ...UPSTREAM_VARS,
+      MODELS: JSON.stringify(models),
+    });
+    const body = { models: ids, messages: [{ role: "user", content: "hi" }] };
+    const response = await ask("/v1/chat/completions", key, body);
+    const read = await ask(`/v1/generations/${idOf(response)}`, key);
+    const { attempts } = await read.json<{ attempts: readonly { route: string }[] }>();
+    expect(attempts).toHaveLength(16);
+    expect(attempts.at(-1)?.route).toBe("mock:mock/6c");
+  });
+
   it("contains a failed stream with response status 200", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const events = [chunkOf({ content: "Hi" }, null), error];

@@ -9,6 +9,7 @@ import {
   BATCH_COUNTS_MAX,
   BATCH_REQUESTS_MAX,
   ERROR_MESSAGE_MAX,
+  REPORTED_ATTEMPTS_MAX,
 } from "../../shared/failed-request.ts";
 import type {
   FailureBatch,
@@ -154,7 +155,7 @@ function runFields(run: FailedRun | null) {
   const { disconnectedAtMs } = run.timer;
   return {
     model: run.request.model.id,
-    attempts: run.progress.attempts,
+    attempts: run.progress.attempts.slice(-REPORTED_ATTEMPTS_MAX),
     ...skippedRoutes(run),
     clientLeftMs: disconnectedAtMs === null ? null : disconnectedAtMs - run.startedMs,
   };
