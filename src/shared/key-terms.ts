@@ -1,13 +1,18 @@
 import * as z from "zod/mini";
-import { BUDGETS_MAX, budgetsSchema, budgetsView, budgetsFromFields } from "./budgets.ts";
+import {
+  areBudgetsTighter,
+  BUDGETS_MAX,
+  budgetsFromFields,
+  budgetsSchema,
+  budgetsView,
+} from "./budgets.ts";
 import type { Budget, BudgetStatus } from "./budgets.ts";
 import type { Paused } from "./paused.ts";
 import { timestamp } from "./clock.ts";
 import { findExternalIdProblem } from "./external-id.ts";
 import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 import type { Micros } from "./money.ts";
-import type { Period } from "./period.ts";
-import { policySchema } from "./policy.ts";
+import { isPolicyNarrower, policySchema } from "./policy.ts";
 import type { Policy, PolicyLayer } from "./policy.ts";
 import { parseStoredJson } from "./stored-json.ts";
 
@@ -37,22 +42,16 @@ export type TermName = keyof Limits;
 /** A key's limits, in the form that D1, objects and sessions store. */
 export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
 
-export const NO_TERMS: KeyTerms = {
-  budgetMicro: null,
-  budgetPeriod: null,
-  tpmLimit: null,
-  maxConcurrent: null,
-  allowedModels: null,
-  policy: null,
-  endUser: null,
-  expiresAt: null,
-  budgets: null,
-  mayHold: null,
-};
+/** `isAlias` reports whether a name in a list of allowed models is an alias. */
+type Names = { readonly isAlias: (name: string) => boolean };
+type Comparison = Names & { readonly termsBefore: KeyTerms };
+/** Reports whether a changed limit is at least as strict as before. Null is no limit. */
+type IsNotRaised<Value> = (before: Value | null, after: Value | null, of: Comparison) => boolean;
 
 type StoredValue = string | number;
 
 type Term<Value, FieldValue> = {
+  readonly isNotRaised: IsNotRaised<Value>;
   readonly schema: z.ZodMiniType<FieldValue>;
   readonly read: (fieldValue: FieldValue) => Value | null;
   readonly show: (value: Value) => FieldValue;
@@ -63,10 +62,11 @@ type Term<Value, FieldValue> = {
 const identity = <T>(value: T): T => value;
 
 function termWithoutConversion<T extends StoredValue>(
-  fieldValue: z.ZodMiniType<T>,
+  schema: z.ZodMiniType<T>,
   readStored: (stored: StoredValue) => T | null,
+  isNotRaised: IsNotRaised<T>,
 ): Term<T, T> {
-  return { schema: fieldValue, read: identity, show: identity, store: identity, readStored };
+  return { schema, read: identity, show: identity, store: identity, readStored, isNotRaised };
 }
 
 function defineTerm<const Field extends string, const Name extends string, Value, FieldValue>(
@@ -76,6 +76,28 @@ function defineTerm<const Field extends string, const Name extends string, Value
 ) {
   const of = (fields: { readonly [F in Field]?: FieldValue | null | undefined }) => fields[field];
   return { field, of, body: z.nullish(conversions.schema), stored, ...conversions };
+}
+
+const isAtMost: IsNotRaised<number> = (before, after) =>
+  (after ?? Infinity) <= (before ?? Infinity);
+
+function hasFewerModels(
+  before: readonly string[] | null,
+  after: readonly string[] | null,
+  names: Names,
+): boolean {
+  if (before === null) return true;
+  return after !== null && after.every((entry) => isModelAllowed(before, entry, names));
+}
+
+/** Reports whether a list of allowed models covers an entry. `author/*` doesn't cover aliases. */
+export function isModelAllowed(
+  allowed: readonly string[],
+  entry: string,
+  { isAlias }: Names,
+): boolean {
+  if (allowed.includes(entry)) return true;
+  return !isAlias(entry) && allowed.includes(`${entry.slice(0, entry.indexOf("/"))}/*`);
 }
 
 const MODELS_MAX = 100;
@@ -111,8 +133,7 @@ export const concurrencySchema: z.ZodMiniType<number> = z
 
 /**
  * All limits of a key except `rpm_limit`, and the permission `may_hold`. Bodies, key objects, rows
- * and events derive from this table. Enforce a new limit in hold-checks.do.ts, and compare it in
- * `IS_NOT_RAISED`.
+ * and events derive from this table. Enforce a new limit in hold-checks.do.ts.
  */
 export const TERMS = {
   budgetMicro: defineTerm("budget_dollars", "budget_micro", {
@@ -121,6 +142,7 @@ export const TERMS = {
     show: dollarsOf,
     store: identity<number>,
     readStored: (stored) => micros(Number(stored)),
+    isNotRaised: isAtMost,
   }),
   budgetPeriod: defineTerm(
     "budget_period",
@@ -128,17 +150,22 @@ export const TERMS = {
     termWithoutConversion(
       z.enum(BUDGET_PERIODS),
       (stored) => BUDGET_PERIODS.find((period) => period === stored) ?? null,
+      (before, after, { termsBefore }) => termsBefore.budgetMicro === null || after === before,
     ),
   ),
   tpmLimit: defineTerm(
     "tpm_limit",
     "tpm_limit",
-    termWithoutConversion<number>(z.int().check(z.minimum(1), z.maximum(1_000_000_000)), Number),
+    termWithoutConversion<number>(
+      z.int().check(z.minimum(1), z.maximum(1_000_000_000)),
+      Number,
+      isAtMost,
+    ),
   ),
   maxConcurrent: defineTerm(
     "max_concurrent",
     "max_concurrent",
-    termWithoutConversion<number>(concurrencySchema, Number),
+    termWithoutConversion<number>(concurrencySchema, Number, isAtMost),
   ),
   allowedModels: defineTerm("allowed_models", "allowed_models", {
     schema: modelListSchema,
@@ -146,6 +173,7 @@ export const TERMS = {
     show: identity,
     store: (list) => JSON.stringify(list),
     readStored: (stored) => z.array(z.string()).parse(JSON.parse(String(stored))),
+    isNotRaised: hasFewerModels,
   }),
   policy: defineTerm("policy", "policy", {
     schema: policySchema,
@@ -153,11 +181,16 @@ export const TERMS = {
     show: identity,
     store: (policy) => JSON.stringify(policy),
     readStored: (stored) => parseStoredJson<Policy>(String(stored)),
+    isNotRaised: isPolicyNarrower,
   }),
   endUser: defineTerm(
     "end_user",
     "end_user",
-    termWithoutConversion<string>(externalIdSchema, String),
+    termWithoutConversion<string>(
+      externalIdSchema,
+      String,
+      (before, after) => before === null || after === before,
+    ),
   ),
   expiresAt: defineTerm("expires_at", "expires_at", {
     schema: timeSchema,
@@ -165,6 +198,7 @@ export const TERMS = {
     show: timestamp,
     store: identity<number>,
     readStored: Number,
+    isNotRaised: isAtMost,
   }),
   budgets: defineTerm("budgets", "budgets", {
     schema: budgetsSchema(BUDGETS_MAX),
@@ -172,6 +206,7 @@ export const TERMS = {
     show: budgetsView,
     store: (list) => JSON.stringify(list),
     readStored: (stored) => parseStoredJson<readonly Budget[]>(String(stored)),
+    isNotRaised: (before, after) => areBudgetsTighter(before ?? [], after ?? []),
   }),
   mayHold: defineTerm("may_hold", "may_hold", {
     schema: z.boolean(),
@@ -179,6 +214,7 @@ export const TERMS = {
     show: (value): boolean => value,
     store: Number,
     readStored: (stored): true | null => (stored === 1 ? true : null),
+    isNotRaised: (before, after) => before === true || after === null,
   }),
 };
 type Terms = typeof TERMS;
@@ -210,6 +246,16 @@ export type TermFields = z.infer<typeof termsSchema>;
 
 function mapTerms(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
   return Object.fromEntries(TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
+}
+
+export const NO_TERMS: KeyTerms = mapTerms(() => null);
+
+/** Reports whether no limit was raised or removed, and no permission added. */
+export function isTighter(before: KeyTerms, after: KeyTerms, { isAlias }: Names): boolean {
+  const of = { isAlias, termsBefore: before };
+  const isNotRaised = <K extends TermName>(name: K, from: KeyTerms[K], to: KeyTerms[K]) =>
+    TYPED_TERMS[name].isNotRaised(from, to, of);
+  return TERM_NAMES.every((name) => isNotRaised(name, before[name], after[name]));
 }
 
 export function changeTerms(before: KeyTerms, fields: TermFields): KeyTerms {
@@ -253,16 +299,6 @@ type PeriodSpend = { readonly since: string; readonly spent: Micros };
 
 /** A key's spend in total, and in the latest day, week and month with a charge. */
 export type KeySpend = Readonly<Record<BudgetPeriod, PeriodSpend>> & { readonly total: Micros };
-
-/** Returns a key's spend in the current budget period, or in total without a period. */
-export function spendInPeriod(
-  { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
-  period: Period,
-): Micros {
-  if (budgetPeriod === null) return spend.total;
-  const slot = spend[budgetPeriod];
-  return slot.since === period[budgetPeriod] ? slot.spent : micros(0);
-}
 
 export function hasLimits(terms: KeyTerms): boolean {
   return hasTerms({ ...terms, mayHold: null });

@@ -2,12 +2,12 @@ import type * as z from "zod/mini";
 import { refuse } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
-import { keyTermsToJson } from "../../shared/key-terms.ts";
+import { isTighter, keyTermsToJson } from "../../shared/key-terms.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { changeKey } from "./keys.store.ts";
 import type { keyChangeSchema } from "./new-key.ts";
 import type { KeyServices } from "./revocation.ts";
-import { applyTermFields, isTighter } from "./terms.ts";
+import { applyTermFields } from "./terms.ts";
 import type { TermsContext } from "./terms.ts";
 
 const ROUNDS_MAX = 5;

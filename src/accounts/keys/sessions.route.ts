@@ -18,7 +18,7 @@ import { now, timestamp } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { keyTermFields } from "../../shared/key-terms.ts";
+import { isModelAllowed, keyTermFields } from "../../shared/key-terms.ts";
 import type { KeyStatus, KeyTerms } from "../../shared/key-terms.ts";
 import { dollarsOf, micros, microsOfDollars } from "../../shared/money.ts";
 import { callObject } from "../../shared/reach-object.ts";
@@ -33,7 +33,7 @@ import {
   sessionCreationTime,
 } from "./session-token.ts";
 import type { MintedSession, SessionSigner } from "./session-token.ts";
-import { normalizeAllowedModels, isModelAllowed, keyStatusView } from "./terms.ts";
+import { normalizeAllowedModels, keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type {
   SessionQuery,

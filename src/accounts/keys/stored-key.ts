@@ -1,11 +1,13 @@
 import type { Budget } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
-import { keyTermsFromRow, spendInPeriod, hasTerms } from "../../shared/key-terms.ts";
-import type { KeyTermsRow, KeySpend } from "../../shared/key-terms.ts";
+import { keyTermsFromRow, hasTerms } from "../../shared/key-terms.ts";
+import type { KeyTerms, KeyTermsRow, KeySpend } from "../../shared/key-terms.ts";
 import { parseSecrets } from "../../shared/key.ts";
 import type { Key, Scope } from "../../shared/key.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
+import type { Micros } from "../../shared/money.ts";
 import { periodOf } from "../../shared/period.ts";
+import type { Period } from "../../shared/period.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import { sumInWindow } from "../../shared/budget-meter.ts";
 import type { BucketSums } from "../../shared/budget-meter.ts";
@@ -134,4 +136,14 @@ function budgetsUsedView(
     return [id, unit === "dollars" ? dollarsOf(micros(sum)) : sum] as const;
   });
   return { budgets_used: Object.fromEntries(used) };
+}
+
+/** Returns a key's spend in the current budget period, or in total without a period. */
+function spendInPeriod(
+  { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
+  period: Period,
+): Micros {
+  if (budgetPeriod === null) return spend.total;
+  const slot = spend[budgetPeriod];
+  return slot.since === period[budgetPeriod] ? slot.spent : micros(0);
 }

@@ -1,19 +1,12 @@
-import { areBudgetsTighter, budgetStatusView } from "../../shared/budgets.ts";
+import { budgetStatusView } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { changeTerms, keyTermsView, TERM_NAMES } from "../../shared/key-terms.ts";
-import type {
-  KeyStatus,
-  KeyTerms,
-  RateState,
-  TermFields,
-  TermName,
-} from "../../shared/key-terms.ts";
+import { changeTerms, keyTermsView } from "../../shared/key-terms.ts";
+import type { KeyStatus, KeyTerms, RateState, TermFields } from "../../shared/key-terms.ts";
 import { shortenedModelName } from "../../shared/issue-text.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
-import { isPolicyNarrower } from "../../shared/policy.ts";
 
 /**
  * The names in a list of allowed models. `entryOf` converts a name to an ID. It keeps aliases and
@@ -73,49 +66,6 @@ export function normalizeAllowedModels<T extends null | undefined>(
 
 export function mapNullable<T, R>(value: T | null, changed: (value: T) => R | null): R | null {
   return value === null ? null : changed(value);
-}
-
-export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames): boolean {
-  return TERM_NAMES.every((name) => IS_NOT_RAISED[name](before, after, names));
-}
-
-const isAtMost = (known: number | null, given: number | null): boolean =>
-  (given ?? Infinity) <= (known ?? Infinity);
-
-const IS_NOT_RAISED: {
-  readonly [K in TermName]: (before: KeyTerms, after: KeyTerms, names: ModelNames) => boolean;
-} = {
-  budgetMicro: (before, after) => isAtMost(before.budgetMicro, after.budgetMicro),
-  budgetPeriod: (before, after) =>
-    before.budgetMicro === null || after.budgetPeriod === before.budgetPeriod,
-  tpmLimit: (before, after) => isAtMost(before.tpmLimit, after.tpmLimit),
-  maxConcurrent: (before, after) => isAtMost(before.maxConcurrent, after.maxConcurrent),
-  allowedModels: (before, after, names) =>
-    hasFewerModels(before.allowedModels, after.allowedModels, names),
-  endUser: (before, after) => before.endUser === null || after.endUser === before.endUser,
-  expiresAt: (before, after) => isAtMost(before.expiresAt, after.expiresAt),
-  budgets: (before, after) => areBudgetsTighter(before.budgets ?? [], after.budgets ?? []),
-  policy: (before, after) => isPolicyNarrower(before.policy, after.policy),
-  mayHold: (before, after) => before.mayHold === true || after.mayHold === null,
-};
-
-function hasFewerModels(
-  known: KeyTerms["allowedModels"],
-  given: KeyTerms["allowedModels"],
-  names: ModelNames,
-): boolean {
-  if (known === null) return true;
-  return given !== null && given.every((entry) => isModelAllowed(known, entry, names));
-}
-
-/** Reports whether a list of allowed models covers an entry. `author/*` doesn't cover aliases. */
-export function isModelAllowed(
-  known: readonly string[],
-  entry: string,
-  { isAlias }: Pick<ModelNames, "isAlias">,
-): boolean {
-  if (known.includes(entry)) return true;
-  return !isAlias(entry) && known.includes(`${entry.slice(0, entry.indexOf("/"))}/*`);
 }
 
 export function keyStatusView(
