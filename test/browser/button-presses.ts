@@ -103,10 +103,9 @@ export async function pressAll(page: Page, pressing: Pressing = {}): Promise<Pre
   const walk = new Walk(page, pressing);
   const pages = await pagesOf(page);
   for (const name of pages) {
-    const away = pages.find((other) => other !== name);
     await awaitRoom(page, pressing.renew);
     for (const at of await placesOf(page, name, pressing.also)) {
-      await walk.press({ name, away, ...at }).catch(async (error: unknown) => {
+      await walk.press({ name, ...at }).catch(async (error: unknown) => {
         const seen = await page.locator("body").textContent();
         throw new Error(
           `after ${walk.pressed.at(-1) ?? ""}, at ${at.address}: ${seen?.slice(0, 300) ?? ""}`,
@@ -120,8 +119,8 @@ export async function pressAll(page: Page, pressing: Pressing = {}): Promise<Pre
 
 /** An address of a page. `opensRow`: opens the first row, which has no address of its own. */
 type At = { readonly address: string; readonly opensRow?: boolean };
-/** A place in a page. `away` is another page of the navigation, if there is one. */
-type Place = At & { readonly name: string; readonly away: string | undefined };
+/** A place in a page of the navigation. */
+type Place = At & { readonly name: string };
 
 class Walk implements Pressed {
   readonly pressed: string[] = [];
@@ -242,12 +241,11 @@ class Walk implements Pressed {
   }
 
   /** Opens the place again, as a new visitor does. */
-  async #draw({ name, away, address, opensRow = false }: Place): Promise<void> {
+  async #draw({ name, address, opensRow = false }: Place): Promise<void> {
     const isAsDrawn = this.#drawn === `${address} ${String(opensRow)} ${await looksOf(this.#page)}`;
     if (isAsDrawn && this.#drawn !== "") return;
     await awaitRoom(this.#page, this.#renew);
-    if (away === undefined) await this.#page.reload();
-    else await show(this.#page, away); // closes every open dialog
+    await leavePage(this.#page);
     await show(this.#page, name, address);
     if (opensRow) await openRow(this.#page);
     if (name === "Playground") {
@@ -343,6 +341,14 @@ const hashOf = (page: Page): Promise<string> => page.evaluate(() => location.has
 async function pagesOf(page: Page): Promise<string[]> {
   const names = await navigation(page).getByRole("link").allTextContents();
   return names.filter((name) => name !== "Turnpike");
+}
+
+/** Closes the page and its dialogs by opening an address without a page, which sends no calls. */
+async function leavePage(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    location.hash = "#/nowhere";
+  });
+  await page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
 }
 
 /**
