@@ -57,9 +57,8 @@ import { stripeWebhookRoute } from "./money/payments/stripe-webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The API's middleware and routes, in order. Below `/v1`, keys are verified first. Only paid paths
- * admit the key after their handler starts. After `forwardToHome`, requests are in the key's home
- * region.
+ * The middleware and routes, in order. Below `/v1`, keys are verified first. After `forwardToHome`,
+ * requests are in the key's home region.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 

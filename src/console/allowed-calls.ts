@@ -2,7 +2,7 @@ import type { OperatorRole } from "../shared/config/config.ts";
 import type { Role } from "../shared/caller.ts";
 import type { KeyRoute, PeopleRoute, Route } from "../shared/http/route.ts";
 
-/** The identity for which calls are listed. A null `role`: a person without an organization. */
+/** The identity that determines a session's allowed calls. A null `role` means no organization. */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
   | { readonly kind: "person"; readonly role: Role | null }

@@ -39,6 +39,7 @@ export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promis
   return changeIdentity(c, rows, { session: entered.value, orgId: found.value.id });
 }
 
+/** Handles DELETE /console/api/as, which ends an operator's view of a customer. */
 export async function endViewRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const entered = await operatorSession(c);
   if (!entered.ok) return failSession(c, entered.failure);

@@ -56,6 +56,7 @@ async function startOwnCompanyLogin(c: AppContext): Promise<Result<StartedLogin>
   return isDraft && as.role !== "owner" ? unknownLogin() : startedLoginAt(c, found.value);
 }
 
+/** Finds a company's identity provider again for the callback. */
 export async function resumeCompanyLogin(
   c: AppContext,
   orgId: string,

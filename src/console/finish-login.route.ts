@@ -53,6 +53,7 @@ const NOT_FRESH = { freshAt: 0, freshBy: "auth_time" } as const;
 type LoginResult = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
 type LastMembership = { readonly memberId: string; readonly orgId: string } | null;
 
+/** Completes a login after the identity provider's response. */
 export async function finishLogIn(c: AppContext, completed: CompletedLogin): Promise<LoginResult> {
   const { ticket, logins, claims } = completed;
   const issuer = completed.entry.id;

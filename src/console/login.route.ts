@@ -38,6 +38,7 @@ const ISSUER_NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
   github: "GitHub",
 };
 
+/** Handles GET /console/api/login. Returns the identity providers. */
 export function issuersRoute(c: AppContext): Response {
   const { issuers, signUp, region, peers, companyDomains } = c.var.config;
   return c.json({
@@ -137,7 +138,7 @@ async function personToLogIn(
 
 /**
  * Handles GET /console/api/login/callback/{issuer}. Redirects (303) to the console with a session
- * or an error. Register it before `requireOwnPage`, because the browser comes from another site.
+ * or an error. Register it before `requireConsolePage`, because the browser comes from another site.
  */
 export async function callbackRoute(c: AppContext): Promise<Response> {
   const { region } = c.var.config;

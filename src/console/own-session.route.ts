@@ -193,6 +193,7 @@ export function closeSession(c: AppContext, place: SessionLocation): Promise<Res
   return callSessions(c, place, (sessions) => sessions.close(place.session));
 }
 
+/** Calls an account's `ConsoleSession` object. */
 export function callSessions<T>(
   c: AppContext,
   { account }: Pick<SessionLocation, "account">,

@@ -36,7 +36,7 @@ import { takeEventsLater } from "../accounts/organizations/member.route.ts";
 
 const PREVIEW_ROUTE = { method: "POST", path: "/console/api/people/invitation/preview" } as const;
 
-/** Adds the routes for people to the app. Register them behind `requireOwnPage`. */
+/** Adds the routes for people to the app. Register them behind `requireConsolePage`. */
 export function addPeopleRoutes(app: HonoBase<AppEnv>): void {
   app.post(PREVIEW_ROUTE.path, previewRoute);
   for (const row of PEOPLE_ROUTES) app.on(row.method, [row.path], (c) => handlePeopleCall(c, row));
@@ -116,6 +116,7 @@ function hasBody(c: AppContext, { method }: PeopleEndpoint): boolean {
   return method !== "GET" && c.req.raw.body !== null && c.req.header("content-length") !== "0";
 }
 
+/** Calls `run`, and converts its storage errors to failures. */
 export async function withStorageFailures<T>(
   c: AppContext,
   run: () => Promise<Result<T>>,

@@ -14,7 +14,7 @@ const cookieName = (region: Region): string => `__Host-turnpike-${region}`;
 export const SESSION_S = 12 * 60 * 60;
 /**
  * `Lax`, because browsers don't send a `Strict` cookie after an identity provider's redirect.
- * `requireOwnPage` rejects other cross-site requests.
+ * `requireConsolePage` rejects other cross-site requests.
  */
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 /**

@@ -61,8 +61,7 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
 
 /**
  * Handles POST /console/api/login { key }. Exchanges an active key of this region, or an operator
- * token, for a session cookie. Returns 400 for another region's key, or 429 after too many
- * failures.
+ * token, for a session cookie. Returns 400 for another region's key.
  */
 export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymousBody(c, readJson, LOGIN_LIMITS);
@@ -77,6 +76,7 @@ export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise
 
 type Login = Result<{ readonly view: object; readonly cookie: string }>;
 
+/** Calls `attempt`, unless the client's network had too many failed logins. */
 export async function limitFailedLogins<T>(
   c: AppContext,
   attempt: () => Promise<Result<T>>,

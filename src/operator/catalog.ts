@@ -10,6 +10,7 @@ import type { OperatorCall } from "./operator-context.ts";
 import { priceInDollars } from "../shared/cost.ts";
 import { DAY_MS } from "../shared/clock.ts";
 
+/** Handles `GET /catalog`. */
 export async function getCatalog(context: OperatorCall) {
   const call = { ...context, speeds: (await readSpeeds(context.metrics())) ?? new Map() };
   const builtIn = new Set(CATALOG.map(({ id }) => id));

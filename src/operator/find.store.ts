@@ -116,7 +116,7 @@ function foundFromRow({ object, id, name, orgId, slug, orgName }: Row): FoundObj
 
 export type OwnersPage = { readonly after: string; readonly limit: number };
 
-/** Returns a page of organizations that were used since a time (Unix ms). */
+/** Returns a page of organizations with requests since a time (Unix ms). */
 export async function listOwnersUsedSince(
   db: D1Database,
   { after, limit }: OwnersPage,

@@ -22,6 +22,7 @@ import {
   sessionsView,
 } from "../accounts/keys/sessions.route.ts";
 
+/** Handles `GET /orgs/{id}/keys`. */
 export async function getKeys(call: OperatorCall) {
   const query = parseKeyListQuery(call.url);
   if (!query.ok) return query;
@@ -32,11 +33,13 @@ export async function getKeys(call: OperatorCall) {
   return success(keyPageView(page, (key) => keyView(call, key)));
 }
 
+/** Handles `GET /orgs/{id}/keys/{key_id}`. */
 export async function getKey(call: OperatorCall) {
   const found = await findKeyOfCall(call);
   return found.ok ? success(keyView(call, found.value)) : found;
 }
 
+/** Handles `PATCH /orgs/{id}/keys/{key_id}`. */
 export async function patchKey(call: OperatorCall) {
   const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], call.body);
   if (!fields.ok) return fields;
@@ -72,6 +75,7 @@ export async function postRotation(call: OperatorCall) {
   return created(rotatedKeyView(rotated.value, keyView(call, rotated.value.storedKey)));
 }
 
+/** Handles `DELETE /orgs/{id}/keys/{key_id}`. */
 export async function deleteKey(call: OperatorCall) {
   const found = await findKeyOfCall(call);
   if (!found.ok) return found;
@@ -99,6 +103,7 @@ function keyView(call: OperatorCall, key: StoredKey) {
 
 const ANY_OWNER = { keyId: null, memberId: null };
 
+/** Handles `GET /orgs/{id}/sessions`. */
 export async function getSessions(call: OperatorCall) {
   const query = parseSessionsQuery(call.url);
   if (!query.ok) return query;

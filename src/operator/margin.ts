@@ -118,6 +118,7 @@ type CostsPage = {
   readonly nextAfter: string | null;
 };
 
+/** Reads the costs of a page of organizations from their wallets. */
 export async function readCosts(
   { db, wallet }: OperatorCall,
   query: CostQuery,

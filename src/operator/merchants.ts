@@ -22,6 +22,7 @@ export const newMerchantSchema = z.object({
   ),
 });
 
+/** Handles `GET /merchants`. */
 export async function getMerchants({ db }: OperatorCall) {
   const merchants = await listMerchants(db);
   return success({ merchants: merchants.map(merchantView) });
@@ -40,12 +41,14 @@ export async function postMerchant(call: OperatorCall) {
   return refuse({ kind: "conflict", message, param: "name", code: "merchant_exists" });
 }
 
+/** Handles `POST /merchants/{name}/rotate`. */
 export async function postMerchantRotation({ db, now, params }: OperatorCall) {
   const secret = mintMerchantSecret();
   const merchant = await rotateMerchant(db, { name: params["name"] ?? "", secret, at: now });
   return merchant === null ? merchantNotFound() : success({ ...merchantView(merchant), secret });
 }
 
+/** Handles `DELETE /merchants/{name}`. */
 export async function removeMerchant({ db, params }: OperatorCall) {
   const { name = "" } = params;
   return (await deleteMerchant(db, name)) ? success({ name, deleted: true }) : merchantNotFound();

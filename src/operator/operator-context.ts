@@ -45,6 +45,7 @@ export type OperatorContext = KeyServices &
     readonly paymentOf: (id: string) => Promise<string | null>;
   };
 
+/** An operator's request, and the services for its handler. */
 export type OperatorCall = OperatorContext & {
   readonly params: Readonly<Record<string, string>>;
   readonly url: string;

@@ -51,6 +51,7 @@ export const operatorEventsQuery = z.object({
   ),
 });
 
+/** Handles `GET /events`. */
 export async function getOperatorEvents(call: OperatorCall) {
   const query = parseQuery(operatorEventsQuery, call.url);
   if (!query.ok) return query;

@@ -39,6 +39,7 @@ export function operatorOfLogin(
 /** Operators with a verified console session. Only the gateway adds entries. */
 const operatorByRequest = new WeakMap<Request, Operator>();
 
+/** Stores the operator of a request that the console dispatches. */
 export function setOperatorOfRequest(request: Request, operator: Operator): void {
   operatorByRequest.set(request, operator);
 }

@@ -60,9 +60,8 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
 ];
 
 /**
- * Handles `POST /orgs`. Creates the wallet, then the organization, its owner and a first key in one
- * batch. Deletes the wallet if the slug is taken. With `restore_id`, uses a lost organization's
- * wallet.
+ * Handles `POST /orgs`. Creates the wallet, then the organization, its owner and first key. Deletes
+ * the wallet if the slug is taken. With `restore_id`, uses a lost organization's wallet.
  */
 export async function postOrganization(call: OperatorCall) {
   const fields = parseFields(
@@ -134,6 +133,7 @@ function notLostRefusal(): Refusal {
   return refuse({ kind: "conflict", message, param: "restore_id" });
 }
 
+/** Handles `GET /lost-organizations`. */
 export async function getLostOrganizations({ db }: OperatorCall) {
   const lost = await listLostOrganizations(db);
   const organizations = lost.map(({ id, balanceMicro, updatedAt }) => {
@@ -181,6 +181,7 @@ function customerFigures(row: Customer) {
   };
 }
 
+/** Handles `GET /orgs/{id}`. */
 export async function getOrganization(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -205,6 +206,7 @@ export async function getOrganization(call: OperatorCall) {
   });
 }
 
+/** Handles `POST /orgs/{id}/members/{member_id}/keys`. */
 export async function postMemberKey(call: OperatorCall) {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, call.body);
   if (!fields.ok) return fields;

@@ -6,6 +6,7 @@ import { pauseSchema, pauseView } from "../shared/pauses.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { findOrganizationOfCall } from "./organizations.ts";
 
+/** Handles `GET /orgs/{id}/pauses`. */
 export async function getPauses(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -30,6 +31,7 @@ export async function postPause(call: OperatorCall) {
     : success(pauseView(storedPause.value));
 }
 
+/** Handles `DELETE /orgs/{id}/pauses/{pause_id}`. */
 export async function deletePause(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;

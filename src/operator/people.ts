@@ -33,6 +33,7 @@ import {
 } from "../accounts/organizations/organization.ts";
 import { removeMemberEverywhere } from "../accounts/people/removal.ts";
 
+/** Handles `POST /orgs/{id}/invitations`. */
 export async function postInvitation(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -52,6 +53,7 @@ function isForMember(body: unknown): boolean {
   return !fields.ok || (fields.value.member_id ?? null) !== null;
 }
 
+/** Handles `DELETE /orgs/{id}/invitations/{invitation_id}`. */
 export async function deleteInvitation(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -61,6 +63,7 @@ export async function deleteInvitation(call: OperatorCall) {
   return refuse({ kind: "not_found", message: "No such invitation." });
 }
 
+/** Handles `GET /orgs/{id}/domains`. */
 export async function getDomains(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -72,6 +75,7 @@ export async function getDomains(call: OperatorCall) {
   });
 }
 
+/** Handles `POST /orgs/{id}/domains/{domain}/approve`. */
 export async function postDomainApproval(call: OperatorCall) {
   const { id: orgId = "", domain = "" } = call.params;
   const approved = await approveDomain(call.db, { domain, orgId }, call);
@@ -96,6 +100,7 @@ export const closeOrganizationBody = z.object({
   give_up_balance: z._default(z.enum(["true", "false"]), "false"),
 });
 
+/** Handles `DELETE /orgs/{id}`. */
 export async function deleteOrganization(call: OperatorCall) {
   const fields = parseQuery(closeOrganizationBody, call.url);
   if (!fields.ok) return fields;
@@ -110,6 +115,7 @@ export async function deleteOrganization(call: OperatorCall) {
   return closed.ok ? success({ id: found.value.id, deleted: true }) : closed;
 }
 
+/** Handles `POST /orgs/{id}/restore`. */
 export async function postRestore(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -124,6 +130,7 @@ export const memberChangeSchema = z.object({
   role: z.optional(roleSchema),
 });
 
+/** Handles `GET /orgs/{id}/members`. */
 export async function getMembers(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -131,6 +138,7 @@ export async function getMembers(call: OperatorCall) {
   return success({ members: rows.map(memberRecord) });
 }
 
+/** Handles `POST /orgs/{id}/members`. */
 export async function postMember(call: OperatorCall) {
   const fields = parseFields(newMemberSchema, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
@@ -147,6 +155,7 @@ export async function postMember(call: OperatorCall) {
   return added.ok ? created(memberRecord(added.value)) : added;
 }
 
+/** Handles `PATCH /orgs/{id}/members/{member_id}`. */
 export async function patchMember(call: OperatorCall) {
   const fields = parseFields(memberChangeSchema, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
@@ -154,6 +163,7 @@ export async function patchMember(call: OperatorCall) {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
+/** Handles `DELETE /orgs/{id}/members/{member_id}`. */
 export async function deleteMember(call: OperatorCall) {
   const member = memberIdsOf(call);
   const removed = await removeMemberEverywhere(call, member, null);

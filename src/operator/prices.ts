@@ -36,6 +36,7 @@ export const pricesQuerySchema = z.object({
   after: z.optional(singleValueSchema),
 });
 
+/** Handles `GET /prices`. */
 export async function getPrices(call: OperatorCall) {
   const fields = parseQuery(pricesQuerySchema, call.url);
   if (!fields.ok) return fields;
@@ -208,6 +209,7 @@ function refusePrice(
   return refuseUnits({ item, kind, price }, `${rowPath}.price`);
 }
 
+/** Rejects a price without a required unit, or with one that isn't billed. */
 export function refuseUnits(
   {
     item,
@@ -284,6 +286,7 @@ export function hasInputPrice(fields: PriceFields, kind: Kind): boolean {
   return !KINDS[kind].hasOutput && UNITS.some((unit) => fields[unit] !== undefined);
 }
 
+/** Returns a priced unit that calls of this kind don't count, or null. */
 export function findUncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" | null {
   const counted: readonly Unit[] = KINDS[kind].units;
   if (!KINDS[kind].hasInput && fields.input !== undefined) return "input";

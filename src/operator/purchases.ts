@@ -54,6 +54,7 @@ export async function getAllPurchases(call: OperatorCall) {
   });
 }
 
+/** Handles `GET /orgs/{id}/purchases`. */
 export async function getPurchases(call: OperatorCall) {
   const page = parseQuery(purchasesQuery, call.url);
   if (!page.ok) return page;
@@ -64,6 +65,7 @@ export async function getPurchases(call: OperatorCall) {
   return listed.ok ? success(purchasesView(listed.value, operatorPurchaseView)) : listed;
 }
 
+/** Handles `GET /orgs/{id}/purchases/{purchase_id}`. */
 export async function getPurchase(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -145,6 +147,7 @@ export async function postOwed(call: OperatorCall) {
   return forgiven.ok ? success({ owed_micro: forgiven.value.owedMicro }) : forgiven;
 }
 
+/** Handles `GET /orgs/{id}/credits`. */
 export async function getCredits(call: OperatorCall) {
   const page = parseQuery(creditsQuery, call.url);
   if (!page.ok) return page;

@@ -27,6 +27,7 @@ import { outboxSeries } from "./sweep-metrics.ts";
 import { sweepHourly, continueSweep } from "./sweep.store.ts";
 import { createKeyServices } from "../accounts/keys/revocation.ts";
 
+/** Runs the job of a cron schedule. */
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRON_SCHEDULES.round) return runRound(env);
   return cron === CRON_SCHEDULES.watch ? runWatch(env) : runHourly(env);

@@ -22,6 +22,7 @@ export const sweepTotalsSchema = z.object({
 });
 export type SweepTotals = Readonly<z.infer<typeof sweepTotalsSchema>>;
 
+/** Totals of the wallets that a sweep has visited. */
 export class SweepMetrics {
   #totals: SweepTotals;
 

@@ -26,6 +26,7 @@ const LEASE_MS = 15 * 60_000;
 const POKES_MAX = 8000;
 const ROUND = "round";
 
+/** The objects that a sweep wakes. */
 export type SweepTargets = CallsOf<"wallet" | "deliveries", "poke">;
 
 /**
@@ -185,9 +186,8 @@ const EXPIRY_NOTICE_MS = 7 * 24 * 60 * 60 * 1000;
 type HourlyTargets = SweepTargets & { readonly outboxes: readonly Pick<OutboxCalls, "poke">[] };
 
 /**
- * Restores lost alarms of outboxes, deletes old Idempotency-Keys, records keys that expire soon,
- * and starts a sweep of all wallets. If one step fails, the others still run. Returns the totals if
- * the sweep finishes.
+ * Runs the hourly jobs on D1 and outboxes, and starts a sweep of all wallets. If one step fails,
+ * the others still run. Returns the totals if the sweep finishes.
  */
 export async function sweepHourly(
   db: D1Database,

@@ -81,6 +81,7 @@ export async function postCredits(call: OperatorCall) {
   return answer.ok ? success({ credits_micro: answer.value.creditsMicro }) : answer;
 }
 
+/** Handles `GET /orgs/{id}/ledger`. */
 export async function getLedger(call: OperatorCall) {
   const fields = parseQuery(ledgerQuery, call.url);
   if (!fields.ok) return fields;
@@ -138,6 +139,7 @@ export async function postReconcile(call: OperatorCall) {
   });
 }
 
+/** Handles `GET /orgs/{id}/usage`. */
 export async function getUsage(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -148,6 +150,7 @@ export async function getUsage(call: OperatorCall) {
   });
 }
 
+/** Handles `GET /orgs/{id}/alerts`. */
 export async function getAlerts(call: OperatorCall) {
   const page = parseQuery(pageQuerySchema, call.url);
   if (!page.ok) return page;
@@ -158,6 +161,7 @@ export async function getAlerts(call: OperatorCall) {
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
+/** Handles `GET /orgs/{id}/events`. */
 export async function getEvents(call: OperatorCall) {
   const query = eventQuery(call.url);
   if (!query.ok) return query;

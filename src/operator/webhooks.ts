@@ -11,6 +11,7 @@ import { findWebhook, listWebhooks, webhookNotFound } from "../events/webhooks/w
 import type { OperatorCall } from "./operator-context.ts";
 import { findOrganizationOfCall } from "./organizations.ts";
 
+/** Handles `GET /orgs/{id}/webhooks`. */
 export async function getWebhooks(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -20,6 +21,7 @@ export async function getWebhooks(call: OperatorCall) {
   return success({ webhooks: rows.map((row) => webhookWithHealthView(row, health, call.now)) });
 }
 
+/** Handles `GET /orgs/{id}/webhooks/{webhook_id}/deliveries`. */
 export async function getDeliveries(call: OperatorCall) {
   const query = deliveriesQuery(call.url);
   if (!query.ok) return query;
@@ -29,12 +31,14 @@ export async function getDeliveries(call: OperatorCall) {
   return found.ok ? success(deliveriesView(found.value)) : found;
 }
 
+/** Handles `POST /orgs/{id}/webhooks/{webhook_id}/test`. */
 export async function postTest(call: OperatorCall) {
   const { id, orgId } = idsOf(call);
   const attempt = await call.deliveries(orgId).sendTest(orgId, id, call.actor);
   return attempt.ok ? success(testResultView(attempt.value)) : attempt;
 }
 
+/** Handles `POST /orgs/{id}/webhooks/{webhook_id}/replay`. */
 export async function postReplay(call: OperatorCall) {
   const fields = parseFields(replaySchema, [], call.body);
   if (!fields.ok) return fields;

@@ -64,6 +64,7 @@ export type PostToPeer = (body: {
   readonly items: readonly object[];
 }) => Promise<PeerAnswer | null>;
 
+/** Returns a function that delivers outcomes to wallets. */
 export function createWalletDelivery(wallet: OutcomeCalls): DeliverMessages {
   const deliver = (message: OutboxMessage): Promise<DeliveryResult> => {
     const item = outcomeFromMessage(message);
@@ -105,6 +106,7 @@ export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
 const UNTRIED: DeliveryResult = { kind: "untried" };
 const UNREACHABLE: DeliveryResult = { kind: "unreachable" };
 
+/** Delivers messages to another region in one call. */
 export async function deliverToPeer(
   carries: OutboxTarget["carries"],
   messages: readonly OutboxMessage[],

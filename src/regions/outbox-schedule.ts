@@ -39,6 +39,7 @@ export function peerOutboxName(peer: Region, owner: Owner): string {
   return `${peer}/${shardOf(owner)}`;
 }
 
+/** Returns the outboxes that can hold an organization's messages. */
 export function peerOutboxNamesOf(peer: Region, orgId: string): readonly string[] {
   const first = fnv1a(orgId);
   return Array.from(

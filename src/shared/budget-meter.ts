@@ -9,6 +9,7 @@ import type { Period } from "./period.ts";
  */
 export type BucketSums = readonly (readonly [bucket: number, sum: number])[];
 
+/** A time in Unix ms, and its UTC day, week and month. */
 export type BudgetTime = { readonly period: Period; readonly nowMs: number };
 
 /** Buckets of a rolling window: 60 and the current, incomplete one. */
@@ -70,13 +71,13 @@ export function clampFutureBuckets(window: string, tally: BucketSums, at: Budget
   return currentSum === 0 ? earlierBuckets : [...earlierBuckets, [bucket, currentSum]];
 }
 
-/** Reports whether a budget's sums include a later period than the one at `at`. */
+/** Reports whether the tally counts a later calendar period, because the clock moved back. */
 export function isAfterNow(window: string, tally: BucketSums, at: BudgetTime): boolean {
   const bucket = bucketAt(window, at);
   return rollingMinutes(window) === null && tally.some(([one]) => one > bucket);
 }
 
-/** Returns the time (Unix ms) at which `missing` fits into the window, or null if it never fits. */
+/** Returns the time (Unix ms) at which `missing` more fits into the window, or null if never. */
 export function findCapacityReturn(
   window: string,
   tally: BucketSums,

@@ -14,6 +14,7 @@ export type BudgetUnit = (typeof BUDGET_UNITS)[number];
 export const BUDGETS_MAX = 8;
 export const SESSION_BUDGETS_MAX = 4;
 
+/** A limit on spend, tokens or requests in a window. */
 export type Budget = {
   /** An ID derived from unit, window and models, so that a changed amount keeps the ID. */
   readonly id: string;
@@ -83,6 +84,7 @@ const budgetFieldsSchema = z
   );
 type BudgetFields = z.infer<typeof budgetFieldsSchema>;
 
+/** Returns the schema of at most `countMax` budgets. */
 export function budgetsSchema(countMax: number): z.ZodMiniType<readonly BudgetFields[]> {
   return z.array(budgetFieldsSchema).check(
     z.maxLength(countMax),
@@ -163,6 +165,7 @@ function isWindow(window: string): boolean {
   return WINDOW.test(window) && (rollingMinutes(window) ?? 1) <= MINUTES_MAX;
 }
 
+/** Returns a rolling window's minutes, or null for others. */
 export function rollingMinutes(window: string): number | null {
   return window.endsWith("m") ? Number(window.slice(0, -1)) : null;
 }
@@ -175,6 +178,7 @@ export function countsModel({ models }: Pick<Budget, "models">, model: string | 
   return models.includes(model) || models.includes(`${model.slice(0, model.indexOf("/"))}/*`);
 }
 
+/** Reports whether no budget was removed or relaxed. */
 export function areBudgetsTighter(before: readonly Budget[], after: readonly Budget[]): boolean {
   return before.every((old) =>
     after.some(

@@ -12,8 +12,8 @@ export const CONCURRENT_CALLS_MAX = 4;
 const POLL_MS = { min: 1, max: 20 } as const;
 
 /**
- * The result of one part of a grouped call. `apart`: nothing was done, and the part needs its own
- * call.
+ * The result of one of several combined calls. `apart`: nothing was done, and the call must be sent
+ * alone.
  */
 export type GroupedPartResult<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
@@ -52,7 +52,7 @@ type ObjectQueue<Part, Answer> = RunningCalls & {
 };
 
 /**
- * Groups an isolate's calls to objects of one class while the maximum of calls is running. Parts
+ * Combines an isolate's calls to an object while its maximum of calls is running. Waiting parts
  * poll with their own timers, because another request's promise may never settle (workerd#2719).
  */
 export class CallGroups<Part, Answer> {

@@ -9,11 +9,12 @@ import type { Session } from "./session.ts";
 export type Role = "owner" | "admin" | "billing" | "member";
 export const ALL_ROLES: readonly Role[] = ["owner", "admin", "billing", "member"];
 
-/** The session or later secret that a request presented. Absent for the key's first secret. */
+/** The session or rotated secret that a request presented. Absent for the key's first secret. */
 export type PresentedSecret =
   | { readonly secret: string; readonly session?: never }
   | { readonly session: Session; readonly secret?: never };
 
+/** A key with a valid signature. It may be revoked. */
 export type VerifiedKey = {
   readonly hash: string;
   readonly home: Region;
@@ -31,6 +32,7 @@ export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly isPerson?: true;
 };
 
+/** Returns the actor for events: the member in the console, otherwise the key. */
 export function actorOfCaller({ isPerson, keyId, memberId }: Caller): Actor {
   return isPerson === true ? { kind: "member", id: memberId } : { kind: "key", id: keyId };
 }
@@ -59,6 +61,7 @@ export type Member = {
   readonly suspended: boolean;
 };
 
+/** An admitted request's caller, rate limits and policies. */
 export type AdmittedRequest = {
   readonly caller: Caller;
   readonly rate: RateState;

@@ -12,10 +12,12 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 export const WEEK_MS = 7 * DAY_MS;
 
+/** Returns the time (ms) of a clock that only runs forward, for measuring durations. */
 export function elapsedMs(): number {
   return Date.now();
 }
 
+/** Formats Unix ms as ISO 8601 in UTC. */
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -67,6 +67,7 @@ export async function encryptBytes(
   return ivAndData;
 }
 
+/** Decrypts the result of `encryptBytes`. Returns null for another key or owner. */
 export async function decryptBytes(
   ivAndData: Uint8Array,
   key: CryptoKey,

@@ -228,6 +228,7 @@ export function flattenResult<T>(result: Result<Result<T>>): Result<T> {
   return result.ok ? result.value : result;
 }
 
+/** Returns a 400 failure. `param` names the invalid field. */
 export function invalid(message: string, param: string | null = null): Refusal {
   return refuse({ kind: "invalid_request", message, param });
 }

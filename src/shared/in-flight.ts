@@ -23,7 +23,7 @@ type Waiter = {
 };
 
 const KIB = 1024;
-/** Bytes per open request without its body. A stream measured 25 KiB. */
+/** Bytes of memory per open request, besides its body. Measured: 25 KiB for a stream. */
 export const MEMORY_PER_REQUEST = 32 * KIB;
 /** Bytes of memory per byte of a body, which exists as bytes, text and values. */
 export const MEMORY_PER_BODY_BYTE = 4;
@@ -34,9 +34,8 @@ const KEYS_MAX = 10_000;
 const UNKNOWN_OWNER = "";
 
 /**
- * Divides an isolate's memory among open requests. Each organization can use at most as much as
- * stays free: one alone gets half, two get a third each. Paid requests above the share wait; the
- * organization with the fewest requests goes first.
+ * Divides an isolate's memory among open requests. An organization can use at most as much as stays
+ * free. Paid requests above this share wait; the organization with the fewest requests goes first.
  */
 export class RequestMemory {
   readonly #limits: InFlightLimits;
@@ -250,6 +249,7 @@ export class RequestMemory {
   }
 }
 
+/** An open request's share of the memory. */
 export class RequestSlot {
   readonly #requestMemory: RequestMemory;
   readonly keyHash: string;
@@ -290,7 +290,7 @@ const DELAY_WEIGHT = 1 / 16;
 const CHANGE_MS = 100;
 const DECREASE = 0.8;
 const INCREASE = 1.01;
-/** Minimum of the limit. It never affects an organization with fewer open requests. */
+/** Minimum of the limit. Organizations with fewer open requests are never affected. */
 export const COMPUTE_REQUESTS_MIN = 128;
 
 /**

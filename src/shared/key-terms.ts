@@ -300,6 +300,7 @@ type PeriodSpend = { readonly since: string; readonly spent: Micros };
 /** A key's spend in total, and in the latest day, week and month with a charge. */
 export type KeySpend = Readonly<Record<BudgetPeriod, PeriodSpend>> & { readonly total: Micros };
 
+/** Reports whether a key has limits besides `mayHold`. */
 export function hasLimits(terms: KeyTerms): boolean {
   return hasTerms({ ...terms, mayHold: null });
 }

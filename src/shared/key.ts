@@ -7,6 +7,7 @@ export const keyHashSchema = z
   .string()
   .check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters"));
 
+/** The regions in which a key works. */
 export type Scope = "regional" | "global";
 
 export type Key = {

@@ -25,6 +25,7 @@ export function errorMessageOf(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 200);
 }
 
+/** Logs an exception without its message, which could contain prompts. */
 export function logException(error: unknown, fields: LogFields): void {
   const { name, stack } = error instanceof Error ? error : new Error("thrown");
   const frames = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));

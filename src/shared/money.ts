@@ -6,6 +6,7 @@ export type Micros = number & { readonly unit: "micros" };
 export const DOLLARS_MAX = 1_000_000_000;
 export const MICROS_PER_DOLLAR = 1_000_000;
 
+/** Asserts that an amount is a safe integer. */
 export function micros(value: number): Micros {
   assert(Number.isSafeInteger(value), `micros must be a safe integer, got ${value}`);
   return value as Micros;

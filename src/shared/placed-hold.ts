@@ -53,6 +53,7 @@ const NAME = new RegExp(
   `^${PREFIX}(${REGIONS.join("|")})_([0-9A-Za-z]{${ID_CHARACTERS}})_([\\w-]{1,64})$`,
 );
 
+/** Returns a hold's ID in the API, which contains region and organization. */
 export function holdNameOf({ id, orgId, home }: HoldName): string {
   return `${PREFIX}${home}_${id.slice(REQUEST_PREFIX.length)}_${orgId}`;
 }
@@ -64,6 +65,7 @@ export function parseHoldName(name: string): HoldName | null {
   return { id: REQUEST_PREFIX + id, orgId, home };
 }
 
+/** Returns the name in usage that replaces the model for a client's hold. */
 export function modelNameOfPurpose({ merchant }: HoldPurpose): string {
   return `charge/${merchant ?? OWN_MERCHANT_NAME}`;
 }

@@ -124,6 +124,7 @@ export function findPolicyObjection(
   return null;
 }
 
+/** Reports whether `after` allows nothing that `before` forbids. */
 export function isPolicyNarrower(before: Policy | null, after: Policy | null): boolean {
   if (before === null) return true;
   return (

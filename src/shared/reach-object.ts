@@ -57,6 +57,7 @@ export async function callObjectWithRetries<T>(
   }
 }
 
+/** Like `callObjectWithRetries`, but returns the failure of an unanswered call. */
 export async function callObject<T>(
   call: () => Promise<Result<T>>,
   options?: ReachOptions,

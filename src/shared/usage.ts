@@ -107,6 +107,7 @@ export function parsePriceFields(priceFields: WrittenPrice): Price {
 
 export const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 
+/** Returns the total, or null if any usage is unknown. */
 export function sumUsage(usages: readonly (Usage | null)[]): Usage | null {
   let sum: Usage = NO_USAGE;
   for (const usage of usages) {

@@ -26,7 +26,7 @@ const READS = KEY_ROUTES.filter(
   ({ method, path }) => method === "GET" && path !== "/v1/generation" && !/:(?!org_id)/.test(path),
 ).map(({ path }) => path);
 
-/** Checks that each read is allowed exactly as `may` states, and returns 403 otherwise. */
+/** Checks that each read is allowed exactly as `canMakeCall` states, and returns 403 otherwise. */
 async function expectTrue(cookie: string, may: May): Promise<void> {
   for (const path of READS) {
     const { status } = await callFromPage(path.replace(":org_id", account.orgId), cookie);

@@ -15,6 +15,7 @@ const SERIES_MAX = 10_000;
 
 const NO_COUNTS = { counters: {}, gauges: null, views: {}, jobs: {} };
 
+/** The Durable Object with a region's metrics. */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counts: RegionCounts | null = null;
   readonly #speeds = new RegionSpeeds();

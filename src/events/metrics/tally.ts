@@ -8,6 +8,7 @@ import { withTimeout } from "../../shared/timers.ts";
 
 const SERIES_MAX = 5000;
 
+/** The series names of one histogram. */
 export type HistogramSeries = {
   readonly bounds: readonly number[];
   /** One more than `bounds`: the last bucket has no bound. */

@@ -13,6 +13,7 @@ const DATABASE_TIMEOUT_MS = 5000;
 /** Number of event IDs to remember. A repeated batch sends no second email. */
 const SENT_IDS_MAX = 200;
 
+/** Sends emails about events to members. */
 export class Notifications {
   readonly #sent = new Set<string>();
   readonly #db: D1Database;

@@ -38,6 +38,7 @@ export function deliveriesQuery(url: string): Result<DeliveryQuery> {
   return success({ limit, after, state, type });
 }
 
+/** Handles GET /v1/webhooks/{id}/deliveries. */
 export async function deliveriesRoute(c: AppContext) {
   const query = deliveriesQuery(c.req.url);
   if (!query.ok) return query;
@@ -48,6 +49,7 @@ export async function deliveriesRoute(c: AppContext) {
   return answer.ok ? success(deliveriesView(answer.value)) : answer;
 }
 
+/** Handles GET /v1/webhooks/{id}/deliveries/{delivery_id}. */
 export async function deliveryRoute(c: AppContext) {
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
@@ -64,6 +66,7 @@ export const resendSchema = z.object({
   state: z.optional(z.enum(["failed", "pending"])),
 });
 
+/** Handles POST /v1/webhooks/{id}/resend. */
 export async function resendRoute(c: AppContext) {
   const fields = await readFields(c, resendSchema, []);
   if (!fields.ok) return fields;
@@ -122,6 +125,7 @@ export async function replayRoute(c: AppContext) {
   });
 }
 
+/** Starts a replay of events or of the usage stream. */
 export async function startReplay(
   { since, usage_since: usageSince, after_seq: afterSeq }: z.infer<typeof replaySchema>,
   steps: ReplaySteps,

@@ -79,6 +79,7 @@ export function webhookMessageBody(
   return format === "slack" ? slackBody(event) : eventBody(event);
 }
 
+/** Queues events for the enabled webhooks that receive their types. */
 export function queueEvents(
   storage: DurableObjectStorage,
   events: readonly EventRecord[],

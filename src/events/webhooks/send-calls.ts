@@ -30,6 +30,7 @@ export function eventDelivery({ url }: Pick<Webhook, "url">, body: string): Rece
   return { url, contentType: "application/json", body };
 }
 
+/** Returns the HTTP calls that send usage rows in the webhook's format. */
 export function buildUsageCalls(
   webhook: Webhook,
   rows: readonly StreamedRow[],
@@ -81,6 +82,7 @@ export async function openKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
+/** The record of a delivery whose secrets can't be decrypted. */
 export const UNREADABLE_ATTEMPT: AttemptRecord = {
   attempt: {
     status: null,

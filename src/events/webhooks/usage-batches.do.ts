@@ -222,9 +222,8 @@ function clearPause(sql: SqlStorage, webhookId: string): void {
 }
 
 /**
- * Stores the stream's position after the first `taken` calls of a batch, which the receiver
- * accepted. If the receiver counts repeats, also stores that it may have the rows up to `sending`.
- * Returns the rest of the batch.
+ * Stores the stream's position after the batch's first `taken` calls succeeded. If the receiver
+ * counts repeats, also stores `sending`, a row that it may have. Returns the rest of the batch.
  */
 export function recordSentCalls(
   storage: DurableObjectStorage,
@@ -376,6 +375,7 @@ function unsureAfter(
   return { seq: row.seq, rowMs: row.createdAt, sinceMs: unsure?.sinceMs ?? nowMs };
 }
 
+/** Rejects a replay if the receiver would count its rows twice. */
 export function refuseRepeat(
   { format }: Receiver["webhook"],
   { sentMs = -1, unsure }: StreamState,

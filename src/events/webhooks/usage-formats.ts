@@ -5,6 +5,7 @@ import { sha256 } from "../../shared/hash.ts";
 import { COUNTED_UNITS, promptTokens } from "../../shared/usage.ts";
 import { deriveEventId, SYSTEM_ACTOR, USAGE_SETTLED } from "../../shared/event.ts";
 
+/** A webhook's stored settings, with the credential encrypted. */
 export type ReceiverSettings = {
   readonly eventName?: string;
   readonly customer?: string;
@@ -104,6 +105,7 @@ export function usageFormat(format: string | null | undefined): UsageFormat | nu
   return name === undefined ? null : USAGE_FORMATS[name];
 }
 
+/** Returns the settled requests that the format can assign to a customer. */
 export function meteredRowsOf(
   rows: readonly StreamedRow[],
   format: UsageFormat,
@@ -131,6 +133,7 @@ function customerOf(
   return Object.hasOwn(tags, key) ? (tags[key] ?? null) : null;
 }
 
+/** Prefix of a `customer` setting that names a tag. */
 export const TAG_CUSTOMER_PREFIX = "tag:";
 
 function isUsage(row: StreamedRow): row is UsageRow {

@@ -12,8 +12,8 @@ const PAGES_MAX = 20;
 const PAGE_ROWS = 100;
 
 /**
- * Returns a later row of another customer to send as a test, or null. If the receiver accepts this
- * row, the settings aren't at fault.
+ * Returns a later row of another customer, or null. If the receiver accepts this row, the settings
+ * aren't at fault.
  */
 export async function findTestRow(
   read: (query: StreamQuery) => Promise<Result<StreamPage>>,

@@ -39,7 +39,7 @@ const ESTIMATE_FACTOR = 1;
 
 /**
  * The built-in models that need no network. Chat costs 1 micro-credit per input token and 2 per
- * output token. KINDS has the prices of other kinds.
+ * output token. CALL_KINDS has the prices of other kinds.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN_MODELS, ...TEST_MODELS].map((name) =>

@@ -45,7 +45,7 @@ import { createWallet, hasWalletBeenUsed } from "./tables/wallet-schema.do.ts";
 /** Ms between alarms of an unreadable wallet. Without them, the platform would stop retrying. */
 const LOST_RETRY_MS = 60_000;
 
-/** Stores and changes all money of an organization. `WalletCalls` documents the calls. */
+/** Stores and changes all money of an organization. `WalletMethods` documents the calls. */
 export class Wallet extends WalletTransactions implements WalletCalls {
   readonly #webhookFeed = new WebhookFeed(this.decisions, () => this.env);
   /** The current read of events from D1, shared by concurrent callers. */

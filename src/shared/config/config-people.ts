@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 const ID = /^[a-z0-9][a-z0-9-]{0,19}$/;
 const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 plain characters"));
 
+/** The schema of LOGIN_ISSUERS, the identity providers. */
 export const issuersSchema = z.array(
   z.strictObject({
     /** Part of the callback URL that the identity provider knows. */
@@ -17,6 +18,7 @@ export const issuersSchema = z.array(
     reauth: z._default(z.boolean(), false),
   }),
 );
+/** An identity provider of LOGIN_ISSUERS. */
 export type IssuerEntry = z.infer<typeof issuersSchema>[number];
 
 /** The roles of operators. `all` allows every call. */
@@ -46,6 +48,7 @@ type Settings = {
   readonly addProblem: AddProblem;
 };
 
+/** Reports invalid LOGIN_ISSUERS and OPERATOR_LOGINS by `addProblem`. */
 export function checkIssuers({ entries, logins, sandbox, text, addProblem }: Settings): void {
   const ids = entries.map(({ id }) => id);
   if (new Set(ids).size !== ids.length) addProblem("LOGIN_ISSUERS", "names an id twice");

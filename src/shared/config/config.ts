@@ -71,7 +71,9 @@ const modelSchema = z.strictObject({
 const modelsSchema = z.array(modelSchema.check(z.superRefine(checkUnits)));
 const aliasesSchema = z.record(nameSchema, nameSchema);
 
+/** An entry of PROVIDERS. */
 export type ProviderEntry = z.infer<typeof providersSchema>[number];
+/** An entry of MODELS. */
 export type ModelEntry = z.infer<typeof modelsSchema>[number];
 export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.ts";
 export type { PaymentsConfig } from "./config-payments.ts";
@@ -249,6 +251,7 @@ function docsUrlOf(
 
 const configByBindings = new WeakMap<object, ParsedConfig>();
 
+/** Returns the parsed configuration from the isolate's cache. */
 export function configOf(bindings: object): ParsedConfig {
   const known = configByBindings.get(bindings);
   if (known !== undefined) return known;
@@ -257,6 +260,7 @@ export function configOf(bindings: object): ParsedConfig {
   return fresh;
 }
 
+/** Returns an integer variable, or its default if invalid. */
 export function numberVar(bindings: object, variable: NumberVar): number {
   const [fallback, min, max] = NUMERIC_VARIABLES[variable];
   const raw: unknown = Reflect.get(bindings, variable);

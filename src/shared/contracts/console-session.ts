@@ -34,6 +34,7 @@ export type ConsoleIdentity =
   | OperatorIdentity
   | PersonSession;
 
+/** An operator, identified by token or login. */
 export type OperatorIdentity = (
   | { readonly kind: "operator"; readonly tokenHash: string }
   | {

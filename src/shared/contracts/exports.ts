@@ -10,6 +10,7 @@ export type ChargeFacts = {
   readonly price: Price;
   readonly tags: string;
 };
+/** Sums of requests with the same `ChargeDimensions`. `lines` has quantities by unit. */
 export type ChargeGroup = ChargeFacts & {
   readonly requests: number;
   readonly costMicro: Micros;

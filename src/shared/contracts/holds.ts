@@ -2,6 +2,7 @@ import type { Micros } from "../money.ts";
 import type { HoldPurpose } from "../placed-hold.ts";
 import type { RequestState } from "./wallet-pages.ts";
 
+/** A hold that a client placed by the API, with its outcome. */
 export type PlacedHold = HoldPurpose & {
   readonly id: string;
   readonly state: RequestState;
@@ -14,6 +15,7 @@ export type PlacedHold = HoldPurpose & {
   readonly expiresAt: number;
 };
 
+/** The merchant or key that reads or changes a hold. */
 export type HoldCaller =
   | { readonly kind: "merchant"; readonly name: string }
   | { readonly kind: "key"; readonly keyId: string; readonly sessionId: string | null };

@@ -12,6 +12,7 @@ export type IsolateMetrics = {
 /** A job whose last run the metrics show. */
 export type WatchedJob = "outboxes" | "payments";
 
+/** A region's counters and gauges. */
 export type RegionCounts = {
   readonly sinceMs: number;
   readonly counters: MetricValues;

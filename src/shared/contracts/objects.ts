@@ -22,10 +22,12 @@ export type Objects = {
   readonly metrics: () => MetricsCalls;
 };
 
+/** Functions that return stubs with only the listed methods. */
 export type CallsOf<Kind extends keyof Objects, Call extends keyof ReturnType<Objects[Kind]>> = {
   readonly [K in Kind]: (name: string) => Pick<ReturnType<Objects[K]>, Call>;
 };
 
+/** Returns the Durable Object stubs of this region's jurisdiction. */
 export function objectsOf(env: Env): Objects {
   const within = <T extends Rpc.DurableObjectBranded | undefined>(
     namespace: DurableObjectNamespace<T>,

@@ -33,6 +33,7 @@ export type RevocationItem = {
   readonly root?: string;
 };
 
+/** Counts of waiting, rejected (`dead`) and dead-lettered (`parked`) messages. */
 export type OutboxState = {
   readonly waiting: number;
   readonly dead: number;

@@ -31,6 +31,7 @@ export type PauseEnding = {
   readonly actor: Actor;
 };
 
+/** A running request that the wallet may stop. */
 export type WatchedRun = { readonly id: string; readonly called: RequestCredential };
 export type StoppedRun = { readonly id: string; readonly failure: Failure };
 

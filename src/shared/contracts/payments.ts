@@ -7,6 +7,7 @@ import type { Micros } from "../money.ts";
 
 export const PURCHASE_ID_PREFIX = "pur_";
 
+/** The way of payment: Stripe's page, saved card or automatic top-up. */
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
@@ -143,6 +144,7 @@ export type PaymentsCalls = {
   poke(): Promise<Result<null>>;
 };
 
+/** A payment's amount, which the wallet credits once. */
 export type PaymentCredit = {
   readonly paymentId: string;
   readonly purchaseId: string;
@@ -151,6 +153,7 @@ export type PaymentCredit = {
   readonly actor: Actor;
 };
 
+/** The refunded or disputed amount of a payment. */
 export type PaymentReversal = {
   readonly paymentId: string;
   readonly purchaseId: string;
@@ -159,6 +162,7 @@ export type PaymentReversal = {
   readonly isDisputed: boolean;
 };
 
+/** The event for a purchase's outcome, and the top-up that it ends. */
 export type PurchaseOutcome = {
   readonly event: NewEvent;
   /** The values from which the event's ID is derived, so that retries record it once. */
@@ -169,6 +173,7 @@ export type TopUpEnd =
   | { readonly kind: "soft" }
   | { readonly kind: "hard"; readonly reason: DisabledReason };
 
+/** The reason why automatic top-up was turned off. */
 export type DisabledReason =
   | "card_declined"
   | "no_saved_card"
@@ -184,6 +189,7 @@ export type AutoTopUp = {
   readonly mostPerMonthMicro: Micros;
 };
 
+/** A wallet's debt after refunds or disputes, and its automatic top-up. */
 export type PaymentsStatus = {
   readonly owedMicro: Micros;
   readonly takenMicro: Micros;

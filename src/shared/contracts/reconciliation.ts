@@ -25,7 +25,7 @@ export type Reconciliation = {
   readonly next?: ReconcileState;
 };
 /**
- * The state between two slices of a reconciliation. `tries` counts restarts. Without `run`, the
+ * The state of a reconciliation between two slices. `tries` counts restarts. Without `run`, the
  * next slice starts at the beginning.
  */
 export type ReconcileState = { readonly tries: number; readonly run: ReconcileRun | null };

@@ -8,6 +8,7 @@ import type { Region } from "../regions.ts";
 
 export type KeyResult = Result<Key>;
 
+/** An admitted key and its remaining requests. */
 export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly limit: number;
   readonly remaining: number;

@@ -78,6 +78,10 @@ export type CostQuery = {
   /** A price to compare with. `lessMicro` reports the savings. */
   readonly price: Price | null;
 };
+/**
+ * A group's charges and provider costs (`boughtMicro`). `unknown` counts requests without a known
+ * cost.
+ */
 export type CostGroup = {
   readonly day: string;
   readonly group: string;

@@ -5,6 +5,7 @@ import type { AutoTopUp } from "./payments.ts";
 
 export const STORED_RESPONSE_HOURS_MAX = 720;
 
+/** An organization's settings in its wallet. */
 export type SettingsRecord = {
   readonly defaultUserMonthlyQuotaMicro: Micros | null;
   readonly defaultUserDailyQuotaMicro: Micros | null;

@@ -50,6 +50,7 @@ export type StoredResponseResult = {
   readonly inputs: Readonly<Record<string, Uint8Array>>;
 };
 
+/** Returns all stored JSON texts that a request references. */
 export function storedTextsOf({
   links,
   outputs,
@@ -84,6 +85,7 @@ export const RESPONSE_ID_PREFIX = "resp_";
 /** Maximum bytes of a stored response with its new input. */
 export const STORED_RESPONSE_BYTES_MAX = 16 * 1024 * 1024;
 export const CONVERSATION_TURNS_MAX = 5000;
+/** Maximum bytes of a request body whose response is stored. */
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
 
 export function responseOwner({

@@ -28,7 +28,7 @@ export type StreamQuery = {
 /** The time (Unix ms) of a replay's first row, and the request parameter that set it. */
 export type StreamFirst = { readonly atMs: number; readonly param: string };
 
-/** A row of the usage stream. A `rollup` stands for the deleted ledger rows `firstSeq` to `seq`. */
+/** A row of the usage stream. A `rollup` replaces the deleted ledger rows `firstSeq` to `seq`. */
 export type StreamedRow = {
   readonly id: string;
   readonly kind: "usage" | "credit" | "rollup";

@@ -146,6 +146,7 @@ export type WalletBalance = {
   readonly operatorPolicy?: Policy;
 };
 
+/** A change of the balance, made once per `reference`. */
 export type CreditRequest = {
   readonly amountMicro: Micros;
   readonly reference: string;
@@ -177,7 +178,9 @@ export type EndUserPage = {
   readonly total: number;
   readonly nextAfter: string | null;
 };
+/** The wallet's methods that `CallGroups` can combine. */
 export type GroupedCalls = Pick<WalletCalls, "hold" | "admitAndHold" | "settle" | "void">;
+/** One of several combined calls. */
 export type WalletPart = {
   readonly [K in keyof GroupedCalls]: {
     readonly call: K;
@@ -186,6 +189,7 @@ export type WalletPart = {
 }[keyof GroupedCalls];
 export type WalletPartResult = Awaited<ReturnType<GroupedCalls[keyof GroupedCalls]>>;
 
+/** Figures of a wallet that operators monitor. */
 export type WalletHealth = {
   readonly openHolds: number;
   readonly oldestHoldMs: number | null;
@@ -226,6 +230,7 @@ export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly actor: Actor;
 };
 export type KeyRevocation = { readonly keyId: string; readonly actor: Actor };
+/** A key's rotation. `sessionsCut`, if set, is its number and ends earlier sessions. */
 export type KeyRotation = KeyRevocation & { readonly sessionsCut: number | null };
 
 type OtherCalls = WalletPaymentCalls & PauseCalls;

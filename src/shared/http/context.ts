@@ -61,6 +61,7 @@ export function readOptionalVariable<Name extends keyof Variables>(
   return c.get(name);
 }
 
+/** The caller of a key that the call for the hold admits later. */
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admitCaller: () => Promise<Result<AdmittedRequest>>;
@@ -84,6 +85,7 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
   finishResponse(c);
 }
 
+/** Returns a failure's response, and records the failure for the log. */
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
   c.set("failed", failure);

@@ -13,6 +13,7 @@ export type DialectError = {
  */
 export type RateLimitStates = { readonly rate: RateState; readonly tokens?: RateState | undefined };
 
+/** The error format and headers of a path's API. */
 export type Dialect = {
   /** Returns an error body, or null for OpenAI's format. */
   error(failure: Failure, requestId: string): DialectError | null;

@@ -42,6 +42,7 @@ export function countInSummaryLine(
 
 const LINE_INTERVAL_MS = 1000;
 
+/** Counts events, and logs the counts at most once a second. */
 export class SummaryLogLine {
   readonly #event: string;
   #lastLineMs = -Infinity;

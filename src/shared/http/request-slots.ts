@@ -14,7 +14,7 @@ import type { BodyLimits } from "./read-json.ts";
 const LEASE_MARGIN_MS = 60_000;
 const NO_KEY = "";
 
-/** Returns the isolate's memory for concurrent requests. */
+/** Returns the pool of the isolate's memory for requests. */
 export function requestMemoryOf(config: Config): RequestMemory {
   return Isolate.of(config).get(makeRequestMemory);
 }
@@ -32,11 +32,13 @@ export function initialBodyBytes(declaredBytes: number): number {
   return declaredBytes <= SINGLE_READ_BYTES_MAX ? declaredBytes : 0;
 }
 
+/** Returns the `Content-Length`, or Infinity without one. */
 export function declaredBodyBytes(c: AppContext): number {
   const declared = Number(c.req.header("content-length"));
   return declared > 0 ? declared : Infinity;
 }
 
+/** The callers without a key that share memory for bodies. */
 export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 
 /**

@@ -13,8 +13,8 @@ import type { OperatorRole } from "../config/config.ts";
 export type RouteReach = Route["reach"];
 
 /**
- * Whether a console call requires a login within the last ten minutes. A record lists values by
- * field. A change to only these values lowers limits and needs no login.
+ * The rule for when a console call requires a login within the last ten minutes. A record lists
+ * values by field that only lower limits. A change to these values requires none.
  */
 export type FreshLogin = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
 
