@@ -3,10 +3,10 @@ import type { RouteEntry } from "../src/models/catalog/entry.ts";
 import { routeName } from "../src/models/routing/route-health.ts";
 import type { FailedRequest } from "../src/shared/failed-request.ts";
 import type { Failure } from "../src/shared/failure.ts";
-import { docsAnchorOf, errorResponseOf } from "../src/shared/http/failure-mapping.ts";
+import { errorDocsAnchorOf, errorResponseOf } from "../src/shared/http/failure-mapping.ts";
 import { mintId } from "../src/shared/id.ts";
-import { KINDS } from "../src/shared/kinds.ts";
-import type { Kind } from "../src/shared/kinds.ts";
+import { CALL_KINDS } from "../src/shared/kinds.ts";
+import type { CallKind } from "../src/shared/kinds.ts";
 import { micros } from "../src/shared/money.ts";
 import type { Usage } from "../src/shared/usage.ts";
 import type { HoldRequest, Settlement } from "../src/shared/contracts/wallet.ts";
@@ -169,11 +169,11 @@ function failedRequestOf(
     externalId,
     askedModel: model?.sent ?? null,
     model: model?.id ?? null,
-    door: KINDS[kind].path,
+    door: CALL_KINDS[kind].path,
     streamed,
     durationMs: 3 + (attempts.at(-1)?.endedMs ?? 0),
     clientLeftMs: null,
-    error: { code: docsAnchorOf(failure), message, status: sentStatus, param: null },
+    error: { code: errorDocsAnchorOf(failure), message, status: sentStatus, param: null },
     attempts,
   };
 }
@@ -183,7 +183,7 @@ function lowIndex(random: number, length: number): number {
   return Math.floor(random ** 2.2 * length);
 }
 
-type DemoRoute = RouteEntry & { readonly kind: Kind };
+type DemoRoute = RouteEntry & { readonly kind: CallKind };
 
 function modelOf(random: number): readonly [id: string, route: DemoRoute] {
   let rest = random;

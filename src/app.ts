@@ -2,14 +2,14 @@ import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { MiddlewareHandler } from "hono";
 import { endViewRoute, viewAsRoute } from "./console/as-customer.route.ts";
-import { consoleDispatch } from "./console/dispatch.route.ts";
+import { dispatchConsoleCall } from "./console/dispatch.route.ts";
 import { callbackRoute, issuersRoute, loginStartRoute } from "./console/login.route.ts";
-import { requireOwnPage } from "./console/own-session.route.ts";
+import { requireConsolePage } from "./console/own-session.route.ts";
 import { addPeopleRoutes } from "./console/people.route.ts";
 import { loginRoute, logoutRoute, sessionRoute } from "./console/session.route.ts";
 import { respondToUnexpectedError, requestContext } from "./shared/http/context.ts";
 import type { AppEnv } from "./shared/http/context.ts";
-import { notFound, refuseOtherMethods } from "./shared/http/not-found.ts";
+import { respondNotFound, refuseOtherMethods } from "./shared/http/not-found.ts";
 import { routingPath } from "./shared/http/routing-path.ts";
 import {
   watchPeer,
@@ -46,8 +46,8 @@ import { countRequests } from "./events/metrics/count-requests.route.ts";
 import { addOperatorRoutes } from "./operator/operator.route.ts";
 import {
   isHandledAtHome,
-  PAID_ROUTES,
-  PROVIDER_ROUTES,
+  PAID_PATHS,
+  PROVIDER_PATHS,
   ROUTES,
   filterRoutesByReach,
 } from "./routes.ts";
@@ -66,7 +66,7 @@ app.use(countRequests);
 app.use(selectDialect);
 app.use(requestContext);
 app.onError(respondToUnexpectedError);
-app.notFound(notFound);
+app.notFound(respondNotFound);
 
 app.use(requireSoundDeployment);
 
@@ -93,7 +93,7 @@ app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, is
 app.get("/v1/holds/:id", merchantRoute("read"));
 app.post("/v1/holds/:id/capture", merchantRoute("capture"));
 app.post("/v1/holds/:id/release", merchantRoute("release"));
-app.use("/v1/*", startAdmission(PAID_ROUTES));
+app.use("/v1/*", startAdmission(PAID_PATHS));
 serve("paid");
 
 app.use("/v1/*", requireAdmission);
@@ -118,7 +118,7 @@ refuseOtherMethods(app, filterRoutesByReach("managed"));
 addOperatorRoutes(app, deploymentOf);
 
 app.get("/console/api/login/callback/:issuer", callbackRoute);
-app.use("/console/api/*", requireOwnPage);
+app.use("/console/api/*", requireConsolePage);
 app.get("/console/api/login", issuersRoute);
 app.post("/console/api/login/start", loginStartRoute);
 addPeopleRoutes(app);
@@ -138,7 +138,7 @@ refuseOtherMethods(app, [
 ]);
 for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
   app.on(["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"], path, (c) =>
-    consoleDispatch(c, { dispatch: app.fetch, paidPaths: PROVIDER_ROUTES, rows: ROUTES }),
+    dispatchConsoleCall(c, { dispatch: app.fetch, paidPaths: PROVIDER_PATHS, rows: ROUTES }),
   );
 }
 

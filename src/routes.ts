@@ -252,14 +252,14 @@ export function filterRoutesByReach<R extends RouteReach>(
 }
 
 /** Paths whose POST requests take one of the isolate's memory slots. */
-export const PAID_ROUTES: ReadonlySet<string> = new Set(
+export const PAID_PATHS: ReadonlySet<string> = new Set(
   filterRoutesByReach("paid").map((row) => row.path),
 );
 
 const AWAY_ROUTES = filterRoutesByReach("paid", "here");
 
 /** Paths whose POST requests can call a provider, paid or not. */
-export const PROVIDER_ROUTES: ReadonlySet<string> = new Set(
+export const PROVIDER_PATHS: ReadonlySet<string> = new Set(
   AWAY_ROUTES.filter(({ method }) => method === "POST").map((row) => row.path),
 );
 

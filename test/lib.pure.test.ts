@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { lowestIdAt, mintId, mintTimeOf } from "../src/shared/id.ts";
+import { lowestIdAt, mintId, creationTimeOfId } from "../src/shared/id.ts";
 import { micros, microsOfDollars } from "../src/shared/money.ts";
 import { parseConfig } from "../src/shared/config/config.ts";
 
@@ -8,7 +8,7 @@ it("an ID contains the creation time, and IDs sort by this time", () => {
   fc.assert(
     fc.property(fc.nat(2 ** 41), fc.nat(2 ** 41), (a, b) => {
       const [one, two] = [mintId("req_", a), mintId("req_", b)];
-      expect(mintTimeOf(one, "req_")).toBe(a);
+      expect(creationTimeOfId(one, "req_")).toBe(a);
       expect(a < b ? one < two : true).toBe(true);
       expect(lowestIdAt("req_", a) <= one).toBe(true);
     }),

@@ -1,4 +1,4 @@
-import type { Kind } from "../../src/shared/kinds.ts";
+import type { CallKind } from "../../src/shared/kinds.ts";
 import { callAdmin } from "../admin-client.ts";
 import { Refused, Unreachable } from "../admin/transport.ts";
 import type { AdminClient } from "../admin/transport.ts";
@@ -93,7 +93,7 @@ type AliasChange = {
   readonly now: Aliases;
   /** Aliases after the deploy. */
   readonly after: Aliases;
-  readonly kindOf: (name: string) => Kind | undefined;
+  readonly kindOf: (name: string) => CallKind | undefined;
   readonly isAccepted: boolean;
 };
 

@@ -1,7 +1,7 @@
 import type { Unstable_Config } from "wrangler";
 import { ALIAS_KINDS } from "../../src/models/catalog/aliases.ts";
 import { getAllowedHostTags } from "../../src/models/catalog/catalog.ts";
-import type { Kind } from "../../src/shared/kinds.ts";
+import type { CallKind } from "../../src/shared/kinds.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
@@ -36,7 +36,7 @@ export type Outlook = {
   /** The model of each alias, or null if the Worker would reject the settings. */
   readonly aliases: ReadonlyMap<string, string> | null;
   /** Returns the kind of model for an alias or ID, if known. */
-  readonly kindOf: (name: string) => Kind | undefined;
+  readonly kindOf: (name: string) => CallKind | undefined;
   /** Provider secrets that are assumed to be set. */
   readonly assumed: readonly string[];
 };

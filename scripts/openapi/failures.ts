@@ -1,4 +1,4 @@
-import { docsAnchorOf, errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
+import { errorDocsAnchorOf, errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
 import type { Dialect, RateLimitStates } from "../../src/shared/http/dialect.ts";
 import { dialectOf } from "../../src/models/endpoints/dialect.route.ts";
 import type { Failure } from "../../src/shared/failure.ts";
@@ -135,7 +135,7 @@ const SAMPLES: Samples = {
 
 const byAnchor = new Map<string, Failure[]>();
 for (const failure of Object.values(SAMPLES).flat()) {
-  const anchor = docsAnchorOf(failure);
+  const anchor = errorDocsAnchorOf(failure);
   byAnchor.set(anchor, [...(byAnchor.get(anchor) ?? []), failure]);
 }
 

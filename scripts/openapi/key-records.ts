@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { TERMS } from "../../src/shared/key-terms.ts";
+import { KEY_TERMS } from "../../src/shared/key-terms.ts";
 import { keyData } from "./openrouter-records.ts";
 import { budget, budgetStatus, effectiveBudget } from "./budget-records.ts";
 import { dollars, policy, record, time, uuid, loose } from "./fields.ts";
@@ -15,14 +15,14 @@ const SAID: Readonly<Record<string, z.ZodType>> = {
   budgets: z.array(budget).nullable().describe("Further budgets; null for none."),
   may_hold: z.boolean().nullable().describe("Whether it may place holds and charges; null if not."),
 };
-type Terms = typeof TERMS;
+type Terms = typeof KEY_TERMS;
 type TermSchemas = {
   [Name in keyof Terms as Terms[Name]["field"]]: z.ZodOptional<
     z.ZodType<z.infer<Terms[Name]["schema"]> | null>
   >;
 };
 const terms = Object.fromEntries(
-  Object.values(TERMS).map(({ field, schema: said }) => [
+  Object.values(KEY_TERMS).map(({ field, schema: said }) => [
     field,
     (SAID[field] ?? z.nullable(said)).optional(),
   ]),

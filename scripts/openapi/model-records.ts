@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { KIND_NAMES } from "../../src/shared/kinds.ts";
-import { recordOfUnits, UNITS } from "../../src/shared/usage.ts";
+import { CALL_KIND_NAMES } from "../../src/shared/kinds.ts";
+import { fillUnitRecord, UNITS } from "../../src/shared/usage.ts";
 import { count, record, time } from "./fields.ts";
 
 /** Dollars as text without an exponent. */
@@ -10,7 +10,7 @@ const tokenPrices = {
   completion: dollarsText,
   input_cache_read: dollarsText,
   input_cache_write: dollarsText,
-  ...recordOfUnits(UNITS, dollarsText.optional()),
+  ...fillUnitRecord(UNITS, dollarsText.optional()),
 };
 export const model = record("Model", {
   id: z.string().min(1),
@@ -20,7 +20,7 @@ export const model = record("Model", {
   name: z.string().min(1),
   canonical_slug: z.string().min(1).describe("The model's ID, also of an alias."),
   owned_by: z.string().min(1),
-  kind: z.enum(KIND_NAMES),
+  kind: z.enum(CALL_KIND_NAMES),
   context_length: z.int().min(1).describe("Tokens."),
   max_output_tokens: z.int().min(1).nullable(),
   input_modalities: z.array(z.enum(["text", "image"])).min(1),

@@ -26,7 +26,7 @@ import {
   webhookRotationSchema,
 } from "../../src/events/webhooks/webhooks.route.ts";
 import {
-  deliveriesParameters,
+  deliveriesQuerySchema,
   resendSchema,
   replaySchema,
 } from "../../src/events/webhooks/deliveries.route.ts";
@@ -266,7 +266,7 @@ const OTHERS = {
   }),
   "GET /v1/webhooks/{id}/deliveries": described("List sent and pending deliveries, newest first", {
     200: hooked.deliveries,
-    query: deliveriesParameters,
+    query: deliveriesQuerySchema,
   }),
   "GET /v1/webhooks/{id}/deliveries/{delivery_id}": described(
     "Read a delivery: its body, headers, and the responses to its newest attempts",

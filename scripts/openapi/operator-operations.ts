@@ -6,32 +6,35 @@ import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { operatorOrganizationChangeSchema } from "../../src/operator/change-organization.ts";
-import { findQuery } from "../../src/operator/find.ts";
+import { searchQuerySchema } from "../../src/operator/find.ts";
 import { newMerchantSchema } from "../../src/operator/merchants.ts";
 import {
   memberChangeSchema,
   newMemberSchema,
-  closeOrganizationBody,
+  closeOrganizationQuerySchema,
 } from "../../src/operator/people.ts";
-import { newOrganizationSchema, organizationsQuery } from "../../src/operator/organizations.ts";
-import { providersQuery } from "../../src/operator/providers.ts";
-import { marginQuery, newBillsSchema } from "../../src/operator/margin.ts";
+import {
+  newOrganizationSchema,
+  organizationsQuerySchema,
+} from "../../src/operator/organizations.ts";
+import { providersQuerySchema } from "../../src/operator/providers.ts";
+import { marginQuerySchema, newBillsSchema } from "../../src/operator/margin.ts";
 import { rerateSchema } from "../../src/operator/rerate.ts";
 import { newPricesSchema, pricesQuerySchema } from "../../src/operator/prices.ts";
 import {
-  unsavedSettlementBody,
+  unsavedSettlementSchema,
   creditSchema,
-  ledgerQuery,
+  ledgerQuerySchema,
   reconcileSchema,
 } from "../../src/operator/wallets.ts";
-import { operatorEventsQuery } from "../../src/operator/operator-events.ts";
+import { operatorEventsQuerySchema } from "../../src/operator/operator-events.ts";
 import {
-  allPurchasesQuery,
+  allPurchasesQuerySchema,
   forgiveDebtSchema,
   refundSchema,
 } from "../../src/operator/purchases.ts";
 import { creditsQuery, purchasesQuery } from "../../src/money/payments/purchases.route.ts";
-import { deliveriesParameters, replaySchema } from "../../src/events/webhooks/deliveries.route.ts";
+import { deliveriesQuerySchema, replaySchema } from "../../src/events/webhooks/deliveries.route.ts";
 import { newInvitationBody } from "../../src/accounts/people/invitation-handlers.ts";
 import { ended, madeInvitation, organizationDomains } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
@@ -62,7 +65,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     200: record.heldOrganizations,
     description:
       "Reads only the database. With `balance`, the call reads each organization's wallet.",
-    query: organizationsQuery,
+    query: organizationsQuerySchema,
   }),
   "GET /lost-organizations": described(
     "List wallets whose organization is missing in the database",
@@ -76,7 +79,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     200: operated.found,
     description:
       "`q` is the whole ID, prefix, email address or reference, or a part of an organization's name. Only the first characters of a key are used. For the ID of a request or event, one call searches at most 200 organizations. If the object isn't found, `next_after` continues the search. Each region finds only its own objects. `other_regions` lists the regions to search next.",
-    query: findQuery,
+    query: searchQuerySchema,
   }),
   "GET /orgs/{id}": described("Read an organization with its credits and open holds", {
     200: record.closableOrganization,
@@ -102,7 +105,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     description:
       "Its keys, sessions and logins stop working immediately. After 7 days, names, keys, webhooks and end users are removed permanently. The ledger stays.",
     200: record.deleted,
-    query: closeOrganizationBody,
+    query: closeOrganizationQuerySchema,
     errors: ["conflict"],
   }),
   "POST /orgs/{id}/invitations": described(
@@ -231,7 +234,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
       200: record.ledger,
       description:
         "With `order=desc`, the list is newest first. To get the next page, send the `seq` of the last row as `before_seq`, and ignore `next_after_seq`.",
-      query: ledgerQuery,
+      query: ledgerQuerySchema,
     },
   ),
   "POST /orgs/{id}/reconcile": described("Compare ledger, balance, holds and database", {
@@ -259,7 +262,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     "List sent and pending deliveries, newest first",
     {
       200: hooked.deliveries,
-      query: deliveriesParameters,
+      query: deliveriesQuerySchema,
     },
   ),
   "POST /orgs/{id}/webhooks/{webhook_id}/test": described(
@@ -280,7 +283,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   ),
   "POST /orgs/{id}/settle": described("Post a charge that is only in the log", {
     200: record.settlement,
-    body: unsavedSettlementBody,
+    body: unsavedSettlementSchema,
   }),
   "POST /orgs/{id}/rebuild-wallet": described("Rebuild a lost wallet", {
     200: record.rebuilt,
@@ -290,12 +293,12 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     200: paid.allPurchases,
     description:
       "Reads the database, which is up to date a moment after a purchase changes. The state `refunded` lists purchases that were refunded or disputed, at least in part.",
-    query: allPurchasesQuery,
+    query: allPurchasesQuerySchema,
   }),
   "GET /events": described("List changes by operators in the last year, newest first", {
     200: operated.operatorEvents,
     description: "`act` is the method and the path of the call, and `target` has its parameters.",
-    query: operatorEventsQuery,
+    query: operatorEventsQuerySchema,
   }),
   "GET /catalog": described(
     "List every model with its routes: cost, price, and the reason if you don't sell it",
@@ -338,7 +341,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
       200: priced.margin,
       description:
         "Reads the wallets of 100 organizations per call. If the response has `next_after`, add up the pages. By provider, the response also has the imported bills if one page covers all organizations.",
-      query: marginQuery,
+      query: marginQuerySchema,
     },
   ),
   "POST /costs": described("Import providers' daily bills; the newest import of a day counts", {
@@ -356,6 +359,6 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     200: priced.providers,
     description:
       "Counts the calls of the last `minutes`, for at most 200 organizations, the most recently used first. It reads the newest 50,000 requests of each, and is complete from `complete_from` on. Failures that a request caused don't count.",
-    query: providersQuery,
+    query: providersQuerySchema,
   }),
 } satisfies DescriptionsOf<(typeof OPERATOR_ROUTES)[number]>);

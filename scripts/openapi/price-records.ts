@@ -1,5 +1,5 @@
-import { KIND_NAMES } from "../../src/shared/kinds.ts";
-import { recordOfUnits, UNITS } from "../../src/shared/usage.ts";
+import { CALL_KIND_NAMES } from "../../src/shared/kinds.ts";
+import { fillUnitRecord, UNITS } from "../../src/shared/usage.ts";
 import * as z from "zod";
 import { count, record, time } from "./fields.ts";
 
@@ -10,7 +10,7 @@ const listPrice = record("ListPrice", {
   cached: dollars,
   cache_write: dollars,
   output: dollars,
-  ...recordOfUnits(UNITS, dollars.optional()),
+  ...fillUnitRecord(UNITS, dollars.optional()),
 });
 const priceRow = record("PriceRow", {
   id: z.string(),
@@ -73,7 +73,7 @@ export const catalog = record("CatalogModels", {
   models: z.array(
     z.strictObject({
       id: z.string(),
-      kind: z.enum(KIND_NAMES),
+      kind: z.enum(CALL_KIND_NAMES),
       aliases: z.array(z.string()),
       routes: z.array(catalogRoute),
     }),

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type * as core from "zod/v4/core";
-import { timeParameter } from "../../src/shared/http/parse-body.ts";
+import { timeParameterSchema } from "../../src/shared/http/parse-body.ts";
 import { DOLLARS_MAX } from "../../src/shared/money.ts";
 import { opaqueObject } from "../../src/models/core/core-request.ts";
 import { formFile } from "../../src/models/core/image-edit.ts";
@@ -15,7 +15,7 @@ const KNOWN: ReadonlyMap<core.$ZodType, Json> = new Map<core.$ZodType, Json>([
   [audioFile, { type: "string", format: "binary" }],
   [formFile, { type: "string", format: "binary" }],
   [daySchema, { type: "string", format: "date" }],
-  [timeParameter, { type: "string", anyOf: [{ format: "date-time" }, { format: "date" }] }],
+  [timeParameterSchema, { type: "string", anyOf: [{ format: "date-time" }, { format: "date" }] }],
 ]);
 
 /** An end user's name: at most 256 bytes without control characters, and neither `.` nor `..`. */

@@ -1,14 +1,16 @@
 import * as z from "zod";
-import { SKIP_REASONS } from "../../src/shared/generation.ts";
-import { TOKEN_SUMS } from "../../src/shared/usage-sums.ts";
-import { recordOfUnits, UNITS } from "../../src/shared/usage.ts";
+import { ROUTE_SKIP_REASONS } from "../../src/shared/generation.ts";
+import { TOKEN_COUNT_FIELDS } from "../../src/shared/usage-sums.ts";
+import { fillUnitRecord, UNITS } from "../../src/shared/usage.ts";
 import { micros, count, dollars, time, day, record } from "./fields.ts";
 
 /** Descriptions of token counts. */
 const SAID: Readonly<Record<string, typeof count>> = {
   cached_tokens: count.describe("Prompt tokens that were read from a cache."),
 };
-const tokens = Object.values(TOKEN_SUMS).map(({ shown }) => [shown, SAID[shown] ?? count] as const);
+const tokens = Object.values(TOKEN_COUNT_FIELDS).map(
+  ({ shown }) => [shown, SAID[shown] ?? count] as const,
+);
 type TokenField = (typeof tokens)[number][0];
 const amounts = {
   requests: count,
@@ -53,7 +55,7 @@ const price = z
     cached: count,
     cache_write: count,
     output: count,
-    ...recordOfUnits(UNITS, count.optional()),
+    ...fillUnitRecord(UNITS, count.optional()),
   })
   .describe("Micros per million tokens, as they were when the request was admitted.");
 const lines = z
@@ -75,7 +77,7 @@ const failedAttempts = z
   )
   .describe("Failed attempts that aren't charged, in their order.");
 export const skippedRoutes = z
-  .array(z.strictObject({ route: z.string(), why: z.enum(SKIP_REASONS) }))
+  .array(z.strictObject({ route: z.string(), why: z.enum(ROUTE_SKIP_REASONS) }))
   .describe("Routes that were not called, at most 16.");
 const since = z.number().nullable().describe("Milliseconds since the request came.");
 const attempts = z

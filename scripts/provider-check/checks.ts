@@ -1,7 +1,7 @@
 import type { Usage } from "../../src/shared/usage.ts";
-import { promptTokens } from "../../src/shared/usage.ts";
+import { sumPromptTokens } from "../../src/shared/usage.ts";
 import { estimateTokens } from "../../src/shared/tokens.ts";
-import type { Kind } from "../../src/shared/kinds.ts";
+import type { CallKind } from "../../src/shared/kinds.ts";
 import type {
   JsonObject,
   Provider,
@@ -184,7 +184,7 @@ function bodyFor(kind: "chat" | "embeddings"): JsonObject {
  */
 function usageNote(usage: Usage | null, { facts }: Target): string {
   if (usage === null) throw new Difference("expected usage, there is none");
-  const prompt = promptTokens(usage);
+  const prompt = sumPromptTokens(usage);
   const reserve = Math.ceil(estimateTokens(PROMPT) * facts.estimateFactor) + 24;
   expect(prompt > 0, `prompt tokens above 0: ${JSON.stringify(usage)}`);
   return `${prompt} prompt tokens (at least ${reserve} would be held), ${usage.output} of output`;
@@ -201,7 +201,7 @@ function ask(
   provider: Provider,
   { upstreamId }: Pick<Target, "upstreamId">,
   body: JsonObject,
-  { stream = false, kind = "chat" }: { stream?: boolean; kind?: Kind } = {},
+  { stream = false, kind = "chat" }: { stream?: boolean; kind?: CallKind } = {},
 ): Promise<ProviderResult> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   return provider.send({ kind, upstreamId, body, stream, cap: CAP, signal } as ProviderCall);

@@ -1,4 +1,4 @@
-import { ORIGIN, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
+import { EXAMPLE_ORIGIN, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
 import type { ClientBlocks } from "../../src/console/browser/lib/clients.ts";
 import { installCommandOf, fillPlaceholders } from "./placed.ts";
 
@@ -35,7 +35,7 @@ function partsOf(text: string): ClientBlocks["parts"] {
     const isAnswer = isPrinted(info, all[index - 1]) && before === "sh";
     before = language;
     if (isAnswer) return [];
-    const code = fillPlaceholders(lines.join("\n").trimEnd(), { origin: ORIGIN, key: YOUR_KEY });
+    const code = fillPlaceholders(lines.join("\n").trimEnd(), { origin: EXAMPLE_ORIGIN, key: YOUR_KEY });
     const [, file = ""] = / file: (\S+)/.exec(info) ?? [];
     written.add(PROGRAMS[language]?.[0] ?? file);
     if (file !== "") {

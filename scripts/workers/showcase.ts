@@ -4,7 +4,7 @@
  */
 import worker, * as gateway from "../../src/index.ts";
 import { HOUR_MS } from "../../src/shared/clock.ts";
-import type { FailedRequest, FailureCount } from "../../src/shared/failed-request.ts";
+import type { FailedRequest, HourlyFailureCount } from "../../src/shared/failed-request.ts";
 import type { DemoRequest } from "../demo-uses.ts";
 import { wrapObject, cachedEnv } from "./around.ts";
 
@@ -42,7 +42,7 @@ export class Wallet extends wrapObject(gateway.Wallet, withShiftedClock) {
 }
 
 /** Returns the count of one failed request, as the gateway reports it. */
-function countOf({ at, keyId, error: { code, status }, id }: FailedRequest): FailureCount {
+function countOf({ at, keyId, error: { code, status }, id }: FailedRequest): HourlyFailureCount {
   return { hour: at - (at % HOUR_MS), keyId, code, status, count: 1, lastAt: at, lastId: id };
 }
 

@@ -25,7 +25,7 @@ export const PLAYGROUND_PATHS: ReadonlySet<string> = new Set([
 /** Paths about the caller's key. Operators who view a customer have none. */
 export const OWN_KEY_PATHS: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
 
-export function allowedCalls(rows: readonly Route[], identity: SessionIdentity): AllowedCalls {
+export function listAllowedCalls(rows: readonly Route[], identity: SessionIdentity): AllowedCalls {
   const allowed = rows.flatMap((row) => {
     const access = accessOf(row, identity);
     return access === null ? [] : [[callNameOf(row), access] as const];

@@ -9,9 +9,9 @@ import type { AdmittedRequest } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import type { RateState } from "../shared/key-terms.ts";
+import type { RateLimitState } from "../shared/key-terms.ts";
 import type { Route } from "../shared/http/route.ts";
-import { callSessions, enterSession, failSession } from "./own-session.route.ts";
+import { callConsoleSession, enterSession, failSession } from "./own-session.route.ts";
 import type { ActiveOperator, ActiveSession } from "./own-session.route.ts";
 import { sessionView } from "./session-view.route.ts";
 import { findViewedOrganization, recordView } from "./viewed.store.ts";
@@ -85,7 +85,7 @@ async function changeIdentity(
   const { as: _, ...identityWithoutView } = session.identity.session;
   const identity = orgId === null ? identityWithoutView : { ...identityWithoutView, as: orgId };
   const { place, expiresAt } = session;
-  const identityChange = await callSessions(c, place, (sessions) =>
+  const identityChange = await callConsoleSession(c, place, (sessions) =>
     sessions.become(place.session, identity),
   );
   if (!identityChange.ok) return failSession(c, identityChange.failure);
@@ -104,7 +104,7 @@ const OPERATOR_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "op
  */
 export function viewerAdmission(
   orgId: string,
-  rate: RateState,
+  rate: RateLimitState,
   home: AdmittedRequest["caller"]["home"],
 ): AdmittedRequest {
   const viewer = { id: OPERATOR_KEY.memberId, role: "owner", suspended: false } as const;

@@ -5,10 +5,10 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { findIssuerByDomain, findIssuer } from "../accounts/people/company-issuer.store.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
-import { companyLoginContextWithSecret } from "./issuer-context.route.ts";
+import { decryptCompanyLoginContext } from "./issuer-context.route.ts";
 import { enterSession } from "./own-session.route.ts";
 import type { ActivePerson } from "./own-session.route.ts";
-import { withStorageFailures } from "./people.route.ts";
+import { catchStorageErrors } from "./people.route.ts";
 import { limitFailedLogins } from "./session.route.ts";
 
 /** The issuer ID of all companies' own identity providers. */
@@ -35,7 +35,7 @@ export async function startCompanyLogin(
   if (mode === "off") return unknownLogin();
   const name = typedDomain.trim().toLowerCase().replace(/\.$/, "");
   return limitFailedLogins(c, async () => {
-    const found = await withStorageFailures(c, async () =>
+    const found = await catchStorageErrors(c, async () =>
       success(await findIssuerByDomain(c.env.DB, name, mode === "approve")),
     );
     return found.ok ? startedLoginAt(c, found.value) : found;
@@ -48,7 +48,7 @@ async function startOwnCompanyLogin(c: AppContext): Promise<Result<StartedLogin>
   const { identity } = entered.value;
   const as = identity.kind === "person" ? identity.acting.as : null;
   if (as === null) return unknownLogin();
-  const found = await withStorageFailures(c, async () =>
+  const found = await catchStorageErrors(c, async () =>
     success(await findIssuer(c.env.DB, as.orgId)),
   );
   if (!found.ok) return found;
@@ -62,9 +62,7 @@ export async function resumeCompanyLogin(
   orgId: string,
   connectionId: string,
 ): Promise<Result<StartedLogin>> {
-  const found = await withStorageFailures(c, async () =>
-    success(await findIssuer(c.env.DB, orgId)),
-  );
+  const found = await catchStorageErrors(c, async () => success(await findIssuer(c.env.DB, orgId)));
   if (!found.ok) return found;
   return startedLoginAt(c, found.value?.id === connectionId ? found.value : null);
 }
@@ -73,7 +71,7 @@ async function startedLoginAt(
   c: AppContext,
   connection: CompanyIssuer | null,
 ): Promise<Result<StartedLogin>> {
-  const at = connection === null ? null : await companyLoginContextWithSecret(c, connection);
+  const at = connection === null ? null : await decryptCompanyLoginContext(c, connection);
   return at === null ? unknownLogin() : success({ at, connection });
 }
 

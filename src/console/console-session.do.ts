@@ -4,12 +4,12 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { CLOCK_LAG_MAX_MS, RateWindow } from "../shared/rate-window.ts";
 import type { StoredAdmission } from "../shared/rate-window.ts";
-import type { RateState } from "../shared/key-terms.ts";
+import type { RateLimitState } from "../shared/key-terms.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../shared/tables.do.ts";
-import type { Tables } from "../shared/tables.do.ts";
+import type { TableMigrations } from "../shared/tables.do.ts";
 import type {
   ConsoleIdentity,
-  EnteredSession,
+  AdmittedConsoleSession,
   ListedSession,
 } from "../shared/contracts/console-session.ts";
 import { parseStoredJson } from "../shared/stored-json.ts";
@@ -24,7 +24,7 @@ const TABLES_SQL = `CREATE TABLE sessions (number INTEGER PRIMARY KEY AUTOINCREM
   CREATE TABLE calls (log TEXT NOT NULL, slot INTEGER NOT NULL, at INTEGER NOT NULL,
     PRIMARY KEY (log, slot)) STRICT, WITHOUT ROWID;`;
 
-export const SESSION_TABLES: Tables = {
+export const CONSOLE_SESSION_TABLES: TableMigrations = {
   name: "console session",
   steps: [{ sql: TABLES_SQL, readableBy: 1 }],
 };
@@ -49,7 +49,7 @@ export class ConsoleSession extends DurableObject<Env> {
    */
   async open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
     const { sql } = this.ctx.storage;
-    createOrMigrateTables(this.ctx.storage, SESSION_TABLES);
+    createOrMigrateTables(this.ctx.storage, CONSOLE_SESSION_TABLES);
     const counted = this.#countCall("login", LOGINS_MAX);
     if (!counted.ok) return counted;
     this.#memory = null;
@@ -72,7 +72,7 @@ export class ConsoleSession extends DurableObject<Env> {
    * Returns the session and counts the call. Fails with `no_console_session` if the session has
    * ended, or with `rate_limited`.
    */
-  enter(name: string, isCounted: boolean): Result<EnteredSession> {
+  enter(name: string, isCounted: boolean): Result<AdmittedConsoleSession> {
     const session = this.#loadMemory().sessions.get(name);
     if (session === undefined || session.expiresAt <= now(this.env)) {
       return refuse({ kind: "no_console_session" });
@@ -86,21 +86,21 @@ export class ConsoleSession extends DurableObject<Env> {
   }
 
   async close(name: string | null): Promise<Result<null>> {
-    if (!migrateExistingTables(this.ctx.storage, SESSION_TABLES)) return success(null);
+    if (!migrateExistingTables(this.ctx.storage, CONSOLE_SESSION_TABLES)) return success(null);
     this.#memory = null;
     this.ctx.storage.sql.exec("DELETE FROM sessions WHERE ?1 IS NULL OR name = ?1", name);
     return success(null);
   }
 
   async closeOf(memberId: string): Promise<Result<null>> {
-    if (!migrateExistingTables(this.ctx.storage, SESSION_TABLES)) return success(null);
+    if (!migrateExistingTables(this.ctx.storage, CONSOLE_SESSION_TABLES)) return success(null);
     this.#memory = null;
     this.ctx.storage.sql.exec("DELETE FROM sessions WHERE identity ->> '$.memberId' = ?", memberId);
     return success(null);
   }
 
   async become(name: string, identity: ConsoleIdentity): Promise<Result<null>> {
-    if (!migrateExistingTables(this.ctx.storage, SESSION_TABLES)) {
+    if (!migrateExistingTables(this.ctx.storage, CONSOLE_SESSION_TABLES)) {
       return refuse({ kind: "no_console_session" });
     }
     this.#memory = null;
@@ -123,7 +123,7 @@ export class ConsoleSession extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     this.#memory = null;
     const { storage } = this.ctx;
-    if (!migrateExistingTables(storage, SESSION_TABLES)) return;
+    if (!migrateExistingTables(storage, CONSOLE_SESSION_TABLES)) return;
     storage.sql.exec("DELETE FROM sessions WHERE expires_at <= ?", now(this.env));
     const { next } = storage.sql
       .exec<{ next: number | null }>("SELECT max(expires_at) AS next FROM sessions")
@@ -137,7 +137,7 @@ export class ConsoleSession extends DurableObject<Env> {
   }
 
   /** Counts a call durably before its response. Fails with `rate_limited`. */
-  #countCall(log: CallLog, limit: number): Result<RateState> {
+  #countCall(log: CallLog, limit: number): Result<RateLimitState> {
     const window = this.#loadMemory().windows[log];
     const clockMs = now(this.env);
     const { sql } = this.ctx.storage;
@@ -167,7 +167,7 @@ export class ConsoleSession extends DurableObject<Env> {
   }
 
   #read(): Memory {
-    if (!migrateExistingTables(this.ctx.storage, SESSION_TABLES)) {
+    if (!migrateExistingTables(this.ctx.storage, CONSOLE_SESSION_TABLES)) {
       const windows = { console: new RateWindow(), login: new RateWindow() };
       return { windows, sessions: new Map() };
     }

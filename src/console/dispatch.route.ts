@@ -1,25 +1,25 @@
 import { fail } from "../shared/http/context.ts";
 import type { AppContext } from "../shared/http/context.ts";
-import type { FreshLogin, Route } from "../shared/http/route.ts";
+import type { FreshLoginRule, Route } from "../shared/http/route.ts";
 import { setInternalRequestId } from "../shared/http/internal-request-id.ts";
-import { notFound } from "../shared/http/not-found.ts";
+import { respondNotFound } from "../shared/http/not-found.ts";
 import { routingPath } from "../shared/http/routing-path.ts";
 import {
   setInternalCaller,
   setInternalKey,
   admittedKey,
 } from "../accounts/keys/internal-caller.ts";
-import { ALL_ROLES, requestCredential } from "../shared/caller.ts";
+import { ALL_ROLES, createRequestCredential } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failure.ts";
 import { setOperatorOfRequest } from "../operator/operator-token.ts";
 import { readJson } from "../shared/http/read-json.ts";
-import { LOGIN_LIMITS } from "./session.route.ts";
+import { LOGIN_BODY_LIMITS } from "./session.route.ts";
 import { viewerAdmission } from "./as-customer.route.ts";
 import { PLAYGROUND_PATHS } from "./allowed-calls.ts";
 import { enterSession, failSession } from "./own-session.route.ts";
 import type { ActiveIdentity, ActivePerson, ActiveSession } from "./own-session.route.ts";
-import { freshLoginFor, hasFreshLogIn, needsLogin } from "./step-up.ts";
+import { findFreshLoginRule, hasFreshLogIn, requiresNewLogin } from "./step-up.ts";
 
 type DispatchTarget = {
   readonly dispatch: (
@@ -49,18 +49,21 @@ const REQUEST_HEADERS = [
  * /console/api/admin/v1/* as `/admin/v1/*`. Only playground requests are paid and count toward the
  * key's limits.
  */
-export async function consoleDispatch(c: AppContext, target: DispatchTarget): Promise<Response> {
+export async function dispatchConsoleCall(
+  c: AppContext,
+  target: DispatchTarget,
+): Promise<Response> {
   const request = innerRequest(c.req.raw);
   const path = routingPath(request);
   const isPaid = c.req.method === "POST" && target.paidPaths.has(path);
-  if (isPaid && !PLAYGROUND_PATHS.has(path)) return notFound(c);
+  if (isPaid && !PLAYGROUND_PATHS.has(path)) return respondNotFound(c);
   const entered = await enterSession(c, !isPaid);
   if (!entered.ok) return failSession(c, entered.failure);
   const isFresh = hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
   const needsNoLogin =
     isPaid ||
     isFresh ||
-    !(await needsFreshLogin(request, freshLoginFor(target.rows, c.req.method, path)));
+    !(await needsFreshLogin(request, findFreshLoginRule(target.rows, c.req.method, path)));
   const refusal = refusalOf(c, entered.value, needsNoLogin);
   if (refusal !== null) return fail(c, refusal);
   if (!setInnerCaller(c, request, { session: entered.value, path, isPaid })) {
@@ -84,10 +87,10 @@ function innerRequest(outer: Request): Request {
   return new Request(origin + path + search, { method, headers, body, signal });
 }
 
-async function needsFreshLogin(request: Request, freshLogin: FreshLogin): Promise<boolean> {
-  if (typeof freshLogin === "string") return needsLogin(freshLogin, null);
-  const body = await readJson(request.clone(), LOGIN_LIMITS);
-  return needsLogin(freshLogin, body.ok ? body.value : null);
+async function needsFreshLogin(request: Request, freshLogin: FreshLoginRule): Promise<boolean> {
+  if (typeof freshLogin === "string") return requiresNewLogin(freshLogin, null);
+  const body = await readJson(request.clone(), LOGIN_BODY_LIMITS);
+  return requiresNewLogin(freshLogin, body.ok ? body.value : null);
 }
 
 /**
@@ -128,7 +131,7 @@ function setInnerCaller(c: AppContext, request: Request, consoleCall: ConsoleCal
   const { verified, known } = key;
   if (consoleCall.isPaid) setInternalKey(request, verified);
   else {
-    const by = requestCredential(verified.hash, verified.shown);
+    const by = createRequestCredential(verified.hash, verified.shown);
     const admitted = admittedKey(known, by, c.var.config.region);
     const isPerson = identity.kind === "person";
     const caller = { ...admitted.caller, ...(isPerson && { isPerson }) };

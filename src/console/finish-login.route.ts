@@ -7,7 +7,7 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { ensureConsoleKey } from "../accounts/keys/console-key.store.ts";
 import { mintId } from "../shared/id.ts";
-import { operatorOfLogin } from "../operator/operator-token.ts";
+import { findOperatorByLogin } from "../operator/operator-token.ts";
 import { newBrowserMail } from "../accounts/people/mail.ts";
 import { notifyLoginMethods } from "../accounts/people/me.ts";
 import {
@@ -37,9 +37,9 @@ import { COMPANY_ISSUER_ID, canStartLogin } from "./company-login.route.ts";
 import { recordBrowser } from "./known-browser.ts";
 import { enterSession, openSession } from "./own-session.route.ts";
 import type { ActivePerson } from "./own-session.route.ts";
-import { peopleServices, withStorageFailures } from "./people.route.ts";
+import { createPeopleServices, catchStorageErrors } from "./people.route.ts";
 import type { PersonSession } from "../shared/contracts/console-session.ts";
-import { freshnessOf } from "./step-up.ts";
+import { findLoginFreshness } from "./step-up.ts";
 
 type CompletedLogin = {
   readonly entry: IssuerEntry;
@@ -57,12 +57,12 @@ type LastMembership = { readonly memberId: string; readonly orgId: string } | nu
 export async function finishLogIn(c: AppContext, completed: CompletedLogin): Promise<LoginResult> {
   const { ticket, logins, claims } = completed;
   const issuer = completed.entry.id;
-  const services = peopleServices(c);
+  const services = createPeopleServices(c);
   if (ticket.purpose === "link" || ticket.purpose === "step_up") {
-    return withStorageFailures(c, () => finishInSession(c, services, completed));
+    return catchStorageErrors(c, () => finishInSession(c, services, completed));
   }
   const loginId = { issuer, subject: claims.account };
-  if (completed.connection === null && operatorOfLogin(loginId, logins) !== null) {
+  if (completed.connection === null && findOperatorByLogin(loginId, logins) !== null) {
     return openOperatorSession(c, completed, freshness(completed, services.now) ?? NOT_FRESH);
   }
   return openPersonSession(c, services, completed);
@@ -71,7 +71,7 @@ export async function finishLogIn(c: AppContext, completed: CompletedLogin): Pro
 async function openOperatorSession(
   c: AppContext,
   { ticket, entry, claims }: CompletedLogin,
-  proof: NonNullable<ReturnType<typeof freshnessOf>>,
+  proof: NonNullable<ReturnType<typeof findLoginFreshness>>,
 ): Promise<LoginResult> {
   const loginId = { issuer: entry.id, subject: claims.account };
   const opened = await openSession(c, { kind: "operator_login", ...loginId, ...proof });
@@ -84,7 +84,7 @@ async function openPersonSession(
   completed: CompletedLogin,
 ): Promise<LoginResult> {
   const { ticket, entry, claims } = completed;
-  const found = await withStorageFailures(c, () => findPersonWithKey(c, services, completed));
+  const found = await catchStorageErrors(c, () => findPersonWithKey(c, services, completed));
   if (!found.ok) return found;
   const { person, place } = found.value;
   const identity: PersonSession = {
@@ -126,8 +126,8 @@ async function emailNewBrowser(
 function freshness(
   { claims, entry }: CompletedLogin,
   nowMs: number,
-): ReturnType<typeof freshnessOf> {
-  return freshnessOf(claims.authenticatedAt, nowMs, entry.reauth);
+): ReturnType<typeof findLoginFreshness> {
+  return findLoginFreshness(claims.authenticatedAt, nowMs, entry.reauth);
 }
 
 function identityOf({ claims, connection }: CompletedLogin): Identity {
@@ -356,7 +356,7 @@ async function confirmOperator(
   name: string,
 ): Promise<LoginResult> {
   const { entry, claims, logins, connection } = completed;
-  const other = operatorOfLogin({ issuer: entry.id, subject: claims.account }, logins);
+  const other = findOperatorByLogin({ issuer: entry.id, subject: claims.account }, logins);
   if (connection !== null || other?.name !== name) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }

@@ -11,13 +11,13 @@ import {
 } from "../accounts/people/company-issuer.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 
-export function issuerCache(c: AppContext): IssuerCache {
+export function issuerCacheOf(c: AppContext): IssuerCache {
   return Isolate.of(c.var.config).get(createIssuerCache);
 }
 
 const createIssuerCache = (): IssuerCache => new IssuerCache();
 
-export function issuerContext(c: AppContext, id: string): LoginContext | null {
+export function findLoginContext(c: AppContext, id: string): LoginContext | null {
   const { issuers, secret } = c.var.config;
   const entry = issuers.find((one) => one.id === id);
   return entry === undefined
@@ -25,7 +25,7 @@ export function issuerContext(c: AppContext, id: string): LoginContext | null {
     : { ...requestContextOf(c, id), entry, secret: secret(entry.secret) ?? "" };
 }
 
-export function companyLoginContext(
+export function createCompanyLoginContext(
   c: AppContext,
   entry: IssuerEntry,
   secret: string,
@@ -39,12 +39,12 @@ export function companyLoginContext(
  * Returns the login context for a company's own identity provider, or null if its client secret
  * can't be decrypted.
  */
-export async function companyLoginContextWithSecret(
+export async function decryptCompanyLoginContext(
   c: AppContext,
   row: CompanyIssuer,
 ): Promise<LoginContext | null> {
   const secret = await decryptClientSecret(row, c.var.config.keySecrets);
-  return secret === null ? null : companyLoginContext(c, issuerEntryOf(row), secret);
+  return secret === null ? null : createCompanyLoginContext(c, issuerEntryOf(row), secret);
 }
 
 function requestContextOf(c: AppContext, id: string) {

@@ -25,10 +25,10 @@ import {
   canStartLogin,
 } from "./company-login.route.ts";
 import type { StartedLogin } from "./company-login.route.ts";
-import { issuerContext, issuerCache } from "./issuer-context.route.ts";
+import { findLoginContext, issuerCacheOf } from "./issuer-context.route.ts";
 import { finishLogIn } from "./finish-login.route.ts";
 import { enterSession } from "./own-session.route.ts";
-import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
+import { LOGIN_BODY_LIMITS, limitFailedLogins } from "./session.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
 
 const ISSUER_NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
@@ -65,7 +65,7 @@ const startSchema = z.object({
  * the callback checks. Stores nothing.
  */
 export async function loginStartRoute(c: AppContext): Promise<Response> {
-  const body = await readAnonymousBody(c, readJson, LOGIN_LIMITS);
+  const body = await readAnonymousBody(c, readJson, LOGIN_BODY_LIMITS);
   const fields = body.ok ? parseFields(startSchema, [], body.value) : body;
   const started = fields.ok ? await startLogin(c, fields.value) : fields;
   if (!started.ok) return fail(c, started.failure);
@@ -92,7 +92,7 @@ async function startLogin(
     personId: person.value,
     at: at.nowMs,
   };
-  const location = await issuerCache(c).location(at, ticket);
+  const location = await issuerCacheOf(c).location(at, ticket);
   if (!location.ok) return location;
   const { region, keySecrets: secrets } = c.var.config;
   const cookie = await createTicketCookie(ticket, { region, issuer: at.entry.id, secrets });
@@ -110,7 +110,7 @@ function ticketFor({ purpose, invitation, company, go }: z.infer<typeof startSch
 }
 
 function startConfiguredLogin(c: AppContext, issuer: string): Result<StartedLogin> {
-  const at = issuerContext(c, issuer);
+  const at = findLoginContext(c, issuer);
   return at === null
     ? invalid("issuer must be a login method of this region.", "issuer")
     : success({ at, connection: null });
@@ -195,7 +195,7 @@ async function completeLogin(
   }
   if (!started.ok) return started;
   const { at, connection } = started.value;
-  const claims: Result<Claims> = await issuerCache(c).claims(at, ticket, new URL(c.req.url));
+  const claims: Result<Claims> = await issuerCacheOf(c).claims(at, ticket, new URL(c.req.url));
   if (!claims.ok) return claims;
   return finishLogIn(c, { entry: at.entry, logins, ticket, connection, claims: claims.value });
 }

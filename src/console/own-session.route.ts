@@ -12,20 +12,20 @@ import type { Failure, Result } from "../shared/failure.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import type { Key } from "../shared/key.ts";
 import { callObject } from "../shared/reach-object.ts";
-import { findOperatorByHash, operatorOfLogin } from "../operator/operator-token.ts";
+import { findOperatorByHash, findOperatorByLogin } from "../operator/operator-token.ts";
 import type { Operator } from "../operator/operator-token.ts";
 import { findActingPerson } from "../accounts/people/people.store.ts";
 import type { ActingPerson } from "../accounts/people/people.store.ts";
 import { personAccountName } from "../accounts/people/removal.ts";
 import type {
   ConsoleIdentity,
-  ConsoleSessionCalls,
-  EnteredSession,
+  ConsoleSessionMethods,
+  AdmittedConsoleSession,
   OperatorIdentity,
   PersonSession,
 } from "../shared/contracts/console-session.ts";
 import {
-  expiredCookie,
+  createExpiredSessionCookie,
   mintSessionCookie,
   SESSION_S,
   readSessionCookie,
@@ -52,7 +52,7 @@ export type ActiveIdentity =
   | ActiveOperator
   | { readonly kind: "key"; readonly key: VerifiedKey; readonly known: Key }
   | ActivePerson;
-export type ActiveSession = Omit<EnteredSession, "identity"> & {
+export type ActiveSession = Omit<AdmittedConsoleSession, "identity"> & {
   readonly identity: ActiveIdentity;
   readonly place: SessionLocation;
 };
@@ -61,7 +61,7 @@ export type ActiveSession = Omit<EnteredSession, "identity"> & {
  * Allows only calls from the console's own pages. Rejects cross-site requests, and changes without
  * `Origin`, with 403 before reading the cookie.
  */
-export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
+export async function requireConsolePage(c: AppContext, next: Next): Promise<Response | undefined> {
   const site = c.req.header("sec-fetch-site") ?? "same-origin";
   const origin = c.req.header("origin");
   const isOwn = origin === new URL(c.req.url).origin;
@@ -80,7 +80,7 @@ export async function openSession(
 ): Promise<Result<{ readonly cookie: string; readonly expiresAt: number } & SessionLocation>> {
   const expiresAt = now(c.env) + SESSION_S * 1000;
   const cookie = await mintSessionCookie(c.var.config, accountOf(identity), SESSION_S);
-  const opened = await callSessions(c, cookie, (sessions) =>
+  const opened = await callConsoleSession(c, cookie, (sessions) =>
     sessions.open(cookie.session, identity, expiresAt),
   );
   if (!opened.ok) return opened;
@@ -107,7 +107,7 @@ export async function enterSession(
 ): Promise<Result<ActiveSession>> {
   const place = await findOwnSession(c);
   if (place === null) return refuse({ kind: "no_console_session" });
-  const entered = await callSessions(c, place, (sessions) =>
+  const entered = await callConsoleSession(c, place, (sessions) =>
     sessions.enter(place.session, isCounted),
   );
   if (!entered.ok) return entered;
@@ -134,7 +134,7 @@ function requireShownOrganization(c: AppContext, session: ActiveSession): Result
 export function failSession(c: AppContext, failure: Failure): Response {
   const response = fail(c, failure);
   if (failure.kind === "no_console_session") {
-    response.headers.set("set-cookie", expiredCookie(c.var.config.region));
+    response.headers.set("set-cookie", createExpiredSessionCookie(c.var.config.region));
   }
   return response;
 }
@@ -152,7 +152,7 @@ export async function findActiveIdentity(
   const operator =
     identity.kind === "operator"
       ? await findOperatorByHash(identity.tokenHash, operators)
-      : operatorOfLogin(identity, operatorLogins);
+      : findOperatorByLogin(identity, operatorLogins);
   if (operator === null) return refuse({ kind: "invalid_api_key" });
   return success({ kind: "operator", operator, as: identity.as ?? null, session: identity });
 }
@@ -190,14 +190,14 @@ export function findOwnSession(c: AppContext): Promise<SessionLocation | null> {
 }
 
 export function closeSession(c: AppContext, place: SessionLocation): Promise<Result<null>> {
-  return callSessions(c, place, (sessions) => sessions.close(place.session));
+  return callConsoleSession(c, place, (sessions) => sessions.close(place.session));
 }
 
 /** Calls an account's `ConsoleSession` object. */
-export function callSessions<T>(
+export function callConsoleSession<T>(
   c: AppContext,
   { account }: Pick<SessionLocation, "account">,
-  call: (sessions: ConsoleSessionCalls) => Promise<Result<T>>,
+  call: (sessions: ConsoleSessionMethods) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   return callObject(() => call(objectsOf(c.env).consoles(account)));
 }

@@ -22,13 +22,13 @@ import type {
 import { listIdentities } from "../accounts/people/people.store.ts";
 import { personAccountName } from "../accounts/people/removal.ts";
 import type { SessionLocation } from "./session-cookie.ts";
-import { callSessions, enterSession, failSession } from "./own-session.route.ts";
+import { callConsoleSession, enterSession, failSession } from "./own-session.route.ts";
 import type { ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { PEOPLE_ROUTES } from "../accounts/people/endpoints.ts";
 import type { PeopleEndpoint } from "../accounts/people/endpoints.ts";
 import type { ListedSession } from "../shared/contracts/console-session.ts";
-import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
-import { companyLoginContext, issuerCache } from "./issuer-context.route.ts";
+import { LOGIN_BODY_LIMITS, limitFailedLogins } from "./session.route.ts";
+import { createCompanyLoginContext, issuerCacheOf } from "./issuer-context.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
 import { SYSTEM_ACTOR } from "../shared/event.ts";
 import { createKeyServices } from "../accounts/keys/revocation.ts";
@@ -44,11 +44,11 @@ export function addPeopleRoutes(app: HonoBase<AppEnv>): void {
 }
 
 async function previewRoute(c: AppContext): Promise<Response> {
-  const body = await readAnonymousBody(c, readJson, LOGIN_LIMITS);
+  const body = await readAnonymousBody(c, readJson, LOGIN_BODY_LIMITS);
   if (!body.ok) return fail(c, body.failure);
   const json = body.value;
   const preview = await limitFailedLogins(c, async () => {
-    const response = await runHandler(c, () => previewInvitation(peopleServices(c), json));
+    const response = await runHandler(c, () => previewInvitation(createPeopleServices(c), json));
     const isForged = !response.ok && response.failure.kind === "not_found";
     return isForged ? refuse({ kind: "login_refused", why: "refused" }) : response;
   });
@@ -82,7 +82,7 @@ async function peopleCallOf(
   if (identity.kind !== "person" || !canCall(identity, row)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
-  const services = peopleServices(c);
+  const services = createPeopleServices(c);
   if (row.freshLogin !== "never" && !hasFreshLogIn(session, services.now, c.var.config.stepUp)) {
     return refuse({ kind: "login_too_old" });
   }
@@ -117,7 +117,7 @@ function hasBody(c: AppContext, { method }: PeopleEndpoint): boolean {
 }
 
 /** Calls `run`, and converts its storage errors to failures. */
-export async function withStorageFailures<T>(
+export async function catchStorageErrors<T>(
   c: AppContext,
   run: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -134,7 +134,7 @@ async function runHandler(
   c: AppContext,
   run: () => Promise<EndpointResult>,
 ): Promise<EndpointResult> {
-  const response = await withStorageFailures<EndpointResult>(c, async () => success(await run()));
+  const response = await catchStorageErrors<EndpointResult>(c, async () => success(await run()));
   return response.ok ? response.value : response;
 }
 
@@ -154,7 +154,7 @@ function sessionsOf(
     list: async () => {
       const listed: SessionSummary[] = [];
       for (const one of await places()) {
-        const found = await callSessions(c, one, (sessionObject) => sessionObject.list());
+        const found = await callConsoleSession(c, one, (sessionObject) => sessionObject.list());
         if (!found.ok) return found;
         listed.push(...found.value.flatMap((known) => sessionSummary(known, realm)));
       }
@@ -162,13 +162,13 @@ function sessionsOf(
     },
     close: async (id) => {
       for (const one of await places()) {
-        const closed = await callSessions(c, one, (sessionObject) => sessionObject.close(id));
+        const closed = await callConsoleSession(c, one, (sessionObject) => sessionObject.close(id));
         if (!closed.ok) return closed;
       }
       return success(null);
     },
     act: ({ memberId, orgId }) =>
-      callSessions(c, place, (sessionObject) =>
+      callConsoleSession(c, place, (sessionObject) =>
         sessionObject.become(place.session, { ...session, memberId, orgId }),
       ),
   };
@@ -184,7 +184,7 @@ function sessionSummary(
   return [{ id: name, browser, issuer, openedAt, freshAt, freshBy, expiresAt }];
 }
 
-export function peopleServices(c: AppContext): PeopleServices {
+export function createPeopleServices(c: AppContext): PeopleServices {
   const { config } = c.var;
   const { numbers, signUp, mail, companyDomains } = config;
   return {
@@ -193,7 +193,8 @@ export function peopleServices(c: AppContext): PeopleServices {
     origin: new URL(c.req.url).origin,
     companyDomains,
     isSandbox: config.sandbox,
-    reachIssuer: (entry) => issuerCache(c).checkReachable(companyLoginContext(c, entry, "")),
+    reachIssuer: (entry) =>
+      issuerCacheOf(c).checkReachable(createCompanyLoginContext(c, entry, "")),
     mail: createMailSender(mail, (work) => c.executionCtx.waitUntil(work)),
     signUp: {
       mode: signUp,

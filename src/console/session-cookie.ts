@@ -43,7 +43,7 @@ export async function mintSessionCookie(
   };
 }
 
-export function expiredCookie(region: Region): string {
+export function createExpiredSessionCookie(region: Region): string {
   return `${cookieName(region)}=; ${ATTRIBUTES}; Max-Age=0`;
 }
 

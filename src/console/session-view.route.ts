@@ -6,7 +6,7 @@ import type { Result } from "../shared/failure.ts";
 import { hasLimits } from "../shared/key-terms.ts";
 import type { ActingPerson } from "../accounts/people/people.store.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
-import { allowedCalls } from "./allowed-calls.ts";
+import { listAllowedCalls } from "./allowed-calls.ts";
 import type { SessionIdentity } from "./allowed-calls.ts";
 import type { Route } from "../shared/http/route.ts";
 import { findViewedOrganization, findViewer } from "./viewed.store.ts";
@@ -20,7 +20,7 @@ export async function sessionView(
   if (!viewed.ok) return viewed;
   const { who, access } = viewed.value;
   const common = { region: c.var.config.region, expires_at: timestamp(expiresAt) };
-  return success({ ...who, ...common, may: allowedCalls(rows, access) });
+  return success({ ...who, ...common, may: listAllowedCalls(rows, access) });
 }
 
 type DescribedIdentity = { readonly who: object; readonly access: SessionIdentity };

@@ -20,7 +20,7 @@ import {
 } from "./own-session.route.ts";
 import type { ConsoleIdentity } from "../shared/contracts/console-session.ts";
 import type { Route } from "../shared/http/route.ts";
-import { expiredCookie, hasSessionCookie } from "./session-cookie.ts";
+import { createExpiredSessionCookie, hasSessionCookie } from "./session-cookie.ts";
 import { sessionView } from "./session-view.route.ts";
 import { evictOldest } from "../shared/evict-oldest.ts";
 import { sha256Hex } from "../shared/hash.ts";
@@ -55,7 +55,7 @@ class FailedLoginLimit {
 }
 
 const KEY_CHARACTERS_MAX = 512;
-export const LOGIN_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
+export const LOGIN_BODY_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 
 const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_MAX)) });
 
@@ -64,7 +64,7 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
  * token, for a session cookie. Returns 400 for another region's key.
  */
 export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
-  const body = await readAnonymousBody(c, readJson, LOGIN_LIMITS);
+  const body = await readAnonymousBody(c, readJson, LOGIN_BODY_LIMITS);
   const fields = body.ok ? parseFields(loginSchema, [], body.value) : body;
   const result = fields.ok
     ? await limitFailedLogins(c, () => logIn(c, rows, fields.value.key.trim()))
@@ -131,7 +131,7 @@ export async function logoutRoute(c: AppContext): Promise<Response> {
     const ended = await closeSession(c, session);
     if (!ended.ok) return fail(c, ended.failure);
   }
-  c.header("set-cookie", expiredCookie(c.var.config.region));
+  c.header("set-cookie", createExpiredSessionCookie(c.var.config.region));
   return c.body(null, 204);
 }
 

@@ -1,6 +1,6 @@
 import type { PersonSession } from "../shared/contracts/console-session.ts";
 import { pathPattern } from "../shared/http/route.ts";
-import type { FreshLogin, Route } from "../shared/http/route.ts";
+import type { FreshLoginRule, Route } from "../shared/http/route.ts";
 import { SESSION_S } from "./session-cookie.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
 
@@ -34,7 +34,7 @@ export function hasFreshLogIn(
  * Returns the time of a login and its proof, or null. Uses the provider's `auth_time` if it is
  * recent or the provider supports `reauth`, otherwise the time of the code exchange.
  */
-export function freshnessOf(
+export function findLoginFreshness(
   authenticatedAt: number | null,
   nowMs: number,
   isReauth: boolean,
@@ -50,15 +50,19 @@ export function freshnessOf(
 const NEUTRAL_FIELDS: ReadonlySet<string> = new Set(["external_id", "reason"]);
 
 /** Returns when a call needs a recent login. Unknown calls always do. */
-export function freshLoginFor(rows: readonly Route[], method: string, path: string): FreshLogin {
+export function findFreshLoginRule(
+  rows: readonly Route[],
+  method: string,
+  path: string,
+): FreshLoginRule {
   if (method === "GET" || method === "HEAD") return "never";
   const row = rows.find((one) => one.method === method && pathPattern(one.path).test(path));
   return row?.freshLogin ?? "always";
 }
 
 /** Reports whether a call with this body (null if unreadable) needs a recent login. */
-export function needsLogin(
-  freshLogin: FreshLogin,
+export function requiresNewLogin(
+  freshLogin: FreshLoginRule,
   body: Readonly<Record<string, unknown>> | null,
 ): boolean {
   if (typeof freshLogin === "string" || body === null) return freshLogin !== "never";

@@ -48,7 +48,7 @@ export async function listOrganizationIds(
   return results;
 }
 
-export async function listOrganizationsUsedSince(
+export async function listOrganizationsActiveSince(
   db: D1Database,
   sinceMs: number,
   limit: number,
@@ -62,7 +62,7 @@ export async function listOrganizationsUsedSince(
   return results;
 }
 
-export async function countOrganizationsUsedSince(
+export async function countOrganizationsActiveSince(
   db: D1Database,
   sinceMs: number,
 ): Promise<number> {

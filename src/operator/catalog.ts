@@ -2,7 +2,7 @@ import { formatUtcDay, hasRouteEnded, getPriceOnDay } from "../models/catalog/pr
 import type { CatalogEntry, RouteEntry } from "../models/catalog/entry.ts";
 import type { Model, Route } from "../models/catalog/model.ts";
 import { routeName } from "../models/routing/route-health.ts";
-import { readSpeeds } from "../events/metrics/region-speeds.ts";
+import { readRouteSpeeds } from "../events/metrics/region-speeds.ts";
 import type { RouteSpeed } from "../shared/route-speed.ts";
 import { CATALOG } from "../models/catalog/models.ts";
 import { success } from "../shared/failure.ts";
@@ -12,7 +12,7 @@ import { DAY_MS } from "../shared/clock.ts";
 
 /** Handles `GET /catalog`. */
 export async function getCatalog(context: OperatorCall) {
-  const call = { ...context, speeds: (await readSpeeds(context.metrics())) ?? new Map() };
+  const call = { ...context, speeds: (await readRouteSpeeds(context.metrics())) ?? new Map() };
   const builtIn = new Set(CATALOG.map(({ id }) => id));
   const configuredModels = [...call.models.values()].filter(({ id, isConfigured }) => {
     return isConfigured === true || !builtIn.has(id);

@@ -14,7 +14,7 @@ import { policySchema } from "../shared/policy.ts";
 import { syncWithDatabase } from "../shared/sync-with-database.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { priceListNameSchema } from "./prices.ts";
-import { SHOWN_ORGANIZATION_READ_ONLY_FIELDS, getOrganization } from "./organizations.ts";
+import { ORGANIZATION_VIEW_READ_ONLY_FIELDS, getOrganization } from "./organizations.ts";
 
 /**
  * A change of an organization. Null removes `rpm_limit` or `price_list`. Only operators see the
@@ -32,7 +32,7 @@ export const operatorOrganizationChangeSchema = z.extend(organizationChangeSchem
 export async function patchOrganization(call: OperatorCall) {
   const fields = parseFields(
     operatorOrganizationChangeSchema,
-    SHOWN_ORGANIZATION_READ_ONLY_FIELDS,
+    ORGANIZATION_VIEW_READ_ONLY_FIELDS,
     call.body,
   );
   if (!fields.ok) return fields;

@@ -41,7 +41,7 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
   runway: [RUNWAY_SQL, "asc"],
   used: [LAST_USED_SQL, "desc"],
 };
-export const SORT_ORDERS = ["asc", "desc"] as const;
+export const CUSTOMER_SORT_ORDERS = ["asc", "desc"] as const;
 
 /**
  * SQL condition: ?1 is null, or matches an organization's name, slug or ID, or one of its keys,
@@ -59,7 +59,7 @@ type CustomersQuery = {
   readonly status: StoredOrganization["status"] | null;
   readonly endsWithinDays: number | null;
   readonly sort: Sort;
-  readonly order: (typeof SORT_ORDERS)[number] | null;
+  readonly order: (typeof CUSTOMER_SORT_ORDERS)[number] | null;
   readonly limit: number;
   readonly offset: number;
 };

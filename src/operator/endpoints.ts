@@ -20,22 +20,22 @@ import {
   getDomains,
   postDomainApproval,
   postInvitation,
-  postRestore,
+  postOrganizationRestore,
   deleteMember,
   getMembers,
   patchMember,
   postMember,
 } from "./people.ts";
-import { getFind } from "./find.ts";
+import { getSearchMatches } from "./find.ts";
 import { getHealth } from "./health.ts";
 import {
   deleteKey,
   getKey,
   getKeys,
   patchKey,
-  postRotation,
-  deleteSession,
-  getSessions,
+  postKeyRotation,
+  deleteKeySession,
+  getKeySessions,
 } from "./keys.ts";
 import type { OperatorEndpoint, OperatorCall, OperatorChange } from "./operator-context.ts";
 import {
@@ -48,11 +48,11 @@ import {
 } from "./organizations.ts";
 import {
   getAllPurchases,
-  getCredits,
+  getCreditRows,
   getPurchase,
   getPurchases,
-  postCheck,
-  postOwed,
+  postPurchaseCheck,
+  postDebtForgiveness,
   postRefund,
 } from "./purchases.ts";
 import { getMerchants, postMerchant, postMerchantRotation, removeMerchant } from "./merchants.ts";
@@ -63,7 +63,7 @@ import { deletePause, getPauses, postPause } from "./pauses.ts";
 import { getPrices, postPrices, removePrice } from "./prices.ts";
 import {
   postRebuildWallet,
-  postSettle,
+  postUnsavedSettlement,
   getAlerts,
   getEvents,
   getUsage,
@@ -71,7 +71,12 @@ import {
   postCredits,
   postReconcile,
 } from "./wallets.ts";
-import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts";
+import {
+  getWebhookDeliveries,
+  getWebhooks,
+  postWebhookReplay,
+  postWebhookTest,
+} from "./webhooks.ts";
 
 /**
  * All endpoints below `/admin/v1`. All operators can read. Changes require a listed role or `all`.
@@ -81,12 +86,12 @@ export const OPERATOR_ROUTES = [
   endpoint("GET", "/orgs", getOrganizations),
   endpoint("GET", "/orgs/:id", getOrganization),
   endpoint("GET", "/lost-organizations", getLostOrganizations),
-  endpoint("GET", "/find", getFind),
+  endpoint("GET", "/find", getSearchMatches),
   withoutFreshLogin(endpoint("PATCH", "/orgs/:id", patchOrganization, "support", "finance"), {
     status: ["suspended"],
   }),
   endpoint("DELETE", "/orgs/:id", deleteOrganization),
-  endpoint("POST", "/orgs/:id/restore", postRestore),
+  endpoint("POST", "/orgs/:id/restore", postOrganizationRestore),
   endpoint("POST", "/orgs/:id/invitations", postInvitation, "support"),
   withoutFreshLogin(
     endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
@@ -103,31 +108,41 @@ export const OPERATOR_ROUTES = [
   endpoint("GET", "/orgs/:id/keys/:key_id", getKey),
   endpoint("PATCH", "/orgs/:id/keys/:key_id", patchKey, "support"),
   withoutFreshLogin(endpoint("DELETE", "/orgs/:id/keys/:key_id", deleteKey, "support")),
-  endpoint("POST", "/orgs/:id/keys/:key_id/rotate", postRotation, "support"),
-  endpoint("GET", "/orgs/:id/sessions", getSessions),
-  withoutFreshLogin(endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteSession, "support")),
+  endpoint("POST", "/orgs/:id/keys/:key_id/rotate", postKeyRotation, "support"),
+  endpoint("GET", "/orgs/:id/sessions", getKeySessions),
+  withoutFreshLogin(
+    endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteKeySession, "support"),
+  ),
   endpoint("GET", "/orgs/:id/pauses", getPauses),
   withoutFreshLogin(endpoint("POST", "/orgs/:id/pauses", postPause, "support")),
   endpoint("DELETE", "/orgs/:id/pauses/:pause_id", deletePause, "support"),
   endpoint("POST", "/orgs/:id/credits", postCredits, "finance"),
-  endpoint("GET", "/orgs/:id/credits", getCredits),
+  endpoint("GET", "/orgs/:id/credits", getCreditRows),
   endpoint("GET", "/orgs/:id/purchases", getPurchases),
   endpoint("GET", "/orgs/:id/purchases/:purchase_id", getPurchase),
-  endpoint("POST", "/orgs/:id/purchases/:purchase_id/check", postCheck, "finance", "support"),
+  endpoint(
+    "POST",
+    "/orgs/:id/purchases/:purchase_id/check",
+    postPurchaseCheck,
+    "finance",
+    "support",
+  ),
   endpoint("POST", "/orgs/:id/purchases/:purchase_id/refund", postRefund, "finance"),
-  endpoint("POST", "/orgs/:id/owed", postOwed, "finance"),
+  endpoint("POST", "/orgs/:id/owed", postDebtForgiveness, "finance"),
   endpoint("GET", "/orgs/:id/ledger", getLedger),
   withoutFreshLogin(endpoint("POST", "/orgs/:id/reconcile", postReconcile, "finance")),
   endpoint("GET", "/orgs/:id/usage", getUsage),
   endpoint("GET", "/orgs/:id/alerts", getAlerts),
   endpoint("GET", "/orgs/:id/events", getEvents),
   endpoint("GET", "/orgs/:id/webhooks", getWebhooks),
-  endpoint("GET", "/orgs/:id/webhooks/:webhook_id/deliveries", getDeliveries),
-  withoutFreshLogin(endpoint("POST", "/orgs/:id/webhooks/:webhook_id/test", postTest, "support")),
+  endpoint("GET", "/orgs/:id/webhooks/:webhook_id/deliveries", getWebhookDeliveries),
   withoutFreshLogin(
-    endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay, "support"),
+    endpoint("POST", "/orgs/:id/webhooks/:webhook_id/test", postWebhookTest, "support"),
   ),
-  endpoint("POST", "/orgs/:id/settle", postSettle, "finance"),
+  withoutFreshLogin(
+    endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postWebhookReplay, "support"),
+  ),
+  endpoint("POST", "/orgs/:id/settle", postUnsavedSettlement, "finance"),
   endpoint("POST", "/orgs/:id/rebuild-wallet", postRebuildWallet),
   endpoint("GET", "/purchases", getAllPurchases),
   endpoint("GET", "/events", getOperatorEvents),

@@ -1,4 +1,4 @@
-export const FOUND_KINDS = [
+export const SEARCHABLE_OBJECTS = [
   "organization",
   "key",
   "member",
@@ -13,15 +13,19 @@ export const FOUND_KINDS = [
   "price",
   "merchant",
 ] as const;
-type FoundKind = (typeof FOUND_KINDS)[number];
+type FoundKind = (typeof SEARCHABLE_OBJECTS)[number];
 
-export type Owner = { readonly id: string; readonly slug: string; readonly name: string };
+export type OwnerOrganization = {
+  readonly id: string;
+  readonly slug: string;
+  readonly name: string;
+};
 /** An object that matches an operator's search. */
-export type FoundObject = {
+export type SearchMatch = {
   readonly object: FoundKind;
   readonly id: string;
   readonly name: string | null;
-  readonly organization: Owner | null;
+  readonly organization: OwnerOrganization | null;
 };
 
 const FOUND_MAX = 10;
@@ -88,10 +92,10 @@ type Row = {
 };
 
 /** Returns D1's objects with this text as their ID, name, address or prefix. */
-export async function findStored(
+export async function searchDatabase(
   db: D1Database,
   text: string,
-): Promise<{ readonly found: readonly FoundObject[]; readonly hasMore: boolean }> {
+): Promise<{ readonly found: readonly SearchMatch[]; readonly hasMore: boolean }> {
   const answers = await db.batch<Row>(
     LOOKUPS.map(({ object, from, id, name, where, order }) =>
       db
@@ -109,24 +113,24 @@ export async function findStored(
   };
 }
 
-function foundFromRow({ object, id, name, orgId, slug, orgName }: Row): FoundObject {
+function foundFromRow({ object, id, name, orgId, slug, orgName }: Row): SearchMatch {
   const owner = orgId !== null && slug !== null && orgName !== null;
   return { object, id, name, organization: owner ? { id: orgId, slug, name: orgName } : null };
 }
 
-export type OwnersPage = { readonly after: string; readonly limit: number };
+export type OrganizationPageQuery = { readonly after: string; readonly limit: number };
 
 /** Returns a page of organizations with requests since a time (Unix ms). */
-export async function listOwnersUsedSince(
+export async function pageActiveOrganizations(
   db: D1Database,
-  { after, limit }: OwnersPage,
+  { after, limit }: OrganizationPageQuery,
   usedSinceMs: number,
-): Promise<readonly Owner[]> {
+): Promise<readonly OwnerOrganization[]> {
   const { results } = await db
     .prepare(
       `SELECT id, slug, name FROM organizations WHERE id > ?1 AND used_at >= ?2 ORDER BY id LIMIT ?3`,
     )
     .bind(after, usedSinceMs, limit)
-    .all<Owner>();
+    .all<OwnerOrganization>();
   return results;
 }

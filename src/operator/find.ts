@@ -4,13 +4,13 @@ import { success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
 import { parseRequestId } from "../shared/generation.ts";
 import { singleValueSchema, parseQuery } from "../shared/http/parse-body.ts";
-import { mintTimeOf } from "../shared/id.ts";
+import { creationTimeOfId } from "../shared/id.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { parseHoldName } from "../shared/placed-hold.ts";
 import { callObject } from "../shared/reach-object.ts";
 import { readHomeRegion, listedPrefixOrText } from "../accounts/keys/api-key.ts";
-import { findStored, listOwnersUsedSince } from "./find.store.ts";
-import type { FoundObject, Owner, OwnersPage } from "./find.store.ts";
+import { searchDatabase, pageActiveOrganizations } from "./find.store.ts";
+import type { SearchMatch, OwnerOrganization, OrganizationPageQuery } from "./find.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 /** Maximum organizations whose wallets one call searches. */
@@ -19,7 +19,7 @@ const CONCURRENT_MAX = 10;
 /** Maximum delay of an organization's stored last use, in ms. */
 const USED_DELAY_MS = HOUR_MS;
 
-export const findQuery = z.object({
+export const searchQuerySchema = z.object({
   q: singleValueSchema.check(z.minLength(2), z.maxLength(256)),
   after: z.optional(
     singleValueSchema.check(z.regex(/^[0-9a-f-]{36}$/, "must be an earlier next_after")),
@@ -30,7 +30,7 @@ export const findQuery = z.object({
 type ObjectLookup = {
   readonly object: "request" | "event";
   readonly id: string;
-  readonly owners: (page: OwnersPage) => Promise<readonly Owner[]>;
+  readonly owners: (page: OrganizationPageQuery) => Promise<readonly OwnerOrganization[]>;
   readonly readFromWallet: (orgId: string) => Promise<Result<unknown>>;
 };
 
@@ -38,14 +38,14 @@ type ObjectLookup = {
  * Handles `GET /find`. Finds the ID of a request or event by searching up to 200 wallets;
  * `next_after` continues the search.
  */
-export async function getFind(call: OperatorCall) {
-  const fields = parseQuery(findQuery, call.url);
+export async function getSearchMatches(call: OperatorCall) {
+  const fields = parseQuery(searchQuerySchema, call.url);
   if (!fields.ok) return fields;
   const text = listedPrefixOrText(fields.value.q.trim());
   const { after = "" } = fields.value;
   const payment = REFUND_ID_PATTERN.test(text) ? await call.paymentOf(text) : text;
   const isFirst = after === "" && payment !== null;
-  const stored = isFirst ? await findStored(call.db, payment) : { found: [], hasMore: false };
+  const stored = isFirst ? await searchDatabase(call.db, payment) : { found: [], hasMore: false };
   const home = readHomeRegion(text) ?? parseHoldName(text)?.home ?? call.region;
   const lookup = home === call.region ? lookupOf(call, text) : null;
   const asked = lookup === null ? EMPTY_SEARCH : await searchOwners(lookup, after);
@@ -63,7 +63,7 @@ export async function getFind(call: OperatorCall) {
 function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup | null {
   if (EVENT_ID_PATTERN.test(text)) {
     const query = { type: null, from: null, to: null, limit: 1, after: text };
-    const owners = (page: OwnersPage) => listOwnersUsedSince(db, page, 0);
+    const owners = (page: OrganizationPageQuery) => pageActiveOrganizations(db, page, 0);
     return {
       object: "event",
       id: text,
@@ -73,9 +73,9 @@ function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup
   }
   const id = DATABASE_ID_PATTERN.test(text) ? null : parseRequestId(text);
   if (id === null) return null;
-  const ms = mintTimeOf(id, "req_") ?? 0;
+  const ms = creationTimeOfId(id, "req_") ?? 0;
   const sinceMs = ms < now - USED_DELAY_MS ? ms - USED_DELAY_MS : 0;
-  const owners = (page: OwnersPage) => listOwnersUsedSince(db, page, sinceMs);
+  const owners = (page: OrganizationPageQuery) => pageActiveOrganizations(db, page, sinceMs);
   return { object: "request", id, owners, readFromWallet: (orgId) => wallet(orgId).request(id) };
 }
 
@@ -85,7 +85,7 @@ const REFUND_ID_PATTERN = /^re_\w+$/;
 const DATABASE_ID_PATTERN = /^(?:inv|key|per|prc|pur|whk)_/;
 
 type OwnersSearch = {
-  readonly found: readonly FoundObject[];
+  readonly found: readonly SearchMatch[];
   readonly count: number;
   readonly missing: readonly string[];
   readonly nextAfter: string | null;
@@ -99,7 +99,7 @@ async function searchOwners(
 ): Promise<OwnersSearch> {
   const page = await owners({ after, limit: ORGANIZATIONS_MAX + 1 });
   const asked = page.slice(0, ORGANIZATIONS_MAX);
-  const found: FoundObject[] = [];
+  const found: SearchMatch[] = [];
   const missing: string[] = [];
   await mapConcurrently(CONCURRENT_MAX, asked, async (owner) => {
     if (found.length > 0) return;

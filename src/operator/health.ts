@@ -1,10 +1,10 @@
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { RegionCounts, MetricValues } from "../shared/contracts/metrics.ts";
-import { METRICS, isolateGauges } from "../events/metrics/series.ts";
+import { METRICS, sumIsolateGauges } from "../events/metrics/series.ts";
 import type { MetricName } from "../events/metrics/series.ts";
 import { databaseState } from "../accounts/organizations/organizations.store.ts";
-import { outboxNames, peerOutboxNames } from "../regions/outbox-schedule.ts";
+import { allOutboxNames, peerOutboxNames } from "../regions/outbox-schedule.ts";
 import type { OutboxState } from "../shared/contracts/outbox.ts";
 import { REGIONS } from "../shared/regions.ts";
 import { STORAGE_BYTES_MAX } from "./sweep-metrics.ts";
@@ -23,7 +23,7 @@ export async function getHealth(context: OperatorContext) {
       .read()
       .catch(() => null),
     Promise.all(context.peers.map((peer) => peerState(context, peer))),
-    outboxStates(context, outboxNames(context.peers)),
+    outboxStates(context, allOutboxNames(context.peers)),
     orphanedOutboxes(context),
   ]);
   const { gauges = null, sinceMs = null, jobs = {} } = metrics ?? {};
@@ -31,7 +31,7 @@ export async function getHealth(context: OperatorContext) {
     atMs: gauges.atMs,
     inConflict: gaugeOf(gauges.series, "conflicts"),
   };
-  const isolates = metrics === null ? {} : isolateGauges(metrics, now);
+  const isolates = metrics === null ? {} : sumIsolateGauges(metrics, now);
   const { breakers } = context;
   const paymentsAtMs = jobs.payments?.atMs ?? null;
   const sweepTimes = { sweep, paymentsAtMs, sinceMs };

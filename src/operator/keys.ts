@@ -56,7 +56,7 @@ export async function patchKey(call: OperatorCall) {
  * Handles `POST /orgs/{id}/keys/{key_id}/rotate`. For a day, the same operator, Idempotency-Key and
  * body return the same secret.
  */
-export async function postRotation(call: OperatorCall) {
+export async function postKeyRotation(call: OperatorCall) {
   const { id, orgId } = idsOf(call);
   const request = await parseKeyRotation({
     header: call.idempotencyKey,
@@ -104,7 +104,7 @@ function keyView(call: OperatorCall, key: StoredKey) {
 const ANY_OWNER = { keyId: null, memberId: null };
 
 /** Handles `GET /orgs/{id}/sessions`. */
-export async function getSessions(call: OperatorCall) {
+export async function getKeySessions(call: OperatorCall) {
   const query = parseSessionsQuery(call.url);
   if (!query.ok) return query;
   const found = await findOrganizationOfCall(call);
@@ -118,7 +118,7 @@ export async function getSessions(call: OperatorCall) {
  * Handles `DELETE /orgs/{id}/sessions/{session_id}`, also for an unused session. The session ends
  * in all regions before the response.
  */
-export async function deleteSession(call: OperatorCall) {
+export async function deleteKeySession(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { id: orgId } = found.value;

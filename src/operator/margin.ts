@@ -21,7 +21,7 @@ const COSTS_MS_MAX = 15_000;
 const day = singleValueSchema.check(
   z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2026-11-21"),
 );
-export const marginQuery = z.object({
+export const marginQuerySchema = z.object({
   from: day,
   to: day,
   by: z._default(z.enum(["provider", "model", "organization"]), "provider"),
@@ -46,7 +46,7 @@ export const newBillsSchema = z.object({
  * organizations.
  */
 export async function getMargin(call: OperatorCall) {
-  const fields = parseQuery(marginQuery, call.url);
+  const fields = parseQuery(marginQuerySchema, call.url);
   if (!fields.ok) return fields;
   const { from, to, by, after } = fields.value;
   const span = parseDays(from, to);

@@ -2,12 +2,12 @@ import * as z from "zod/mini";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import {
-  timeParameter,
+  timeParameterSchema,
   singleValueSchema,
   parseQuery,
-  wholeNumberWithDefault,
+  wholeNumberParameterWithDefault,
 } from "../shared/http/parse-body.ts";
-import { lowestIdAt, mintTimeOf, mintId } from "../shared/id.ts";
+import { lowestIdAt, creationTimeOfId, mintId } from "../shared/id.ts";
 import { logEvent, logWarning, errorMessageOf } from "../shared/log.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
@@ -40,12 +40,12 @@ export async function recordOperatorChange(
   }
 }
 
-export const operatorEventsQuery = z.object({
+export const operatorEventsQuerySchema = z.object({
   org: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(100))),
   operator: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(100))),
-  from: z.optional(timeParameter),
-  to: z.optional(timeParameter),
-  limit: wholeNumberWithDefault(1, 100, 50),
+  from: z.optional(timeParameterSchema),
+  to: z.optional(timeParameterSchema),
+  limit: wholeNumberParameterWithDefault(1, 100, 50),
   after: z.optional(
     singleValueSchema.check(z.regex(/^opev_[0-9A-Za-z]{24}$/, "must be an event's id")),
   ),
@@ -53,7 +53,7 @@ export const operatorEventsQuery = z.object({
 
 /** Handles `GET /events`. */
 export async function getOperatorEvents(call: OperatorCall) {
-  const query = parseQuery(operatorEventsQuery, call.url);
+  const query = parseQuery(operatorEventsQuerySchema, call.url);
   if (!query.ok) return query;
   const { org, operator = null, limit, after, from = 0, to } = query.value;
   const orgId = org !== undefined && isSlug(org) ? await findIdOfSlug(call.db, org) : org;
@@ -82,7 +82,7 @@ function eventView(event: ListedOperatorEvent) {
   const { id, operator, act, orgId, slug, name, target, details, keyName, memberEmail } = event;
   return {
     id,
-    created_at: timestamp(mintTimeOf(id, OPERATOR_EVENT_ID_PREFIX) ?? 0),
+    created_at: timestamp(creationTimeOfId(id, OPERATOR_EVENT_ID_PREFIX) ?? 0),
     operator,
     act: act.replaceAll(/:(\w+)/g, "{$1}"),
     organization: orgId === null ? null : { id: orgId, slug, name },

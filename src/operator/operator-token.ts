@@ -28,7 +28,7 @@ export async function findOperatorByHash(
 
 const encoder = new TextEncoder();
 
-export function operatorOfLogin(
+export function findOperatorByLogin(
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
   logins: Config["operatorLogins"],
 ): Operator | null {

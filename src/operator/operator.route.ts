@@ -15,16 +15,16 @@ import { resolvePaymentId } from "../money/payments/refunding.ts";
 import { createStripe } from "../money/payments/stripe.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
 import type { RouteHealth } from "../models/routing/route-health.ts";
-import { findPeerFault } from "../regions/peer-call.ts";
+import { probePeer } from "../regions/peer-call.ts";
 import { findOperator, operatorOfRequest } from "./operator-token.ts";
 import { OPERATOR_ROUTES } from "./endpoints.ts";
 import type { OperatorEndpoint, OperatorContext } from "./operator-context.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { storageFailure } from "../shared/storage-failure.ts";
-import { prometheusText } from "../events/metrics/prometheus.ts";
+import { formatPrometheusText } from "../events/metrics/prometheus.ts";
 import type { RegionCounts } from "../shared/contracts/metrics.ts";
-import { ageGauges, isolateGauges } from "../events/metrics/series.ts";
+import { computeAgeGauges, sumIsolateGauges } from "../events/metrics/series.ts";
 import { createKeyServices } from "../accounts/keys/revocation.ts";
 import { takeEventsLater } from "../accounts/organizations/member.route.ts";
 
@@ -116,7 +116,7 @@ function createContext(
       }
       const callOptions = { requestId: c.var.requestId, now: () => now(c.env) };
       const startedMs = elapsedMs();
-      const fault = await findPeerFault(peer, callOptions);
+      const fault = await probePeer(peer, callOptions);
       if (fault === null) lastOkMs.set(region, now(c.env));
       const rttMs = fault === null ? Math.round(elapsedMs() - startedMs) : null;
       return { url: peer.url, fault, rttMs, lastOkMs: lastOkMs.get(region) ?? null };
@@ -140,7 +140,10 @@ async function metricsRoute(c: AppContext): Promise<Response> {
   const { counters, gauges, jobs } = counted;
   const nowMs = now(c.env);
   const storedGauges = { ...gauges?.series, ...jobs.outboxes?.series };
-  const currentGauges = { ...isolateGauges(counted, nowMs), ...ageGauges(counted, nowMs) };
-  const text = prometheusText({ ...counters, ...storedGauges, ...currentGauges });
+  const currentGauges = {
+    ...sumIsolateGauges(counted, nowMs),
+    ...computeAgeGauges(counted, nowMs),
+  };
+  const text = formatPrometheusText({ ...counters, ...storedGauges, ...currentGauges });
   return c.body(text, 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
 }

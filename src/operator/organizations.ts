@@ -5,7 +5,7 @@ import {
   pageQuerySchema,
   parseFields,
   parseQuery,
-  wholeNumberWithin,
+  wholeNumberParameter,
 } from "../shared/http/parse-body.ts";
 import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/stored-key.ts";
 import { insertKey, insertKeyStatement, keyCreatedStatement } from "../accounts/keys/keys.store.ts";
@@ -13,7 +13,7 @@ import { mintMemberKey, newKeyOptionFields, newKeySchema } from "../accounts/key
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
-import { mintTimeOf } from "../shared/id.ts";
+import { creationTimeOfId } from "../shared/id.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import {
   emailSchema,
@@ -31,7 +31,7 @@ import {
 import { findOrganizationClosing } from "../accounts/people/closing.store.ts";
 import {
   listCustomers,
-  SORT_ORDERS,
+  CUSTOMER_SORT_ORDERS,
   CUSTOMER_SORT_FIELDS,
   listLostOrganizations,
 } from "./customers.store.ts";
@@ -49,7 +49,7 @@ export const newOrganizationSchema = z.object({
   restore_id: z.nullish(z.uuid()),
 });
 
-export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
+export const ORGANIZATION_VIEW_READ_ONLY_FIELDS: readonly string[] = [
   ...ORGANIZATION_READ_ONLY_FIELDS,
   "credits_micro",
   "held_micro",
@@ -66,7 +66,7 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
 export async function postOrganization(call: OperatorCall) {
   const fields = parseFields(
     newOrganizationSchema,
-    ["status", ...SHOWN_ORGANIZATION_READ_ONLY_FIELDS],
+    ["status", ...ORGANIZATION_VIEW_READ_ONLY_FIELDS],
     call.body,
   );
   if (!fields.ok) return fields;
@@ -142,18 +142,18 @@ export async function getLostOrganizations({ db }: OperatorCall) {
   return success({ organizations });
 }
 
-export const organizationsQuery = z.extend(pageQuerySchema, {
+export const organizationsQuerySchema = z.extend(pageQuerySchema, {
   balance: z._default(z.enum(["true", "false"]), "false"),
   q: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(200))),
   status: z.optional(z.enum(["active", "suspended"])),
-  ends_within_days: z.optional(wholeNumberWithin(0, 3650)),
+  ends_within_days: z.optional(wholeNumberParameter(0, 3650)),
   sort: z._default(z.enum(CUSTOMER_SORT_FIELDS), "created"),
-  order: z.optional(z.enum(SORT_ORDERS)),
+  order: z.optional(z.enum(CUSTOMER_SORT_ORDERS)),
 });
 
 /** Handles `GET /orgs` from D1. Calls wallets only if `balance` is set. */
 export async function getOrganizations(call: OperatorCall) {
-  const fields = parseQuery(organizationsQuery, call.url);
+  const fields = parseQuery(organizationsQuerySchema, call.url);
   if (!fields.ok) return fields;
   const { limit, offset, balance, q = null, status = null, sort, order = null } = fields.value;
   const { ends_within_days: endsWithinDays = null } = fields.value;
@@ -199,7 +199,7 @@ export async function getOrganization(call: OperatorCall) {
     closed_at: closedAt === null ? null : timestamp(closedAt),
     restorable_until: restorableUntil === null ? null : timestamp(restorableUntil),
     suspension: suspension && {
-      at: timestamp(mintTimeOf(suspension.id, OPERATOR_EVENT_ID_PREFIX) ?? 0),
+      at: timestamp(creationTimeOfId(suspension.id, OPERATOR_EVENT_ID_PREFIX) ?? 0),
       operator: suspension.operator,
       reason: suspension.reason,
     },

@@ -96,13 +96,13 @@ export async function deleteCompanyIssuer(call: OperatorCall) {
   return success({ id, deleted: true });
 }
 
-export const closeOrganizationBody = z.object({
+export const closeOrganizationQuerySchema = z.object({
   give_up_balance: z._default(z.enum(["true", "false"]), "false"),
 });
 
 /** Handles `DELETE /orgs/{id}`. */
 export async function deleteOrganization(call: OperatorCall) {
-  const fields = parseQuery(closeOrganizationBody, call.url);
+  const fields = parseQuery(closeOrganizationQuerySchema, call.url);
   if (!fields.ok) return fields;
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -116,7 +116,7 @@ export async function deleteOrganization(call: OperatorCall) {
 }
 
 /** Handles `POST /orgs/{id}/restore`. */
-export async function postRestore(call: OperatorCall) {
+export async function postOrganizationRestore(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const restored = await reopenOrganization(call, found.value.id, call.actor);

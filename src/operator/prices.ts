@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { CATALOG } from "../models/catalog/models.ts";
-import { KINDS } from "../shared/kinds.ts";
-import type { Kind } from "../shared/kinds.ts";
+import { CALL_KINDS } from "../shared/kinds.ts";
+import type { CallKind } from "../shared/kinds.ts";
 import {
   deletePrice,
   findExistingPrices,
@@ -16,8 +16,8 @@ import {
   singleValueSchema,
   parseFields,
   parseQuery,
-  wholeNumberWithDefault,
-  timeParameter,
+  wholeNumberParameterWithDefault,
+  timeParameterSchema,
 } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
@@ -25,14 +25,14 @@ import type { Refusal, Result } from "../shared/failure.ts";
 import { mintId } from "../shared/id.ts";
 import { priceDetails } from "./operator-events.ts";
 import type { OperatorCall, OperatorChange } from "./operator-context.ts";
-import { parsePriceFields, recordOfUnits, UNITS } from "../shared/usage.ts";
+import { parsePriceFields, fillUnitRecord, UNITS } from "../shared/usage.ts";
 import type { Unit } from "../shared/usage.ts";
 import { micros, microsOfDollars } from "../shared/money.ts";
 import { priceInDollars } from "../shared/cost.ts";
 
 export const pricesQuerySchema = z.object({
   list: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(40))),
-  limit: wholeNumberWithDefault(1, 500, 100),
+  limit: wholeNumberParameterWithDefault(1, 500, 100),
   after: z.optional(singleValueSchema),
 });
 
@@ -114,7 +114,10 @@ function isSamePrice(one: PriceRecord, other: PriceRecord): boolean {
 }
 const EMPTY_STAMP = { id: "", postedBy: "", createdAt: 0 };
 
-function priceRows(call: OperatorCall, rows: readonly PostedRow[]): Result<readonly PriceRecord[]> {
+function priceRows(
+  call: OperatorCall,
+  rows: readonly PostedPriceRow[],
+): Result<readonly PriceRecord[]> {
   const records: PriceRecord[] = [];
   const seenKeys = new Set<string>();
   for (const [index, row] of rows.entries()) {
@@ -141,13 +144,13 @@ function priceRows(call: OperatorCall, rows: readonly PostedRow[]): Result<reado
   return success(records);
 }
 
-function refuseRow(call: OperatorCall, row: PostedRow, rowPath: string): Refusal | null {
+function refuseRow(call: OperatorCall, row: PostedPriceRow, rowPath: string): Refusal | null {
   return refuseTime(call, row, rowPath) ?? refuseItem(call, row, rowPath);
 }
 
 function refuseTime(
   { now, priceLeadMs }: OperatorCall,
-  { from }: PostedRow,
+  { from }: PostedPriceRow,
   rowPath: string,
 ): Refusal | null {
   if (from >= now + priceLeadMs) return null;
@@ -165,11 +168,11 @@ function refuseTime(
  */
 function refuseItem(
   call: OperatorCall,
-  { item, percent, price }: PostedRow,
+  { item, percent, price }: PostedPriceRow,
   rowPath: string,
 ): Refusal | null {
   const coversManyModels = item === "*" || item.endsWith("/*");
-  const kind = coversManyModels ? null : findModelKind(call, item);
+  const kind = coversManyModels ? null : findCallKindOfModel(call, item);
   if (coversManyModels ? item !== "*" && !isAuthor(call, item) : kind === null) {
     return invalid(`${rowPath}.item: no model is '${item}'.`, `${rowPath}.item`);
   }
@@ -184,9 +187,9 @@ function refusePrice(
     item,
     kind,
     price,
-  }: Pick<PostedRow, "item"> & {
-    readonly kind: Kind | null;
-    readonly price: NonNullable<PostedRow["price"]>;
+  }: Pick<PostedPriceRow, "item"> & {
+    readonly kind: CallKind | null;
+    readonly price: NonNullable<PostedPriceRow["price"]>;
   },
   rowPath: string,
 ): Refusal | null {
@@ -196,7 +199,7 @@ function refusePrice(
       `${rowPath}.price`,
     );
   }
-  const { hasOutput } = KINDS[kind];
+  const { hasOutput } = CALL_KINDS[kind];
   if (hasOutput && price.output === undefined) {
     return invalid(
       `${rowPath}.price.output is required, because '${item}' has output.`,
@@ -206,19 +209,19 @@ function refusePrice(
   if (!hasOutput && price.output !== undefined) {
     return invalid(`${rowPath}.price.output: '${item}' has no output.`, `${rowPath}.price.output`);
   }
-  return refuseUnits({ item, kind, price }, `${rowPath}.price`);
+  return refusePriceUnits({ item, kind, price }, `${rowPath}.price`);
 }
 
 /** Rejects a price without a required unit, or with one that isn't billed. */
-export function refuseUnits(
+export function refusePriceUnits(
   {
     item,
     kind,
     price,
   }: {
     readonly item: string;
-    readonly kind: Kind;
-    readonly price: NonNullable<PostedRow["price"]>;
+    readonly kind: CallKind;
+    readonly price: NonNullable<PostedPriceRow["price"]>;
   },
   rowPath: string,
 ): Refusal | null {
@@ -234,7 +237,7 @@ export function refuseUnits(
   return invalid(message, `${rowPath}.${unit}`);
 }
 
-export function findModelKind({ models }: OperatorCall, id: string): Kind | null {
+export function findCallKindOfModel({ models }: OperatorCall, id: string): CallKind | null {
   return models.get(id)?.kind ?? CATALOG.find((entry) => entry.id === id)?.kind ?? null;
 }
 
@@ -264,32 +267,32 @@ export const priceFieldsSchema = z.object({
   cached: z.optional(dollarsSchema),
   cache_write: z.optional(dollarsSchema),
   output: z.optional(dollarsSchema),
-  ...recordOfUnits(UNITS, z.optional(dollarsSchema)),
+  ...fillUnitRecord(UNITS, z.optional(dollarsSchema)),
 });
 type PriceFields = z.infer<typeof priceFieldsSchema>;
 
 const rowSchema = z.object({
   list: z._default(priceListNameSchema, "default"),
   item: z.string().check(z.minLength(1), z.maxLength(256)),
-  from: timeParameter,
+  from: timeParameterSchema,
   price: z.optional(priceFieldsSchema),
   percent: z.optional(z.int().check(z.minimum(0), z.maximum(PERCENT_MAX))),
 });
-export type PostedRow = z.infer<typeof rowSchema>;
+export type PostedPriceRow = z.infer<typeof rowSchema>;
 
 export const newPricesSchema = z.object({
   rows: z.array(rowSchema).check(z.minLength(1), z.maxLength(ROWS_MAX)),
 });
 
-export function hasInputPrice(fields: PriceFields, kind: Kind): boolean {
+export function hasInputPrice(fields: PriceFields, kind: CallKind): boolean {
   if (fields.input !== undefined) return true;
-  return !KINDS[kind].hasOutput && UNITS.some((unit) => fields[unit] !== undefined);
+  return !CALL_KINDS[kind].hasOutput && UNITS.some((unit) => fields[unit] !== undefined);
 }
 
 /** Returns a priced unit that calls of this kind don't count, or null. */
-export function findUncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" | null {
-  const counted: readonly Unit[] = KINDS[kind].units;
-  if (!KINDS[kind].hasInput && fields.input !== undefined) return "input";
+export function findUncountedUnit(fields: PriceFields, kind: CallKind): Unit | "input" | null {
+  const counted: readonly Unit[] = CALL_KINDS[kind].units;
+  if (!CALL_KINDS[kind].hasInput && fields.input !== undefined) return "input";
   return UNITS.find((unit) => fields[unit] !== undefined && !counted.includes(unit)) ?? null;
 }
 

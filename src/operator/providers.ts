@@ -1,12 +1,12 @@
 import * as z from "zod/mini";
-import { parseQuery, wholeNumberWithDefault } from "../shared/http/parse-body.ts";
+import { parseQuery, wholeNumberParameterWithDefault } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { callObject } from "../shared/reach-object.ts";
 import type { ProviderCallsReport } from "../shared/contracts/reports.ts";
-import { countOrganizationsUsedSince, listOrganizationsUsedSince } from "./bills.store.ts";
+import { countOrganizationsActiveSince, listOrganizationsActiveSince } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 const ORGANIZATIONS_MAX = 200;
@@ -16,7 +16,9 @@ const MINUTE_MS = 60_000;
 /** Maximum delay of an organization's stored last use, in ms. */
 const USED_DELAY_MS = 60 * MINUTE_MS;
 
-export const providersQuery = z.object({ minutes: wholeNumberWithDefault(1, 1440, 60) });
+export const providersQuerySchema = z.object({
+  minutes: wholeNumberParameterWithDefault(1, 1440, 60),
+});
 
 type Organization = { readonly id: string; readonly slug: string };
 type ReportResult = readonly [Organization, Result<ProviderCallsReport>];
@@ -26,12 +28,12 @@ type ReportResult = readonly [Organization, Result<ProviderCallsReport>];
  * don't count.
  */
 export async function getProviders(call: OperatorCall) {
-  const fields = parseQuery(providersQuery, call.url);
+  const fields = parseQuery(providersQuerySchema, call.url);
   if (!fields.ok) return fields;
   const fromMs = call.now - fields.value.minutes * MINUTE_MS;
   const [organizations, active] = await Promise.all([
-    listOrganizationsUsedSince(call.db, fromMs - USED_DELAY_MS, ORGANIZATIONS_MAX),
-    countOrganizationsUsedSince(call.db, fromMs - USED_DELAY_MS),
+    listOrganizationsActiveSince(call.db, fromMs - USED_DELAY_MS, ORGANIZATIONS_MAX),
+    countOrganizationsActiveSince(call.db, fromMs - USED_DELAY_MS),
   ]);
   const answered = await mapConcurrently(
     CONCURRENT_MAX,

@@ -7,7 +7,7 @@ import type { StripeHint, PurchaseRecord } from "../shared/contracts/payments.ts
 import * as z from "zod/mini";
 import { accepted } from "../shared/http/endpoint.ts";
 import {
-  timeParameter,
+  timeParameterSchema,
   singleValueSchema,
   parseFields,
   parseQuery,
@@ -29,16 +29,16 @@ import { findOrganizationOfCall } from "./organizations.ts";
 import { idRangeOfPage } from "./operator-events.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-export const allPurchasesQuery = z.extend(purchasesQuery, {
+export const allPurchasesQuerySchema = z.extend(purchasesQuery, {
   org: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(100))),
   state: z.optional(z.enum([...PURCHASE_STATES, REFUNDED])),
-  from: z.optional(timeParameter),
-  to: z.optional(timeParameter),
+  from: z.optional(timeParameterSchema),
+  to: z.optional(timeParameterSchema),
 });
 
 /** Handles `GET /purchases`, from D1, newest first. */
 export async function getAllPurchases(call: OperatorCall) {
-  const query = parseQuery(allPurchasesQuery, call.url);
+  const query = parseQuery(allPurchasesQuerySchema, call.url);
   if (!query.ok) return query;
   const { org, state = null, from = 0, to, limit, after } = query.value;
   const orgId = org !== undefined && isSlug(org) ? await findIdOfSlug(call.db, org) : org;
@@ -77,7 +77,7 @@ export async function getPurchase(call: OperatorCall) {
  * Handles `POST /orgs/{id}/purchases/{purchase_id}/check`. Lets the payments object read the
  * purchase from Stripe again, after the response.
  */
-export async function postCheck(call: OperatorCall) {
+export async function postPurchaseCheck(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const orgId = found.value.id;
@@ -135,7 +135,7 @@ export const forgiveDebtSchema = z.object({
 });
 
 /** Handles `POST /orgs/{id}/owed`. Forgives part of the debt, once per `reference`. */
-export async function postOwed(call: OperatorCall) {
+export async function postDebtForgiveness(call: OperatorCall) {
   const fields = parseFields(forgiveDebtSchema, [], call.body);
   if (!fields.ok) return fields;
   const found = await findOrganizationOfCall(call);
@@ -148,7 +148,7 @@ export async function postOwed(call: OperatorCall) {
 }
 
 /** Handles `GET /orgs/{id}/credits`. */
-export async function getCredits(call: OperatorCall) {
+export async function getCreditRows(call: OperatorCall) {
   const page = parseQuery(creditsQuery, call.url);
   if (!page.ok) return page;
   const found = await findOrganizationOfCall(call);

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { timeParameter, parseFields } from "../shared/http/parse-body.ts";
+import { timeParameterSchema, parseFields } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
@@ -9,7 +9,7 @@ import { readCosts } from "./margin.ts";
 import { parsePriceFields } from "../shared/usage.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { findOrganizationOfCall } from "./organizations.ts";
-import { priceFieldsSchema, findModelKind, refuseUnits } from "./prices.ts";
+import { priceFieldsSchema, findCallKindOfModel, refusePriceUnits } from "./prices.ts";
 
 const ID_MAX = 100;
 /** Maximum delay (ms) of settlements. Older sums are final. */
@@ -21,8 +21,8 @@ export const rerateSchema = z.object({
     .check(z.regex(/^[\w.-]{1,100}$/, `must be 1 to ${ID_MAX} letters, digits, dots and hyphens`)),
   organization: z.optional(z.string()),
   model: z.string().check(z.minLength(1), z.maxLength(256)),
-  from: timeParameter,
-  to: timeParameter,
+  from: timeParameterSchema,
+  to: timeParameterSchema,
   price: priceFieldsSchema,
   dry_run: z._default(z.boolean(), true),
   after: z._default(z.string(), ""),
@@ -44,8 +44,8 @@ export async function postRerate(call: OperatorCall) {
       "to",
     );
   }
-  const kind = findModelKind(call, model) ?? "chat";
-  const refused = refuseUnits({ item: model, kind, price: fields.value.price }, "price");
+  const kind = findCallKindOfModel(call, model) ?? "chat";
+  const refused = refusePriceUnits({ item: model, kind, price: fields.value.price }, "price");
   if (refused !== null) return refused;
   const price = parsePriceFields(fields.value.price);
   const query: CostQuery = { fromMs: from, beforeMs: to, by: "model", model, price };

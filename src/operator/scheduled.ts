@@ -11,7 +11,7 @@ import type { MetricValues, WatchedJob } from "../shared/contracts/metrics.ts";
 import { createDispatchStore, wakePaymentsObjects } from "../money/payments/payments.store.ts";
 import { readMissedEvents } from "../money/payments/stripe-events.ts";
 import { createStripe } from "../money/payments/stripe.ts";
-import { outboxNames } from "../regions/outbox-schedule.ts";
+import { allOutboxNames } from "../regions/outbox-schedule.ts";
 import {
   removeOrganization,
   notifyWalletOfClosing,
@@ -44,7 +44,7 @@ async function measureOutboxes(env: Env): Promise<void> {
   const parsed = configOf(env);
   if (!parsed.ok) return;
   const objects = objectsOf(env);
-  const names = outboxNames(parsed.config.peers.map(({ region }) => region));
+  const names = allOutboxNames(parsed.config.peers.map(({ region }) => region));
   const measured = await mapConcurrently(CONCURRENT_MAX, names, async (name) => {
     const depth = await withTimeout(objects.outbox(name).depth(), DEPTH_TIMEOUT_MS).catch(
       () => null,
@@ -110,7 +110,7 @@ export async function runHourly(env: Env): Promise<void> {
     logWarning("people_not_swept", { reason: errorMessageOf(error) });
   }
   const objects = objectsOf(env);
-  const outboxes = outboxNames(peers.map(({ region }) => region)).map(objects.outbox);
+  const outboxes = allOutboxNames(peers.map(({ region }) => region)).map(objects.outbox);
   const found = await sweepHourly(env.DB, () => now(env), { ...objects, outboxes });
   if (found !== null) await setGauges(env, found.series());
 }

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { withTimeout } from "../shared/timers.ts";
-import type { CallsOf } from "../shared/contracts/objects.ts";
+import type { StubsWithMethods } from "../shared/contracts/objects.ts";
 import { SweepMetrics, sweepTotalsSchema } from "./sweep-metrics.ts";
 import {
   storeUnavailableWallets,
@@ -10,7 +10,7 @@ import {
   listUnavailableWallets,
 } from "./unavailable-wallets.store.ts";
 import { deleteOldIdempotencyKeys } from "../accounts/keys/insert-once.store.ts";
-import type { OutboxCalls } from "../shared/contracts/outbox.ts";
+import type { RegionOutboxMethods } from "../shared/contracts/outbox.ts";
 import { deleteOldOperatorEvents } from "./operator-events.store.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
@@ -27,7 +27,7 @@ const POKES_MAX = 8000;
 const ROUND = "round";
 
 /** The objects that a sweep wakes. */
-export type SweepTargets = CallsOf<"wallet" | "deliveries", "poke">;
+export type SweepTargets = StubsWithMethods<"wallet" | "deliveries", "poke">;
 
 /**
  * A running sweep of all organizations, stored in `cursors`. Only the invocation with the lease
@@ -183,7 +183,9 @@ async function organizationsDue(
 
 const EXPIRY_NOTICE_MS = 7 * 24 * 60 * 60 * 1000;
 
-type HourlyTargets = SweepTargets & { readonly outboxes: readonly Pick<OutboxCalls, "poke">[] };
+type HourlyTargets = SweepTargets & {
+  readonly outboxes: readonly Pick<RegionOutboxMethods, "poke">[];
+};
 
 /**
  * Runs the hourly jobs on D1 and outboxes, and starts a sweep of all wallets. If one step fails,

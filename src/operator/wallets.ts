@@ -5,7 +5,7 @@ import { micros } from "../shared/money.ts";
 import {
   parseFields,
   parseQuery,
-  wholeNumberWithDefault,
+  wholeNumberParameterWithDefault,
   pageQuerySchema,
   parseBody,
 } from "../shared/http/parse-body.ts";
@@ -61,11 +61,11 @@ function parseReconcileState(text: string): ReconcileState | null {
   }
 }
 
-export const ledgerQuery = z.object({
-  after_seq: wholeNumberWithDefault(0, Number.MAX_SAFE_INTEGER, 0),
+export const ledgerQuerySchema = z.object({
+  after_seq: wholeNumberParameterWithDefault(0, Number.MAX_SAFE_INTEGER, 0),
   order: z._default(z.enum(["asc", "desc"]), "asc"),
-  before_seq: wholeNumberWithDefault(1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
-  limit: wholeNumberWithDefault(1, 1000, 100),
+  before_seq: wholeNumberParameterWithDefault(1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+  limit: wholeNumberParameterWithDefault(1, 1000, 100),
 });
 
 /** Handles `POST /orgs/{id}/credits`. Changes the balance once per `reference`. */
@@ -83,7 +83,7 @@ export async function postCredits(call: OperatorCall) {
 
 /** Handles `GET /orgs/{id}/ledger`. */
 export async function getLedger(call: OperatorCall) {
-  const fields = parseQuery(ledgerQuery, call.url);
+  const fields = parseQuery(ledgerQuerySchema, call.url);
   if (!fields.ok) return fields;
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
@@ -172,7 +172,7 @@ export async function getEvents(call: OperatorCall) {
 }
 
 /** The request body: the log line `settlement_unsaved`, or only these fields of it. */
-export const unsavedSettlementBody = z.object({
+export const unsavedSettlementSchema = z.object({
   request_id: z
     .string()
     .check(z.regex(/^req_[0-9A-Za-z]{24}$/, "must be a request's id: req_ and 24 characters")),
@@ -185,8 +185,8 @@ export const unsavedSettlementBody = z.object({
  * Handles `POST /orgs/{id}/settle`. Charges a settlement from the log once. `voided` and `unknown`
  * mean that nothing is charged.
  */
-export async function postSettle(call: OperatorCall) {
-  const fields = parseBody(unsavedSettlementBody, call.body);
+export async function postUnsavedSettlement(call: OperatorCall) {
+  const fields = parseBody(unsavedSettlementSchema, call.body);
   if (!fields.ok) return fields;
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;

@@ -1,7 +1,11 @@
 import { parseFields } from "../shared/http/parse-body.ts";
 import { success } from "../shared/failure.ts";
 import { callObject } from "../shared/reach-object.ts";
-import { deliveriesQuery, replaySchema, startReplay } from "../events/webhooks/deliveries.route.ts";
+import {
+  parseDeliveriesQuery,
+  replaySchema,
+  startReplay,
+} from "../events/webhooks/deliveries.route.ts";
 import {
   deliveriesView,
   webhookWithHealthView,
@@ -22,8 +26,8 @@ export async function getWebhooks(call: OperatorCall) {
 }
 
 /** Handles `GET /orgs/{id}/webhooks/{webhook_id}/deliveries`. */
-export async function getDeliveries(call: OperatorCall) {
-  const query = deliveriesQuery(call.url);
+export async function getWebhookDeliveries(call: OperatorCall) {
+  const query = parseDeliveriesQuery(call.url);
   if (!query.ok) return query;
   const { id, orgId } = idsOf(call);
   if ((await findWebhook(call.db, { id, orgId })) === null) return webhookNotFound();
@@ -32,14 +36,14 @@ export async function getDeliveries(call: OperatorCall) {
 }
 
 /** Handles `POST /orgs/{id}/webhooks/{webhook_id}/test`. */
-export async function postTest(call: OperatorCall) {
+export async function postWebhookTest(call: OperatorCall) {
   const { id, orgId } = idsOf(call);
   const attempt = await call.deliveries(orgId).sendTest(orgId, id, call.actor);
   return attempt.ok ? success(testResultView(attempt.value)) : attempt;
 }
 
 /** Handles `POST /orgs/{id}/webhooks/{webhook_id}/replay`. */
-export async function postReplay(call: OperatorCall) {
+export async function postWebhookReplay(call: OperatorCall) {
   const fields = parseFields(replaySchema, [], call.body);
   if (!fields.ok) return fields;
   const { id, orgId } = idsOf(call);

@@ -5,20 +5,20 @@ import {
   deliverOutcome,
   outcomeFromMessage,
   revocationFromMessage,
-  MALFORMED_DELIVERY,
-  INVALID_RESULT_DELIVERY,
+  MALFORMED_ITEM_RESULT,
+  INVALID_RESPONSE_RESULT,
   outcomeToJson,
-  deliveryFromJson,
+  deliveryResultFromJson,
   revocationToJson,
 } from "./outbox-format.ts";
 import type {
-  OutcomeCalls,
+  WalletOutcomeMethods,
   DeliverMessages,
   DeliveryResult,
   OutboxMessage,
-  OutboxIdName,
+  OutboxItemIdField,
 } from "./outbox-format.ts";
-import type { PeerAnswer } from "./peer-call.ts";
+import type { PeerResponse } from "./peer-call.ts";
 import type { OutboxTarget } from "./outbox-schedule.ts";
 
 const CONCURRENT_MAX = 6;
@@ -62,13 +62,13 @@ export async function deliverByReceiver<T>(
 /** Sends one signed request to a peer. Returns null without a response. */
 export type PostToPeer = (body: {
   readonly items: readonly object[];
-}) => Promise<PeerAnswer | null>;
+}) => Promise<PeerResponse | null>;
 
 /** Returns a function that delivers outcomes to wallets. */
-export function createWalletDelivery(wallet: OutcomeCalls): DeliverMessages {
+export function createWalletDeliverer(wallet: WalletOutcomeMethods): DeliverMessages {
   const deliver = (message: OutboxMessage): Promise<DeliveryResult> => {
     const item = outcomeFromMessage(message);
-    if (item === null) return Promise.resolve(MALFORMED_DELIVERY);
+    if (item === null) return Promise.resolve(MALFORMED_ITEM_RESULT);
     return withTimeout(deliverOutcome(item, wallet), WALLET_TIMEOUT_MS).catch((error: unknown) => ({
       kind: "failed",
       reason: errorMessageOf(error),
@@ -95,7 +95,7 @@ const PEER_ITEMS: Readonly<Record<OutboxTarget["carries"], PeerItems>> = {
   },
 };
 type PeerItems = {
-  readonly idName: OutboxIdName;
+  readonly idName: OutboxItemIdField;
   readonly toJson: (message: OutboxMessage) => object | null;
 };
 
@@ -118,8 +118,8 @@ export async function deliverToPeer(
   const results =
     validItems.length === 0 ? new Map() : readResults(await post({ items: validItems }), idName);
   return messages.map((message, i) => {
-    if (items[i] === null) return MALFORMED_DELIVERY;
-    return results === null ? UNREACHABLE : (results.get(message.id) ?? INVALID_RESULT_DELIVERY);
+    if (items[i] === null) return MALFORMED_ITEM_RESULT;
+    return results === null ? UNREACHABLE : (results.get(message.id) ?? INVALID_RESPONSE_RESULT);
   });
 }
 
@@ -129,18 +129,18 @@ const responseSchema = z.object({ ok: z.literal(true), results: z.array(z.unknow
  * Returns the results by message ID, or null for an invalid response. Ignores IDs with two results.
  */
 function readResults(
-  answer: PeerAnswer | null,
-  idName: OutboxIdName,
+  answer: PeerResponse | null,
+  idName: OutboxItemIdField,
 ): Map<string, DeliveryResult> | null {
   const body = responseSchema.safeParse(answer?.status === 200 ? answer.body : null);
   if (!body.success) return null;
   const results = new Map<string, DeliveryResult>();
   for (const result of body.data.results) {
-    const itemResult = deliveryFromJson(idName, result);
+    const itemResult = deliveryResultFromJson(idName, result);
     if (itemResult !== null) {
       results.set(
         itemResult.id,
-        results.has(itemResult.id) ? INVALID_RESULT_DELIVERY : itemResult.delivery,
+        results.has(itemResult.id) ? INVALID_RESPONSE_RESULT : itemResult.delivery,
       );
     }
   }

@@ -3,7 +3,7 @@ import { parseBody } from "../shared/http/parse-body.ts";
 import type { Result } from "../shared/failure.ts";
 import { peerGenerationSchema } from "../shared/generation.ts";
 import type { Generation } from "../shared/generation.ts";
-import { mintTimeOf } from "../shared/id.ts";
+import { creationTimeOfId } from "../shared/id.ts";
 import { keyHashSchema } from "../shared/key.ts";
 import { micros } from "../shared/money.ts";
 import { UNITS } from "../shared/usage.ts";
@@ -12,12 +12,12 @@ import { DELIVERY_BATCH_MAX } from "./outbox-schedule.ts";
 import type { Region } from "../shared/regions.ts";
 import { errorMessageOf } from "../shared/log.ts";
 import type { Settlement } from "../shared/contracts/wallet.ts";
-import type { CallsOf } from "../shared/contracts/objects.ts";
+import type { StubsWithMethods } from "../shared/contracts/objects.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const nonNegativeInt = z.int().check(z.minimum(0));
 const holdFields = {
-  hold_id: z.string().check(z.refine((id) => mintTimeOf(id, "req_") !== null)),
+  hold_id: z.string().check(z.refine((id) => creationTimeOfId(id, "req_") !== null)),
   org_id: z.string().check(z.regex(UUID)),
 };
 const peerGeneration = fromSnakeCase(peerGenerationSchema);
@@ -121,10 +121,10 @@ export function parsePeerItems(body: unknown): Result<readonly unknown[]> {
   return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
 }
 
-export type OutboxIdName = "hold_id" | "key_hash";
+export type OutboxItemIdField = "hold_id" | "key_hash";
 
-export function deliveryToJson(
-  idName: OutboxIdName,
+export function deliveryResultToJson(
+  idName: OutboxItemIdField,
   item: unknown,
   delivery: DeliveryResult,
 ): object {
@@ -140,14 +140,14 @@ const itemResultSchema = z.object({
   reason: z.optional(z.string()),
 });
 
-export function deliveryFromJson(
-  idName: OutboxIdName,
+export function deliveryResultFromJson(
+  idName: OutboxItemIdField,
   value: unknown,
 ): { readonly id: string; readonly delivery: DeliveryResult } | null {
   const id = z.object({ [idName]: z.string() }).safeParse(value).data?.[idName];
   if (id === undefined) return null;
   const parsed = itemResultSchema.safeParse(value);
-  if (!parsed.success) return { id, delivery: INVALID_RESULT_DELIVERY };
+  if (!parsed.success) return { id, delivery: INVALID_RESPONSE_RESULT };
   const { result, reason = "unsaid" } = parsed.data;
   if (result === "delivered") return { id, delivery: { kind: "delivered" } };
   if (result === "failed" && reason === NOT_TRIED) return { id, delivery: { kind: "untried" } };
@@ -155,12 +155,12 @@ export function deliveryFromJson(
 }
 
 /** The result for a message whose response has no single valid result. The message is retried. */
-export const INVALID_RESULT_DELIVERY: DeliveryResult = {
+export const INVALID_RESPONSE_RESULT: DeliveryResult = {
   kind: "failed",
   reason: "no proper answer",
 };
 /** The result for an item that can't be parsed. The item isn't retried. */
-export const MALFORMED_DELIVERY: DeliveryResult = { kind: "refused", reason: "malformed" };
+export const MALFORMED_ITEM_RESULT: DeliveryResult = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
 const NOT_TRIED = "not tried";
 
@@ -227,15 +227,19 @@ export type DeliverMessages = (
   messages: readonly OutboxMessage[],
 ) => Promise<readonly DeliveryResult[]>;
 
-export type OutcomeCalls = CallsOf<"wallet", "settle" | "void">["wallet"];
+export type WalletOutcomeMethods = StubsWithMethods<"wallet", "settle" | "void">["wallet"];
 
 /** Returns an outcome's message. A repeated outcome gets the same ID and kind. */
-export function outcomeMessage(item: OutcomeItem): OutboxMessage {
+export function createOutcomeMessage(item: OutcomeItem): OutboxMessage {
   const { holdId: id, kind, ...body } = item;
   return { id, kind, receiver: item.orgId, body: JSON.stringify(body) };
 }
 
-export function revocationMessage({ keyHash, revokedAt, root }: RevocationItem): OutboxMessage {
+export function createRevocationMessage({
+  keyHash,
+  revokedAt,
+  root,
+}: RevocationItem): OutboxMessage {
   const body = JSON.stringify({ revokedAt, root });
   return { id: keyHash, kind: "revoke", receiver: root ?? keyHash, body };
 }
@@ -270,7 +274,7 @@ export function revocationFromMessage({ id, body }: OutboxMessage): RevocationIt
 
 export async function deliverOutcome(
   item: OutcomeItem,
-  wallet: OutcomeCalls,
+  wallet: WalletOutcomeMethods,
 ): Promise<DeliveryResult> {
   const { holdId } = item;
   try {

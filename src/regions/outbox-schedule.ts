@@ -40,7 +40,7 @@ export function peerOutboxName(peer: Region, owner: Owner): string {
 }
 
 /** Returns the outboxes that can hold an organization's messages. */
-export function peerOutboxNamesOf(peer: Region, orgId: string): readonly string[] {
+export function peerOutboxNamesOfOrganization(peer: Region, orgId: string): readonly string[] {
   const first = fnv1a(orgId);
   return Array.from(
     { length: SHARDS_PER_ORGANIZATION },
@@ -52,7 +52,7 @@ export function revocationsOutboxName(peer: Region): string {
   return `${peer}/${REVOCATIONS}`;
 }
 
-export function outboxNames(peers: readonly Region[]): readonly string[] {
+export function allOutboxNames(peers: readonly Region[]): readonly string[] {
   return [...SHARD_NAMES.map((shard) => `own/${shard}`), ...peers.flatMap(peerOutboxNames)];
 }
 

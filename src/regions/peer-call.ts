@@ -5,7 +5,7 @@ import { elapsedMs } from "../shared/clock.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { afterTimeout } from "../shared/timers.ts";
 import type { TimerFunction } from "../shared/timers.ts";
-import { contentDigestOf, signatureHeaders } from "./signature.ts";
+import { contentDigestOf, createSignatureHeaders } from "./signature.ts";
 
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
@@ -33,7 +33,7 @@ export type PeerOperation =
   | "watch";
 
 /** A response with status 200 and JSON. The caller must check its fields. */
-export type PeerAnswer = {
+export type PeerResponse = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
@@ -66,7 +66,7 @@ export async function callPeer(
   operation: PeerOperation,
   body: object,
   options: PeerCallOptions,
-): Promise<PeerAnswer | null> {
+): Promise<PeerResponse | null> {
   const { budgetMs = BUDGET_MS, attempts = ATTEMPTS } = options;
   const bytes = new TextEncoder().encode(JSON.stringify({ ...body, v: 1 }));
   const message = { peer, operation, bytes, contentDigest: await contentDigestOf(bytes), options };
@@ -99,7 +99,7 @@ type PeerMessage = {
   readonly options: PeerCallOptions;
 };
 type AttemptResult =
-  | { readonly answer: Omit<PeerAnswer, "isRepeat"> }
+  | { readonly answer: Omit<PeerResponse, "isRepeat"> }
   | { readonly answer: null; readonly reason: string; readonly mayRetry: boolean };
 
 async function runAttempt(message: PeerMessage, limitMs: number): Promise<AttemptResult> {
@@ -128,7 +128,7 @@ async function send(message: PeerMessage, signal: AbortSignal): Promise<AttemptR
   const { peer, operation, bytes, contentDigest, options } = message;
   const url = `${peer.url}/internal/v1/${operation}`;
   const parts = { method: "POST", url, contentDigest, requestId: options.requestId };
-  const signature = await signatureHeaders(parts, peer.signing, options.now());
+  const signature = await createSignatureHeaders(parts, peer.signing, options.now());
   const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json", "user-agent": USER_AGENT, ...signature },
@@ -161,7 +161,7 @@ function describeStatus(status: number, headers: Headers): string {
 }
 
 /** Tests a region's key objects and D1 with an unknown key. Returns the fault, or null. */
-export async function findPeerFault(
+export async function probePeer(
   peer: PeerConfig,
   options: Pick<PeerCallOptions, "requestId" | "now">,
 ): Promise<string | null> {

@@ -1,5 +1,5 @@
 import { logAlert } from "../shared/log.ts";
-import type { Tables } from "../shared/tables.do.ts";
+import type { TableMigrations } from "../shared/tables.do.ts";
 import {
   retryDelayMs,
   RETRY_DELAY_MAX_MS,
@@ -24,7 +24,7 @@ const FIRST_SCHEMA = `CREATE TABLE self ( -- an alarm need not say whose it is
   CREATE INDEX messages_by_receiver ON messages (receiver, due_at) WHERE state = 'waiting';
   CREATE INDEX messages_parked ON messages (due_at) WHERE state = 'parked';`;
 
-export const OUTBOX_TABLES: Tables = {
+export const OUTBOX_TABLES: TableMigrations = {
   name: "outbox",
   steps: [{ sql: FIRST_SCHEMA, readableBy: 1 }],
 };

@@ -10,11 +10,11 @@ import { withTimeout } from "../shared/timers.ts";
 import {
   dropRepeatedIds,
   DELIVER_NOWHERE,
-  createWalletDelivery,
+  createWalletDeliverer,
   deliverToPeer,
 } from "./outbox-delivery.ts";
 import type { PostToPeer } from "./outbox-delivery.ts";
-import { outcomeMessage, revocationMessage } from "./outbox-format.ts";
+import { createOutcomeMessage, createRevocationMessage } from "./outbox-format.ts";
 import type { DeliverMessages, DeliveryResult, OutboxMessage } from "./outbox-format.ts";
 import type { RevocationItem, OutcomeItem, OutboxState } from "../shared/contracts/outbox.ts";
 import { outboxTarget, RETRY_DELAY_MAX_MS } from "./outbox-schedule.ts";
@@ -66,14 +66,14 @@ export class RegionOutbox extends DurableObject<Env> {
 
   async enqueue(items: readonly OutcomeItem[]): Promise<void> {
     this.#assertCanEnqueue("outcomes", items.length);
-    this.#queue.add(items.map(outcomeMessage), now(this.env));
+    this.#queue.add(items.map(createOutcomeMessage), now(this.env));
     this.#storeName();
     await this.#setAlarmSoon();
   }
 
   async enqueueRevocations(items: readonly RevocationItem[]): Promise<void> {
     this.#assertCanEnqueue("revocations", items.length);
-    this.#queue.addDueNow(items.map(revocationMessage), now(this.env));
+    this.#queue.addDueNow(items.map(createRevocationMessage), now(this.env));
     this.#storeName();
     await this.#setAlarm();
   }
@@ -176,7 +176,7 @@ export class RegionOutbox extends DurableObject<Env> {
   #deliverFunction(): DeliverMessages {
     const { carries, peer } = this.#target();
     if (peer === null) {
-      return createWalletDelivery(objectsOf(this.env).wallet);
+      return createWalletDeliverer(objectsOf(this.env).wallet);
     }
     const post = this.#peerPoster(peer, carries);
     if (post === null) return DELIVER_NOWHERE;

@@ -1,7 +1,7 @@
 import type { AppContext } from "../shared/http/context.ts";
 import type { Next } from "hono";
 import type { JsonObject } from "../shared/http/json-text.ts";
-import { notFound } from "../shared/http/not-found.ts";
+import { respondNotFound } from "../shared/http/not-found.ts";
 import {
   BODY_BYTES_MAX,
   MANAGEMENT_BYTES_MAX,
@@ -67,7 +67,7 @@ async function handlePeerRequest(c: AppContext, next: Next): Promise<Response | 
       line.add("count", now(c.env), { reason: message, request_id: requestId });
       c.set("logged", config.logRequests !== "all");
     }
-    return notFound(c);
+    return respondNotFound(c);
   }
   c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // `x-request-id` is signed
   c.set("peer", message.peer);

@@ -45,7 +45,7 @@ type Verdict =
   | { readonly ok: true; readonly sender: Region; readonly contentDigest: string }
   | { readonly ok: false; readonly reason: string };
 
-export async function signatureHeaders(
+export async function createSignatureHeaders(
   parts: SignedParts,
   secret: PeerSecret,
   nowMs: number,

@@ -72,13 +72,13 @@ export function clampFutureBuckets(window: string, tally: BucketSums, at: Budget
 }
 
 /** Reports whether the tally counts a later calendar period, because the clock moved back. */
-export function isAfterNow(window: string, tally: BucketSums, at: BudgetTime): boolean {
+export function hasLaterPeriod(window: string, tally: BucketSums, at: BudgetTime): boolean {
   const bucket = bucketAt(window, at);
   return rollingMinutes(window) === null && tally.some(([one]) => one > bucket);
 }
 
 /** Returns the time (Unix ms) at which `missing` more fits into the window, or null if never. */
-export function findCapacityReturn(
+export function findTimeWithCapacity(
   window: string,
   tally: BucketSums,
   { at, missing }: { readonly at: BudgetTime; readonly missing: number },

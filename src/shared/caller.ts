@@ -1,7 +1,7 @@
 import type { Actor } from "./event.ts";
 import type { Paused } from "./paused.ts";
-import type { RateState } from "./key-terms.ts";
-import type { Key, Scope } from "./key.ts";
+import type { RateLimitState } from "./key-terms.ts";
+import type { Key, KeyScope } from "./key.ts";
 import type { PolicyLayer } from "./policy.ts";
 import type { Region } from "./regions.ts";
 import type { Session } from "./session.ts";
@@ -18,7 +18,7 @@ export type PresentedSecret =
 export type VerifiedKey = {
   readonly hash: string;
   readonly home: Region;
-  readonly scope: Scope;
+  readonly scope: KeyScope;
   readonly shown?: PresentedSecret;
 };
 
@@ -39,7 +39,7 @@ export function actorOfCaller({ isPerson, keyId, memberId }: Caller): Actor {
 
 export type RequestCredential = Pick<Caller, "keyHash" | "shown">;
 
-export function requestCredential(
+export function createRequestCredential(
   keyHash: string,
   shown: PresentedSecret | undefined,
 ): RequestCredential {
@@ -64,8 +64,8 @@ export type Member = {
 /** An admitted request's caller, rate limits and policies. */
 export type AdmittedRequest = {
   readonly caller: Caller;
-  readonly rate: RateState;
-  readonly tokens?: RateState;
+  readonly rate: RateLimitState;
+  readonly tokens?: RateLimitState;
   readonly isLimited?: boolean;
   readonly priceList?: string;
   readonly policies?: readonly PolicyLayer[];

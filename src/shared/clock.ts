@@ -12,7 +12,7 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 export const WEEK_MS = 7 * DAY_MS;
 
-/** Returns the time (ms) of a clock that only runs forward, for measuring durations. */
+/** Returns the machine's time (Unix ms), for measuring durations. Tests can't set it, unlike `now`. */
 export function elapsedMs(): number {
   return Date.now();
 }

@@ -1,7 +1,7 @@
 import { assert } from "./assert.ts";
 import { micros, dollarsOf } from "./money.ts";
 import type { Micros } from "./money.ts";
-import { chargeLines, UNITS, unitsPerPrice } from "./usage.ts";
+import { listChargeLines, UNITS, unitsPerPrice } from "./usage.ts";
 import type { ChargeLine, Price, Usage, Unit } from "./usage.ts";
 
 const UNITS_PER_PRICE = 1_000_000;
@@ -11,7 +11,7 @@ const UNITS_PER_PRICE = 1_000_000;
  * integer.
  */
 export function costOf(price: Price, usage: Usage): Micros {
-  const terms = chargeLines(price, usage);
+  const terms = listChargeLines(price, usage);
   let sum = 0;
   for (const [, tokens, perMillion] of terms) {
     assert(

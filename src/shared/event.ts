@@ -155,7 +155,7 @@ function shortenValue(value: unknown, path: string, omittedPaths: string[]): unk
   return undefined;
 }
 
-export function changedFields<T extends object>(
+export function findFieldChanges<T extends object>(
   before: T,
   after: { readonly [K in keyof T]?: T[K] },
 ) {

@@ -81,7 +81,7 @@ function losesDetails(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
-      const end = jsonStringEnd(text, at);
+      const end = findClosingQuote(text, at);
       losesDetail ||= isIndexKey(text, at, end);
       at = end;
     } else if (isNumberStart(code)) {
@@ -142,7 +142,7 @@ function isNumberSign(code: number): boolean {
   );
 }
 
-export function jsonStringEnd(text: string, open: number): number {
+export function findClosingQuote(text: string, open: number): number {
   let at = text.indexOf('"', open + 1);
   while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
   return at === -1 ? text.length : at;
@@ -230,7 +230,7 @@ class ExactJsonReader {
 
   #string(): string {
     const open = this.#at;
-    const end = jsonStringEnd(this.#text, open);
+    const end = findClosingQuote(this.#text, open);
     this.#at = end + 1;
     const stringText = this.#text.slice(open + 1, end);
     return stringText.includes("\\") ? String(JSON.parse(`"${stringText}"`)) : stringText;

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { SKIPPED_MAX, attemptSchema, skippedSchema } from "./generation.ts";
+import { SKIPPED_ROUTES_MAX, failedAttemptSchema, skippedRouteSchema } from "./generation.ts";
 import type { FailedAttempt, SkippedRoute } from "./generation.ts";
 
 /** The error that the client received, which never quotes prompt or output. */
@@ -31,7 +31,7 @@ export type FailedRequest = {
   readonly skipped?: readonly SkippedRoute[];
 };
 
-export type FailureCount = {
+export type HourlyFailureCount = {
   readonly hour: number;
   readonly keyId: string;
   readonly code: string;
@@ -43,14 +43,14 @@ export type FailureCount = {
 
 export type FailureBatch = {
   readonly requests: readonly FailedRequest[];
-  readonly counts: readonly FailureCount[];
+  readonly counts: readonly HourlyFailureCount[];
 };
 
 export const ERROR_MESSAGE_MAX = 500;
 /** Maximum reported attempts of a request, which are its last ones. */
 export const REPORTED_ATTEMPTS_MAX = 16;
-export const BATCH_REQUESTS_MAX = 100;
-export const BATCH_COUNTS_MAX = 1000;
+export const FAILURE_BATCH_REQUESTS_MAX = 100;
+export const FAILURE_BATCH_COUNTS_MAX = 1000;
 
 /**
  * A query for failures by hour, for hours that start from `fromMs` to before `beforeMs`. A null
@@ -61,7 +61,7 @@ export type FailureQuery = {
   readonly beforeMs: number;
   readonly keyIds: readonly string[] | null;
 };
-export type FailureReport = { readonly counts: readonly FailureCount[] };
+export type FailureReport = { readonly counts: readonly HourlyFailureCount[] };
 
 export type FailureDimension = "model" | "provider" | "user";
 export type StoredFailureQuery = FailureQuery & {
@@ -105,10 +105,10 @@ const requestSchema: z.ZodMiniType<FailedRequest> = z.object({
     status: nonNegativeInt,
     param: z.nullable(shortText),
   }),
-  attempts: z.array(attemptSchema).check(z.maxLength(REPORTED_ATTEMPTS_MAX)),
-  skipped: z.exactOptional(z.array(skippedSchema).check(z.maxLength(SKIPPED_MAX))),
+  attempts: z.array(failedAttemptSchema).check(z.maxLength(REPORTED_ATTEMPTS_MAX)),
+  skipped: z.exactOptional(z.array(skippedRouteSchema).check(z.maxLength(SKIPPED_ROUTES_MAX))),
 });
-const countSchema: z.ZodMiniType<FailureCount> = z.object({
+const countSchema: z.ZodMiniType<HourlyFailureCount> = z.object({
   hour: nonNegativeInt,
   keyId: shortText,
   code: shortText,
@@ -118,7 +118,7 @@ const countSchema: z.ZodMiniType<FailureCount> = z.object({
   lastId: requestIdSchema,
 });
 
-export const failedBatchSchema: z.ZodMiniType<FailureBatch> = z.object({
-  requests: z.array(requestSchema).check(z.maxLength(BATCH_REQUESTS_MAX)),
-  counts: z.array(countSchema).check(z.maxLength(BATCH_COUNTS_MAX)),
+export const failureBatchSchema: z.ZodMiniType<FailureBatch> = z.object({
+  requests: z.array(requestSchema).check(z.maxLength(FAILURE_BATCH_REQUESTS_MAX)),
+  counts: z.array(countSchema).check(z.maxLength(FAILURE_BATCH_COUNTS_MAX)),
 });

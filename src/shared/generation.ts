@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { REGIONS } from "./regions.ts";
-import { mintTimeOf } from "./id.ts";
+import { creationTimeOfId } from "./id.ts";
 import { tagsSchema } from "./tags.ts";
 import type { Tags } from "./tags.ts";
 import { holdPurposeSchema, parseHoldName } from "./placed-hold.ts";
@@ -19,9 +19,9 @@ type LostCall = { readonly model: string; readonly cost: number | null };
  * call.
  */
 const UNFINISHED_REASONS = ["left", "stopped"] as const;
-export type UnfinishedReason = (typeof UNFINISHED_REASONS)[number];
+export type IncompleteCallReason = (typeof UNFINISHED_REASONS)[number];
 
-export function isUnfinished(why: string): why is UnfinishedReason {
+export function isIncompleteCallReason(why: string): why is IncompleteCallReason {
   return UNFINISHED_REASONS.some((reason) => reason === why);
 }
 
@@ -68,7 +68,7 @@ export type Generation = {
   readonly purpose?: StoredHoldPurpose;
 };
 
-export const SKIP_REASONS = [
+export const ROUTE_SKIP_REASONS = [
   "preference",
   "max_price",
   "parameter",
@@ -77,14 +77,14 @@ export const SKIP_REASONS = [
   "cooldown",
 ] as const;
 /** Maximum skipped routes in a receipt. */
-export const SKIPPED_MAX = 16;
+export const SKIPPED_ROUTES_MAX = 16;
 export type SkippedRoute = {
   readonly route: string;
-  readonly why: (typeof SKIP_REASONS)[number];
+  readonly why: (typeof ROUTE_SKIP_REASONS)[number];
 };
 
-export const skippedSchema = z.object({ route: z.string(), why: z.enum(SKIP_REASONS) });
-export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
+export const skippedRouteSchema = z.object({ route: z.string(), why: z.enum(ROUTE_SKIP_REASONS) });
+export const failedAttemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   route: z.string(),
   why: z.string(),
   status: z.exactOptional(z.int()),
@@ -123,8 +123,8 @@ const generationFields = {
   durationMs: z.number(),
   estimated: z.boolean(),
   finishReason: z.nullable(z.string()),
-  failed: z.exactOptional(z.array(attemptSchema)),
-  skipped: z.exactOptional(z.array(skippedSchema)),
+  failed: z.exactOptional(z.array(failedAttemptSchema)),
+  skipped: z.exactOptional(z.array(skippedRouteSchema)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
   sessionTags: z.exactOptional(z.array(z.string())),
   trace: z.exactOptional(z.string()),
@@ -142,7 +142,9 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   model: shortText,
   provider: shortText,
   region: z.enum(REGIONS),
-  keyId: z.string().check(z.refine((id) => mintTimeOf(id, "key_") !== null, "must be a key's id")),
+  keyId: z
+    .string()
+    .check(z.refine((id) => creationTimeOfId(id, "key_") !== null, "must be a key's id")),
   usage: strictUsageSchema,
   // Durations can be negative, because the clock may step back. The gateway must still charge the
   // request.
@@ -162,5 +164,5 @@ export function parseRequestId(idOrHoldName: string): string | null {
   const holdName = parseHoldName(idOrHoldName);
   if (holdName !== null) return holdName.id;
   const id = idOrHoldName.replace(RESPONSE_ID_PREFIX, REQUEST_ID);
-  return mintTimeOf(id, REQUEST_ID) === null ? null : id;
+  return creationTimeOfId(id, REQUEST_ID) === null ? null : id;
 }

@@ -29,7 +29,7 @@ export function randomBase62(length: number): string {
   return out;
 }
 
-export function base62Time(ms: number): string {
+export function timeToBase62(ms: number): string {
   assert(Number.isSafeInteger(ms) && ms >= 0, `a time must be whole milliseconds, got ${ms}`);
   let out = "";
   for (let rest = ms, i = 0; i < TIME_CHARACTERS; i++, rest = Math.floor(rest / 62)) {
@@ -40,11 +40,11 @@ export function base62Time(ms: number): string {
 
 /** Returns `prefix` with 24 characters: the time, then random. IDs sort by creation time. */
 export function mintId(prefix: string, nowMs: number): string {
-  return prefix + base62Time(nowMs) + randomBase62(RANDOM_CHARACTERS);
+  return prefix + timeToBase62(nowMs) + randomBase62(RANDOM_CHARACTERS);
 }
 
 /** Returns an ID's creation time (Unix ms), or null for another format. */
-export function mintTimeOf(id: string, prefix: string): number | null {
+export function creationTimeOfId(id: string, prefix: string): number | null {
   if (!id.startsWith(prefix) || id.length !== prefix.length + ID_CHARACTERS) return null;
   if (!/^[0-9A-Za-z]+$/.test(id.slice(prefix.length))) return null;
   let ms = 0;
@@ -55,5 +55,5 @@ export function mintTimeOf(id: string, prefix: string): number | null {
 }
 
 export function lowestIdAt(prefix: string, ms: number): string {
-  return prefix + base62Time(Math.max(0, ms)) + "0".repeat(RANDOM_CHARACTERS);
+  return prefix + timeToBase62(Math.max(0, ms)) + "0".repeat(RANDOM_CHARACTERS);
 }

@@ -32,7 +32,10 @@ export function readIdempotencyKey(header: string | undefined): Result<string | 
   );
 }
 
-export async function idempotencyOf(key: string, request: IdempotentRequest): Promise<Idempotency> {
+export async function hashIdempotentRequest(
+  key: string,
+  request: IdempotentRequest,
+): Promise<Idempotency> {
   const { keyId, orgId, path, bytes } = request;
   const [name, content] = await Promise.all([sha256Hex(`${keyId} ${key}`), sha256Hex(bytes)]);
   return { name, body: await sha256Hex(`${orgId} ${path} ${content}`) };

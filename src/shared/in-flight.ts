@@ -37,7 +37,7 @@ const UNKNOWN_OWNER = "";
  * Divides an isolate's memory among open requests. An organization can use at most as much as stays
  * free. Paid requests above this share wait; the organization with the fewest requests goes first.
  */
-export class RequestMemory {
+export class RequestMemoryPool {
   readonly #limits: InFlightLimits;
   readonly #loads = new Map<string, OwnerLoad>();
   readonly #slots = new Set<RequestSlot>();
@@ -251,13 +251,13 @@ export class RequestMemory {
 
 /** An open request's share of the memory. */
 export class RequestSlot {
-  readonly #requestMemory: RequestMemory;
+  readonly #requestMemory: RequestMemoryPool;
   readonly keyHash: string;
   readonly takenMs: number;
   load: OwnerLoad | null = null;
   bytes = 0;
 
-  constructor(requestMemory: RequestMemory, keyHash: string, takenMs: number) {
+  constructor(requestMemory: RequestMemoryPool, keyHash: string, takenMs: number) {
     this.#requestMemory = requestMemory;
     this.keyHash = keyHash;
     this.takenMs = takenMs;

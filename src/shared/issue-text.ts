@@ -13,12 +13,12 @@ const ABSENCE_CODES = new Set<Issue["code"]>(["invalid_type", "invalid_value", "
 /** A problem, as a text that follows the parameter's name. A missing parameter has no problem. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
 
-export function describeError(error: z.core.$ZodError, value: unknown): IssueText {
+export function describeSchemaError(error: z.core.$ZodError, value: unknown): IssueText {
   const [issue] = error.issues;
   assert(issue !== undefined, "a refusal names an issue");
   const found = bestFittingIssue(issue, issue.path);
   const received = valueAt(value, found.path);
-  const param = paramOf(found.path);
+  const param = formatErrorParam(found.path);
   if (param !== null && received === undefined && ABSENCE_CODES.has(found.issue.code)) {
     return { param, problem: null };
   }
@@ -29,7 +29,7 @@ export function describeError(error: z.core.$ZodError, value: unknown): IssueTex
   };
 }
 
-export function paramOf(path: readonly PropertyKey[]): string | null {
+export function formatErrorParam(path: readonly PropertyKey[]): string | null {
   const text = path
     .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
     .join("")
@@ -138,7 +138,9 @@ function bestFittingIssue(issue: Issue, path: Path): IssueAtPath {
 function mergeAllowedValues(first: IssueAtPath, branches: readonly IssueAtPath[]): Issue {
   if (first.issue.code !== "invalid_value") return first.issue;
   const values = branches.flatMap(({ issue, path }) =>
-    issue.code === "invalid_value" && paramOf(path) === paramOf(first.path) ? issue.values : [],
+    issue.code === "invalid_value" && formatErrorParam(path) === formatErrorParam(first.path)
+      ? issue.values
+      : [],
   );
   return { ...first.issue, values };
 }
@@ -160,10 +162,10 @@ export function joinWithOr(words: readonly string[]): string {
 
 const MODEL_SHOWN_MAX = 100;
 
-export function modelMessage(model: string): string {
-  return `The model '${shortenedModelName(model)}' does not exist or is not available in this region. GET /v1/models lists the models.`;
+export function unknownModelMessage(model: string): string {
+  return `The model '${shortenModelName(model)}' does not exist or is not available in this region. GET /v1/models lists the models.`;
 }
 
-export function shortenedModelName(model: string): string {
+export function shortenModelName(model: string): string {
   return model.length > MODEL_SHOWN_MAX ? `${model.slice(0, MODEL_SHOWN_MAX)}...` : model;
 }

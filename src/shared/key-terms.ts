@@ -118,7 +118,7 @@ const externalIdSchema = z.string().check(
     context.issues.push({ code: "custom", message: problem, input: context.value });
   }),
 );
-export const timeSchema: z.ZodMiniType<string> = z
+export const timeWithZoneSchema: z.ZodMiniType<string> = z
   .string()
   .check(
     z.refine(
@@ -127,6 +127,7 @@ export const timeSchema: z.ZodMiniType<string> = z
     ),
   );
 
+const tokenLimitSchema = z.int().check(z.minimum(1), z.maximum(1_000_000_000));
 export const concurrencySchema: z.ZodMiniType<number> = z
   .int()
   .check(z.minimum(1), z.maximum(CONCURRENT_MAX));
@@ -135,7 +136,7 @@ export const concurrencySchema: z.ZodMiniType<number> = z
  * All limits of a key except `rpm_limit`, and the permission `may_hold`. Bodies, key objects, rows
  * and events derive from this table. Enforce a new limit in hold-checks.do.ts.
  */
-export const TERMS = {
+export const KEY_TERMS = {
   budgetMicro: defineTerm("budget_dollars", "budget_micro", {
     schema: dollarsSchema,
     read: microsOfDollars,
@@ -156,11 +157,7 @@ export const TERMS = {
   tpmLimit: defineTerm(
     "tpm_limit",
     "tpm_limit",
-    termWithoutConversion<number>(
-      z.int().check(z.minimum(1), z.maximum(1_000_000_000)),
-      Number,
-      isAtMost,
-    ),
+    termWithoutConversion<number>(tokenLimitSchema, Number, isAtMost),
   ),
   maxConcurrent: defineTerm(
     "max_concurrent",
@@ -193,7 +190,7 @@ export const TERMS = {
     ),
   ),
   expiresAt: defineTerm("expires_at", "expires_at", {
-    schema: timeSchema,
+    schema: timeWithZoneSchema,
     read: Date.parse,
     show: timestamp,
     store: identity<number>,
@@ -217,38 +214,38 @@ export const TERMS = {
     isNotRaised: (before, after) => before === true || after === null,
   }),
 };
-type Terms = typeof TERMS;
+type Terms = typeof KEY_TERMS;
 type TermFieldValues = { readonly [K in TermName]: z.infer<Terms[K]["schema"]> };
 const TYPED_TERMS: {
   readonly [K in TermName]: Term<Limits[K], TermFieldValues[K]> & FieldAccess<TermFieldValues[K]>;
-} = TERMS;
+} = KEY_TERMS;
 type FieldAccess<T> = {
   readonly stored: string;
-  readonly of: (fields: TermFields) => T | null | undefined;
+  readonly of: (fields: KeyTermFields) => T | null | undefined;
 };
 
-const isTerm = (name: string): name is TermName => name in TERMS;
-export const TERM_NAMES: readonly TermName[] = Object.keys(TERMS).filter(isTerm);
+const isTerm = (name: string): name is TermName => name in KEY_TERMS;
+export const TERM_NAMES: readonly TermName[] = Object.keys(KEY_TERMS).filter(isTerm);
 
 function mapByField<V extends { readonly [K in TermName]: unknown }>(
   valueOf: (name: TermName) => V[TermName],
 ) {
-  const entries = TERM_NAMES.map((name) => [TERMS[name].field, valueOf(name)]);
+  const entries = TERM_NAMES.map((name) => [KEY_TERMS[name].field, valueOf(name)]);
   return Object.fromEntries(entries) as { readonly [K in TermName as Terms[K]["field"]]: V[K] };
 }
 
 /** The body fields that set limits. Null removes a limit, and an absent field keeps it. */
 export const keyTermFields = mapByField<{
   readonly [K in TermName]: Terms[K]["body"];
-}>((name) => TERMS[name].body);
+}>((name) => KEY_TERMS[name].body);
 const termsSchema = z.object(keyTermFields);
-export type TermFields = z.infer<typeof termsSchema>;
+export type KeyTermFields = z.infer<typeof termsSchema>;
 
 function mapTerms(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
   return Object.fromEntries(TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
 }
 
-export const NO_TERMS: KeyTerms = mapTerms(() => null);
+export const NO_KEY_TERMS: KeyTerms = mapTerms(() => null);
 
 /** Reports whether no limit was raised or removed, and no permission added. */
 export function isTighter(before: KeyTerms, after: KeyTerms, { isAlias }: Names): boolean {
@@ -258,7 +255,7 @@ export function isTighter(before: KeyTerms, after: KeyTerms, { isAlias }: Names)
   return TERM_NAMES.every((name) => isNotRaised(name, before[name], after[name]));
 }
 
-export function changeTerms(before: KeyTerms, fields: TermFields): KeyTerms {
+export function changeKeyTerms(before: KeyTerms, fields: KeyTermFields): KeyTerms {
   return mapTerms((name) => {
     const fieldValue = TYPED_TERMS[name].of(fields);
     if (fieldValue === undefined) return before[name];
@@ -277,12 +274,12 @@ export function keyTermsView(terms: KeyTerms) {
 /** A key's limits in D1, by field. */
 export type StoredKeyTerms = Readonly<Record<string, StoredValue | null>>;
 
-export function storedTerms(terms: KeyTerms): StoredKeyTerms {
+export function keyTermsToStored(terms: KeyTerms): StoredKeyTerms {
   const entryOf = <K extends TermName>(
     name: K,
     value: KeyTerms[K],
   ): [string, StoredValue | null] => [
-    TERMS[name].stored,
+    KEY_TERMS[name].stored,
     value === null ? null : TYPED_TERMS[name].store(value),
   ];
   return Object.fromEntries(TERM_NAMES.map((name) => entryOf(name, terms[name])));
@@ -290,7 +287,7 @@ export function storedTerms(terms: KeyTerms): StoredKeyTerms {
 
 export function keyTermsFromStored(stored: StoredKeyTerms): KeyTerms {
   return mapTerms((name) => {
-    const value = stored[TERMS[name].stored] ?? null;
+    const value = stored[KEY_TERMS[name].stored] ?? null;
     return value === null ? null : TYPED_TERMS[name].readStored(value);
   });
 }
@@ -302,23 +299,25 @@ export type KeySpend = Readonly<Record<BudgetPeriod, PeriodSpend>> & { readonly 
 
 /** Reports whether a key has limits besides `mayHold`. */
 export function hasLimits(terms: KeyTerms): boolean {
-  return hasTerms({ ...terms, mayHold: null });
+  return hasAnyKeyTerms({ ...terms, mayHold: null });
 }
 
-export function hasTerms(terms: KeyTerms): boolean {
+export function hasAnyKeyTerms(terms: KeyTerms): boolean {
   // `terms` from the previous release's objects lack newer limits.
   return TERM_NAMES.some((name) => (terms[name] ?? null) !== null);
 }
 
 export function keyTermsToJson(terms: KeyTerms): string | null {
-  return hasTerms(terms) ? JSON.stringify(terms) : null;
+  return hasAnyKeyTerms(terms) ? JSON.stringify(terms) : null;
 }
 
 export function keyTermsFromJson(text: string | null): KeyTerms {
-  return text === null ? NO_TERMS : { ...NO_TERMS, ...parseStoredJson<Partial<KeyTerms>>(text) };
+  return text === null
+    ? NO_KEY_TERMS
+    : { ...NO_KEY_TERMS, ...parseStoredJson<Partial<KeyTerms>>(text) };
 }
 
-export type RateState = {
+export type RateLimitState = {
   readonly limit: number;
   readonly remaining: number;
   readonly resetMs: number;
@@ -332,8 +331,8 @@ export type ConcurrencyState = {
 
 export type KeyStatus = {
   readonly terms: KeyTerms;
-  readonly requests: RateState;
-  readonly tokens: RateState | null;
+  readonly requests: RateLimitState;
+  readonly tokens: RateLimitState | null;
   /** `resetsAt` is Unix ms, or null for a total budget. */
   readonly budget: {
     readonly spentMicro: Micros;
@@ -380,11 +379,11 @@ export function keyTermsFromRow({
   return keyTermsFromStored({ ...parseOtherTerms(more), ...columns });
 }
 
-export function rowValuesOfTerms(
+export function keyTermsToRowValues(
   terms: KeyTerms,
   columns: readonly string[] = TERM_COLUMNS,
 ): readonly (string | number | null)[] {
-  const stored = storedTerms(terms);
+  const stored = keyTermsToStored(terms);
   const otherTerms = Object.entries(stored).filter(
     ([name, value]) => !columns.includes(name) && value !== null,
   );

@@ -1,10 +1,10 @@
-import { parseSecrets } from "./key.ts";
+import { keySecretsFromJson } from "./key.ts";
 import type { KeySecrets } from "./key.ts";
 import { TERM_COLUMNS, keyTermsFromRow } from "./key-terms.ts";
 import type { KeyTermsRow, KeyTerms } from "./key-terms.ts";
 
 export const ACTIVE_SECRETS_MAX = 5;
-export const SECRETS_SUBQUERY = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
+export const KEY_SECRETS_SUBQUERY = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
    ORDER BY number DESC LIMIT ${ACTIVE_SECRETS_MAX})) AS secrets`;
 const TERMS = [...TERM_COLUMNS, "more"]
@@ -24,12 +24,15 @@ export type KeyAfterUse = {
 export type KeyAfterUseRow = KeyTermsRow &
   Omit<KeyAfterUse, "terms" | "secrets"> & { readonly secrets: string | null };
 
-export function recordUsesStatement(db: D1Database, uses: readonly KeyUse[]): D1PreparedStatement {
+export function recordKeyUsesStatement(
+  db: D1Database,
+  uses: readonly KeyUse[],
+): D1PreparedStatement {
   return db
     .prepare(
       `UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), used.at)
        FROM (SELECT value ->> 'hash' AS key_hash, value ->> 'usedAt' AS at FROM json_each(?)) AS used
-       WHERE hash = key_hash RETURNING hash, revoked_at AS revokedAt, rpm_limit AS rpmLimit, ${SECRETS_SUBQUERY}, ${TERMS}`,
+       WHERE hash = key_hash RETURNING hash, revoked_at AS revokedAt, rpm_limit AS rpmLimit, ${KEY_SECRETS_SUBQUERY}, ${TERMS}`,
     )
     .bind(JSON.stringify(uses));
 }
@@ -41,6 +44,6 @@ export function keyAfterUseFromRow(row: KeyAfterUseRow): KeyAfterUse {
     revokedAt,
     rpmLimit,
     terms: keyTermsFromRow(row),
-    secrets: parseSecrets(row.secrets),
+    secrets: keySecretsFromJson(row.secrets),
   };
 }

@@ -8,13 +8,13 @@ export const keyHashSchema = z
   .check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters"));
 
 /** The regions in which a key works. */
-export type Scope = "regional" | "global";
+export type KeyScope = "regional" | "global";
 
 export type Key = {
   readonly keyId: string;
   readonly orgId: string;
   readonly memberId: string;
-  readonly scope: Scope;
+  readonly scope: KeyScope;
   /** Maximum requests in any 60 s. */
   readonly rpmLimit: number;
   /** Empty at peers, because only the home region enforces limits. */
@@ -36,13 +36,13 @@ export function isActiveSecret(
   return match !== undefined && (match.retiresAt === null || match.retiresAt > nowMs);
 }
 
-export function formatSecrets(secrets: KeySecrets): string | null {
+export function keySecretsToJson(secrets: KeySecrets): string | null {
   return secrets === null
     ? null
     : JSON.stringify(secrets.map(({ hash, retiresAt }) => [hash, retiresAt]));
 }
 
-export function parseSecrets(text: string | null | undefined): KeySecrets {
+export function keySecretsFromJson(text: string | null | undefined): KeySecrets {
   const pairs = parseStoredJson<readonly (readonly [string, number | null])[]>(text ?? "[]");
   return pairs.length === 0 ? null : pairs.map(([hash, retiresAt]) => ({ hash, retiresAt }));
 }

@@ -22,7 +22,7 @@ type KindRow = {
 };
 
 /** The kinds of calls, by their names in MODELS, model lists and OpenAPI. */
-export const KINDS = {
+export const CALL_KINDS = {
   chat: {
     does: "chats",
     path: "/v1/chat/completions",
@@ -102,20 +102,23 @@ export const KINDS = {
   },
 } as const satisfies Readonly<Record<string, KindRow>>;
 
-export type Kind = keyof typeof KINDS;
-export type InputKind = {
-  [K in Kind]: (typeof KINDS)[K]["hasOutput"] extends false ? K : never;
-}[Kind];
-export type UnitOf<K extends Kind> = Extract<(typeof KINDS)[K]["units"][number], CountedUnit>;
+export type CallKind = keyof typeof CALL_KINDS;
+export type CallKindWithoutOutput = {
+  [K in CallKind]: (typeof CALL_KINDS)[K]["hasOutput"] extends false ? K : never;
+}[CallKind];
+export type UnitOf<K extends CallKind> = Extract<
+  (typeof CALL_KINDS)[K]["units"][number],
+  CountedUnit
+>;
 
-const [FIRST, ...MORE] = Object.keys(KINDS).filter(isKind);
-export function isSlowCallKind(kind: Kind | undefined): boolean {
-  const row: KindRow | undefined = kind && KINDS[kind];
+const [FIRST, ...MORE] = Object.keys(CALL_KINDS).filter(isKind);
+export function isSlowCallKind(kind: CallKind | undefined): boolean {
+  const row: KindRow | undefined = kind && CALL_KINDS[kind];
   return row?.isSlow === true;
 }
 
-export const KIND_NAMES: readonly [Kind, ...Kind[]] = [FIRST ?? "chat", ...MORE];
+export const CALL_KIND_NAMES: readonly [CallKind, ...CallKind[]] = [FIRST ?? "chat", ...MORE];
 
-function isKind(name: string): name is Kind {
-  return Object.hasOwn(KINDS, name);
+function isKind(name: string): name is CallKind {
+  return Object.hasOwn(CALL_KINDS, name);
 }

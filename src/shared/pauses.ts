@@ -3,7 +3,7 @@ import { BUDGET_SCOPES } from "./budgets.ts";
 import type { BudgetOwner } from "./budgets.ts";
 import { timestamp } from "./clock.ts";
 import type { Actor } from "./event.ts";
-import { timeSchema } from "./key-terms.ts";
+import { timeWithZoneSchema } from "./key-terms.ts";
 import { labelSchema } from "./label.ts";
 
 /** Maximum pauses of an organization per source. */
@@ -34,7 +34,7 @@ export const pauseSchema = z.object({
   scope: z.enum(BUDGET_SCOPES),
   id: z.optional(labelSchema(256)),
   reason: labelSchema(200),
-  until: z.nullish(timeSchema),
+  until: z.nullish(timeWithZoneSchema),
   stop_running: z.optional(z.boolean()),
 });
 export type PauseFields = z.infer<typeof pauseSchema>;

@@ -19,7 +19,7 @@ export type HoldPurpose = {
   readonly sessionTags?: readonly string[];
 };
 
-export function purposeOf(hold: HoldPurpose): HoldPurpose {
+export function copyHoldPurpose(hold: HoldPurpose): HoldPurpose {
   const { pays, merchant, description, tags, sessionTags } = hold;
   return {
     pays,

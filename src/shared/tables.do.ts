@@ -1,7 +1,7 @@
 import { logAlert } from "./log.ts";
 
 /** A migration of an object's tables to the next version. Never change a deployed step. */
-export type TableStep = {
+export type TableMigration = {
   readonly sql: string;
   /**
    * The oldest version of the code that can use the migrated tables. If the step only adds, repeat
@@ -10,10 +10,13 @@ export type TableStep = {
   readonly readableBy: number;
 };
 
-export type Tables = { readonly name: string; readonly steps: readonly TableStep[] };
+export type TableMigrations = { readonly name: string; readonly steps: readonly TableMigration[] };
 
 /** Migrates tables, and reports whether there are any. Writes nothing to an empty object. */
-export function migrateExistingTables(storage: DurableObjectStorage, tables: Tables): boolean {
+export function migrateExistingTables(
+  storage: DurableObjectStorage,
+  tables: TableMigrations,
+): boolean {
   if (!hasTables(storage.sql)) return false;
   createOrMigrateTables(storage, tables);
   return true;
@@ -25,7 +28,7 @@ export function migrateExistingTables(storage: DurableObjectStorage, tables: Tab
  */
 export function createOrMigrateTables(
   storage: DurableObjectStorage,
-  { name, steps }: Tables,
+  { name, steps }: TableMigrations,
 ): void {
   const { sql } = storage;
   const { version, readableBy } = hasTables(sql) ? readVersion(sql) : NO_TABLES;

@@ -11,13 +11,13 @@ const TAG_KEYS_MAX = 4;
 /** Maximum combinations of tags per day. Others count as `OTHER_TAG_VALUE`. */
 export const TAG_SETS_MAX = 1000;
 export const OTHER_TAG_VALUE = "other";
-export const TAG_WITHOUT_VALUE = "true";
+export const DEFAULT_TAG_VALUE = "true";
 
 export const TAG_KEY = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$/;
 export const TAG_KEY_PROBLEM =
   "must have 1 to 64 letters, digits, '_', '.', '/' or '-', and start with a letter or digit";
 
-export function tagValueProblem(value: string): string | null {
+export function findTagValueProblem(value: string): string | null {
   if (utf8Bytes(value) > TAG_BYTES_MAX) return `must be at most ${TAG_BYTES_MAX} bytes`;
   return value === "." || value === ".." ? null : findExternalIdProblem(value);
 }
@@ -55,7 +55,7 @@ export function tagsWithSession(
 const tagValueSchema = z.string().check(
   z.maxLength(64),
   z.check((context) => {
-    const problem = tagValueProblem(context.value);
+    const problem = findTagValueProblem(context.value);
     if (problem === null) return;
     context.issues.push({ code: "custom", message: problem, input: context.value });
   }),

@@ -1,6 +1,6 @@
 import { micros } from "./money.ts";
 import type { Micros } from "./money.ts";
-import { promptTokens } from "./usage.ts";
+import { sumPromptTokens } from "./usage.ts";
 import type { Usage } from "./usage.ts";
 
 type TokenSum = {
@@ -13,10 +13,10 @@ type TokenSum = {
   readonly column: string;
 };
 
-export const TOKEN_SUMS = {
+export const TOKEN_COUNT_FIELDS = {
   promptTokens: {
     shown: "prompt_tokens",
-    of: promptTokens,
+    of: sumPromptTokens,
     inRow: "prompt_tokens",
     column: "prompt_tokens",
   },
@@ -33,17 +33,17 @@ export const TOKEN_SUMS = {
     column: "completion_tokens",
   },
 } as const satisfies Readonly<Record<string, TokenSum>>;
-type TokenName = keyof typeof TOKEN_SUMS;
+type TokenName = keyof typeof TOKEN_COUNT_FIELDS;
 export type TokenCounts = Readonly<Record<TokenName, number>>;
 export type UsageAmounts = TokenCounts & { readonly requests: number; readonly costMicro: Micros };
 
-const isToken = (name: string): name is TokenName => name in TOKEN_SUMS;
-const TOKEN_NAMES = Object.keys(TOKEN_SUMS).filter(isToken);
+const isToken = (name: string): name is TokenName => name in TOKEN_COUNT_FIELDS;
+const TOKEN_NAMES = Object.keys(TOKEN_COUNT_FIELDS).filter(isToken);
 
 /** Returns an object with a value for each kind of token. */
 export function mapTokenNames(valueOf: (name: TokenName, sum: TokenSum) => number): TokenCounts {
   const counts = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 } satisfies TokenCounts;
-  for (const name of TOKEN_NAMES) counts[name] = valueOf(name, TOKEN_SUMS[name]);
+  for (const name of TOKEN_NAMES) counts[name] = valueOf(name, TOKEN_COUNT_FIELDS[name]);
   return counts;
 }
 
@@ -51,7 +51,7 @@ export function tokenCountsOf(usage: Usage): TokenCounts {
   return mapTokenNames((_, sum) => sum.of(usage));
 }
 
-export function addTokens(one: TokenCounts, other: TokenCounts): TokenCounts {
+export function addTokenCounts(one: TokenCounts, other: TokenCounts): TokenCounts {
   return mapTokenNames((name) => one[name] + other[name]);
 }
 
@@ -64,29 +64,31 @@ export const NO_USAGE_AMOUNTS: UsageAmounts = {
 export function addUsageAmounts(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
   return {
     requests: one.requests + other.requests,
-    ...addTokens(one, other),
+    ...addTokenCounts(one, other),
     costMicro: micros(one.costMicro + other.costMicro),
   };
 }
 
-export function tokenColumns(expressionOf: (sum: TokenSum) => string): string {
-  return TOKEN_NAMES.map((name) => `${expressionOf(TOKEN_SUMS[name])} AS ${name}`).join(", ");
+export function tokenColumnsSql(expressionOf: (sum: TokenSum) => string): string {
+  return TOKEN_NAMES.map((name) => `${expressionOf(TOKEN_COUNT_FIELDS[name])} AS ${name}`).join(
+    ", ",
+  );
 }
 
-export const TOKEN_COLUMNS: readonly string[] = Object.values(TOKEN_SUMS).map(
+export const TOKEN_COLUMNS: readonly string[] = Object.values(TOKEN_COUNT_FIELDS).map(
   ({ column }) => column,
 );
 
-export function tokenValues(counts: TokenCounts): readonly number[] {
+export function listTokenCounts(counts: TokenCounts): readonly number[] {
   return TOKEN_NAMES.map((name) => counts[name]);
 }
 
 export function usageAmountsView(amounts: UsageAmounts) {
   return {
     requests: amounts.requests,
-    [TOKEN_SUMS.promptTokens.shown]: amounts.promptTokens,
-    [TOKEN_SUMS.cachedTokens.shown]: amounts.cachedTokens,
-    [TOKEN_SUMS.completionTokens.shown]: amounts.completionTokens,
+    [TOKEN_COUNT_FIELDS.promptTokens.shown]: amounts.promptTokens,
+    [TOKEN_COUNT_FIELDS.cachedTokens.shown]: amounts.cachedTokens,
+    [TOKEN_COUNT_FIELDS.completionTokens.shown]: amounts.completionTokens,
     cost_micro: amounts.costMicro,
   };
 }

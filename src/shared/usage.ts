@@ -29,7 +29,7 @@ export function unitsPerPrice(unit: Unit): number {
   return UNIT_TABLE[unit].per;
 }
 
-export function recordOfUnits<U extends Unit, T>(
+export function fillUnitRecord<U extends Unit, T>(
   units: readonly U[],
   value: T,
 ): { readonly [K in U]: T } {
@@ -53,7 +53,7 @@ const usageCountsSchema = z.object({
   cacheWriteHour: z._default(nonNegativeInt, 0),
   output: nonNegativeInt,
   reasoning: nonNegativeInt,
-  ...recordOfUnits(COUNTED_UNITS, z.exactOptional(nonNegativeInt)),
+  ...fillUnitRecord(COUNTED_UNITS, z.exactOptional(nonNegativeInt)),
 });
 const toUsage = z.transform(
   ({ cacheWriteHour: hour, ...rest }: z.infer<typeof usageCountsSchema>): Usage => {
@@ -65,7 +65,7 @@ export const strictUsageSchema = z.pipe(
   usageCountsSchema.check(
     z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),
     z.refine((used) => used.cacheWriteHour <= used.cacheWrite, "must add up"),
-    z.refine((used) => Number.isSafeInteger(promptTokens(used)), "must add up"),
+    z.refine((used) => Number.isSafeInteger(sumPromptTokens(used)), "must add up"),
   ),
   toUsage,
 );
@@ -84,7 +84,7 @@ export const priceSchema: z.ZodMiniType<Price> = z.object({
   cached: nonNegativeInt,
   cacheWrite: nonNegativeInt,
   output: nonNegativeInt,
-  units: z.exactOptional(z.object(recordOfUnits(UNITS, z.exactOptional(nonNegativeInt)))),
+  units: z.exactOptional(z.object(fillUnitRecord(UNITS, z.exactOptional(nonNegativeInt)))),
 });
 
 type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
@@ -133,7 +133,7 @@ function summedUnits(one: UnitCounts, other: UnitCounts): UnitCounts {
   return Object.fromEntries(counted.filter(([, n]) => n > 0));
 }
 
-export function promptTokens(usage: Usage): number {
+export function sumPromptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;
 }
 
@@ -147,7 +147,7 @@ export type ChargeLine = readonly [
   perMillion: number,
 ];
 
-export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
+export function listChargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
   const hour = usage.cacheWriteHour ?? 0;
   const tokens: readonly ChargeLine[] = [
     ["input", usage.input, price.input],

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { createKey, postCredits, postMember } from "../../scripts/admin-client.ts";
-import { formatLeft, microsOf, formatSpent } from "../../src/console/browser/lib/money.ts";
+import { formatLeft, dollarsToMicros, formatSpent } from "../../src/console/browser/lib/money.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { logIn, openWindow } from "./browser.ts";
@@ -197,7 +197,7 @@ describe("the console with data from the API", () => {
       const text = await row.innerText();
       for (const field of ["daily_quota_dollars", "monthly_quota_dollars"]) {
         const quota = user[field];
-        if (quota !== null) expect(text).toContain(formatLeft(microsOf(Number(quota))));
+        if (quota !== null) expect(text).toContain(formatLeft(dollarsToMicros(Number(quota))));
       }
     }
   });

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import {
   formatExact,
   formatLeft,
-  microsOf,
+  dollarsToMicros,
   formatSpent,
 } from "../../src/console/browser/lib/money.ts";
 import { pageLoaded } from "./browser.ts";
@@ -86,7 +86,7 @@ function sumsOfCredits(responses: Responses): readonly number[] {
     return [
       sum(moved.filter((micros) => micros > 0)),
       sum(moved.filter((micros) => micros < 0)),
-      sum(paid.map((row) => microsOf(Number(row["amount_dollars"])))),
+      sum(paid.map((row) => dollarsToMicros(Number(row["amount_dollars"])))),
       sum(purchases.map((row) => Number(row["returned_micro"]))),
     ];
   });
@@ -100,14 +100,14 @@ function amountsOf(responses: Responses): ReadonlySet<string> {
       if (typeof value === "number" && /micro$|^price$/.test(name)) micros.push(value);
       if (typeof value === "number" && /cents$/.test(name)) micros.push(value * 10_000);
       if (typeof value === "number" && /dollars$|^(?:usage|held|limit_remaining)$/.test(name))
-        micros.push(microsOf(value));
+        micros.push(dollarsToMicros(value));
       if (name === "message" && String(value).includes("micro-credits")) {
         micros.push(...(String(value).match(/\b\d+\b/g) ?? []).map(Number));
       }
       if (/^pricing$|price$|^cost$/.test(name)) {
         // Prices are dollars of a token as text, dollars of a million as numbers, or micro-credits.
         eachField(value, (_, one) => {
-          micros.push(Number(one), Math.round(Number(one) * 1e12), microsOf(Number(one)));
+          micros.push(Number(one), Math.round(Number(one) * 1e12), dollarsToMicros(Number(one)));
         });
       }
     });

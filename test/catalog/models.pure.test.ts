@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { KINDS } from "../../src/shared/kinds.ts";
+import { CALL_KINDS } from "../../src/shared/kinds.ts";
 import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
 import { CATALOG, SANDBOX_MODELS } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
@@ -59,7 +59,7 @@ describe("a route in the catalog", () => {
         true,
       );
       expect(input + Math.max(0, ...perUnit) > 0).toBe(!FREE.has(id));
-      expect(KINDS[kind].units).toEqual(expect.arrayContaining(Object.keys(units)));
+      expect(CALL_KINDS[kind].units).toEqual(expect.arrayContaining(Object.keys(units)));
       expect(output > 0).toBe(kind === "chat");
       expect(cached > 0).toBe(input > 0);
       expect(cached).toBeLessThanOrEqual(input);

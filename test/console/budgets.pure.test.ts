@@ -2,13 +2,13 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   budgetText,
-  budgetsWith,
+  replaceBudget,
   findMostUsedBudget,
-  typedBudgetOf,
+  budgetFormValues,
 } from "../../src/console/browser/lib/budgets.ts";
 import { findRequestRemedy } from "../../src/console/browser/lib/remedies.ts";
 import { budgetsSchema, budgetsView, budgetsFromFields } from "../../src/shared/budgets.ts";
-import { BUDGET_ERRORS } from "../../src/shared/http/money-errors.ts";
+import { BUDGET_ERROR_RESPONSES } from "../../src/shared/http/money-errors.ts";
 
 const limit = fc.oneof(
   fc.record({ limit_dollars: fc.integer({ min: 0, max: 10 ** 12 }).map((n) => n / 1e6) }),
@@ -36,16 +36,16 @@ describe("a list of budgets in the console", () => {
         const edited = budgets[at % Math.max(1, budgets.length)];
         if (edited === undefined) return;
         const others = budgets.filter((one) => one !== edited);
-        expect(stored(budgetsWith(budgets, edited, null))).toEqual(others);
-        const saved = stored(budgetsWith(budgets, edited, typedBudgetOf(edited)));
+        expect(stored(replaceBudget(budgets, edited, null))).toEqual(others);
+        const saved = stored(replaceBudget(budgets, edited, budgetFormValues(edited)));
         expect(saved).toEqual([edited, ...others]);
       }),
     );
   });
 
   it("accepts pasted amounts with a dollar sign and separators", () => {
-    const typed = { ...typedBudgetOf(undefined), amount: "$1,000.50", window: "60m" };
-    expect(stored(budgetsWith([], undefined, typed))).toMatchObject([
+    const typed = { ...budgetFormValues(undefined), amount: "$1,000.50", window: "60m" };
+    expect(stored(replaceBudget([], undefined, typed))).toMatchObject([
       { limit_dollars: 1000.5, window: "60m", models: null, alert_at: 0.8 },
     ]);
   });
@@ -70,7 +70,7 @@ it.each([
 ] as const)(
   "a request rejected by a budget of the %s links to the page that changes the budget",
   (scope, path) => {
-    const { message, status, code } = BUDGET_ERRORS.budget_exceeded({
+    const { message, status, code } = BUDGET_ERROR_RESPONSES.budget_exceeded({
       kind: "budget_exceeded",
       scope,
       budgetId: "lim_1",

@@ -1,7 +1,11 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { ORIGIN, withFittingModels, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
+import {
+  EXAMPLE_ORIGIN,
+  withFittingModels,
+  YOUR_KEY,
+} from "../../src/console/browser/lib/clients.ts";
 import { codeExamplesOf } from "../../src/console/browser/lib/copies.ts";
 import { MEDIA, NEWEST, OLDER } from "../clients/python/packages.ts";
 import { clientsIn } from "../../scripts/site/clients.ts";
@@ -11,7 +15,7 @@ const readText = (file: string): string =>
 const PAGE = readText("../../docs/clients.md");
 
 /** The patterns with address and key for each client's instructions. */
-const AT = ORIGIN.replaceAll(".", "\\.");
+const AT = EXAMPLE_ORIGIN.replaceAll(".", "\\.");
 const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = [
   ["curl", new RegExp(`^curl -s ${AT}/v1/chat/completions -H "Authorization: Bearer \\$KEY"`, "m")],
   ["OpenAI SDK for JavaScript", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
@@ -111,7 +115,7 @@ describe("the instructions of the Connect page", () => {
       }
       const elsewhere = [...code.matchAll(/https?:\/\/[^\s"'/]+/g)].map(([url]) => url);
       const own = elsewhere.filter((url) => url !== "https://opencode.ai");
-      expect(new Set([...own, ORIGIN]), name).toEqual(new Set([ORIGIN]));
+      expect(new Set([...own, EXAMPLE_ORIGIN]), name).toEqual(new Set([EXAMPLE_ORIGIN]));
     }
   });
 
@@ -151,7 +155,7 @@ describe("the instructions of the Connect page", () => {
 
 it("a copied request is quoted correctly for the shell and for Python", () => {
   const body = { model: "smart", messages: [{ role: "user", content: `it's "1"\\n` }] };
-  const [curl, python] = codeExamplesOf(body, ORIGIN);
+  const [curl, python] = codeExamplesOf(body, EXAMPLE_ORIGIN);
   const inQuotes = /-d '([\s\S]*)'$/.exec(curl?.text ?? "")?.[1] ?? "";
   expect(JSON.parse(inQuotes.replaceAll(`'\\''`, "'"))).toEqual(body);
   const inPython = /json\.loads\((.*)\)/.exec(python?.text ?? "")?.[1] ?? "";

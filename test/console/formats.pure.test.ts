@@ -1,10 +1,10 @@
 import { expect, it, describe } from "vitest";
 import { selectChangedFields } from "../../src/console/browser/lib/form-fields.ts";
-import { WEBHOOK_GROUPS, WEBHOOK_TYPES } from "../../src/console/browser/lib/event-types.ts";
+import { WEBHOOK_TYPE_GROUPS, WEBHOOK_TYPES } from "../../src/console/browser/lib/event-types.ts";
 import type { Generation } from "../../src/console/browser/api/types.ts";
 import { describeRequest } from "../../src/console/browser/ui/request-sentence.ts";
 import { assignColors } from "../../src/console/browser/state/colors.ts";
-import { fieldError } from "../../src/console/browser/lib/form-fields.ts";
+import { labelFieldError } from "../../src/console/browser/lib/form-fields.ts";
 import * as fc from "fast-check";
 import { balanceCurve } from "../../src/console/browser/lib/balance-curve.ts";
 import { DAY, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts";
@@ -26,14 +26,14 @@ it("a form of the console sends null for a removed limit", () => {
 });
 
 it("the form of a webhook lists each event type in exactly one group", () => {
-  const listed = WEBHOOK_GROUPS.flatMap(([, types]) => types.map(([type]) => type));
+  const listed = WEBHOOK_TYPE_GROUPS.flatMap(([, types]) => types.map(([type]) => type));
   expect(listed.toSorted()).toEqual(WEBHOOK_TYPES.map(([type]) => type).toSorted());
   const named = new Map(
-    WEBHOOK_GROUPS.map(([title, types]) => [title, types.map(([type]) => type)]),
+    WEBHOOK_TYPE_GROUPS.map(([title, types]) => [title, types.map(([type]) => type)]),
   );
   expect(named.get("Budgets, quotas and pauses")).toContain("key.budget_reached");
   expect(named.get("Organization and people")).toContain("settings.changed");
-  for (const [, types] of WEBHOOK_GROUPS) expect(types.length).toBeGreaterThan(0);
+  for (const [, types] of WEBHOOK_TYPE_GROUPS) expect(types.length).toBeGreaterThan(0);
 });
 
 const request = (fields: Partial<Generation>): Generation =>
@@ -73,7 +73,7 @@ it.each([
   ["alert_at must be at most 1.", "alert_at", "Alert [% of the limit]", "Alert must be at most 1."],
   ["identity is unknown.", "id", "Name", "identity is unknown."],
 ])("a form shows the API error '%s' with the name of the field", (message, param, label, shown) => {
-  expect(fieldError(message, param, label)).toBe(shown);
+  expect(labelFieldError(message, param, label)).toBe(shown);
 });
 
 const START = Date.parse("2028-02-01T00:00:00Z");

@@ -4,9 +4,9 @@ import { csvOf } from "../../src/console/browser/lib/csv.ts";
 import {
   formatExact,
   formatCount,
-  inMicros,
+  formatMicros,
   formatLeft,
-  microsOf,
+  dollarsToMicros,
   formatPercent,
   formatShortCount,
   formatSpent,
@@ -49,14 +49,14 @@ describe("the console's format of an amount of money", () => {
   });
 
   it("shows the exact amount in a tooltip", () => {
-    expect(inMicros(12_345_678)).toBe("12,345,678 micro-credits ($12.345678)");
+    expect(formatMicros(12_345_678)).toBe("12,345,678 micro-credits ($12.345678)");
     expect([1_074, 12_345_678, 0, 374.25].map(formatExact)).toEqual([
       "$0.001074",
       "$12.345678",
       "$0.000000",
       "$0.00037425",
     ]);
-    expect(microsOf(0.000_007)).toBe(7);
+    expect(dollarsToMicros(0.000_007)).toBe(7);
   });
 });
 

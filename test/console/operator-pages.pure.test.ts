@@ -5,7 +5,7 @@ import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { operatorActSentence } from "../../src/console/browser/lib/operator-acts.ts";
 import * as fc from "fast-check";
 import { findBlock } from "../../src/console/browser/lib/blocked.ts";
-import { rewriteAmounts, microsOf } from "../../src/console/browser/lib/money.ts";
+import { rewriteAmounts, dollarsToMicros } from "../../src/console/browser/lib/money.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import { errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
 import { micros } from "../../src/shared/money.ts";
@@ -228,7 +228,7 @@ describe("an error with amounts in the console", () => {
           const shown = rewriteAmounts(message);
           expect(shown).not.toMatch(/micro|T00:00|\d{4}-/);
           const amounts = (shown.match(/\$[\d.]*\d/g) ?? []).map((one) =>
-            microsOf(Number(one.slice(1))),
+            dollarsToMicros(Number(one.slice(1))),
           );
           expect(amounts.length).toBeGreaterThan(0);
           for (const one of amounts) expect(all).toContain(one);

@@ -1,16 +1,16 @@
 import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FORMATS, createAxis } from "../../src/console/browser/lib/axis.ts";
-import type { Unit } from "../../src/console/browser/lib/axis.ts";
+import { AXIS_LABEL_FORMATS, createAxis } from "../../src/console/browser/lib/axis.ts";
+import type { ChartUnit } from "../../src/console/browser/lib/axis.ts";
 import { layOutChart } from "../../src/console/browser/lib/plot-shape.ts";
 import { daysBetween } from "../../src/console/browser/lib/time.ts";
 
-const UNITS = Object.keys(FORMATS) as Unit[];
+const UNITS = Object.keys(AXIS_LABEL_FORMATS) as ChartUnit[];
 const widthOf = (text: string): number => 7 * text.length;
 const days = daysBetween("2028-02-01", "2028-03-01");
 
-function shapeOfValues(values: readonly (number | null)[], unit: Unit = "spend") {
+function shapeOfValues(values: readonly (number | null)[], unit: ChartUnit = "spend") {
   const named = days.slice(0, values.length);
   return layOutChart(
     { days: named, series: [{ label: "a", slot: 0, values }], kind: "bars", unit },
@@ -62,7 +62,7 @@ describe("the axis of a chart", () => {
     expect(createAxis(values, "spend").high).toBeLessThan(50e6);
     const { breaks, numbers } = shapeOfValues(values);
     expect(breaks).toEqual([20]);
-    expect(numbers.map(({ text }) => text)).toEqual([FORMATS.spend(250_000e6)]);
+    expect(numbers.map(({ text }) => text)).toEqual([AXIS_LABEL_FORMATS.spend(250_000e6)]);
     expect(shapeOfValues(values.slice(0, 20)).breaks).toEqual([]);
   });
 });

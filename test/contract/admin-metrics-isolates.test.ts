@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
-import { isolateGauges } from "../../src/events/metrics/series.ts";
+import { sumIsolateGauges } from "../../src/events/metrics/series.ts";
 import { openAccount } from "./client.ts";
 import { setClock } from "../wallet/wallet-fixture.ts";
 import { separateIsolate } from "./metrics-client.ts";
@@ -37,9 +37,9 @@ it("GET /admin/v1/metrics uses an isolate's last report for five minutes", async
   await stub.add({}, { isolate: "a", series: { x: 1 } });
   const counted = await stub.read();
   const saidMs = Math.max(...Object.values(counted.views ?? {}).map(({ atMs }) => atMs));
-  expect(isolateGauges(counted, saidMs)).toMatchObject({ x: 2, turnpike_isolates: 2 });
-  expect(isolateGauges(counted, saidMs)).not.toHaveProperty("y");
-  expect(isolateGauges(counted, saidMs + 300_000)).toEqual({ turnpike_isolates: 0 });
+  expect(sumIsolateGauges(counted, saidMs)).toMatchObject({ x: 2, turnpike_isolates: 2 });
+  expect(sumIsolateGauges(counted, saidMs)).not.toHaveProperty("y");
+  expect(sumIsolateGauges(counted, saidMs + 300_000)).toEqual({ turnpike_isolates: 0 });
 });
 
 it("the metrics object deletes reports of isolates that stopped reporting", async () => {

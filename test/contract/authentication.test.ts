@@ -4,7 +4,7 @@ import { mintKey } from "../../src/accounts/keys/api-key.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
-import type { Scope } from "../../src/shared/key.ts";
+import type { KeyScope } from "../../src/shared/key.ts";
 import type { Region } from "../../src/shared/regions.ts";
 
 let key: string;
@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 const withHeader = (authorization: string, bindings?: Env): Promise<Response> =>
   send("/v1/models", { headers: { authorization }, ...(bindings && { bindings }) });
-const minted = async (home: Region, scope: Scope): Promise<string> =>
+const minted = async (home: Region, scope: KeyScope): Promise<string> =>
   (await mintKey({ home, scope, secrets: keySecrets() })).key;
 
 /** Returns a key that was revoked in one of its objects, in the wallet after its first use. */

@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { OWN_KEY_PATHS, PLAYGROUND_PATHS } from "../../src/console/allowed-calls.ts";
 import { PEOPLE_ROUTES } from "../../src/accounts/people/endpoints.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
-import { PROVIDER_ROUTES } from "../../src/routes.ts";
+import { PROVIDER_PATHS } from "../../src/routes.ts";
 import { ALL_ROLES } from "../../src/shared/caller.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
@@ -141,7 +141,7 @@ beforeAll(async () => {
 beforeEach(() => installStripe(stripe));
 
 const isHidden = ([method, route]: Row): boolean =>
-  method === "POST" && PROVIDER_ROUTES.has(route) && !PLAYGROUND_PATHS.has(route);
+  method === "POST" && PROVIDER_PATHS.has(route) && !PLAYGROUND_PATHS.has(route);
 
 function expectedOf(row: Row, role: Role): readonly [number, string | null] {
   const [, , may, status] = row;

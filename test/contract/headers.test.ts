@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { mintTimeOf } from "../../src/shared/id.ts";
+import { creationTimeOfId } from "../../src/shared/id.ts";
 import { ADMIN_TOKEN, bindingsWith, HELLO, openAccount, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 
@@ -96,7 +96,7 @@ describe("every response", () => {
     const theirs = { "x-request-id": "req_theirs" };
     const [one, two] = [await ask(name, theirs), await ask(name, theirs)];
     const ids = [one, two].map((response) => response.headers.get("x-request-id") ?? "");
-    for (const id of ids) expect(mintTimeOf(id, "req_")).not.toBeNull();
+    for (const id of ids) expect(creationTimeOfId(id, "req_")).not.toBeNull();
     expect(new Set(ids).size).toBe(2);
   });
 

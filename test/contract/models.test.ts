@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { KINDS } from "../../src/shared/kinds.ts";
+import { CALL_KINDS } from "../../src/shared/kinds.ts";
 import { ENDPOINT_ROWS } from "../fixtures/endpoint-table.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 import { model, modelList } from "./response-schemas.ts";
 
-const KIND_ROWS = Object.values(KINDS).flatMap((kind) =>
+const KIND_ROWS = Object.values(CALL_KINDS).flatMap((kind) =>
   ENDPOINT_ROWS.filter(({ path }) => kind.path === `/v1${path}`),
 );
 

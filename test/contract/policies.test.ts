@@ -6,8 +6,8 @@ import type { Account } from "./client.ts";
 import { RequestForm } from "../../src/models/core/outgoing-body.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
-import { KINDS } from "../../src/shared/kinds.ts";
-import type { Kind } from "../../src/shared/kinds.ts";
+import { CALL_KINDS } from "../../src/shared/kinds.ts";
+import type { CallKind } from "../../src/shared/kinds.ts";
 import { KIND_SAMPLES } from "../fixtures/endpoint-input-rows.ts";
 import type { KindSample } from "../fixtures/endpoint-input-rows.ts";
 import { INPUT_ENDPOINT_ROWS } from "../fixtures/endpoint-table.ts";
@@ -70,7 +70,7 @@ const MEDIA_ENDPOINTS: readonly Endpoint[] = [
   ["/v1/audio/transcriptions", { file: WAV }],
 ];
 /** The paths that aren't the main path of their kind. */
-const OTHER_PATHS: ReadonlyMap<string, Kind> = new Map([
+const OTHER_PATHS: ReadonlyMap<string, CallKind> = new Map([
   ["/v2/rerank", "rerank"],
   ["/v1/images/edits", "image"],
 ]);
@@ -92,7 +92,7 @@ function kindOf(id: string): string {
 }
 
 function kindServedAt(path: string): string {
-  const main = Object.entries(KINDS).find(([, row]) => row.path === path)?.[0];
+  const main = Object.entries(CALL_KINDS).find(([, row]) => row.path === path)?.[0];
   return OTHER_PATHS.get(path) ?? main ?? "chat";
 }
 

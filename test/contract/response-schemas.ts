@@ -1,5 +1,5 @@
-import { KIND_NAMES } from "../../src/shared/kinds.ts";
-import { recordOfUnits, UNITS } from "../../src/shared/usage.ts";
+import { CALL_KIND_NAMES } from "../../src/shared/kinds.ts";
+import { fillUnitRecord, UNITS } from "../../src/shared/usage.ts";
 import { expect } from "vitest";
 import * as z from "zod";
 
@@ -143,7 +143,7 @@ const tokenPrices = {
   completion: dollarsText,
   input_cache_read: dollarsText,
   input_cache_write: dollarsText,
-  ...recordOfUnits(UNITS, dollarsText.optional()),
+  ...fillUnitRecord(UNITS, dollarsText.optional()),
 };
 export const model = z.strictObject({
   id: z.string().min(1),
@@ -153,7 +153,7 @@ export const model = z.strictObject({
   canonical_slug: z.string().min(1),
   display_name: z.string().min(1),
   owned_by: z.string().min(1),
-  kind: z.enum(KIND_NAMES),
+  kind: z.enum(CALL_KIND_NAMES),
   context_length: z.int().min(1),
   max_output_tokens: z.int().min(1).nullable(),
   input_modalities: z.array(z.enum(["text", "image"])).min(1),

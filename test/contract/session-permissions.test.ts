@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { OWN_KEY_PATHS, PLAYGROUND_PATHS } from "../../src/console/allowed-calls.ts";
-import { KEY_ROUTES, PROVIDER_ROUTES } from "../../src/routes.ts";
+import { KEY_ROUTES, PROVIDER_PATHS } from "../../src/routes.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { ADMIN_TOKEN, addMember, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -40,7 +40,7 @@ describe("permissions in GET /console/api/session", () => {
     const cookie = await login(key);
     const may = await mayOf(cookie);
     const open = KEY_ROUTES.filter(({ roles }) => roles.includes(role)).filter(
-      ({ path }) => !PROVIDER_ROUTES.has(path) || PLAYGROUND_PATHS.has(path),
+      ({ path }) => !PROVIDER_PATHS.has(path) || PLAYGROUND_PATHS.has(path),
     );
     expect(Object.keys(may).toSorted()).toEqual(
       open.map(({ method, path }) => named(method, path)).toSorted(),

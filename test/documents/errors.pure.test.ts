@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { docsAnchorOf, errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
+import { errorDocsAnchorOf, errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import { CALLER_CASES } from "../http/failure-cases.ts";
 import type { Case, Cases } from "../http/failure-cases.ts";
@@ -21,13 +21,13 @@ const page = readPage("docs/errors.md").replaceAll(/<!-- .*? -->\n\n/g, "");
 const anchors = anchorsOf(page);
 it.each(Object.entries(cases))("docs/errors.md contains an anchor for %s", (_kind, rows) => {
   for (const [failure] of rows as readonly Case<Failure>[]) {
-    expect(anchors).toContain(docsAnchorOf(failure));
+    expect(anchors).toContain(errorDocsAnchorOf(failure));
     const { status, type } = errorResponseOf(failure);
-    const section = sectionOf(docsAnchorOf(failure));
+    const section = sectionOf(errorDocsAnchorOf(failure));
     expect(section).toMatch(new RegExp(`\\b${status}\\b`));
     expect(section).toContain(`type \`${type}\``);
     const row = page.split("\n").find((line) => line.startsWith(`| ${status} `));
-    expect(row).toContain(`](#${docsAnchorOf(failure)})`);
+    expect(row).toContain(`](#${errorDocsAnchorOf(failure)})`);
   }
 });
 

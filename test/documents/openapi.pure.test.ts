@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, it } from "vitest";
 import { openApiDocument } from "../../scripts/openapi/document.ts";
 import { ANCHORS } from "../../scripts/openapi/failures.ts";
-import { allowOrigin } from "../../src/shared/http/cors.ts";
+import { addCorsHeaders } from "../../src/shared/http/cors.ts";
 import { anchorsOf } from "./links.ts";
 import { readPage, ROOT } from "./pages.ts";
 
@@ -82,7 +82,7 @@ it("the OpenAPI document's header parameters are exactly the request headers tha
 
 it("browser scripts can read every response header that is documented below /v1", () => {
   const headers = new Headers();
-  allowOrigin(headers, "https://app.example.com", null);
+  addCorsHeaders(headers, "https://app.example.com", null);
   const exposed = new Set(headers.get("access-control-expose-headers")?.split(", "));
   const answers = Object.entries(document.paths)
     .filter(([at]) => at.startsWith("/v1/"))

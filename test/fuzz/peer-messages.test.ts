@@ -17,8 +17,8 @@ import {
   parsePeerItems,
   outcomeFromJson,
   outcomeToJson,
-  deliveryFromJson,
-  deliveryToJson,
+  deliveryResultFromJson,
+  deliveryResultToJson,
   revocationFromJson,
   revocationToJson,
 } from "../../src/regions/outbox-format.ts";
@@ -79,10 +79,10 @@ const READERS: readonly Reader[] = [
       { hold_id: "req_2", result: "refused", reason: "voided" },
     ],
     read: (body) => {
-      const answer = deliveryFromJson("hold_id", body);
+      const answer = deliveryResultFromJson("hold_id", body);
       return answer === null
         ? null
-        : deliveryToJson("hold_id", { hold_id: answer.id }, answer.delivery);
+        : deliveryResultToJson("hold_id", { hold_id: answer.id }, answer.delivery);
     },
   },
 ];

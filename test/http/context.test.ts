@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { mintTimeOf } from "../../src/shared/id.ts";
+import { creationTimeOfId } from "../../src/shared/id.ts";
 import { SECRET, call, errorOf } from "./sample-app.ts";
 
 let lines: string[] = [];
@@ -23,7 +23,7 @@ describe("every HTTP response", () => {
       const [one, two] = [await call(path, theirs), await call(path, theirs)];
       expect(one.status).toBe(status);
       const id = one.headers.get("x-request-id") ?? "";
-      expect(mintTimeOf(id, "req_")).not.toBeNull();
+      expect(creationTimeOfId(id, "req_")).not.toBeNull();
       expect(two.headers.get("x-request-id")).not.toBe(id);
       expect(one.headers.get("x-content-type-options")).toBe("nosniff");
       expect(one.headers.get("cache-control")).toBe("no-store");

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RequestForm } from "../../src/models/core/outgoing-body.ts";
 import {
-  formBoundaryOf,
+  parseFormBoundary,
   FormFile,
   serializeFormForHash,
   formToObject,
@@ -31,7 +31,7 @@ async function sent(form: RequestForm): Promise<Uint8Array> {
 }
 
 function parsed(body: Uint8Array, type: string): readonly FormField[] | null {
-  const fields = parseForm(body, formBoundaryOf(type) ?? "none");
+  const fields = parseForm(body, parseFormBoundary(type) ?? "none");
   return fields.ok ? fields.value : null;
 }
 
@@ -122,7 +122,7 @@ describe("the form parser", () => {
     [`multipart/form-data; boundary=${"x".repeat(71)}`, null],
     ["application/json", null],
   ])("finds the boundary in the content type %s", (type, boundary) => {
-    expect(formBoundaryOf(type)).toBe(boundary);
+    expect(parseFormBoundary(type)).toBe(boundary);
   });
 
   it("reads a form of 20 MiB in the worst case within a second", () => {

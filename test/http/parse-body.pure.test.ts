@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod/mini";
-import { parseBody, parseQuery, wholeNumberWithDefault } from "../../src/shared/http/parse-body.ts";
+import {
+  parseBody,
+  parseQuery,
+  wholeNumberParameterWithDefault,
+} from "../../src/shared/http/parse-body.ts";
 
 const part = z.union([
   z.object({ type: z.literal("text"), text: z.string() }),
@@ -133,8 +137,8 @@ describe("the error for an invalid body", () => {
 
 describe("the parser of query parameters", () => {
   const page = z.object({
-    limit: wholeNumberWithDefault(1, 100, 50),
-    offset: wholeNumberWithDefault(0, 1e9, 0),
+    limit: wholeNumberParameterWithDefault(1, 100, 50),
+    offset: wholeNumberParameterWithDefault(0, 1e9, 0),
   });
   const parse = (query: string) => parseQuery(page, `http://eu.test/v1/users${query}`);
 

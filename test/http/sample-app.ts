@@ -3,14 +3,14 @@ import { Hono } from "hono";
 import { expect } from "vitest";
 import { respondToUnexpectedError, requestContext } from "../../src/shared/http/context.ts";
 import type { AppEnv } from "../../src/shared/http/context.ts";
-import { notFound } from "../../src/shared/http/not-found.ts";
+import { respondNotFound } from "../../src/shared/http/not-found.ts";
 import { routingPath } from "../../src/shared/http/routing-path.ts";
 
 /** Stands for the caller's data, which must not be logged or returned. */
 export const SECRET = "a-secret-that-must-not-be-seen";
 const app = new Hono<AppEnv>({ getPath: routingPath });
 app.use(requestContext);
-app.notFound(notFound);
+app.notFound(respondNotFound);
 app.onError(respondToUnexpectedError);
 
 app.get("/v1/models", (c) => c.json({ ok: true }));

@@ -11,8 +11,8 @@ import type { StoredKey } from "../../src/accounts/keys/stored-key.ts";
 import type { AdmittedRequest } from "../../src/shared/caller.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
-import { NO_TERMS } from "../../src/shared/key-terms.ts";
-import type { Scope } from "../../src/shared/key.ts";
+import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import type { KeyScope } from "../../src/shared/key.ts";
 
 type MadeKey = { readonly key: string; readonly booked: StoredKey };
 
@@ -62,7 +62,7 @@ export const draftedHashes = new Set<string>();
 /** Returns a key that isn't in the database yet. */
 export async function draftKey(
   member: { id: string; orgId: string },
-  wish: { rpmLimit?: number; scope?: Scope; createdAt?: number } = {},
+  wish: { rpmLimit?: number; scope?: KeyScope; createdAt?: number } = {},
 ): Promise<MadeKey> {
   const scope = wish.scope ?? "regional";
   const minted = await mintKey({ home: "eu", scope, secrets: keySecrets() });
@@ -80,7 +80,7 @@ export async function draftKey(
     createdAt,
     lastUsedAt: null,
     revokedAt: null,
-    terms: NO_TERMS,
+    terms: NO_KEY_TERMS,
     changedAt: null,
     secrets: null,
     spend: NO_SPEND,
@@ -89,7 +89,9 @@ export async function draftKey(
 }
 
 /** Creates an active key in the database. */
-export async function makeKey(wish: { rpmLimit?: number; scope?: Scope } = {}): Promise<MadeKey> {
+export async function makeKey(
+  wish: { rpmLimit?: number; scope?: KeyScope } = {},
+): Promise<MadeKey> {
   const made = await draftKey(await makeMember(), wish);
   const inserted = await insertKey(env.DB, made.booked, null);
   if (!inserted.ok) throw new Error("the key was not inserted");

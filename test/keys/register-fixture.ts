@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, vi } from "vitest";
 import type { KeyRegister } from "../../src/index.ts";
-import type { Admission } from "../../src/shared/contracts/register.ts";
+import type { KeyAdmissionResult } from "../../src/shared/contracts/register.ts";
 
 export const MINUTE_MS = 60_000;
 
@@ -24,7 +24,7 @@ export async function burst(hash: string, count: number): Promise<number> {
 }
 
 /** Returns `admitted` or the kind of failure. */
-export function kindOf(answer: Admission): string {
+export function kindOf(answer: KeyAdmissionResult): string {
   return answer.ok ? "admitted" : answer.failure.kind;
 }
 

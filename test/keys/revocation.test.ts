@@ -8,8 +8,8 @@ import { draftKey, makeKey, makeMember, WatchedDatabase } from "./key-fixture.ts
 import { kindOf, registerOf } from "./register-fixture.ts";
 import type { KeyServices } from "../../src/accounts/keys/revocation.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
-import type { OutboxCalls } from "../../src/shared/contracts/outbox.ts";
-import type { RegisterCalls } from "../../src/shared/contracts/register.ts";
+import type { RegionOutboxMethods } from "../../src/shared/contracts/outbox.ts";
+import type { KeyRegisterMethods } from "../../src/shared/contracts/register.ts";
 
 let book: WatchedDatabase;
 let steps: string[];
@@ -51,7 +51,7 @@ function services(
           steps.push("book owed");
           return registerOf(hash).tellBook();
         },
-      } as Partial<RegisterCalls> as RegisterCalls;
+      } as Partial<KeyRegisterMethods> as KeyRegisterMethods;
     },
     region: "eu",
     keySecrets: [],
@@ -63,7 +63,7 @@ function services(
           steps.push(`${name} ${items.map(({ revokedAt }) => revokedAt).join()}`);
           if (fault !== undefined) throw Object.assign(new Error("gone"), fault);
         },
-      } as Partial<OutboxCalls> as OutboxCalls;
+      } as Partial<RegionOutboxMethods> as RegionOutboxMethods;
     },
     now: at,
     actor: SYSTEM_ACTOR,

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { idempotencyOf, readIdempotencyKey } from "../../src/shared/idempotency.ts";
+import { hashIdempotentRequest, readIdempotencyKey } from "../../src/shared/idempotency.ts";
 
 const encoder = new TextEncoder();
 const REQUEST = { keyId: "key_1", orgId: "o", path: "/v1/embeddings", bytes: encoder.encode("{}") };
@@ -34,7 +34,7 @@ describe("an Idempotency-Key", () => {
 
 describe("the fingerprint of a request", () => {
   it("equals a SHA-256 of the content, and reveals nothing about it", async () => {
-    const found = await idempotencyOf("order-7", REQUEST);
+    const found = await hashIdempotentRequest("order-7", REQUEST);
     // Computed by sha256sum from "key_1 order-7", and from "o /v1/embeddings " and the hash of
     // "{}".
     expect(found).toEqual({
@@ -44,14 +44,14 @@ describe("the fingerprint of a request", () => {
   });
 
   it("differs for another API key and for any change of the body", async () => {
-    const first = await idempotencyOf("a", REQUEST);
+    const first = await hashIdempotentRequest("a", REQUEST);
     const others = [{ orgId: "p" }, { path: "/v1/keys" }, { bytes: encoder.encode("{ }") }];
     for (const other of others) {
-      const found = await idempotencyOf("a", { ...REQUEST, ...other });
+      const found = await hashIdempotentRequest("a", { ...REQUEST, ...other });
       expect(found.name).toBe(first.name);
       expect(found.body).not.toBe(first.body);
     }
-    const found = await idempotencyOf("a", { ...REQUEST, keyId: "key_2" });
+    const found = await hashIdempotentRequest("a", { ...REQUEST, keyId: "key_2" });
     expect(found).toEqual({ name: expect.not.stringMatching(first.name), body: first.body });
   });
 });

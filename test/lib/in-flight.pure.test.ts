@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   MEMORY_PER_BODY_BYTE,
-  RequestMemory,
+  RequestMemoryPool,
   MEMORY_PER_REQUEST,
   SMALL_BODY_BYTES,
   COMPUTE_REQUESTS_MIN,
@@ -20,19 +20,19 @@ const LIMITS: InFlightLimits = {
 /** Memory for 24 MiB of bodies and few requests. */
 const BODIES = { memoryMax: 24 * MIB * MEMORY_PER_BODY_BYTE + 8 * MEMORY_PER_REQUEST };
 
-function inFlight(limits: Partial<InFlightLimits> = {}): RequestMemory {
-  return new RequestMemory({ ...LIMITS, ...limits });
+function inFlight(limits: Partial<InFlightLimits> = {}): RequestMemoryPool {
+  return new RequestMemoryPool({ ...LIMITS, ...limits });
 }
 
 /** Returns the request memory, with each of these keys in a separate organization. */
-function roomOf(keys: readonly string[], limits: Partial<InFlightLimits> = {}): RequestMemory {
+function roomOf(keys: readonly string[], limits: Partial<InFlightLimits> = {}): RequestMemoryPool {
   const room = inFlight(limits);
   for (const key of keys) introduce(room, key, `of ${key}`);
   return room;
 }
 
 /** Takes slots for requests of one key, up to a maximum or until none is left. */
-function takeAll(room: RequestMemory, key: string, most = Infinity): RequestSlot[] {
+function takeAll(room: RequestMemoryPool, key: string, most = Infinity): RequestSlot[] {
   const slots: RequestSlot[] = [];
   while (slots.length < most) {
     const slot = room.take(key, 0, 0);
@@ -46,7 +46,7 @@ function takeAll(room: RequestMemory, key: string, most = Infinity): RequestSlot
  * Takes one slot after the key object has identified the organization of the key, which the isolate
  * caches.
  */
-function introduce(room: RequestMemory, key: string, orgId: string): void {
+function introduce(room: RequestMemoryPool, key: string, orgId: string): void {
   const slot = room.take(key, 0, 0);
   if (typeof slot === "string") throw new Error("no place to begin with");
   expect(slot.assignToOrganization(orgId)).toBeNull();
@@ -54,7 +54,7 @@ function introduce(room: RequestMemory, key: string, orgId: string): void {
 }
 
 /** Records a second of timers that fire `delayMs` late. */
-function recordSecond(room: RequestMemory, startMs: number, delayMs: number): void {
+function recordSecond(room: RequestMemoryPool, startMs: number, delayMs: number): void {
   for (let ms = 0; ms < 1000; ms += 10) room.recordDelay(delayMs, startMs + ms);
 }
 
@@ -274,7 +274,7 @@ type SlotsModel = {
 };
 
 /** Runs one step, and compares the request memory with a plain list of open requests. */
-function take(room: RequestMemory, one: Step, { live, all }: SlotsModel): void {
+function take(room: RequestMemoryPool, one: Step, { live, all }: SlotsModel): void {
   if (one.do === "take") {
     const slot = room.take(`key${one.key}`, one.bytes, 0);
     if (typeof slot !== "string") {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import {
   hasLimits,
-  NO_TERMS,
+  NO_KEY_TERMS,
   keyTermsFromJson,
   keyTermsToJson,
   TERM_COLUMNS,
   keyTermsFromRow,
-  rowValuesOfTerms,
+  keyTermsToRowValues,
 } from "../../src/shared/key-terms.ts";
 import type { KeyTerms } from "../../src/shared/key-terms.ts";
 import { budgetsFromFields } from "../../src/shared/budgets.ts";
@@ -27,7 +27,7 @@ const FULL: KeyTerms = {
 
 /** Returns the limits that are read from a row with these columns. */
 function inRow(terms: KeyTerms, columns: readonly string[]): KeyTerms {
-  const values = rowValuesOfTerms(terms, columns);
+  const values = keyTermsToRowValues(terms, columns);
   const more = values.at(-1) ?? null;
   const row = Object.fromEntries(columns.map((name, at) => [name, values[at] ?? null]));
   return keyTermsFromRow({ ...row, more: more === null ? null : String(more) });
@@ -35,16 +35,20 @@ function inRow(terms: KeyTerms, columns: readonly string[]): KeyTerms {
 
 describe("a key's limits", () => {
   it("stay the same in a database row and in an object's storage", () => {
-    for (const terms of [FULL, NO_TERMS, { ...NO_TERMS, allowedModels: ["smart", "a/*"] }]) {
+    for (const terms of [
+      FULL,
+      NO_KEY_TERMS,
+      { ...NO_KEY_TERMS, allowedModels: ["smart", "a/*"] },
+    ]) {
       expect(inRow(terms, TERM_COLUMNS)).toEqual(terms);
       expect(inRow(terms, ["tpm_limit"])).toEqual(terms); // a limit without its own column
       expect(keyTermsFromJson(keyTermsToJson(terms))).toEqual(terms);
     }
-    expect(keyTermsToJson(NO_TERMS)).toBeNull();
+    expect(keyTermsToJson(NO_KEY_TERMS)).toBeNull();
   });
 
   it("count as set if any limit is set, even a budget of 0 or an empty list", () => {
-    expect(hasLimits(NO_TERMS)).toBe(false);
+    expect(hasLimits(NO_KEY_TERMS)).toBe(false);
     const one = {
       budgetMicro: micros(0),
       tpmLimit: 1,
@@ -55,7 +59,7 @@ describe("a key's limits", () => {
       expiresAt: 0,
     };
     for (const [name, value] of Object.entries(one)) {
-      expect([name, hasLimits({ ...NO_TERMS, [name]: value })]).toEqual([name, true]);
+      expect([name, hasLimits({ ...NO_KEY_TERMS, [name]: value })]).toEqual([name, true]);
     }
   });
 });

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createOrMigrateTables, migrateExistingTables } from "../../src/shared/tables.do.ts";
-import type { Tables } from "../../src/shared/tables.do.ts";
+import type { TableMigrations } from "../../src/shared/tables.do.ts";
 import {
   credit,
   failureOf,
@@ -12,12 +12,15 @@ import {
   valueOf,
 } from "../wallet/wallet-fixture.ts";
 
-const ONE: Tables = { name: "test", steps: [{ sql: "CREATE TABLE a (x)", readableBy: 1 }] };
+const ONE: TableMigrations = {
+  name: "test",
+  steps: [{ sql: "CREATE TABLE a (x)", readableBy: 1 }],
+};
 const TWO = after(ONE, "ALTER TABLE a ADD COLUMN y; CREATE TABLE b (x)", 1);
 const THREE = after(TWO, "ALTER TABLE a RENAME COLUMN x TO z", 3);
 
 /** Returns the tables of the next release. */
-function after({ name, steps }: Tables, sql: string, readableBy: number): Tables {
+function after({ name, steps }: TableMigrations, sql: string, readableBy: number): TableMigrations {
   return { name, steps: [...steps, { sql, readableBy }] };
 }
 

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { prometheusText } from "../../src/events/metrics/prometheus.ts";
-import { METRICS, metricSeriesName, ageGauges } from "../../src/events/metrics/series.ts";
-import { histogramSeries, Tally } from "../../src/events/metrics/tally.ts";
+import { formatPrometheusText } from "../../src/events/metrics/prometheus.ts";
+import { METRICS, metricSeriesName, computeAgeGauges } from "../../src/events/metrics/series.ts";
+import { histogramSeriesNames, Tally } from "../../src/events/metrics/tally.ts";
 
 /** Parses the metrics text into values by series. */
 function samples(text: string): Map<string, number> {
@@ -21,7 +21,7 @@ it("the metrics text contains each counter with labels, and each metric's help a
   tally.count("requests", { route: "/v1/models", status: "200" });
   tally.count("requests", { route: "/v1/models", status: "429" }, 3);
   tally.count("cost", { model: "m", provider: "p" }, 0);
-  expect(prometheusText(tally.take())).toBe(
+  expect(formatPrometheusText(tally.take())).toBe(
     [
       "# HELP turnpike_requests_total Responses by route and status.",
       "# TYPE turnpike_requests_total counter",
@@ -36,9 +36,9 @@ it("the metrics text contains a histogram's cumulative buckets, the count as +In
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
       const tally = new Tally();
-      const headers = histogramSeries("headers", { route: 'a"\\\n' });
+      const headers = histogramSeriesNames("headers", { route: 'a"\\\n' });
       for (const ms of times) tally.observe(headers, ms / 1000);
-      const text = prometheusText(tally.take());
+      const text = formatPrometheusText(tally.take());
       const read = samples(text);
       const labels = String.raw`route="a\"\\\n"`;
       for (const le of METRICS.headers.buckets ?? []) {
@@ -67,7 +67,7 @@ it("the metrics tally adds up counts, and is empty after the counts are taken", 
 it("the age of a job counts from the region's start if the job never ran, and is never negative", () => {
   const ahead = { atMs: 2500, series: {} };
   const counted = { sinceMs: 1000, counters: {}, gauges: ahead, views: {}, jobs: {} };
-  expect(ageGauges(counted, 2000)).toEqual({
+  expect(computeAgeGauges(counted, 2000)).toEqual({
     turnpike_depths_age_seconds: 0,
     turnpike_outboxes_age_seconds: 1,
     turnpike_payments_sweep_age_seconds: 1,
@@ -75,7 +75,9 @@ it("the age of a job counts from the region's start if the job never ran, and is
 });
 
 it("the metrics text omits unknown metrics", () => {
-  expect(prometheusText({ turnpike_gone_total: 4, turnpike_requests_total_more: 1 })).toBe("");
+  expect(formatPrometheusText({ turnpike_gone_total: 4, turnpike_requests_total_more: 1 })).toBe(
+    "",
+  );
 });
 
 it("the metrics tally limits the series that an attacker's requests can create to 5,000", () => {

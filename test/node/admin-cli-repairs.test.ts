@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
-import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../src/shared/contracts/wallet.ts";
 import { Account } from "./support/account.ts";
 import { startOperator } from "./support/admin-cli.ts";
 import type { Operator } from "./support/admin-cli.ts";
@@ -27,7 +27,7 @@ async function firstKeyOf(account: Account): Promise<string> {
 async function openHold(account: Account, keyId: string): Promise<string> {
   const { miniflare } = operator.region();
   const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");
-  const wallet = wallets.getByName(account.orgId) as unknown as Pick<WalletCalls, "hold">;
+  const wallet = wallets.getByName(account.orgId) as unknown as Pick<WalletMethods, "hold">;
   const id = mintId("req_", Date.now());
   const bounds = { least: micros(100), sure: micros(100), most: micros(100), hasCap: true };
   const tokens = { prompt: 1, least: 2, most: 2 };

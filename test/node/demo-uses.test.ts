@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { DAYS, demoRequestsOf } from "../../scripts/demo-uses.ts";
-import { failedBatchSchema } from "../../src/shared/failed-request.ts";
+import { failureBatchSchema } from "../../src/shared/failed-request.ts";
 
 const NOW = Date.parse("2026-11-28T12:00:00Z");
 const requests = Array.from({ length: DAYS }, (_, day) =>
@@ -13,7 +13,7 @@ it("npm start -- --demo stores why each request without a charge failed, and its
   expect(failed).toHaveLength(requests.filter(({ settlement }) => settlement === null).length);
   const records = failed.map((one) => one.failed);
   for (let at = 0; at < records.length; at += 100) {
-    failedBatchSchema.parse({ requests: records.slice(at, at + 100), counts: [] });
+    failureBatchSchema.parse({ requests: records.slice(at, at + 100), counts: [] });
   }
   for (const { hold, heldAt, endedAt, failed: record } of failed) {
     expect(record).toMatchObject({ id: hold.id, at: heldAt, model: hold.model?.id });

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
-import { meteredRowsOf, usageFormat } from "../../src/events/webhooks/usage-formats.ts";
+import { selectMeteredRows, findUsageFormat } from "../../src/events/webhooks/usage-formats.ts";
 import { micros } from "../../src/shared/money.ts";
 import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
 
@@ -36,7 +36,7 @@ print(json.dumps([{
 `;
 
 function bodyOf(): string {
-  const format = usageFormat("otlp");
+  const format = findUsageFormat("otlp");
   if (format === null) throw new Error("no format");
   const row = {
     kind: "usage" as const,
@@ -53,7 +53,7 @@ function bodyOf(): string {
     { ...row, id: "req_1", request: { ...GENERATION_RECORD, ...full } },
     { ...row, id: "req_2", request: { ...GENERATION_RECORD, kind: "rerank", externalId: null } },
   ];
-  return format.body(meteredRowsOf(rows, format, {}), {});
+  return format.body(selectMeteredRows(rows, format, {}), {});
 }
 
 function parsed(body: string): unknown {

@@ -5,10 +5,10 @@ import { mintId } from "../../src/shared/id.ts";
 import { GENERATION } from "../fixtures/generation-record.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { RevocationItem, OutcomeItem } from "../../src/shared/contracts/outbox.ts";
-import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../src/shared/contracts/wallet.ts";
 import {
-  outboxNames,
-  peerOutboxNamesOf,
+  allOutboxNames,
+  peerOutboxNamesOfOrganization,
   revocationsOutboxName,
 } from "../../src/regions/outbox-schedule.ts";
 import { Account } from "./support/account.ts";
@@ -42,7 +42,7 @@ async function outboxOfUs(name: string): Promise<Outbox> {
 
 /** Returns an outbox of the US for an EU organization. */
 function shardOf({ orgId }: Account): string {
-  const [name] = peerOutboxNamesOf("eu", orgId);
+  const [name] = peerOutboxNamesOfOrganization("eu", orgId);
   assert.ok(name !== undefined);
   return name;
 }
@@ -51,7 +51,7 @@ function shardOf({ orgId }: Account): string {
 async function outcome(account: Account, cost: number | null): Promise<OutcomeItem> {
   const { miniflare } = regions.eu;
   const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");
-  const wallet = wallets.getByName(account.orgId) as unknown as Pick<WalletCalls, "hold">;
+  const wallet = wallets.getByName(account.orgId) as unknown as Pick<WalletMethods, "hold">;
   const holdId = mintId("req_", Date.now());
   const hold = {
     id: holdId,
@@ -89,7 +89,7 @@ async function deadSince({ keyHash }: RevocationItem): Promise<number> {
 
 /** Returns the number of waiting, failed and dead-lettered messages in all US outboxes. */
 async function depthOfUs(): Promise<Depth> {
-  const outboxes = await Promise.all(outboxNames(["eu"]).map(outboxOfUs));
+  const outboxes = await Promise.all(allOutboxNames(["eu"]).map(outboxOfUs));
   const depths = await Promise.all(outboxes.map((outbox) => outbox.depth()));
   const sum = (one: "waiting" | "dead" | "parked"): number =>
     depths.reduce((total, depth) => total + depth[one], 0);
@@ -158,7 +158,7 @@ it("an outbox keeps all messages while the connection is down, and delivers them
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
   });
   const { outboxes } = (await health.json()) as { outboxes: { name: string; waiting: number }[] };
-  expect(outboxes.map((one) => one.name)).toEqual(outboxNames(["eu"]));
+  expect(outboxes.map((one) => one.name)).toEqual(allOutboxNames(["eu"]));
   expect(outboxes.find((one) => one.name === name)).toMatchObject({ waiting: 30, dead: 0 });
   expect(await account.standing()).toMatchObject({ credits_micro: CREDITS, open_holds: 30 });
   await toEu.set("pass");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { peerOutboxNamesOf } from "../../src/regions/outbox-schedule.ts";
+import { peerOutboxNamesOfOrganization } from "../../src/regions/outbox-schedule.ts";
 import type { Account } from "./support/account.ts";
 import { delivered, expectAtRest, openRemoteAccount, outboxesOf } from "./support/peer-money.ts";
 import { callAt, chatOf, withUsage } from "./support/peer-traffic.ts";
@@ -174,7 +174,7 @@ describe("an outbox whose storage is lost", () => {
 async function loseOutbox(): Promise<void> {
   const { miniflare, directory } = regions.us;
   const outboxes = await miniflare.getDurableObjectNamespace("REGION_OUTBOX", "turnpike-us");
-  const ids = peerOutboxNamesOf("eu", account.orgId).map((name) =>
+  const ids = peerOutboxNamesOfOrganization("eu", account.orgId).map((name) =>
     outboxes.idFromName(name).toString(),
   );
   const files = readdirSync(directory, { recursive: true, encoding: "utf8" });

@@ -5,7 +5,7 @@ import { freePort } from "../../scripts/ports.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
 import { createStripe } from "../../src/money/payments/stripe.ts";
 import type { Params, StripeCall } from "../../src/money/payments/stripe.ts";
-import { meteredRowsOf, usageFormat } from "../../src/events/webhooks/usage-formats.ts";
+import { selectMeteredRows, findUsageFormat } from "../../src/events/webhooks/usage-formats.ts";
 import { micros } from "../../src/shared/money.ts";
 import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
 import { SALE } from "../payments/sale.ts";
@@ -96,13 +96,13 @@ async function meterEvent(url: string, more: string): Promise<number> {
     reference: null,
     request: GENERATION_RECORD,
   };
-  const format = usageFormat("stripe_meter_events");
+  const format = findUsageFormat("stripe_meter_events");
   if (format === null) throw new Error("no format");
   const settings = { eventName: "ai_usage" };
   const { status } = await fetch(url + format.path, {
     method: "POST",
     headers: { "content-type": format.contentType, authorization: "Bearer sk_test_123456789" },
-    body: format.body(meteredRowsOf([row], format, settings), settings) + more,
+    body: format.body(selectMeteredRows([row], format, settings), settings) + more,
   });
   return status;
 }

@@ -1,7 +1,7 @@
 import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import type {
-  AutoTopUp,
-  DisabledReason,
+  AutoTopUpSettings,
+  TopUpDisabledReason,
   PaymentReversal,
   PaymentCredit,
   PurchaseOutcome,
@@ -38,7 +38,7 @@ type Stored = {
   readonly debts: Debts;
   readonly payments: ReadonlyMap<string, CreditedPayment>;
   readonly topUp: TopUpState;
-  readonly setting: AutoTopUp | null;
+  readonly setting: AutoTopUpSettings | null;
 };
 
 const EMPTY: Stored = {
@@ -125,7 +125,7 @@ export class PlainWallet implements PayingWallet {
     });
   }
 
-  async disableTopUp(reason: DisabledReason): Promise<Result<null>> {
+  async disableTopUp(reason: TopUpDisabledReason): Promise<Result<null>> {
     return this.#turn(() => {
       this.#disable(reason);
       return success(null);
@@ -133,7 +133,7 @@ export class PlainWallet implements PayingWallet {
   }
 
   /** Null disables automatic purchases. */
-  set(setting: AutoTopUp | null): void {
+  set(setting: AutoTopUpSettings | null): void {
     const topUp = setting === null ? this.stored.topUp : enableTopUp(this.stored.topUp);
     this.#set({ setting, topUp });
     this.endTurn();
@@ -213,7 +213,7 @@ export class PlainWallet implements PayingWallet {
     this.#set({ topUp: requestTopUp(topUp, { ...wish, wantedAt: nowMs }, days) });
   }
 
-  #disable(reason: DisabledReason): void {
+  #disable(reason: TopUpDisabledReason): void {
     if (this.stored.setting === null) return;
     this.#set({ setting: null, topUp: { ...this.stored.topUp, disabledReason: reason } });
   }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { freshLoginFor, needsLogin } from "../../src/console/step-up.ts";
+import { findFreshLoginRule, requiresNewLogin } from "../../src/console/step-up.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
-import { KEY_ROUTES, PROVIDER_ROUTES, ROUTES } from "../../src/routes.ts";
+import { KEY_ROUTES, PROVIDER_PATHS, ROUTES } from "../../src/routes.ts";
 import { ADMIN_TOKEN, openAccount } from "../contract/client.ts";
 import {
   Browser,
@@ -23,7 +23,7 @@ const requiresFreshLogin = (
   method: string,
   path: string,
   body: Readonly<Record<string, unknown>> | null = null,
-): boolean => needsLogin(freshLoginFor(ROUTES, method, path), body);
+): boolean => requiresNewLogin(findFreshLoginRule(ROUTES, method, path), body);
 const settings = (body: object): boolean =>
   requiresFreshLogin("PATCH", "/v1/orgs/x/settings", { ...body });
 const ofOperator = (body: object): boolean =>
@@ -48,7 +48,7 @@ const named = (path: string): string =>
 describe("a change with lasting effect in the console", () => {
   it("requires a login in the last ten minutes, except for the paths that this test lists", () => {
     const free = [...KEY_ROUTES, ...OPERATOR_ROUTES]
-      .filter(({ method, path }) => method !== "GET" && !PROVIDER_ROUTES.has(path))
+      .filter(({ method, path }) => method !== "GET" && !PROVIDER_PATHS.has(path))
       .filter(({ method, path }) => !requiresFreshLogin(method, named(path)))
       .map(({ method, path }) => `${method} ${named(path)}`);
     expect(free.toSorted()).toEqual([

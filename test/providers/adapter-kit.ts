@@ -1,6 +1,6 @@
 import { expect, vi } from "vitest";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
-import type { Kind } from "../../src/shared/kinds.ts";
+import type { CallKind } from "../../src/shared/kinds.ts";
 import type {
   ChatCall,
   EmbeddingsCall,
@@ -22,7 +22,7 @@ export type SentRequest = {
 };
 
 export type Call = Partial<Omit<ChatCall, "kind" | "body" | "signal">> & {
-  readonly kind?: Kind;
+  readonly kind?: CallKind;
   readonly body?: JsonObject;
 };
 

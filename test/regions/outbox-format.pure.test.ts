@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { GENERATION } from "../fixtures/generation-record.ts";
 import { micros } from "../../src/shared/money.ts";
-import { COUNTED_UNITS, recordOfUnits, NO_USAGE } from "../../src/shared/usage.ts";
+import { COUNTED_UNITS, fillUnitRecord, NO_USAGE } from "../../src/shared/usage.ts";
 import {
   outcomeFromJson,
   outcomeToJson,
-  outcomeMessage,
+  createOutcomeMessage,
   outcomeFromMessage,
 } from "../../src/regions/outbox-format.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
@@ -24,7 +24,7 @@ it.each([
   { failed: [{ route: "near:chat", why: "overloaded" }] },
   { origin: { from: null, list: null } },
   { tags: { customer_id: "cus_1", teamName: "blue" }, sessionTags: ["customer_id"] },
-  { usage: { ...NO_USAGE, ...recordOfUnits(COUNTED_UNITS, 3) } },
+  { usage: { ...NO_USAGE, ...fillUnitRecord(COUNTED_UNITS, 3) } },
   {
     origin: { from: 1, list: "partners" },
     bought: { input: 5, cached: 1, cacheWrite: 6, output: 9, units: { image: 7 } },
@@ -42,7 +42,7 @@ it("a message between regions preserves a charge's cap and a release's absorbed 
   for (const sent of [charge, release]) {
     const json: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
     expect(outcomeFromJson(json, "us")).toEqual(sent);
-    expect(outcomeFromMessage(outcomeMessage(sent))).toMatchObject(sent);
+    expect(outcomeFromMessage(createOutcomeMessage(sent))).toMatchObject(sent);
   }
   const broken = { ...outcomeToJson(release), generation: { model: 7 } };
   expect(outcomeFromJson(broken, "us")).toMatchObject({ kind: "void", generation: null });

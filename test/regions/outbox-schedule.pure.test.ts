@@ -3,10 +3,10 @@ import { expect, it } from "vitest";
 import {
   outboxTarget,
   retryDelayMs,
-  outboxNames,
+  allOutboxNames,
   ownOutboxName,
   peerOutboxName,
-  peerOutboxNamesOf,
+  peerOutboxNamesOfOrganization,
   revocationsOutboxName,
 } from "../../src/regions/outbox-schedule.ts";
 
@@ -39,13 +39,15 @@ it("a key always uses one of an organization's four outboxes, and all 16 outboxe
       used.add(ownOutboxName(owner));
       ofOrganization.add(peerOutboxName("us", owner));
     }
-    expect([...ofOrganization].toSorted()).toEqual([...peerOutboxNamesOf("us", orgId)].toSorted());
+    expect([...ofOrganization].toSorted()).toEqual(
+      [...peerOutboxNamesOfOrganization("us", orgId)].toSorted(),
+    );
   }
-  expect([...used].toSorted()).toEqual([...outboxNames([])].toSorted());
+  expect([...used].toSorted()).toEqual([...allOutboxNames([])].toSorted());
 });
 
 it("a region has 16 outboxes for itself and 17 for each other region, one of them for revocations", () => {
-  const names = outboxNames(["us", "eu"]);
+  const names = allOutboxNames(["us", "eu"]);
   expect(names).toHaveLength(16 + 2 * 17);
   expect(new Set(names).size).toBe(names.length);
   const owner = { orgId: crypto.randomUUID(), keyId: crypto.randomUUID() };
@@ -56,7 +58,7 @@ it("a region has 16 outboxes for itself and 17 for each other region, one of the
   ]) {
     expect(names).toContain(name);
   }
-  expect(outboxNames(["us"])).not.toContain(peerOutboxName("eu", owner));
+  expect(allOutboxNames(["us"])).not.toContain(peerOutboxName("eu", owner));
   expect(outboxTarget(ownOutboxName(owner))).toEqual({ carries: "outcomes", peer: null });
   expect(outboxTarget(peerOutboxName("us", owner))).toEqual({ carries: "outcomes", peer: "us" });
   expect(outboxTarget(revocationsOutboxName("eu"))).toEqual({ carries: "revocations", peer: "eu" });

@@ -3,7 +3,7 @@ import type { PeerSecret } from "../../src/shared/config/config.ts";
 import {
   contentDigestOf,
   signatureBase,
-  signatureHeaders,
+  createSignatureHeaders,
   verifySignature,
 } from "../../src/regions/signature.ts";
 import { COVERED, signMessage } from "../fixtures/peer-message.ts";
@@ -38,7 +38,12 @@ async function verdictOn(
 async function signedByUs(secret = CURRENT, url = URL_TEXT): Promise<SignedMessage> {
   const contentDigest = await contentDigestOf(BODY);
   const parts = { method: "POST", url, contentDigest, requestId: REQUEST_ID };
-  return { url, method: "POST", headers: await signatureHeaders(parts, secret, NOW_MS), body: "" };
+  return {
+    url,
+    method: "POST",
+    headers: await createSignatureHeaders(parts, secret, NOW_MS),
+    body: "",
+  };
 }
 
 function signedByThem(change: Partial<PeerMessage> = {}): Promise<SignedMessage> {

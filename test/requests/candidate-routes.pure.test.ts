@@ -6,7 +6,7 @@ import { toRoutePreferences } from "../../src/models/core/gateway-fields.ts";
 import { candidateRoutes } from "../../src/models/requests/candidate-routes.ts";
 import { RouteTimes } from "../../src/models/routing/route-times.ts";
 import { costOf } from "../../src/shared/cost.ts";
-import { promptTokens } from "../../src/shared/usage.ts";
+import { sumPromptTokens } from "../../src/shared/usage.ts";
 import { effortFor } from "../effort.ts";
 
 const perMillion = fc.integer({ min: 0, max: 5_000_000 });
@@ -71,7 +71,7 @@ describe("candidateRoutes", () => {
       (routes, max_price, used) => {
         const left = chosen(routes, { max_price });
         if (!left.ok) return;
-        const tokens = promptTokens(used);
+        const tokens = sumPromptTokens(used);
         const limit = Math.ceil(tokens * max_price.prompt + used.output * max_price.completion);
         for (const one of left.value) {
           expect(costOf(getPriceForPrompt(one, tokens), used)).toBeLessThanOrEqual(limit + 1e-6);

@@ -20,7 +20,7 @@ import { sendPromptsSeparately } from "../../src/models/core/separate-prompts.ts
 import type { ProviderCall } from "../../src/models/core/provider.ts";
 import { effortFor } from "../effort.ts";
 import { IMAGE_DATA, IMAGE_URL } from "../fixtures/any-of-schema.ts";
-import { KINDS } from "../../src/shared/kinds.ts";
+import { CALL_KINDS } from "../../src/shared/kinds.ts";
 import { ENDPOINT_BODIES, PDF_DATA, PDF_PAGES } from "../fixtures/endpoint-bodies.ts";
 import { REQUEST_FORMATS } from "../fixtures/request-formats.ts";
 import type { RequestFormat } from "../fixtures/request-formats.ts";
@@ -182,7 +182,7 @@ function parsedBy(endpoint: EndpointAdapter, body: object): ParsedRequest | null
 }
 
 const COUNTED = ENDPOINT_BODIES.filter(
-  ({ kind, isForm }) => KINDS[kind].hasInput && isForm !== true,
+  ({ kind, isForm }) => CALL_KINDS[kind].hasInput && isForm !== true,
 );
 
 describe.each(COUNTED)(

@@ -9,7 +9,7 @@ import { app } from "../../src/app.ts";
 import { openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import type { Wallet } from "../../src/index.ts";
-import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../src/shared/contracts/wallet.ts";
 import { contentLengthHeader } from "../fixtures/content-length.ts";
 
 const HELLO = JSON.stringify({
@@ -17,7 +17,7 @@ const HELLO = JSON.stringify({
   messages: [{ role: "user", content: "one two three" }],
 });
 
-type Held = Awaited<ReturnType<WalletCalls["admitAndHold"]>>;
+type Held = Awaited<ReturnType<WalletMethods["admitAndHold"]>>;
 
 /** One isolate's bindings. Records every call to an object, such as "WALLET admit". */
 class Isolate {

@@ -2,7 +2,7 @@ import { FormFile } from "../../src/shared/http/form.ts";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Route } from "../../src/models/catalog/model.ts";
-import type { Kind } from "../../src/shared/kinds.ts";
+import type { CallKind } from "../../src/shared/kinds.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
@@ -149,7 +149,7 @@ it("a request requires US-only inference from Anthropic only for models whose pr
   }
 });
 
-type Asking = Route & { readonly name: string; readonly kind: Kind };
+type Asking = Route & { readonly name: string; readonly kind: CallKind };
 
 /** Returns every route by every name that leads to it. */
 function routesOf({ models, aliases }: Catalog): Asking[] {

@@ -11,7 +11,7 @@ import type { NumericVariables } from "../../src/shared/config/config.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
 import { RunProgress } from "../../src/models/requests/paid-request.ts";
-import type { GroupedCalls } from "../../src/shared/contracts/wallet.ts";
+import type { GroupableWalletMethods } from "../../src/shared/contracts/wallet.ts";
 import type {
   HomeClient,
   Run,
@@ -77,7 +77,9 @@ export const HOME: HomeClient = {
 };
 
 /** Returns a wallet of this region that grants every hold. */
-export function walletOf(calls: Pick<GroupedCalls, "settle" | "void">): GroupedCalls {
+export function walletOf(
+  calls: Pick<GroupableWalletMethods, "settle" | "void">,
+): GroupableWalletMethods {
   return {
     ...calls,
     hold: async () => success({ granted: micros(10_000) }),

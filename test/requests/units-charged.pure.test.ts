@@ -8,7 +8,7 @@ import { computeCharge, chargeWithoutResponse } from "../../src/models/requests/
 import type { Outcome, PaidRequest } from "../../src/models/requests/paid-request.ts";
 import type { EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
 import { costOf } from "../../src/shared/cost.ts";
-import { KINDS } from "../../src/shared/kinds.ts";
+import { CALL_KINDS } from "../../src/shared/kinds.ts";
 import { COUNTED_UNITS, NO_USAGE } from "../../src/shared/usage.ts";
 import type { CountedUnit, Unit, Usage } from "../../src/shared/usage.ts";
 import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
@@ -20,7 +20,7 @@ const MICROS = fc.integer({ min: 1, max: 100_000_000 });
 const REFUSES = { header: () => undefined, query: () => undefined };
 
 function countedBy(kind: EndpointBodies["kind"]): readonly CountedUnit[] {
-  const units: readonly Unit[] = KINDS[kind].units;
+  const units: readonly Unit[] = CALL_KINDS[kind].units;
   return COUNTED_UNITS.filter((unit) => units.includes(unit));
 }
 

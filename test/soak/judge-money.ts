@@ -1,4 +1,4 @@
-import { mintTimeOf } from "../../src/shared/id.ts";
+import { creationTimeOfId } from "../../src/shared/id.ts";
 import { isPaid, killsIn, nameOf, sumOf, when } from "./trace.ts";
 import type { Estate, Evidence, FaultWindow, Judged, LedgerRow, Trace } from "./trace.ts";
 import { DRAIN_MS, MOCK_PRICES } from "./regions.ts";
@@ -176,7 +176,10 @@ function mayCost(trace: Trace): boolean {
 function unsent(charges: readonly Charge[], traces: readonly Trace[]): string[] {
   const open = traces.filter((trace) => trace.id === null && mayCost(trace));
   const left = open.toSorted((a, b) => a.endedMs - b.endedMs);
-  const minted = charges.map((charge) => ({ charge, at: mintTimeOf(charge.id, "req_") ?? NaN }));
+  const minted = charges.map((charge) => ({
+    charge,
+    at: creationTimeOfId(charge.id, "req_") ?? NaN,
+  }));
   return minted
     .toSorted((a, b) => a.at - b.at)
     .flatMap(({ charge: { id, orgId, micros }, at }) => {

@@ -8,7 +8,7 @@ import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import { success } from "../../src/shared/failure.ts";
-import { usageMessage } from "../../src/events/webhooks/usage-formats.ts";
+import { createUsageMessage } from "../../src/events/webhooks/usage-formats.ts";
 import type { StreamStart } from "../../src/shared/contracts/usage-stream.ts";
 import type { Tags } from "../../src/shared/tags.ts";
 import { parseFocusRows, sumOf } from "../fixtures/focus.ts";
@@ -211,7 +211,7 @@ async function streamTo(
   let from = start;
   for (;;) {
     const page = valueOf(await stub.usageStream({ from, limit: 3 }));
-    received.add(JSON.parse(usageMessage("org", page).body) as UsageMessage);
+    received.add(JSON.parse(createUsageMessage("org", page).body) as UsageMessage);
     if (page.next.seq === page.from.seq) return page.next;
     from = page.next;
   }

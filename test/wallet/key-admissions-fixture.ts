@@ -12,7 +12,7 @@ import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { credit, rowsOf, stubOf, valueOf } from "./wallet-fixture.ts";
 import type { Stub } from "./wallet-fixture.ts";
 import type { KeyServices } from "../../src/accounts/keys/revocation.ts";
-import type { RegisterCalls } from "../../src/shared/contracts/register.ts";
+import type { KeyRegisterMethods } from "../../src/shared/contracts/register.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 
 export { eventually, MINUTE_MS, worstMinute } from "../keys/register-fixture.ts";
@@ -194,7 +194,7 @@ export class WatchedRegisters {
 export function revocationServices(
   revoke: (hash: string, at: number) => Promise<number>,
 ): KeyServices {
-  const register = (hash: string): Partial<RegisterCalls> => ({
+  const register = (hash: string): Partial<KeyRegisterMethods> => ({
     revoke: (at) => revoke(hash, at),
     tellBook: () => Promise.resolve(),
   });
@@ -202,7 +202,7 @@ export function revocationServices(
     ...objectsOf(env),
     db: env.DB,
     region: "eu",
-    register: (hash) => register(hash) as RegisterCalls,
+    register: (hash) => register(hash) as KeyRegisterMethods,
     peers: [],
     keySecrets: [],
     now: now(env),

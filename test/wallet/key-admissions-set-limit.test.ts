@@ -19,7 +19,7 @@ import {
   WatchedRegisters,
 } from "./key-admissions-fixture.ts";
 import { valueOf } from "./wallet-fixture.ts";
-import type { RegisterCalls } from "../../src/shared/contracts/register.ts";
+import type { KeyRegisterMethods } from "../../src/shared/contracts/register.ts";
 
 let registers: WatchedRegisters;
 
@@ -68,7 +68,7 @@ it("an operator's change of a limit applies once the operator gets the response,
   const key = await gatedKey({ rpmLimit: 60 });
   const { booked, stub } = key;
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const faked: Partial<RegisterCalls> = {
+  const faked: Partial<KeyRegisterMethods> = {
     setSecrets: (secrets: KeySecrets) => registerOf(key).setSecrets(secrets),
     setTerms: (terms: KeyTerms) => registerOf(key).setTerms(terms),
     setLimit: async (limit: number) => {
@@ -77,7 +77,7 @@ it("an operator's change of a limit applies once the operator gets the response,
       await registerOf(key).setLimit(limit);
     },
   };
-  const register = () => faked as RegisterCalls;
+  const register = () => faked as KeyRegisterMethods;
   await registerOf(key).whose(); // it has cached the key with the old limit
   const wallet = () => stub as never;
   const changing = patchKey({

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import type { WalletPart } from "../../src/shared/contracts/wallet.ts";
+import type { GroupedWalletCall } from "../../src/shared/contracts/wallet.ts";
 import { differences, GENERATION, holdOf, newWallet, valueOf } from "./wallet-fixture.ts";
 
 const USERS = 10_100;
@@ -15,7 +15,7 @@ it("a wallet counts the spend of 10,100 end users exactly while storing a checkp
     );
   const before = await checkpoints();
   for (let from = 0; from < USERS; from += AT_ONCE) {
-    const parts = Array.from({ length: AT_ONCE }, (_, at): WalletPart[] => {
+    const parts = Array.from({ length: AT_ONCE }, (_, at): GroupedWalletCall[] => {
       const hold = holdOf(1, { externalId: `user ${from + at}` });
       const settlement = { id: hold.id, cost: micros(1), generation: GENERATION };
       return [

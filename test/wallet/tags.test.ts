@@ -6,7 +6,7 @@ import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { Tags } from "../../src/shared/tags.ts";
 import type { UsageReport } from "../../src/shared/contracts/reports.ts";
-import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../src/shared/contracts/wallet.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { countWrites, differences, failureOf, GENERATION, holdOf } from "./wallet-fixture.ts";
 import { newWallet, setClock, valueOf } from "./wallet-fixture.ts";
@@ -18,7 +18,7 @@ const KEYS = ["team", "run", "a.b/c"] as const;
 
 afterEach(() => setClock(null));
 
-type Charges = Pick<WalletCalls, "hold" | "settle">;
+type Charges = Pick<WalletMethods, "hold" | "settle">;
 
 async function charge(stub: Charges, cost: number, tags?: Tags): Promise<void> {
   const request = holdOf(cost);

@@ -4,7 +4,7 @@ import { expect, it, vi } from "vitest";
 import { GROUPED_PARTS_MAX } from "../../src/shared/call-groups.ts";
 import { afterTimeout } from "../../src/shared/timers.ts";
 import { WalletGroups } from "../../src/money/wallet/grouped-wallet.ts";
-import type { Settlement, WalletPart } from "../../src/shared/contracts/wallet.ts";
+import type { Settlement, GroupedWalletCall } from "../../src/shared/contracts/wallet.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { effortFor } from "../effort.ts";
@@ -39,7 +39,7 @@ it("a grouped call to a wallet undoes only the part that throws an exception", a
 it("a grouped call to a wallet skips a part with an unknown key, so that other parts don't wait", async () => {
   const { booked, hash, stub } = await gatedKey({ balance: 100 });
   const request = holdOf(20, { keyId: booked.keyId });
-  const parts: WalletPart[] = [
+  const parts: GroupedWalletCall[] = [
     { call: "admitAndHold", args: [hash, request] },
     { call: "hold", args: [holdOf(10)] },
   ];
@@ -65,7 +65,7 @@ it("100 concurrent holds and outcomes need fewer wallet calls, and each gets the
     ),
     settle: (...args: Parameters<typeof stub.settle>) => (calls(1), stub.settle(...args)),
     void: (...args: Parameters<typeof stub.void>) => (calls(1), stub.void(...args)),
-    together: (parts: readonly WalletPart[]) => (calls(parts.length), stub.together(parts)),
+    together: (parts: readonly GroupedWalletCall[]) => (calls(parts.length), stub.together(parts)),
   };
   const wallet = groups.walletOf(orgId, () => counted, afterTimeout);
   const answers = await Promise.all(
@@ -100,17 +100,17 @@ it("100 concurrent holds and outcomes need fewer wallet calls, and each gets the
 type Death = number | "decided" | "stored";
 
 /** Sends a group to an object that is killed during it. */
-async function dying(stub: Stub, parts: readonly WalletPart[], death: Death): Promise<void> {
+async function dying(stub: Stub, parts: readonly GroupedWalletCall[], death: Death): Promise<void> {
   const killed = runInDurableObject(stub, async (wallet: Wallet, state) => {
-    const deadly = parts.map((part, place): WalletPart => {
+    const deadly = parts.map((part, place): GroupedWalletCall => {
       if (place !== death) return part;
       return {
-        get call(): WalletPart["call"] {
+        get call(): GroupedWalletCall["call"] {
           state.abort("killed");
           return part.call;
         },
         args: part.args,
-      } as WalletPart;
+      } as GroupedWalletCall;
     });
     const answers = wallet.together(deadly);
     if (death === "stored") await state.storage.sync();
@@ -128,8 +128,8 @@ it("a grouped call to a wallet neither loses nor repeats a part if the wallet re
     fc.asyncProperty(sizes, deaths, deaths, async (size, first, second) => {
       const { orgId, stub } = await newWallet(1000);
       const asked = Array.from({ length: size }, () => holdOf(10));
-      const holds = asked.map((request): WalletPart => ({ call: "hold", args: [request] }));
-      const settles = asked.map(({ id }, place): WalletPart => {
+      const holds = asked.map((request): GroupedWalletCall => ({ call: "hold", args: [request] }));
+      const settles = asked.map(({ id }, place): GroupedWalletCall => {
         if (place % 4 === 3) return { call: "void", args: [id] };
         return { call: "settle", args: [{ id, cost: micros(3), generation: GENERATION }] };
       });

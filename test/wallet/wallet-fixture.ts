@@ -5,7 +5,7 @@ import { micros } from "../../src/shared/money.ts";
 import { GENERATION } from "../fixtures/generation-record.ts";
 import { now } from "../../src/shared/clock.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import type { HoldRequest, WalletCalls } from "../../src/shared/contracts/wallet.ts";
+import type { HoldRequest, WalletMethods } from "../../src/shared/contracts/wallet.ts";
 
 export type Stub = DurableObjectStub<Wallet>;
 
@@ -56,7 +56,7 @@ export function holdOf(amount: number, more: Partial<HoldRequest> = {}): HoldReq
 
 export { GENERATION };
 
-export function settle(stub: Pick<WalletCalls, "settle">, id: string, cost: number) {
+export function settle(stub: Pick<WalletMethods, "settle">, id: string, cost: number) {
   return stub.settle({ id, cost: micros(cost), generation: GENERATION });
 }
 

@@ -7,7 +7,7 @@ import { micros } from "../../src/shared/money.ts";
 import { changeKey } from "../../src/accounts/keys/keys.store.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { Session } from "../../src/shared/session.ts";
-import { NO_TERMS } from "../../src/shared/key-terms.ts";
+import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import { gatedKey, registerOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { PlainWallet, upperBoundMinimum } from "./plain-wallet.ts";
@@ -19,8 +19,8 @@ import { effortFor } from "../effort.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import type {
   WalletBalance,
-  WalletPartResult,
-  WalletPart,
+  GroupedWalletCallResult,
+  GroupedWalletCall,
 } from "../../src/shared/contracts/wallet.ts";
 
 afterEach(() => setClock(null));
@@ -71,7 +71,7 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   const { budget, period, tpm } = one.key;
   valueOf(await stub.admit(key.hash)); // caches the key
   const budgetMicro = budget === null ? null : micros(budget);
-  const terms = { ...NO_TERMS, budgetMicro, budgetPeriod: period, tpmLimit: tpm };
+  const terms = { ...NO_KEY_TERMS, budgetMicro, budgetPeriod: period, tpmLimit: tpm };
   // Also in the database, because an alarm can read it again.
   await changeKey(
     env.DB,
@@ -160,7 +160,7 @@ async function step(
 }
 
 /** A part of the paid path. `plain` runs the rules when it is this part's turn. */
-type PaidPart = { readonly part: WalletPart; readonly plain: () => string };
+type PaidPart = { readonly part: GroupedWalletCall; readonly plain: () => string };
 
 function askedBy({ key, plain, sessions }: Both, command: Paid, { contents, ids }: Sent): PaidPart {
   const { slot } = command;
@@ -209,7 +209,7 @@ async function askAll(stub: Stub, asked: readonly PaidPart[]): Promise<[string, 
   return said;
 }
 
-async function alone(stub: Stub, part: WalletPart): Promise<WalletPartResult> {
+async function alone(stub: Stub, part: GroupedWalletCall): Promise<GroupedWalletCallResult> {
   if (part.call === "hold") return stub.hold(...part.args);
   if (part.call === "settle") return stub.settle(...part.args);
   if (part.call === "void") return stub.void(...part.args);
@@ -217,7 +217,7 @@ async function alone(stub: Stub, part: WalletPart): Promise<WalletPartResult> {
 }
 
 /** Returns the text of a result, as in the model of the rules. */
-function textOf(answer: WalletPartResult | Result<WalletBalance>): string {
+function textOf(answer: GroupedWalletCallResult | Result<WalletBalance>): string {
   if (!answer.ok) return `refused ${answer.failure.kind}`;
   const { value } = answer;
   if ("creditsMicro" in value) return `balance ${value.creditsMicro}`;
@@ -233,7 +233,7 @@ function holdPart(
   { key, sessions }: Pick<Both, "key" | "sessions">,
   id: string,
   content: Content,
-): WalletPart {
+): GroupedWalletCall {
   const { booked, hash } = key;
   const session = content.session === null ? undefined : sessions[content.session];
   const { least, extra, hasCap, tokens, isLimited } = content;

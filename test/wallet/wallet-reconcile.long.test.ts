@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import { base62Time } from "../../src/shared/id.ts";
+import { timeToBase62 } from "../../src/shared/id.ts";
 import type { Reconciliation, ReconcileState } from "../../src/shared/contracts/reconciliation.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { quantile } from "../../scripts/quantile.ts";
@@ -32,7 +32,7 @@ async function makeBusy(stub: Stub): Promise<void> {
   const places = JSON.stringify(Array.from({ length: SAME_MS }, (_, i) => i));
   for (let first = 0; first < ROWS; first += BATCH) {
     const times = Array.from({ length: BATCH / SAME_MS }, (_, i) =>
-      base62Time(Math.floor(startMs + (first / SAME_MS + i) * stepMs)),
+      timeToBase62(Math.floor(startMs + (first / SAME_MS + i) * stepMs)),
     );
     await runInDurableObject(stub, (_wallet: Wallet, { storage: { sql } }) => {
       sql.exec(

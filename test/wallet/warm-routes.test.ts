@@ -2,7 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import type { WarmRoute } from "../../src/shared/generation.ts";
-import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../src/shared/contracts/wallet.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import {
   countWrites,
@@ -25,7 +25,7 @@ type RouteOptions = { readonly affinity?: string; readonly moved?: WarmRoute };
 
 /** Holds and settles a request. Returns the route in the hold. */
 async function pay(
-  wallet: Pick<WalletCalls, "hold" | "settle">,
+  wallet: Pick<WalletMethods, "hold" | "settle">,
   { affinity, moved }: RouteOptions,
 ) {
   const request = holdOf(10, affinity === undefined ? {} : { affinity });

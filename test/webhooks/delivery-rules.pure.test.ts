@@ -4,9 +4,9 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { numberVar } from "../../src/shared/config/config.ts";
 import type { DeliveryAttempt } from "../../src/shared/contracts/deliveries.ts";
 import {
-  RESPONSE_BYTES_MAX,
+  WEBHOOK_RESPONSE_BYTES_MAX,
   attemptDelivery,
-  pauseMs,
+  webhookPauseMs,
 } from "../../src/events/webhooks/delivery-rules.ts";
 
 const MESSAGE = { headers: {}, body: "{}" };
@@ -74,7 +74,7 @@ describe("a webhook receiver's response", () => {
       },
     });
     const { answer, error } = await answered(new Response(endless));
-    expect([answer, error]).toEqual(["x".repeat(RESPONSE_BYTES_MAX), null]);
+    expect([answer, error]).toEqual(["x".repeat(WEBHOOK_RESPONSE_BYTES_MAX), null]);
     expect(pulled).toBeLessThan(5);
   });
 
@@ -108,9 +108,9 @@ describe("a webhook receiver's retry-after header", () => {
   );
 
   it("extends a pause up to an hour, and never shortens a pause", () => {
-    const seconds = [1, 2, 3, 4, 5, 50].map((failures) => pauseMs(failures, null) / 1000);
+    const seconds = [1, 2, 3, 4, 5, 50].map((failures) => webhookPauseMs(failures, null) / 1000);
     expect(seconds).toEqual([5, 30, 120, 300, 900, 900]);
-    expect([pauseMs(1, 600_000), pauseMs(1, 1e12), pauseMs(9, 0)]).toEqual([
+    expect([webhookPauseMs(1, 600_000), webhookPauseMs(1, 1e12), webhookPauseMs(9, 0)]).toEqual([
       600_000, 3_600_000, 900_000,
     ]);
   });

@@ -1,5 +1,8 @@
 import { expect, it, vi } from "vitest";
-import { formatNotification, slackBody } from "../../src/events/notifications/notification-text.ts";
+import {
+  formatNotification,
+  formatSlackMessage,
+} from "../../src/events/notifications/notification-text.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { addCredits } from "../contract/client.ts";
 import {
@@ -58,7 +61,7 @@ it("a Slack message escapes names, so that a name can't mention a channel", () =
     data: {},
     createdAt: 0,
   } as const;
-  expect(JSON.parse(slackBody(event))).toEqual({
+  expect(JSON.parse(formatSlackMessage(event))).toEqual({
     text: "end_user.alert: &lt;!channel&gt; &amp; co",
   });
   expect(formatNotification(event)).toBeNull();
@@ -67,8 +70,8 @@ it("a Slack message escapes names, so that a name can't mention a channel", () =
 it("a Slack message about an end user's budget names the end user", () => {
   const event = { id: "evt_1", actor: SYSTEM_ACTOR, subject: "7b16c26e", createdAt: 0 } as const;
   const data = { scope: "end_user", end_user: "ann" };
-  const ofUser = slackBody({ ...event, type: "budget.alert", data });
+  const ofUser = formatSlackMessage({ ...event, type: "budget.alert", data });
   expect(JSON.parse(ofUser)).toEqual({ text: "budget.alert: ann" });
-  const ofKey = slackBody({ ...event, type: "budget.alert", data: { scope: "key" } });
+  const ofKey = formatSlackMessage({ ...event, type: "budget.alert", data: { scope: "key" } });
   expect(JSON.parse(ofKey)).toEqual({ text: "budget.alert: 7b16c26e" });
 });

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { USAGE_FORMAT_NAMES } from "../../src/events/webhooks/usage-formats.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
-import { KIND_NAMES } from "../../src/shared/kinds.ts";
+import { CALL_KIND_NAMES } from "../../src/shared/kinds.ts";
 import { errorOf, openAccount, send } from "../contract/client.ts";
 import { createKey } from "../contract/key-client.ts";
 import { createSession } from "../contract/session-client.ts";
@@ -344,7 +344,7 @@ describe("a webhook in the format otlp", () => {
     const inputs = INPUT_ENDPOINT_ROWS.length + 1; // with embeddings
     const chats = ENDPOINT_ROWS.length - inputs;
     expect(names.filter((name) => name === "chat")).toHaveLength(chats);
-    const kinds = KIND_NAMES.map((kind) => (kind === "image" ? "generate_content" : kind));
+    const kinds = CALL_KIND_NAMES.map((kind) => (kind === "image" ? "generate_content" : kind));
     expect(new Set(names)).toEqual(new Set(kinds));
   });
 

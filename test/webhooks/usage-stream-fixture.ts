@@ -2,14 +2,14 @@ import { runInDurableObject } from "cloudflare:test";
 import { expect, vi } from "vitest";
 import { nextDeliveryTime } from "../../src/events/webhooks/delivery-rows.do.ts";
 import { selectWebhookStates } from "../../src/events/webhooks/receiver-rows.do.ts";
-import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../src/shared/contracts/wallet.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { GENERATION, holdOf, setClock, valueOf } from "../wallet/wallet-fixture.ts";
 import { runWebhookAlarm, LONG, object } from "./receivers.ts";
 
 /** Charges a request and returns its ID. */
 export async function charge(
-  stub: Pick<WalletCalls, "hold" | "settle">,
+  stub: Pick<WalletMethods, "hold" | "settle">,
   amount: number,
   more: object = {},
   hold: Parameters<typeof holdOf>[1] = {},

@@ -5,15 +5,15 @@ import type { AppContext, AppEnv, PresumedCaller } from "../../shared/http/conte
 import { Isolate } from "../../shared/http/isolate.ts";
 import {
   declaredBodyBytes,
-  initialBodyBytes,
-  requestMemoryOf,
+  bytesToReserveForBody,
+  memoryPoolOfIsolate,
 } from "../../shared/http/request-slots.ts";
 import type { AdmittedRequest, Caller, VerifiedKey } from "../../shared/caller.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { SMALL_BODY_BYTES } from "../../shared/in-flight.ts";
-import type { RequestMemory, OverloadReason, RequestSlot } from "../../shared/in-flight.ts";
+import type { RequestMemoryPool, OverloadReason, RequestSlot } from "../../shared/in-flight.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
 import { admitKey, verifyRequestKey, KnownCallers } from "./authenticate.ts";
@@ -26,7 +26,7 @@ import { internalCallerOf } from "./internal-caller.ts";
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
-    c.set("timers", new Timers(requestMemoryOf(c.get("config")).recordDelay));
+    c.set("timers", new Timers(memoryPoolOfIsolate(c.get("config")).recordDelay));
     const internalCaller = internalCallerOf(c.req.raw);
     if (internalCaller !== undefined && "admitted" in internalCaller) {
       c.set("admitted", internalCaller.admitted);
@@ -66,9 +66,12 @@ async function startPaidRequestAfterSlot(
   await next();
 }
 
-function takeSlot(c: AppContext, { hash }: VerifiedKey): ReturnType<RequestMemory["takeOrWait"]> {
-  const bytes = initialBodyBytes(declaredBodyBytes(c));
-  const requestMemory = requestMemoryOf(c.get("config"));
+function takeSlot(
+  c: AppContext,
+  { hash }: VerifiedKey,
+): ReturnType<RequestMemoryPool["takeOrWait"]> {
+  const bytes = bytesToReserveForBody(declaredBodyBytes(c));
+  const requestMemory = memoryPoolOfIsolate(c.get("config"));
   return requestMemory.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
 }
 

@@ -5,7 +5,7 @@ import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { BASE62, randomBase62 } from "../../shared/id.ts";
 import { findRegion, REGIONS } from "../../shared/regions.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
-import type { Scope } from "../../shared/key.ts";
+import type { KeyScope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 import { hexOf } from "../../shared/hash.ts";
 
@@ -28,7 +28,7 @@ export type MintedKey = { readonly key: string; readonly hash: string; readonly 
  */
 export async function mintKey(options: {
   readonly home: Region;
-  readonly scope: Scope;
+  readonly scope: KeyScope;
   readonly secrets: readonly KeySecret[];
 }): Promise<MintedKey> {
   const [secret] = options.secrets;
@@ -42,7 +42,7 @@ export async function mintKey(options: {
 
 type RotatedSecretSource = {
   readonly home: Region;
-  readonly scope: Scope;
+  readonly scope: KeyScope;
   readonly root: string;
   readonly number: number;
   readonly name: string;
@@ -151,7 +151,7 @@ export function listedPrefix(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + PREFIX_RANDOM_CHARACTERS);
 }
 
-function scopePrefix(home: Region, scope: Scope): string {
+function scopePrefix(home: Region, scope: KeyScope): string {
   return scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
 }
 

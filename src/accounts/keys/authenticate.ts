@@ -2,7 +2,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { assert } from "../../shared/assert.ts";
 import { presentedSecretHash } from "../../shared/caller.ts";
 import type { AdmittedRequest, Caller, PresentedSecret, VerifiedKey } from "../../shared/caller.ts";
-import type { RateState } from "../../shared/key-terms.ts";
+import type { RateLimitState } from "../../shared/key-terms.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
@@ -12,7 +12,7 @@ import type { TimerFunction } from "../../shared/timers.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
 import { SESSION_TOKEN_PREFIX, verifySession, SESSION_TOKEN_LENGTH_MAX } from "./session-token.ts";
-import type { CallsOf } from "../../shared/contracts/objects.ts";
+import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -35,8 +35,8 @@ export type KeyVerification = {
 const SESSION_GRACE_MS = 60_000;
 
 /** The objects and caches that a region needs to admit a key. */
-export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
-  CallsOf<"wallet", "admit"> & {
+export type KeyAdmitter = StubsWithMethods<"register", "whose" | "admit"> &
+  StubsWithMethods<"wallet", "admit"> & {
     readonly region: Region;
     readonly callers: KnownCallers;
     readonly after?: TimerFunction;
@@ -145,7 +145,7 @@ function toAdmitted(
     priceList,
     policies,
     paused,
-  }: RateState & Pick<AdmittedRequest, "isLimited" | "priceList" | "policies" | "paused">,
+  }: RateLimitState & Pick<AdmittedRequest, "isLimited" | "priceList" | "policies" | "paused">,
 ): AdmittedRequest {
   const rate = { limit, remaining, resetMs };
   return {

@@ -2,15 +2,15 @@ import type { Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { MANAGEMENT_BYTES_MAX, readBodyBytes } from "../../shared/http/read-json.ts";
-import { readBodyWithSlot } from "../../shared/http/request-slots.ts";
-import { requestCredential } from "../../shared/caller.ts";
+import { readBodyInMemorySlot } from "../../shared/http/request-slots.ts";
+import { createRequestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { elapsedMs, now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import { peerOutboxNamesOf } from "../../regions/outbox-schedule.ts";
+import { peerOutboxNamesOfOrganization } from "../../regions/outbox-schedule.ts";
 import { homeCallBudgetMs, callPeer } from "../../regions/peer-call.ts";
 import {
   forwardedRequestToJson,
@@ -49,7 +49,7 @@ export async function forwardToHome(c: AppContext, next: Next): Promise<Response
             query: url.search,
             headers: forwardedRequestHeaders(c.req.raw.headers),
             body: body.value,
-            credential: requestCredential(caller.keyHash, caller.shown),
+            credential: createRequestCredential(caller.keyHash, caller.shown),
           }),
           {
             requestId: c.var.requestId,
@@ -72,14 +72,14 @@ async function readForwardedBody(c: AppContext): Promise<Result<string | null>> 
   if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
-  const bytes = await readBodyWithSlot(c, readBodyBytes, limits);
+  const bytes = await readBodyInMemorySlot(c, readBodyBytes, limits);
   if ("shed" in bytes) return refuse({ kind: "overloaded" });
   return bytes.ok ? success(bytes.value.toBase64()) : bytes;
 }
 
 async function flushOutboxes(c: AppContext, caller: Caller): Promise<void> {
   const { outbox } = objectsOf(c.env);
-  const flushed = peerOutboxNamesOf(caller.home, caller.orgId).map((name) =>
+  const flushed = peerOutboxNamesOfOrganization(caller.home, caller.orgId).map((name) =>
     outbox(name).flush(FLUSH_TIMEOUT_MS, caller.orgId),
   );
   await withTimeout(Promise.allSettled(flushed), FLUSH_TIMEOUT_MS).catch(() => undefined);

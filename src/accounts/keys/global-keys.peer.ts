@@ -11,8 +11,8 @@ import { withTimeout } from "../../shared/timers.ts";
 import type { DeliveryResult } from "../../regions/outbox-format.ts";
 import {
   parsePeerItems,
-  MALFORMED_DELIVERY,
-  deliveryToJson,
+  MALFORMED_ITEM_RESULT,
+  deliveryResultToJson,
   revocationFromJson,
 } from "../../regions/outbox-format.ts";
 
@@ -51,7 +51,7 @@ export async function revocationsPeer(c: AppContext): Promise<Response> {
     items.value,
     async (value): Promise<DeliveryResult> => {
       const item = revocationFromJson(value);
-      if (item === null) return MALFORMED_DELIVERY;
+      if (item === null) return MALFORMED_ITEM_RESULT;
       try {
         const { keyHash, revokedAt, root } = item;
         const notifying: Promise<unknown> =
@@ -66,7 +66,7 @@ export async function revocationsPeer(c: AppContext): Promise<Response> {
     },
   );
   const results = deliveries.map((delivery, i) =>
-    deliveryToJson("key_hash", items.value[i], delivery),
+    deliveryResultToJson("key_hash", items.value[i], delivery),
   );
   return c.json({ ok: true, results });
 }

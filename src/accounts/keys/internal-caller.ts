@@ -7,7 +7,7 @@ import type { Key } from "../../shared/key.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
-import type { CallsOf } from "../../shared/contracts/objects.ts";
+import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
 type InternalCaller = { readonly admitted: AdmittedRequest } | { readonly key: VerifiedKey };
@@ -35,7 +35,7 @@ export function internalCallerOf(request: Request): InternalCaller | undefined {
  * for a repeated `writeId`. Checks no secret if the credential is a hash.
  */
 export async function identifyGlobalKey(
-  register: CallsOf<"register", "identify">["register"],
+  register: StubsWithMethods<"register", "identify">["register"],
   credential: RequestCredential | string,
   writeId: string | null = null,
   after: TimerFunction = afterTimeout,

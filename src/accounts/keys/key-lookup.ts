@@ -4,7 +4,7 @@ import type { PeerConfig } from "../../shared/config/config.ts";
 import { now } from "../../shared/clock.ts";
 import { mintId } from "../../shared/id.ts";
 import type { Key } from "../../shared/key.ts";
-import { NO_TERMS } from "../../shared/key-terms.ts";
+import { NO_KEY_TERMS } from "../../shared/key-terms.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { findKeyByHash, saveKeyUse } from "./keys.store.ts";
@@ -76,7 +76,7 @@ function homeSource(home: PeerConfig | undefined, clock: () => number): KeyLooku
     const found = parsed.data;
     if (!found.ok) return null;
     const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: rpmLimit } = found;
-    const unknownFields = { terms: NO_TERMS, secrets: null, revokedAt: null };
+    const unknownFields = { terms: NO_KEY_TERMS, secrets: null, revokedAt: null };
     return { keyId, orgId, memberId, scope, rpmLimit, ...unknownFields };
   };
   return { isLocalDatabase: false, find, touch: find };

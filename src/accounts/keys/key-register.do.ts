@@ -6,8 +6,12 @@ import type { Refusal } from "../../shared/failure.ts";
 import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { isActiveSecret } from "../../shared/key.ts";
 import type { KeySecrets } from "../../shared/key.ts";
-import type { Admission, KeyResult, PacedSession } from "../../shared/contracts/register.ts";
-import type { KeyTerms, RateState } from "../../shared/key-terms.ts";
+import type {
+  KeyAdmissionResult,
+  KeyResult,
+  RateLimitedSession,
+} from "../../shared/contracts/register.ts";
+import type { KeyTerms, RateLimitState } from "../../shared/key-terms.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { createOrMigrateTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
@@ -53,7 +57,11 @@ export class KeyRegister extends DurableObject<Env> {
   readonly #sessions = new SessionRateWindows();
   #lastUsedAt = 0;
 
-  admit(home: Region | null = null, secret?: string, session?: PacedSession): Promise<Admission> {
+  admit(
+    home: Region | null = null,
+    secret?: string,
+    session?: RateLimitedSession,
+  ): Promise<KeyAdmissionResult> {
     this.#home = home;
     return this.#withKey(() => this.#admitRequest(secret, session));
   }
@@ -144,7 +152,10 @@ export class KeyRegister extends DurableObject<Env> {
     storeRetiredSecret(this.ctx.storage.sql, secret, retiresAt);
   }
 
-  #admitRequest(secret: string | undefined, session: PacedSession | undefined): Admission {
+  #admitRequest(
+    secret: string | undefined,
+    session: RateLimitedSession | undefined,
+  ): KeyAdmissionResult {
     const { window, key, revokedAt } = this.#readMemory();
     if (revokedAt !== null) return refuse(KEY_REVOKED);
     if (key === null || !this.#isLive(secret)) return refuse({ kind: "invalid_api_key" });
@@ -336,7 +347,7 @@ const SESSIONS_MAX = 500;
 class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();
 
-  refuse(session: PacedSession | undefined, clockMs: number): Refusal | null {
+  refuse(session: RateLimitedSession | undefined, clockMs: number): Refusal | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;
     const window = this.#windows.get(session.id);
@@ -348,7 +359,7 @@ class SessionRateWindows {
     return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
   }
 
-  take(session: PacedSession | undefined, clockMs: number): RateState | null {
+  take(session: RateLimitedSession | undefined, clockMs: number): RateLimitState | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;
     const window = this.#windowOf(session.id);

@@ -1,19 +1,19 @@
 import * as z from "zod/mini";
 import { readOptionalVariable } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readBody, readFields, queryForCaller } from "../../shared/http/endpoint.ts";
+import { created, readBody, readBodyFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import {
   singleValueSchema,
   parseFields,
   parseQuery,
-  wholeNumberWithDefault,
+  wholeNumberParameterWithDefault,
 } from "../../shared/http/parse-body.ts";
 import { actorOfCaller, presentedSecretHash } from "../../shared/caller.ts";
 import type { Role } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
-import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
+import { hashIdempotentRequest, readIdempotencyKey } from "../../shared/idempotency.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import type { StoredKey } from "./stored-key.ts";
@@ -66,7 +66,7 @@ const cursorSchema = z.pipe(
 
 export const keysParameters = z.object({
   revoked: z._default(z.enum(["true", "false"]), "false"),
-  limit: wholeNumberWithDefault(1, LISTED_REVOKED, LISTED_REVOKED),
+  limit: wholeNumberParameterWithDefault(1, LISTED_REVOKED, LISTED_REVOKED),
   after: z.optional(cursorSchema),
 });
 type KeysQuery = z.infer<typeof keysParameters>;
@@ -124,7 +124,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
   const idempotentRequest = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
   const actor = actorOfCaller(admitted.caller);
   const idempotency =
-    name.value === null ? null : await idempotencyOf(name.value, idempotentRequest);
+    name.value === null ? null : await hashIdempotentRequest(name.value, idempotentRequest);
   const insert = (): Promise<Result<StoredKey>> =>
     idempotency === null
       ? insertKey(c.env.DB, booked, keyId, { callerSecret: secret, actor })
@@ -150,7 +150,7 @@ const ROLES_RAISING_LIMITS: Readonly<Record<Role, readonly Role[]>> = {
  * limits can require a higher role.
  */
 export async function patchKeyRoute(c: AppContext, names: ModelNames) {
-  const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
+  const fields = await readBodyFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
   if (!fields.ok) return fields;
   const { member, admitted } = c.var;
   const id = c.req.param("id") ?? "";

@@ -1,14 +1,19 @@
 import type { Role } from "../../shared/caller.ts";
-import { changedFields, SYSTEM_ACTOR } from "../../shared/event.ts";
+import { findFieldChanges, SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { Actor, ChangeContext } from "../../shared/event.ts";
 import { insertEventIfChanged, insertEventOnce } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { hasTerms, storedTerms, TERM_COLUMNS, rowValuesOfTerms } from "../../shared/key-terms.ts";
 import {
-  SECRETS_SUBQUERY,
+  hasAnyKeyTerms,
+  keyTermsToStored,
+  TERM_COLUMNS,
+  keyTermsToRowValues,
+} from "../../shared/key-terms.ts";
+import {
+  KEY_SECRETS_SUBQUERY,
   keyAfterUseFromRow,
-  recordUsesStatement,
+  recordKeyUsesStatement,
 } from "../../shared/key-uses.store.ts";
 import type { KeyAfterUse, KeyAfterUseRow } from "../../shared/key-uses.store.ts";
 import { keyFromRow } from "./stored-key.ts";
@@ -22,7 +27,7 @@ export const LISTED_REVOKED = 100;
 
 const TERM_COLUMN_NAMES = [...TERM_COLUMNS, "more"];
 const TERM_COLUMN_LIST = TERM_COLUMN_NAMES.join(", ");
-const KEY_COLUMNS = `keys.*, ${SECRETS_SUBQUERY}, ${TERM_COLUMN_LIST}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
+const KEY_COLUMNS = `keys.*, ${KEY_SECRETS_SUBQUERY}, ${TERM_COLUMN_LIST}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
   month, monthly_spend_micro, total_spend_micro`;
 const KEY_JOINS = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
@@ -83,14 +88,14 @@ export function insertTermsStatements(
   db: D1Database,
   key: StoredKey,
 ): readonly D1PreparedStatement[] {
-  if (!hasTerms(key.terms)) return [];
+  if (!hasAnyKeyTerms(key.terms)) return [];
   return [
     db
       .prepare(
         `INSERT INTO key_terms (key_id, org_id, ${TERM_COLUMN_LIST}, changed_at)
          SELECT id, org_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, created_at FROM keys WHERE id = ?1`,
       )
-      .bind(key.keyId, ...rowValuesOfTerms(key.terms)),
+      .bind(key.keyId, ...keyTermsToRowValues(key.terms)),
   ];
 }
 
@@ -100,7 +105,7 @@ export function keyCreatedStatement(
   actor: Actor,
 ): D1PreparedStatement {
   const { keyId, orgId, memberId, name, scope, rpmLimit, terms, createdAt } = key;
-  const limits = hasTerms(terms) ? storedTerms(terms) : {};
+  const limits = hasAnyKeyTerms(terms) ? keyTermsToStored(terms) : {};
   const data = { name, scope, rpm_limit: rpmLimit, member_id: memberId, ...limits };
   const event = { type: "key.created", orgId, subject: keyId, data } as const;
   return insertEventOnce(db, event, { actor, now: createdAt });
@@ -233,7 +238,7 @@ export async function changeKey(
   by: ChangeContext,
 ): Promise<StoredKey | null> {
   const changedAt = Math.max(by.now, (before.changedAt ?? 0) + 1);
-  const isStored = hasTerms(change.terms) || before.changedAt !== null;
+  const isStored = hasAnyKeyTerms(change.terms) || before.changedAt !== null;
   const [changed] = await db.batch([
     db
       .prepare(
@@ -258,7 +263,7 @@ export async function changeKey(
                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE changes() = 1
                ON CONFLICT (key_id) DO UPDATE SET (${TERM_COLUMN_LIST}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
             )
-            .bind(before.keyId, before.orgId, ...rowValuesOfTerms(change.terms), changedAt),
+            .bind(before.keyId, before.orgId, ...keyTermsToRowValues(change.terms), changedAt),
         ]
       : []),
     ...changeEvents(db, before, change, by),
@@ -277,14 +282,14 @@ function changeEvents(
   change: KeyChange,
   { now, actor }: ChangeContext,
 ): readonly D1PreparedStatement[] {
-  const data = changedFields(eventFields(before), eventFields(change));
+  const data = findFieldChanges(eventFields(before), eventFields(change));
   if (data === null) return [];
   const event = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: now };
   return [insertEventIfChanged(db, { type: "key.changed", ...event })];
 }
 
 function eventFields({ name, rpmLimit, terms }: KeyChange) {
-  return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
+  return { name, rpm_limit: rpmLimit, ...keyTermsToStored(terms) };
 }
 
 /** Revokes a key, and keeps the time of an earlier revocation. */
@@ -319,7 +324,7 @@ export async function saveKeyUse(
   hash: string,
   usedAt: number,
 ): Promise<KeyAfterUse | null> {
-  const row = await recordUsesStatement(db, [{ hash, usedAt }]).first<KeyAfterUseRow>();
+  const row = await recordKeyUsesStatement(db, [{ hash, usedAt }]).first<KeyAfterUseRow>();
   return row === null ? null : keyAfterUseFromRow(row);
 }
 

@@ -1,11 +1,11 @@
 import { assert } from "../../shared/assert.ts";
-import { parseSecrets, formatSecrets } from "../../shared/key.ts";
+import { keySecretsFromJson, keySecretsToJson } from "../../shared/key.ts";
 import type { Key } from "../../shared/key.ts";
 import { keyTermsFromJson, keyTermsToJson } from "../../shared/key-terms.ts";
 import { RateWindow } from "../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../shared/rate-window.ts";
 import { migrateExistingTables } from "../../shared/tables.do.ts";
-import type { Tables } from "../../shared/tables.do.ts";
+import type { TableMigrations } from "../../shared/tables.do.ts";
 
 const FIRST_SCHEMA = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
   CREATE TABLE record (
@@ -25,7 +25,7 @@ const FIRST_SCHEMA = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTE
     id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;`;
 
 /** A key object's tables. A lookup of an unknown key doesn't create them. */
-export const KEY_OBJECT_TABLES: Tables = {
+export const KEY_OBJECT_TABLES: TableMigrations = {
   name: "register",
   steps: [{ sql: FIRST_SCHEMA, readableBy: 1 }],
 };
@@ -114,7 +114,7 @@ function selectKey(sql: SqlStorage): KeyObjectRecord | null {
        touched_at AS touchedAt FROM record`,
   );
   if (row === undefined) return null;
-  return { ...row, terms: keyTermsFromJson(row.terms), secrets: parseSecrets(row.secrets) };
+  return { ...row, terms: keyTermsFromJson(row.terms), secrets: keySecretsFromJson(row.secrets) };
 }
 
 export function storeKeyRecord(sql: SqlStorage, key: KeyObjectRecord): void {
@@ -129,7 +129,7 @@ export function storeKeyRecord(sql: SqlStorage, key: KeyObjectRecord): void {
     key.rpmLimit,
     key.touchedAt,
     keyTermsToJson(key.terms),
-    formatSecrets(key.secrets),
+    keySecretsToJson(key.secrets),
   );
 }
 
@@ -152,7 +152,7 @@ function changeableColumns(key: KeyObjectRecord) {
   return {
     rpm_limit: key.rpmLimit,
     terms: keyTermsToJson(key.terms),
-    secrets: formatSecrets(key.secrets),
+    secrets: keySecretsToJson(key.secrets),
     touched_at: key.touchedAt,
   };
 }

@@ -9,7 +9,7 @@ import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { revocationsOutboxName } from "../../regions/outbox-schedule.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { revokeKey } from "./keys.store.ts";
-import type { Scope } from "../../shared/key.ts";
+import type { KeyScope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { now } from "../../shared/clock.ts";
@@ -102,7 +102,7 @@ async function revokeInObjects(
 
 export async function notifyPeersOfRevocations(
   { peers, outbox }: Pick<KeyServices, "peers" | "outbox">,
-  scope: Scope,
+  scope: KeyScope,
   items: readonly RevocationItem[],
 ): Promise<Result<null>> {
   const calls = (scope === "global" && items.length > 0 ? peers : []).map((peer) =>

@@ -8,11 +8,11 @@ import { consoleAccountName } from "../../shared/console-account.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import {
   IDEMPOTENCY_RETENTION_MS,
-  idempotencyOf,
+  hashIdempotentRequest,
   readIdempotencyKey,
 } from "../../shared/idempotency.ts";
 import type { Idempotency, IdempotentRequest } from "../../shared/idempotency.ts";
-import { formatSecrets } from "../../shared/key.ts";
+import { keySecretsToJson } from "../../shared/key.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { mintRotatedSecret } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
@@ -53,7 +53,7 @@ export async function parseKeyRotation({
   }
   const fields = parseFields(rotationSchema, [], body);
   if (!fields.ok) return fields;
-  const idempotency = await idempotencyOf(name.value, named);
+  const idempotency = await hashIdempotentRequest(name.value, named);
   const { overlap_seconds: overlap, end_sessions: endsSessions = false } = fields.value;
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
@@ -250,6 +250,6 @@ function notifyHomeObjects(
       return wallet(orgId).setKeySecrets(keyHash, secrets, { keyId, actor, sessionsCut });
     },
     reread: find,
-    isSame: (one, other) => formatSecrets(one.secrets) === formatSecrets(other.secrets),
+    isSame: (one, other) => keySecretsToJson(one.secrets) === keySecretsToJson(other.secrets),
   });
 }

@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
-import { requestCredential } from "../../shared/caller.ts";
+import { createRequestCredential } from "../../shared/caller.ts";
 import type { RequestCredential, VerifiedKey } from "../../shared/caller.ts";
-import { ID_CHARACTERS, mintId, mintTimeOf } from "../../shared/id.ts";
+import { ID_CHARACTERS, mintId, creationTimeOfId } from "../../shared/id.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 import type { Budget } from "../../shared/budgets.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
@@ -11,7 +11,7 @@ import { policySchema } from "../../shared/policy.ts";
 import { findRegion, REGIONS } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
 import { toBase62, hmacOf, isSameSecret, sign } from "./api-key.ts";
-import type { Scope } from "../../shared/key.ts";
+import type { KeyScope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
 export const SESSION_TOKEN_PREFIX = "svc_st_";
@@ -87,7 +87,7 @@ function sessionFromPayload(payloadFields: z.infer<typeof sessionPayloadSchema>)
 
 export type SessionSigner = {
   readonly home: Region;
-  readonly scope: Scope;
+  readonly scope: KeyScope;
   readonly keyHash: string;
   readonly orgId: string;
   readonly secrets: readonly KeySecret[];
@@ -143,7 +143,7 @@ export async function verifySession(
 export function sessionCreationTime(id: string): number | null {
   const length = SESSION_ID_PREFIX.length + ID_CHARACTERS;
   if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_TAG_CHARACTERS) return null;
-  return mintTimeOf(id.slice(0, length), SESSION_ID_PREFIX);
+  return creationTimeOfId(id.slice(0, length), SESSION_ID_PREFIX);
 }
 
 /** Reports whether a session ID belongs to the organization or key. */
@@ -195,7 +195,7 @@ export function credentialFromJson(
   { secret, session }: PresentedJson,
 ): RequestCredential {
   if (session !== undefined) {
-    return requestCredential(hash, { session: sessionFromPayload(session) });
+    return createRequestCredential(hash, { session: sessionFromPayload(session) });
   }
-  return requestCredential(hash, secret === undefined ? undefined : { secret });
+  return createRequestCredential(hash, secret === undefined ? undefined : { secret });
 }

@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readFields } from "../../shared/http/endpoint.ts";
+import { created, readBodyFields } from "../../shared/http/endpoint.ts";
 import {
   singleValueSchema,
   parseQuery,
-  wholeNumberWithDefault,
+  wholeNumberParameterWithDefault,
 } from "../../shared/http/parse-body.ts";
 import { actorOfCaller } from "../../shared/caller.ts";
 import {
@@ -38,9 +38,9 @@ import type { ModelNames } from "./terms.ts";
 import type {
   SessionQuery,
   SessionPage,
-  WalletCalls,
-  UsedSession,
-  SessionEnding,
+  WalletMethods,
+  SessionWithSpend,
+  SessionEndRequest,
 } from "../../shared/contracts/wallet.ts";
 
 const ORIGINS_MAX = 20;
@@ -82,7 +82,7 @@ function isOrigin(text: string): boolean {
  */
 export async function createSessionRoute(c: AppContext, names: ModelNames) {
   const { caller } = c.var.admitted;
-  const fields = await readFields(c, newSessionSchema, []);
+  const fields = await readBodyFields(c, newSessionSchema, []);
   if (!fields.ok) return fields;
   const status = await callObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
   if (!status.ok) return status;
@@ -197,7 +197,7 @@ function widerModels(
 }
 
 export const sessionsParameters = z.object({
-  limit: wholeNumberWithDefault(1, 100, 50),
+  limit: wholeNumberParameterWithDefault(1, 100, 50),
   after: z._default(singleValueSchema.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
@@ -244,12 +244,12 @@ export async function endSessionRoute(c: AppContext) {
  */
 export async function parseSessionEnding(
   id: string,
-  by: Pick<SessionEnding, "owner" | "actor"> & {
+  by: Pick<SessionEndRequest, "owner" | "actor"> & {
     readonly of: Parameters<typeof isSessionOf>[1];
     readonly keySecrets: readonly KeySecret[];
     readonly now: number;
   },
-): Promise<Result<SessionEnding>> {
+): Promise<Result<SessionEndRequest>> {
   const { of, owner, actor, keySecrets, now: nowMs } = by;
   const mintedAt = sessionCreationTime(id);
   const expiresAt = (mintedAt ?? 0) + SESSION_MAX_S * 1000;
@@ -272,11 +272,11 @@ function ownerOf(c: AppContext): SessionQuery["owner"] {
   return { keyId: null, memberId: member.role === "member" ? member.id : null };
 }
 
-function walletOf(c: AppContext): WalletCalls {
+function walletOf(c: AppContext): WalletMethods {
   return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
 }
 
-function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession) {
+function sessionView({ keyId, session, spentMicro, heldMicro }: SessionWithSpend) {
   const { budgetMicro } = session;
   return {
     id: session.id,

@@ -1,9 +1,9 @@
 import type { Budget } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
-import { keyTermsFromRow, hasTerms } from "../../shared/key-terms.ts";
+import { keyTermsFromRow, hasAnyKeyTerms } from "../../shared/key-terms.ts";
 import type { KeyTerms, KeyTermsRow, KeySpend } from "../../shared/key-terms.ts";
-import { parseSecrets } from "../../shared/key.ts";
-import type { Key, Scope } from "../../shared/key.ts";
+import { keySecretsFromJson } from "../../shared/key.ts";
+import type { Key, KeyScope } from "../../shared/key.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import { periodOf } from "../../shared/period.ts";
@@ -35,7 +35,7 @@ export type KeyRow = KeyTermsRow & {
   readonly member_id: string;
   readonly name: string;
   readonly prefix: string;
-  readonly scope: Scope;
+  readonly scope: KeyScope;
   readonly rpm_limit: number;
   readonly created_at: number;
   readonly last_used_at: number | null;
@@ -62,7 +62,7 @@ export function keyFromRow(row: KeyRow): StoredKey {
     revokedAt: row.revoked_at,
     changedAt: row.changed_at,
     terms: keyTermsFromRow(row),
-    secrets: parseSecrets(row.secrets),
+    secrets: keySecretsFromJson(row.secrets),
     spend: {
       day: periodSpend(row.day, row.daily_spend_micro),
       week: periodSpend(row.week, row.weekly_spend_micro),
@@ -118,7 +118,7 @@ export function keyRecord(key: StoredKey, home: Region, nowMs: number) {
     created_at: timestamp(key.createdAt),
     last_used_at: key.lastUsedAt === null ? null : timestamp(key.lastUsedAt),
     revoked: key.revokedAt !== null,
-    ...(hasTerms(terms) && termsView(terms, spent)),
+    ...(hasAnyKeyTerms(terms) && termsView(terms, spent)),
     ...(terms.budgets !== null &&
       key.tallies !== undefined &&
       budgetsUsedView(terms.budgets, key.tallies, nowMs)),

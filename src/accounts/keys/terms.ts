@@ -2,9 +2,9 @@ import { budgetStatusView } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { changeTerms, keyTermsView } from "../../shared/key-terms.ts";
-import type { KeyStatus, KeyTerms, RateState, TermFields } from "../../shared/key-terms.ts";
-import { shortenedModelName } from "../../shared/issue-text.ts";
+import { changeKeyTerms, keyTermsView } from "../../shared/key-terms.ts";
+import type { KeyStatus, KeyTerms, RateLimitState, KeyTermFields } from "../../shared/key-terms.ts";
+import { shortenModelName } from "../../shared/issue-text.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 
@@ -22,12 +22,12 @@ export type TermsContext = { readonly now: number; readonly names: ModelNames };
 /** Returns a key's terms after a change. Fails if a field is invalid. */
 export function applyTermFields(
   before: KeyTerms,
-  fields: TermFields,
+  fields: KeyTermFields,
   { now, names }: TermsContext,
 ): Result<KeyTerms> {
   const models = normalizeAllowedModels(fields.allowed_models, names);
   if (!models.ok) return models;
-  const changed = changeTerms(before, { ...fields, allowed_models: models.value });
+  const changed = changeKeyTerms(before, { ...fields, allowed_models: models.value });
   const terms = changed.budgetMicro === null ? { ...changed, budgetPeriod: null } : changed;
   const { expiresAt } = terms;
   if (terms.budgetMicro === null && typeof fields.budget_period === "string") {
@@ -53,7 +53,7 @@ export function normalizeAllowedModels<T extends null | undefined>(
     const entry = entryOf(name);
     if (entry === null) {
       const param = `allowed_models[${at}]`;
-      const unknown = `no model here is named '${shortenedModelName(name)}'`;
+      const unknown = `no model here is named '${shortenModelName(name)}'`;
       return invalid(
         `${param}: ${unknown}. Use IDs or aliases of GET /v1/models, or author/*.`,
         param,
@@ -126,7 +126,7 @@ function budgetsOfStatus(
   return { budgets: views, effective_budget: effective };
 }
 
-function minuteView({ limit, remaining, resetMs }: RateState) {
+function minuteView({ limit, remaining, resetMs }: RateLimitState) {
   return { limit, remaining, reset_ms: resetMs };
 }
 

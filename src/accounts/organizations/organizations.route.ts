@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
-import { readFields, queryForCaller } from "../../shared/http/endpoint.ts";
-import { actorOfCaller, requestCredential } from "../../shared/caller.ts";
+import { readBodyFields, queryForCaller } from "../../shared/http/endpoint.ts";
+import { actorOfCaller, createRequestCredential } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -24,7 +24,7 @@ import type { MemberLimits } from "../../shared/contracts/settings.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { policySchema } from "../../shared/policy.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import type { WalletCalls } from "../../shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../shared/contracts/wallet.ts";
 import { findMemberById } from "./members.store.ts";
 
 export async function readOrganizationRoute(c: AppContext) {
@@ -38,7 +38,7 @@ export async function readOrganizationRoute(c: AppContext) {
 }
 
 export async function patchOrganizationRoute(c: AppContext) {
-  const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY_FIELDS);
+  const fields = await readBodyFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY_FIELDS);
   if (!fields.ok) return fields;
   const { caller } = c.var.admitted;
   const { orgId, keyId } = caller;
@@ -61,7 +61,7 @@ export function readMemberRoute(c: AppContext) {
 }
 
 export async function patchMemberRoute(c: AppContext) {
-  const fields = await readFields(c, memberLimitsSchema, [
+  const fields = await readBodyFields(c, memberLimitsSchema, [
     ...MEMBER_READ_ONLY_FIELDS,
     "email",
     "role",
@@ -71,13 +71,13 @@ export async function patchMemberRoute(c: AppContext) {
   const { caller } = c.var.admitted;
   const budgets = list === undefined ? undefined : budgetsFromFields(list);
   const change = { policy, budgets, actor: actorOfCaller(caller) };
-  const by = requestCredential(caller.keyHash, caller.shown);
+  const by = createRequestCredential(caller.keyHash, caller.shown);
   return withLimits(c, (wallet, { id }) => wallet.setMemberLimits(id, change, by));
 }
 
 async function withLimits(
   c: AppContext,
-  call: (wallet: WalletCalls, member: StoredMember) => Promise<Result<MemberLimits>>,
+  call: (wallet: WalletMethods, member: StoredMember) => Promise<Result<MemberLimits>>,
 ) {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";

@@ -1,10 +1,10 @@
-import { actorOfCaller, requestCredential } from "../../shared/caller.ts";
+import { actorOfCaller, createRequestCredential } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import type { WalletCalls } from "../../shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../shared/contracts/wallet.ts";
 import { flattenResult, success } from "../../shared/failure.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readFields, queryForCaller } from "../../shared/http/endpoint.ts";
+import { created, readBodyFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import { pauseSchema, pauseView } from "../../shared/pauses.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { memberKeyIds } from "../keys/keys.store.ts";
@@ -14,7 +14,7 @@ import { validateNewPause } from "./paused-owner.ts";
  * Handles POST /v1/pauses. Before it returns, all regions reject the paused owner's new requests.
  */
 export async function createPauseRoute(c: AppContext) {
-  const fields = await readFields(c, pauseSchema, []);
+  const fields = await readBodyFields(c, pauseSchema, []);
   if (!fields.ok) return fields;
   const { caller } = c.var.admitted;
   const { orgId } = caller;
@@ -31,7 +31,7 @@ export async function createPauseRoute(c: AppContext) {
     await queryForCaller(c, "pause_unreadable", () => validateNewPause(party, fields.value)),
   );
   if (!pause.ok) return pause;
-  const by = requestCredential(caller.keyHash, caller.shown);
+  const by = createRequestCredential(caller.keyHash, caller.shown);
   const storedPause = await callObject(() => walletOf(c).putPause(pause.value, by));
   if (!storedPause.ok) return storedPause;
   return storedPause.value.created
@@ -61,7 +61,7 @@ export async function endPauseRoute(c: AppContext) {
     source: "member",
     actor: actorOfCaller(caller),
   } as const;
-  const by = requestCredential(caller.keyHash, caller.shown);
+  const by = createRequestCredential(caller.keyHash, caller.shown);
   const ended = await callObject(() => walletOf(c).endPause(ending, by));
   return ended.ok ? success({ id: ending.id, ended: true }) : ended;
 }
@@ -72,6 +72,6 @@ function memberFilter(c: AppContext): string | null {
   return member.role === "member" ? member.id : null;
 }
 
-function walletOf(c: AppContext): WalletCalls {
+function walletOf(c: AppContext): WalletMethods {
   return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
 }

@@ -21,7 +21,7 @@ import {
   postUnlink,
 } from "./me.ts";
 import type { EndpointResult } from "../../shared/http/endpoint.ts";
-import type { FreshLogin, PeopleRoute, TypedRoute } from "../../shared/http/route.ts";
+import type { FreshLoginRule, PeopleRoute, TypedRoute } from "../../shared/http/route.ts";
 import type { MemberCall, PeopleCall, PeopleHandler } from "./people-call.ts";
 import { getNotifications, patchNotifications } from "./notifications.ts";
 import { deleteTeamMember, getTeam, patchTeamMember } from "./team.ts";
@@ -74,7 +74,7 @@ export const PEOPLE_ROUTES = [
 function personRoute<const Name extends string, A extends EndpointResult>(
   name: Name,
   handle: (call: PeopleCall) => Promise<A>,
-  freshLogin: FreshLogin = "never",
+  freshLogin: FreshLoginRule = "never",
 ): PeopleEndpoint & TypedRoute<Name, A> {
   return { ...parseRouteName(name), reach: "people", roles: null, freshLogin, handle };
 }
@@ -83,7 +83,7 @@ function memberRoute<const Name extends string, A extends EndpointResult>(
   roles: readonly Role[],
   name: Name,
   handle: (call: MemberCall) => Promise<A>,
-  freshLogin: FreshLogin = "never",
+  freshLogin: FreshLoginRule = "never",
 ): PeopleEndpoint & TypedRoute<Name, A> {
   return { ...parseRouteName(name), reach: "people", roles, freshLogin, handle };
 }

@@ -1,6 +1,6 @@
 import type { Mailing } from "../../shared/config/config.ts";
 import { logWarning } from "../../shared/log.ts";
-import { plainFileName } from "../../shared/plain-name.ts";
+import { removeSpecialCharacters } from "../../shared/plain-name.ts";
 
 export type Mail = {
   readonly to: string;
@@ -45,8 +45,8 @@ type InvitationMailFields = {
 
 export function invitationMail(fields: InvitationMailFields): Mail {
   const { email, organization, inviter, role, region, link, until } = fields;
-  const name = plainFileName(organization);
-  const by = inviter === null ? "An operator" : plainFileName(inviter);
+  const name = removeSpecialCharacters(organization);
+  const by = inviter === null ? "An operator" : removeSpecialCharacters(inviter);
   return {
     to: email,
     subject: `Invitation to ${name}`,
@@ -62,7 +62,7 @@ export function invitationMail(fields: InvitationMailFields): Mail {
 }
 
 export function memberRemovalMail(to: string, organization: string): Mail {
-  const name = plainFileName(organization);
+  const name = removeSpecialCharacters(organization);
   return {
     to,
     subject: `You were removed from ${name}`,
@@ -123,7 +123,7 @@ export function domainChangeMail(
     readonly what: keyof typeof DOMAIN_CHANGE_TEXTS;
   },
 ): Mail {
-  const name = plainFileName(of.organization);
+  const name = removeSpecialCharacters(of.organization);
   return {
     to,
     subject: `The company login of ${name} has changed`,
@@ -132,7 +132,7 @@ export function domainChangeMail(
 }
 
 export function issuerSettingsMail(to: string, organization: string): Mail {
-  const name = plainFileName(organization);
+  const name = removeSpecialCharacters(organization);
   return {
     to,
     subject: `The company login of ${name} has changed`,

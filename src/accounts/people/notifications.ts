@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
 import {
-  readPreferences,
+  readEmailPreferences,
   eventTypesOfRole,
-  writePreferences,
+  storeEmailPreferences,
 } from "../../events/notifications/notifications.store.ts";
 import { EMAIL_EVENT_TYPES } from "../../events/notifications/notification-text.ts";
 import type { EmailEventType } from "../../events/notifications/notification-text.ts";
@@ -15,7 +15,7 @@ export const notificationsBody = z.object({
 });
 
 export async function getNotifications(call: MemberCall) {
-  return success(notificationsView(call, await readPreferences(call.db, call.as)));
+  return success(notificationsView(call, await readEmailPreferences(call.db, call.as)));
 }
 
 export async function patchNotifications(call: MemberCall) {
@@ -30,7 +30,7 @@ export async function patchNotifications(call: MemberCall) {
     );
   }
   const types = allowed.filter((type) => fields.value.types.includes(type));
-  await writePreferences(call.db, call.as.memberId, { types, nowMs: call.now });
+  await storeEmailPreferences(call.db, call.as.memberId, { types, nowMs: call.now });
   return success(notificationsView(call, types));
 }
 

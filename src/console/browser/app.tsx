@@ -9,12 +9,12 @@ import { reportConnection, reportLostConnection, onRetry } from "./state/connect
 import { useRead } from "./state/reads.ts";
 import { linkedKey, readOrganizationOfKey } from "./state/link.ts";
 import { goTo, hrefOf, route, usePath } from "./state/route.ts";
-import { nextScheme, scheme } from "./state/scheme.ts";
+import { switchScheme, scheme } from "./state/scheme.ts";
 import {
   canManageWebhooks,
-  isViewing,
+  isViewingCustomer,
   logOut,
-  may,
+  canMakeCall,
   loadSession,
   viewAs,
   session,
@@ -128,7 +128,7 @@ function Shell({ isHidden }: { isHidden: boolean }) {
       />
       <div class="body">
         <ConnectionBar />
-        {isViewing(who) && <ViewingBar />}
+        {isViewingCustomer(who) && <ViewingBar />}
         <TopLine onFind={() => setDialog("search")} />
         {who.organization && <LazyPage page={HALTED} height={0} />}
         <main ref={content} tabIndex={-1} key={page?.path}>
@@ -260,7 +260,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
         {organization?.name ?? (kind === "operator" ? "Operator" : "No organization yet")}
       </strong>
       <Badge>{region.toUpperCase()}</Badge>
-      {may(who, "GET /v1/balance") && <Available />}
+      {canMakeCall(who, "GET /v1/balance") && <Available />}
       <span class="spacer" />
       <a class="docs" href="/docs/">
         Docs
@@ -274,7 +274,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
       <Button
         text={{ system: "◐", light: "○", dark: "●" }[chosen]}
         class="quiet"
-        onClick={nextScheme}
+        onClick={switchScheme}
         title="Light, dark or same as the device"
         aria-label={`Colors: ${chosen}`}
       />

@@ -1,13 +1,13 @@
 import type { FunctionComponent } from "preact";
-import type { Session, Call } from "./api/client.ts";
+import type { Session, ApiCall } from "./api/client.ts";
 import { goTo, route } from "./state/route.ts";
 import {
   isLimited,
   isOperator,
   isPerson,
   canReadOrganizationUsage,
-  isViewing,
-  may,
+  isViewingCustomer,
+  canMakeCall,
 } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
@@ -22,17 +22,17 @@ export type Page = {
 };
 
 const mayCall =
-  (call: Call) =>
+  (call: ApiCall) =>
   (session: Session): boolean =>
-    may(session, call);
+    canMakeCall(session, call);
 const mayListModels = mayCall("GET /v1/models");
 const hasUnlimitedKey = mayCall("GET /v1/keys");
 /** Operators who view a customer also see Connect and Playground, without actions. */
 const mayChat = (session: Session): boolean =>
-  may(session, "POST /v1/chat/completions") || isViewing(session);
+  canMakeCall(session, "POST /v1/chat/completions") || isViewingCustomer(session);
 /** People who logged in with a key see the Team page too, because it explains how to get access. */
 const hasTeam = (session: Session): boolean =>
-  may(session, "GET /console/api/people/members") ||
+  canMakeCall(session, "GET /console/api/people/members") ||
   (!isPerson(session) && hasUnlimitedKey(session));
 
 const LOADS = {

@@ -6,8 +6,8 @@ import { Isolate } from "../../shared/http/isolate.ts";
 import { now } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Config } from "../../shared/config/config.ts";
-import { MetricRecorder, counterSeries, histogramSeries } from "./tally.ts";
-import type { HistogramSeries } from "./tally.ts";
+import { MetricRecorder, counterSeriesName, histogramSeriesNames } from "./tally.ts";
+import type { HistogramSeriesNames } from "./tally.ts";
 
 export function metricRecorderOf(config: Config): MetricRecorder {
   return Isolate.of(config).get(createRecorder);
@@ -31,7 +31,7 @@ export async function countRequests(c: AppContext, next: Next): Promise<void> {
 
 type RouteSeries = {
   readonly requestSeries: (status: number) => string;
-  readonly headers: HistogramSeries;
+  readonly headers: HistogramSeriesNames;
 };
 const seriesByRoute = new Map<string, RouteSeries>();
 
@@ -43,11 +43,11 @@ function routeSeries(route: string): RouteSeries {
     requestSeries: (status: number) => {
       const counted = nameByStatus.get(status);
       if (counted !== undefined) return counted;
-      const series = counterSeries("requests", { route, status: String(status) });
+      const series = counterSeriesName("requests", { route, status: String(status) });
       nameByStatus.set(status, series);
       return series;
     },
-    headers: histogramSeries("headers", { route }),
+    headers: histogramSeriesNames("headers", { route }),
   };
   seriesByRoute.set(route, newSeries);
   return newSeries;

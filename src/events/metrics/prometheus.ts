@@ -7,7 +7,7 @@ type Bucket = { readonly le: string; readonly labels: string; readonly count: nu
 /**
  * Returns the series in Prometheus' text format 0.0.4, without unknown series of other releases.
  */
-export function prometheusText(series: MetricValues): string {
+export function formatPrometheusText(series: MetricValues): string {
   const names = Object.keys(series).toSorted();
   return Object.values(METRICS)
     .map((metric) => metricText(metric, names, series))

@@ -1,7 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { now } from "../../shared/clock.ts";
 import type {
-  MetricsCalls,
+  RegionMetricsMethods,
   IsolateMetrics,
   RegionCounts,
   MetricValues,
@@ -16,7 +16,7 @@ const SERIES_MAX = 10_000;
 const NO_COUNTS = { counters: {}, gauges: null, views: {}, jobs: {} };
 
 /** The Durable Object with a region's metrics. */
-export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
+export class RegionMetrics extends DurableObject<Env> implements RegionMetricsMethods {
   #counts: RegionCounts | null = null;
   readonly #speeds = new RegionSpeeds();
 

@@ -1,4 +1,4 @@
-import type { MetricsCalls } from "../../shared/contracts/metrics.ts";
+import type { RegionMetricsMethods } from "../../shared/contracts/metrics.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import type { Percentiles, RouteSample, RouteSpeed } from "../../shared/route-speed.ts";
@@ -72,8 +72,8 @@ function round(value: number): number {
 
 const READ_TIMEOUT_MS = 2000;
 
-export async function readSpeeds(
-  metrics: Pick<MetricsCalls, "speeds">,
+export async function readRouteSpeeds(
+  metrics: Pick<RegionMetricsMethods, "speeds">,
 ): Promise<ReadonlyMap<string, RouteSpeed> | null> {
   try {
     const speeds = await withTimeout(metrics.speeds(), READ_TIMEOUT_MS);

@@ -115,7 +115,7 @@ function escapeLabel(value: string): string {
 /** Ms without a report after which an isolate counts as ended. */
 export const ISOLATE_SILENCE_MAX_MS = 300_000;
 
-export function isolateGauges({ views }: RegionCounts, nowMs: number): MetricValues {
+export function sumIsolateGauges({ views }: RegionCounts, nowMs: number): MetricValues {
   const activeIsolates = Object.values(views).filter(
     (one) => nowMs - one.atMs < ISOLATE_SILENCE_MAX_MS,
   );
@@ -129,7 +129,10 @@ export function isolateGauges({ views }: RegionCounts, nowMs: number): MetricVal
 }
 
 /** Returns ages in seconds, at least 0. The age of a job that never ran starts at `sinceMs`. */
-export function ageGauges({ sinceMs, gauges, jobs }: RegionCounts, nowMs: number): MetricValues {
+export function computeAgeGauges(
+  { sinceMs, gauges, jobs }: RegionCounts,
+  nowMs: number,
+): MetricValues {
   const age = (ran: { readonly atMs: number } | null = null): number =>
     Math.max(0, nowMs - (ran?.atMs ?? sinceMs)) / 1000;
   return {

@@ -9,18 +9,21 @@ import { withTimeout } from "../../shared/timers.ts";
 const SERIES_MAX = 5000;
 
 /** The series names of one histogram. */
-export type HistogramSeries = {
+export type HistogramSeriesNames = {
   readonly bounds: readonly number[];
   /** One more than `bounds`: the last bucket has no bound. */
   readonly buckets: readonly string[];
   readonly sum: string;
 };
 
-export function counterSeries(metric: MetricName, labels: MetricLabels = {}): string {
+export function counterSeriesName(metric: MetricName, labels: MetricLabels = {}): string {
   return metricSeriesName(METRICS[metric].name, labels);
 }
 
-export function histogramSeries(metric: MetricName, labels: MetricLabels): HistogramSeries {
+export function histogramSeriesNames(
+  metric: MetricName,
+  labels: MetricLabels,
+): HistogramSeriesNames {
   const { name, buckets: bounds = [] } = METRICS[metric] as {
     name: string;
     buckets?: readonly number[];
@@ -42,7 +45,7 @@ export class Tally {
   }
 
   count(metric: MetricName, labels: MetricLabels = {}, by = 1): void {
-    this.add(counterSeries(metric, labels), by);
+    this.add(counterSeriesName(metric, labels), by);
   }
 
   add(series: string, by = 1): void {
@@ -52,7 +55,7 @@ export class Tally {
     this.#series.set(series, (known ?? 0) + by);
   }
 
-  observe(histogram: HistogramSeries, value: number): void {
+  observe(histogram: HistogramSeriesNames, value: number): void {
     const { bounds, buckets, sum } = histogram;
     let at = 0;
     while (at < bounds.length && value > (bounds[at] ?? 0)) at++;

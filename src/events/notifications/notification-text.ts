@@ -42,7 +42,7 @@ export function formatNotification(event: EventRecord): NotificationText | null 
   return type === undefined ? null : TEXTS[type](event);
 }
 
-export function slackBody(event: EventRecord): string {
+export function formatSlackMessage(event: EventRecord): string {
   const { type, subject, actor, data } = event;
   const by = actor.id === null ? "" : ` by ${actor.kind} ${actor.id}`;
   const endUser = /^(?:budget|pause)\./.test(type) ? data["end_user"] : undefined;

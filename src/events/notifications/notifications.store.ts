@@ -48,7 +48,7 @@ export async function listRecipients(db: D1Database, orgId: string): Promise<rea
   });
 }
 
-export async function readPreferences(
+export async function readEmailPreferences(
   db: D1Database,
   { memberId, role }: { readonly memberId: string; readonly role: Role },
 ): Promise<readonly EmailEventType[]> {
@@ -59,7 +59,7 @@ export async function readPreferences(
   return chosenTypes(row?.types ?? null, role);
 }
 
-export async function writePreferences(
+export async function storeEmailPreferences(
   db: D1Database,
   memberId: string,
   { types, nowMs }: { readonly types: readonly EmailEventType[]; readonly nowMs: number },

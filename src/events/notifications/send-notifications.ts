@@ -2,7 +2,7 @@ import type { Mailing } from "../../shared/config/config.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { EventRecord } from "../../shared/event.ts";
 import { logWarning } from "../../shared/log.ts";
-import { plainFileName } from "../../shared/plain-name.ts";
+import { removeSpecialCharacters } from "../../shared/plain-name.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { formatNotification } from "./notification-text.ts";
 import type { NotificationText } from "./notification-text.ts";
@@ -77,7 +77,7 @@ async function sendEmail(
   { email, organization }: Recipient,
   { subject, text }: NotificationText,
 ): Promise<void> {
-  const name = plainFileName(organization);
+  const name = removeSpecialCharacters(organization);
   const lines = [`${name}: ${text}`, "", "You can choose these emails in the console (Profile)."];
   try {
     await binding.send({

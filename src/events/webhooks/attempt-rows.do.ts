@@ -2,17 +2,17 @@ import type {
   DeliveryAttempt,
   DeliveryDetail,
   PastAttempt,
-  ReceiverHealth,
+  WebhookHealth,
 } from "../../shared/contracts/deliveries.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import {
   DELIVERIES_DELETED_PER_CALL_MAX,
   deleteFinishedDeliveries,
-  abandonDeliveries,
+  failPendingDeliveries,
   DELIVERY_COLUMNS,
 } from "./delivery-rows.do.ts";
 import type { DueDelivery } from "./delivery-rows.do.ts";
-import { pauseMs } from "./delivery-rules.ts";
+import { webhookPauseMs } from "./delivery-rules.ts";
 
 const STORED_ATTEMPTS_MAX = 10;
 const HOUR_MS = 3_600_000;
@@ -75,13 +75,13 @@ export function recordAttempt(
       webhookId,
       failures,
       nowMs,
-      isAccepted ? null : nowMs + pauseMs(failures, attempt.retryAfterMs),
+      isAccepted ? null : nowMs + webhookPauseMs(failures, attempt.retryAfterMs),
       ending,
       state === "pending" ? 0 : 1,
       JSON.stringify(addToHours(receiver.hours, nowMs, isAccepted)),
       attempt.error,
     );
-    if (ending !== null) abandonDeliveries(sql, webhookId, "webhook_disabled");
+    if (ending !== null) failPendingDeliveries(sql, webhookId, "webhook_disabled");
     if (receiver.finished + 1 >= DELIVERIES_DELETED_PER_CALL_MAX) {
       deleteFinishedDeliveries(sql, webhookId);
     }
@@ -161,11 +161,9 @@ export function selectDelivery(
   };
 }
 
-export function selectHealth(sql: SqlStorage, nowMs: number): Record<string, ReceiverHealth> {
+export function selectHealth(sql: SqlStorage, nowMs: number): Record<string, WebhookHealth> {
   const rows = sql
-    .exec<
-      Omit<ReceiverHealth, "delivered24h" | "failed24h"> & { id: string; hours: string | null }
-    >(
+    .exec<Omit<WebhookHealth, "delivered24h" | "failed24h"> & { id: string; hours: string | null }>(
       `SELECT id, failing_since AS failingSince, last_success_at AS lastSuccessAt, last_error AS lastError, hours, (SELECT count(*) FROM deliveries
         WHERE webhook_id = receivers.id AND state = 'pending') AS waiting FROM receivers`,
     )

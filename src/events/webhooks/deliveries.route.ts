@@ -4,8 +4,8 @@ import type { AppContext } from "../../shared/http/context.ts";
 import {
   singleValueSchema,
   parseQuery,
-  wholeNumberWithDefault,
-  timeParameter,
+  wholeNumberParameterWithDefault,
+  timeParameterSchema,
 } from "../../shared/http/parse-body.ts";
 import { EVENT_TYPES } from "../../shared/event.ts";
 import type { EventRecord } from "../../shared/event.ts";
@@ -13,26 +13,26 @@ import { success, invalid } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { deliveriesView, deliveryDetailView } from "./webhook-views.ts";
 import { callDeliveries, findWebhookOfPath } from "./webhooks.route.ts";
-import { accepted, readFields } from "../../shared/http/endpoint.ts";
+import { accepted, readBodyFields } from "../../shared/http/endpoint.ts";
 import { timestamp } from "../../shared/clock.ts";
 import type {
-  StreamFirst,
-  StreamPage,
+  ReplayStart,
+  UsageStreamPage,
   StreamQuery,
   StreamStart,
 } from "../../shared/contracts/usage-stream.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
 
-export const deliveriesParameters = z.object({
-  limit: wholeNumberWithDefault(1, 100, 50),
+export const deliveriesQuerySchema = z.object({
+  limit: wholeNumberParameterWithDefault(1, 100, 50),
   after: z.optional(singleValueSchema),
   state: z.optional(z.enum(["pending", "delivered", "failed"])),
   type: z.optional(z.enum(EVENT_TYPES)),
 });
 
-export function deliveriesQuery(url: string): Result<DeliveryQuery> {
-  const query = parseQuery(deliveriesParameters, url);
+export function parseDeliveriesQuery(url: string): Result<DeliveryQuery> {
+  const query = parseQuery(deliveriesQuerySchema, url);
   if (!query.ok) return query;
   const { limit, after = null, state = null, type = null } = query.value;
   return success({ limit, after, state, type });
@@ -40,7 +40,7 @@ export function deliveriesQuery(url: string): Result<DeliveryQuery> {
 
 /** Handles GET /v1/webhooks/{id}/deliveries. */
 export async function deliveriesRoute(c: AppContext) {
-  const query = deliveriesQuery(c.req.url);
+  const query = parseDeliveriesQuery(c.req.url);
   if (!query.ok) return query;
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
@@ -68,7 +68,7 @@ export const resendSchema = z.object({
 
 /** Handles POST /v1/webhooks/{id}/resend. */
 export async function resendRoute(c: AppContext) {
-  const fields = await readFields(c, resendSchema, []);
+  const fields = await readBodyFields(c, resendSchema, []);
   if (!fields.ok) return fields;
   const selection = readSelection(fields.value);
   if (!selection.ok) return selection;
@@ -93,16 +93,16 @@ const EVENTS_PER_MILLISECOND_MAX = 10_000;
 
 /** The start of a replay. Events start at a time, the usage stream at a time or ledger row. */
 export const replaySchema = z.object({
-  since: z.optional(timeParameter),
-  usage_since: z.optional(timeParameter),
+  since: z.optional(timeParameterSchema),
+  usage_since: z.optional(timeParameterSchema),
   after_seq: z.optional(z.int().check(z.minimum(0))),
 });
 
 type ReplaySteps = {
   readonly since: (sinceMs: number, limit: number) => Promise<Result<readonly EventRecord[]>>;
   readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
-  readonly page: (query: StreamQuery) => Promise<Result<StreamPage>>;
-  readonly restart: (from: StreamStart, first?: StreamFirst) => Promise<Result<null>>;
+  readonly page: (query: StreamQuery) => Promise<Result<UsageStreamPage>>;
+  readonly restart: (from: StreamStart, first?: ReplayStart) => Promise<Result<null>>;
 };
 
 /**
@@ -110,7 +110,7 @@ type ReplaySteps = {
  * `usage_since` restarts the usage stream.
  */
 export async function replayRoute(c: AppContext) {
-  const fields = await readFields(c, replaySchema, []);
+  const fields = await readBodyFields(c, replaySchema, []);
   if (!fields.ok) return fields;
   const { orgId } = c.var.admitted.caller;
   const { wallet } = objectsOf(c.env);

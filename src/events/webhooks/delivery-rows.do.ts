@@ -9,7 +9,7 @@ import type {
   DeliveryRecord,
   ResendSelection,
 } from "../../shared/contracts/deliveries.ts";
-import { slackBody } from "../notifications/notification-text.ts";
+import { formatSlackMessage } from "../notifications/notification-text.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const PENDING_DELIVERIES_MAX = 10_000;
@@ -76,7 +76,7 @@ export function webhookMessageBody(
   { format }: Pick<Webhook, "format">,
   event: EventRecord,
 ): string {
-  return format === "slack" ? slackBody(event) : eventBody(event);
+  return format === "slack" ? formatSlackMessage(event) : eventBody(event);
 }
 
 /** Queues events for the enabled webhooks that receive their types. */
@@ -268,7 +268,7 @@ function selectFirstDueAt(sql: SqlStorage, webhookId: string): number | null {
     .one().at;
 }
 
-export function abandonDeliveries(sql: SqlStorage, webhookId: string, error: string): void {
+export function failPendingDeliveries(sql: SqlStorage, webhookId: string, error: string): void {
   sql.exec(
     `UPDATE deliveries SET state = 'failed', next_at = NULL, error = ?
     WHERE webhook_id = ? AND state = 'pending'`,

@@ -21,7 +21,7 @@ const RETRY_AFTER_MAX_MS = 3_600_000;
 const FAILING_MAX_MS = 5 * 86_400_000;
 /** The error of a delivery that isn't repeated because the receiver could count its rows twice. */
 export const REPEAT_UNSAFE = "repeat_unsafe";
-export const RESPONSE_BYTES_MAX = 1024;
+export const WEBHOOK_RESPONSE_BYTES_MAX = 1024;
 
 export function retryTime(attempts: number, nowMs: number): number | null {
   const delayMs = RETRIES_MS[attempts - 1];
@@ -29,7 +29,7 @@ export function retryTime(attempts: number, nowMs: number): number | null {
 }
 
 /** Returns the pause in ms. A longer `retry-after` extends the pause, up to an hour. */
-export function pauseMs(failures: number, retryAfterMs: number | null): number {
+export function webhookPauseMs(failures: number, retryAfterMs: number | null): number {
   const scheduledMs = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
   return Math.max(scheduledMs, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
 }
@@ -42,7 +42,7 @@ function parseRetryAfter(header: string | null, nowMs: number): number | null {
   return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
-export function disableReason(
+export function reasonToDisable(
   attempt: DeliveryAttempt,
   { failingSince, nowMs }: { readonly failingSince: number; readonly nowMs: number },
 ): "gone" | "failing" | null {
@@ -95,7 +95,7 @@ export async function attemptDelivery(
 async function firstBytes(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();
-  const bytes = new Uint8Array(RESPONSE_BYTES_MAX);
+  const bytes = new Uint8Array(WEBHOOK_RESPONSE_BYTES_MAX);
   let length = 0;
   while (length < bytes.length) {
     const { done, value } = await reader.read();

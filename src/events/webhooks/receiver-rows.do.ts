@@ -1,9 +1,9 @@
-import { abandonDeliveries } from "./delivery-rows.do.ts";
+import { failPendingDeliveries } from "./delivery-rows.do.ts";
 import type { Receiver, StreamState } from "./delivery-rows.do.ts";
 import type { Webhook } from "./webhooks.store.ts";
 import { USAGE_SETTLED } from "../../shared/event.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
-import type { Tables } from "../../shared/tables.do.ts";
+import type { TableMigrations } from "../../shared/tables.do.ts";
 
 type StoredReceiver = Omit<Receiver, "webhook" | "stream"> & {
   readonly webhook: string;
@@ -61,7 +61,9 @@ export function syncWebhookStates(
         );
       }
       if (before !== undefined && before.webhook.url !== webhook.url) clearHealth(sql, webhook.id);
-      if (webhook.disabledReason !== null) abandonDeliveries(sql, webhook.id, "webhook_disabled");
+      if (webhook.disabledReason !== null) {
+        failPendingDeliveries(sql, webhook.id, "webhook_disabled");
+      }
     }
     for (const id of known.keys()) {
       sql.exec("DELETE FROM receivers WHERE id = ?", id);
@@ -103,7 +105,7 @@ function updateSecrets(sql: SqlStorage, before: Webhook, webhook: Webhook): void
   sql.exec("UPDATE receivers SET webhook = ? WHERE id = ?", text, webhook.id);
 }
 
-export function endReceiverPause(sql: SqlStorage, webhookId: string): void {
+export function endWebhookPause(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
 }
 
@@ -150,7 +152,7 @@ const FIRST_SCHEMA = `CREATE TABLE receivers (
   CREATE INDEX deliveries_due ON deliveries (webhook_id, next_at, number) WHERE state = 'pending';
   CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, number);`;
 
-export const DELIVERY_TABLES: Tables = {
+export const DELIVERY_TABLES: TableMigrations = {
   name: "deliveries",
   steps: [
     { sql: FIRST_SCHEMA, readableBy: 1 },

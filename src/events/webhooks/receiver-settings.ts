@@ -5,7 +5,7 @@ import type { Result } from "../../shared/failure.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { USAGE_SETTLED } from "../../shared/event.ts";
 import { TAG_KEY } from "../../shared/tags.ts";
-import { TAG_CUSTOMER_PREFIX, usageFormat } from "./usage-formats.ts";
+import { TAG_CUSTOMER_PREFIX, findUsageFormat } from "./usage-formats.ts";
 import type { ReceiverSettings, SettingName } from "./usage-formats.ts";
 import { encryptWebhookSecret } from "./webhook-secrets.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
@@ -82,12 +82,12 @@ export async function encryptReceiverSettings(
  * Returns the settings after a change. A change without a credential keeps the stored one. Fails if
  * the URL then leads to another server.
  */
-export function receiverSettingsAfter(
+export function changeReceiverSettings(
   before: WebhookShape,
   { url, format }: Pick<WebhookShape, "url" | "format">,
   changedSettings: ReceiverSettings | null | undefined,
 ): Result<ReceiverSettings | null> {
-  if (usageFormat(format) === null || changedSettings === null) {
+  if (findUsageFormat(format) === null || changedSettings === null) {
     return success(changedSettings ?? null);
   }
   const stored = format === before.format ? (before.receiver ?? null) : null;
@@ -104,7 +104,7 @@ export function receiverSettingsAfter(
 /** Fails with 400 and `param` if the format doesn't support the event types or settings. */
 export function validateWebhookFormat<T extends WebhookShape>(webhook: T): Result<T> {
   const { format, types, receiver = null } = webhook;
-  const row = usageFormat(format);
+  const row = findUsageFormat(format);
   const hasUsage = types?.includes(USAGE_SETTLED) === true;
   if (row === null) {
     if (receiver !== null) {

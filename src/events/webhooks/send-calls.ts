@@ -1,9 +1,10 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import type { DeliveryAttempt } from "../../shared/contracts/deliveries.ts";
-import type { StreamedRow } from "../../shared/contracts/usage-stream.ts";
+import type { UsageStreamRow } from "../../shared/contracts/usage-stream.ts";
 import type { AttemptRecord } from "./attempt-rows.do.ts";
-import { attemptDelivery, REPEAT_UNSAFE } from "./delivery-rules.ts";
-import { meteredRowsOf, usageFormat } from "./usage-formats.ts";
+import { attemptDelivery } from "./delivery-rules.ts";
+import type { REPEAT_UNSAFE } from "./delivery-rules.ts";
+import { selectMeteredRows, findUsageFormat } from "./usage-formats.ts";
 import { decryptValidSecrets, signMessage, decryptWebhookSecret } from "./webhook-secrets.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
@@ -17,7 +18,7 @@ export type ReceiverCall = {
   readonly url: string;
   readonly contentType: string;
   readonly body: string;
-  readonly last?: StreamedRow | undefined;
+  readonly last?: UsageStreamRow | undefined;
   readonly isRepeated?: ((attempt: DeliveryAttempt) => boolean) | null;
 };
 /** Decrypted secrets that sign a message, or the header with the receiver's credential. */
@@ -26,20 +27,20 @@ export type MessageKeys = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-export function eventDelivery({ url }: Pick<Webhook, "url">, body: string): ReceiverCall {
+export function createEventCall({ url }: Pick<Webhook, "url">, body: string): ReceiverCall {
   return { url, contentType: "application/json", body };
 }
 
 /** Returns the HTTP calls that send usage rows in the webhook's format. */
 export function buildUsageCalls(
   webhook: Webhook,
-  rows: readonly StreamedRow[],
+  rows: readonly UsageStreamRow[],
 ): readonly ReceiverCall[] {
-  const format = usageFormat(webhook.format);
+  const format = findUsageFormat(webhook.format);
   if (format === null) return [];
   const { path, contentType, perCall } = format;
   const settings = webhook.receiver ?? {};
-  const requests = meteredRowsOf(rows, format, settings);
+  const requests = selectMeteredRows(rows, format, settings);
   const url = appendPath(webhook.url, path);
   const calls: ReceiverCall[] = [];
   for (let from = 0; from < requests.length; from += perCall) {
@@ -65,12 +66,12 @@ function appendPath(base: string, path: string): string {
 }
 
 /** Decrypts the secrets that a webhook's messages need, or returns null. */
-export async function openKeys(
+export async function decryptKeys(
   webhook: Webhook,
   keySecrets: readonly KeySecret[],
   nowMs: number,
 ): Promise<MessageKeys | null> {
-  if (usageFormat(webhook.format) === null) {
+  if (findUsageFormat(webhook.format) === null) {
     const secrets = await decryptValidSecrets(webhook, keySecrets, nowMs);
     return secrets.length === 0 ? null : { secrets, headers: {} };
   }
@@ -82,29 +83,19 @@ export async function openKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
-/** The record of a delivery whose secrets can't be decrypted. */
-export const UNREADABLE_ATTEMPT: AttemptRecord = {
-  attempt: {
-    status: null,
-    error: "secret_unreadable",
-    answer: "",
-    durationMs: 0,
-    retryAfterMs: null,
-  },
-  headers: null,
-};
-
-/** The record of an unsent delivery whose rows the receiver could count twice. */
-export const TOO_LATE: AttemptRecord = {
-  attempt: { ...UNREADABLE_ATTEMPT.attempt, error: REPEAT_UNSAFE },
-  headers: null,
-};
+/** Returns the record of an attempt that sent nothing, for this reason. */
+export function createUnsentAttempt(
+  error: typeof REPEAT_UNSAFE | "secret_unreadable",
+): AttemptRecord {
+  const attempt = { status: null, error, answer: "", durationMs: 0, retryAfterMs: null };
+  return { attempt, headers: null };
+}
 
 /** An attempt. `unsure` is the last row that a failed step may have delivered. */
-export type SentAttempt = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
+export type SentAttempt = AttemptRecord & { readonly unsure?: UsageStreamRow | undefined };
 
 /** Receives the number of accepted calls, and the last row of the batch being sent. */
-type OnStep = (acceptedCount: number, sending?: StreamedRow) => void;
+type OnStep = (acceptedCount: number, sending?: UsageStreamRow) => void;
 /** A message to a webhook's receiver: the HTTP calls for one event. */
 export type ReceiverMessage = {
   readonly eventId: string;
@@ -122,7 +113,7 @@ type Sender = {
  * Sends the first call alone, then the others in steps, until one fails. Returns the first failed
  * or last attempt. Calls `onStep` before each step and after a failure.
  */
-export async function postCalls(
+export async function sendCalls(
   calls: readonly [ReceiverCall, ...ReceiverCall[]],
   sender: Sender,
   onStep: OnStep = () => undefined,

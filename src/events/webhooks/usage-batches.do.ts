@@ -5,10 +5,10 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { logWarning } from "../../shared/log.ts";
 import type {
-  StreamCursor,
-  StreamedRow,
-  StreamFirst,
-  StreamPage,
+  UsageStreamPosition,
+  UsageStreamRow,
+  ReplayStart,
+  UsageStreamPage,
   StreamQuery,
   StreamStart,
 } from "../../shared/contracts/usage-stream.ts";
@@ -17,9 +17,9 @@ import { REPEAT_UNSAFE } from "./delivery-rules.ts";
 import { PENDING_BATCH_AT, DELIVERY_ID_PREFIX } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectWebhookStates, storeStreamState } from "./receiver-rows.do.ts";
-import { eventDelivery, buildUsageCalls } from "./send-calls.ts";
+import { createEventCall, buildUsageCalls } from "./send-calls.ts";
 import type { ReceiverCall, SentAttempt } from "./send-calls.ts";
-import { usageFormat, usageMessage } from "./usage-formats.ts";
+import { findUsageFormat, createUsageMessage } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
 
 /** Maximum rows of a message (about 40 KiB). */
@@ -44,7 +44,7 @@ export type UsageBatch = {
   readonly singles: number;
   readonly sentMs: number;
   readonly from: StreamStart;
-  readonly next: StreamCursor;
+  readonly next: UsageStreamPosition;
   readonly unsure: StreamState["unsure"];
   /** Set for a row that only tests the receiver's settings. */
   readonly isProbe?: true;
@@ -52,7 +52,7 @@ export type UsageBatch = {
 
 type BatchSource = {
   readonly storage: DurableObjectStorage;
-  readonly read: (query: StreamQuery) => Promise<Result<StreamPage>>;
+  readonly read: (query: StreamQuery) => Promise<Result<UsageStreamPage>>;
   readonly nowMs: number;
 };
 
@@ -70,7 +70,7 @@ export async function nextBatch(
   before: DueDelivery | null,
 ): Promise<UsageBatch | null> {
   const { id, orgId } = webhook;
-  const isMeterFormat = usageFormat(webhook.format) !== null;
+  const isMeterFormat = findUsageFormat(webhook.format) !== null;
   const probe = await readProbeBatch({ storage, read, nowMs }, { webhook, stream }, before);
   if (probe !== null) return probe;
   let { from, singles = 0, seenMs = webhook.createdAt } = stream;
@@ -90,7 +90,7 @@ export async function nextBatch(
     }
     const { rows, next } = page.value;
     const last = rows.at(-1);
-    const message = usageMessage(orgId, page.value);
+    const message = createUsageMessage(orgId, page.value);
     const [first, ...more] = batchCalls(webhook, rows, message.body);
     if (first !== undefined && last !== undefined) {
       const due = storage.transactionSync(() =>
@@ -127,7 +127,7 @@ async function readProbeBatch(
   const row = await findTestRow(read, { webhook, start: from, probeNumber: attempts / 2 });
   const [call] = row === null ? [] : buildUsageCalls(webhook, [row]);
   if (row === null || call === undefined) return null;
-  const message = usageMessage(webhook.orgId, { from, rows: [row], next: from });
+  const message = createUsageMessage(webhook.orgId, { from, rows: [row], next: from });
   const due = storage.transactionSync(() =>
     storeBatch(storage.sql, webhook.id, { ...message, nowMs, before }),
   );
@@ -148,18 +148,18 @@ function resumeAfterRebuild(
   },
   nowMs: number,
 ): { readonly resumeMs: number } {
-  const { repeatMs = Infinity } = usageFormat(webhook.format) ?? {};
+  const { repeatMs = Infinity } = findUsageFormat(webhook.format) ?? {};
   const { sentMs = 0 } = stream;
   return { resumeMs: Math.max(seenMs, nowMs - sentMs < repeatMs ? sentMs : sentMs + 1) };
 }
 
 function batchCalls(
   webhook: Receiver["webhook"],
-  rows: StreamPage["rows"],
+  rows: UsageStreamPage["rows"],
   body: string,
 ): readonly ReceiverCall[] {
-  return usageFormat(webhook.format) === null
-    ? rows.map(() => eventDelivery(webhook, body)).slice(0, 1)
+  return findUsageFormat(webhook.format) === null
+    ? rows.map(() => createEventCall(webhook, body)).slice(0, 1)
     : buildUsageCalls(webhook, rows);
 }
 
@@ -231,13 +231,13 @@ export function recordSentCalls(
   step: {
     readonly batch: UsageBatch;
     readonly taken: number;
-    readonly sending: StreamedRow | undefined;
+    readonly sending: UsageStreamRow | undefined;
     readonly nowMs: number;
   },
 ): UsageBatch {
   const { batch, taken, nowMs } = step;
   const row = batch.calls[taken - 1]?.last;
-  const sending = usageFormat(format)?.repeatMs === undefined ? undefined : step.sending;
+  const sending = findUsageFormat(format)?.repeatMs === undefined ? undefined : step.sending;
   if (row === undefined && sending === undefined) return batch;
   return storage.transactionSync(() => {
     const stream = readStreamAt(storage.sql, id, batch.from);
@@ -250,13 +250,13 @@ export function recordSentCalls(
   });
 }
 
-function positionAfter({ seq, balanceMicro, createdAt }: StreamedRow, { next }: UsageBatch) {
+function positionAfter({ seq, balanceMicro, createdAt }: UsageStreamRow, { next }: UsageBatch) {
   return { from: { ...next, seq, balanceMicro }, sentMs: createdAt };
 }
 
 function moveStream(
   stream: StreamState,
-  { from, sentMs }: { readonly from: StreamCursor; readonly sentMs: number },
+  { from, sentMs }: { readonly from: UsageStreamPosition; readonly sentMs: number },
 ): StreamState {
   const { unsure } = stream;
   return {
@@ -273,8 +273,8 @@ function moveStream(
 }
 
 /** Reports whether the receiver could count repeated rows twice. */
-export function isRepeatTooLate({ webhook, stream }: Receiver, nowMs: number): boolean {
-  const { repeatMs = Infinity } = usageFormat(webhook.format) ?? {};
+export function isRepeatUnsafe({ webhook, stream }: Receiver, nowMs: number): boolean {
+  const { repeatMs = Infinity } = findUsageFormat(webhook.format) ?? {};
   return nowMs - (stream?.unsure?.sinceMs ?? nowMs) >= repeatMs;
 }
 
@@ -345,7 +345,7 @@ function readRejection({ webhookId, batch, sending, receiver }: Parameters<typeo
   const isRejected = error !== null && REJECTION_STATUSES.has(status);
   const rejections = isRejected && batch.rows === 1 ? before + 1 : 0;
   const rejectedRows = others + 1;
-  const isTrace = usageFormat(webhook.format)?.isTrace === true && status !== 404;
+  const isTrace = findUsageFormat(webhook.format)?.isTrace === true && status !== 404;
   const isWithinLimits = rejections >= REJECTIONS_MAX && rejectedRows <= REJECTED_ROWS_MAX;
   const isSkipped = isTrace ? rejections > 0 : isWithinLimits;
   if (isSkipped) {
@@ -358,7 +358,7 @@ function readRejection({ webhookId, batch, sending, receiver }: Parameters<typeo
 /** Returns the last row that the receiver may already have when a replay starts. */
 export function findPossiblySentRow(
   { from, sentMs = -1, unsure }: StreamState,
-  first: StreamFirst | undefined,
+  first: ReplayStart | undefined,
 ): StreamState["unsure"] {
   if (first === undefined || first.atMs > sentMs || !("seq" in from)) return unsure;
   const { seq, sinceMs } = unsure ?? { seq: 0, sinceMs: Infinity };
@@ -368,7 +368,7 @@ export function findPossiblySentRow(
 
 function unsureAfter(
   { unsure }: Pick<StreamState, "unsure">,
-  row: StreamedRow | undefined,
+  row: UsageStreamRow | undefined,
   nowMs: number,
 ): StreamState["unsure"] {
   if (row === undefined || row.seq <= (unsure?.seq ?? 0)) return unsure;
@@ -376,12 +376,12 @@ function unsureAfter(
 }
 
 /** Rejects a replay if the receiver would count its rows twice. */
-export function refuseRepeat(
+export function refuseReplay(
   { format }: Receiver["webhook"],
   { sentMs = -1, unsure }: StreamState,
-  { first, nowMs }: { readonly first: StreamFirst | undefined; readonly nowMs: number },
+  { first, nowMs }: { readonly first: ReplayStart | undefined; readonly nowMs: number },
 ): Refusal | null {
-  const { repeatMs = Infinity } = usageFormat(format) ?? {};
+  const { repeatMs = Infinity } = findUsageFormat(format) ?? {};
   const knownMs = Math.max(sentMs, unsure?.rowMs ?? -1);
   if (first === undefined || first.atMs > knownMs || first.atMs >= nowMs - repeatMs) return null;
   const hours = repeatMs / HOUR_MS;

@@ -1,8 +1,8 @@
-import type { StreamedRow, StreamPage } from "../../shared/contracts/usage-stream.ts";
-import type { GenerationRecord } from "../../shared/contracts/wallet.ts";
+import type { UsageStreamRow, UsageStreamPage } from "../../shared/contracts/usage-stream.ts";
+import type { SettledGeneration } from "../../shared/contracts/wallet.ts";
 import { HOUR_MS, timestamp } from "../../shared/clock.ts";
 import { sha256 } from "../../shared/hash.ts";
-import { COUNTED_UNITS, promptTokens } from "../../shared/usage.ts";
+import { COUNTED_UNITS, sumPromptTokens } from "../../shared/usage.ts";
 import { deriveEventId, SYSTEM_ACTOR, USAGE_SETTLED } from "../../shared/event.ts";
 
 /** A webhook's stored settings, with the credential encrypted. */
@@ -15,7 +15,7 @@ export type ReceiverSettings = {
 };
 export type SettingName = "credential" | "event_name" | "customer" | "header";
 
-type UsageRow = StreamedRow & { readonly request: GenerationRecord };
+type UsageRow = UsageStreamRow & { readonly request: SettledGeneration };
 
 type MeteredRequest = { readonly row: UsageRow; readonly customer: string; readonly micro: number };
 
@@ -100,14 +100,14 @@ const USAGE_FORMATS: Readonly<Record<(typeof USAGE_FORMAT_NAMES)[number], UsageF
   },
 };
 
-export function usageFormat(format: string | null | undefined): UsageFormat | null {
+export function findUsageFormat(format: string | null | undefined): UsageFormat | null {
   const name = USAGE_FORMAT_NAMES.find((one) => one === format);
   return name === undefined ? null : USAGE_FORMATS[name];
 }
 
 /** Returns the settled requests that the format can assign to a customer. */
-export function meteredRowsOf(
-  rows: readonly StreamedRow[],
+export function selectMeteredRows(
+  rows: readonly UsageStreamRow[],
   format: UsageFormat,
   { customer = "end_user" }: ReceiverSettings,
 ): readonly MeteredRequest[] {
@@ -124,7 +124,7 @@ export function meteredRowsOf(
  * the others.
  */
 function customerOf(
-  { externalId, tags = {}, sessionTags }: GenerationRecord,
+  { externalId, tags = {}, sessionTags }: SettledGeneration,
   by: string,
 ): string | null {
   if (!by.startsWith(TAG_CUSTOMER_PREFIX)) return externalId;
@@ -136,7 +136,7 @@ function customerOf(
 /** Prefix of a `customer` setting that names a tag. */
 export const TAG_CUSTOMER_PREFIX = "tag:";
 
-function isUsage(row: StreamedRow): row is UsageRow {
+function isUsage(row: UsageStreamRow): row is UsageRow {
   return row.kind === "usage" && (row.request ?? null) !== null;
 }
 
@@ -172,7 +172,7 @@ function usageProperties(
     model: request.model,
     provider: request.provider,
     region: request.region,
-    prompt_tokens: promptTokens(usage),
+    prompt_tokens: sumPromptTokens(usage),
     cached_tokens: usage.cacheRead,
     cache_write_tokens: usage.cacheWrite,
     completion_tokens: usage.output,
@@ -227,13 +227,13 @@ function formatNanoseconds(ms: number): string {
 /**
  * Returns the operation's name. OpenTelemetry names only chat, embeddings and generated content.
  */
-function operationOf({ purpose, kind = "chat" }: GenerationRecord): string {
+function operationOf({ purpose, kind = "chat" }: SettledGeneration): string {
   if (purpose !== undefined) return "execute_tool";
   return kind === "image" ? "generate_content" : kind;
 }
 
 function attributesOf(
-  request: GenerationRecord,
+  request: SettledGeneration,
   { id, micro, operation }: { readonly id: string; readonly micro: number; operation: string },
 ): object[] {
   const { usage, provider, firstByteMs, externalId, tags = {} } = request;
@@ -243,7 +243,7 @@ function attributesOf(
     "gen_ai.request.model": request.model,
     "gen_ai.request.stream": request.streamed || null,
     "gen_ai.response.time_to_first_chunk": firstByteMs === null ? null : [firstByteMs / 1000],
-    "gen_ai.usage.input_tokens": promptTokens(usage),
+    "gen_ai.usage.input_tokens": sumPromptTokens(usage),
     "gen_ai.usage.output_tokens": usage.output,
     "gen_ai.usage.cache_read.input_tokens": usage.cacheRead,
     "gen_ai.usage.cache_write.input_tokens": usage.cacheWrite,
@@ -288,7 +288,7 @@ type UsageMessage = {
 };
 
 /** Returns the message of a page. The same rows always get the same ID. */
-export function usageMessage(orgId: string, { from, rows }: StreamPage): UsageMessage {
+export function createUsageMessage(orgId: string, { from, rows }: UsageStreamPage): UsageMessage {
   const id = deriveEventId(USAGE_SETTLED, orgId, ...rows.map((row) => row.id));
   const last = rows.at(-1);
   const message = {
@@ -310,7 +310,7 @@ export function usageMessage(orgId: string, { from, rows }: StreamPage): UsageMe
   };
 }
 
-function rowView(row: StreamedRow): object {
+function rowView(row: UsageStreamRow): object {
   return {
     id: row.id,
     kind: row.kind,
@@ -324,7 +324,7 @@ function rowView(row: StreamedRow): object {
   };
 }
 
-function requestView(request: GenerationRecord): object {
+function requestView(request: SettledGeneration): object {
   const { usage, purpose } = request;
   const counted = COUNTED_UNITS.filter((unit) => (usage[unit] ?? 0) > 0);
   return {
@@ -334,7 +334,7 @@ function requestView(request: GenerationRecord): object {
     model: request.model,
     provider: request.provider,
     region: request.region,
-    prompt_tokens: promptTokens(usage),
+    prompt_tokens: sumPromptTokens(usage),
     cached_tokens: usage.cacheRead,
     cache_write_tokens: usage.cacheWrite,
     completion_tokens: usage.output,

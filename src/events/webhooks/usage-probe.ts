@@ -1,11 +1,11 @@
 import type {
-  StreamedRow,
-  StreamPage,
+  UsageStreamRow,
+  UsageStreamPage,
   StreamQuery,
   StreamStart,
 } from "../../shared/contracts/usage-stream.ts";
 import type { Result } from "../../shared/failure.ts";
-import { meteredRowsOf, usageFormat } from "./usage-formats.ts";
+import { selectMeteredRows, findUsageFormat } from "./usage-formats.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const PAGES_MAX = 20;
@@ -16,17 +16,17 @@ const PAGE_ROWS = 100;
  * aren't at fault.
  */
 export async function findTestRow(
-  read: (query: StreamQuery) => Promise<Result<StreamPage>>,
+  read: (query: StreamQuery) => Promise<Result<UsageStreamPage>>,
   { webhook, start, probeNumber }: { webhook: Webhook; start: StreamStart; probeNumber: number },
-): Promise<StreamedRow | null> {
-  const format = usageFormat(webhook.format);
+): Promise<UsageStreamRow | null> {
+  const format = findUsageFormat(webhook.format);
   if (format === null) return null;
   let from = start;
   let blockedCustomer: string | undefined;
   for (let pages = 0; pages < PAGES_MAX; pages++) {
     const page = await read({ from, limit: PAGE_ROWS });
     if (!page.ok || page.value.next.seq === page.value.from.seq) return null;
-    const requests = meteredRowsOf(page.value.rows, format, webhook.receiver ?? {});
+    const requests = selectMeteredRows(page.value.rows, format, webhook.receiver ?? {});
     blockedCustomer ??= requests[0]?.customer;
     const others = new Map(
       requests.flatMap(({ row, customer }) =>

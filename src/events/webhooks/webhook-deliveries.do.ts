@@ -9,16 +9,16 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
-import type { StreamFirst, StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
+import type { ReplayStart, StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import type {
   DeliveryAttempt,
-  DeliveriesCalls,
+  WebhookDeliveriesMethods,
   DeliveryDetail,
   DeliveryPage,
   DeliveryQuery,
-  ReceiverHealth,
+  WebhookHealth,
   ResendSelection,
 } from "../../shared/contracts/deliveries.ts";
 import {
@@ -36,25 +36,25 @@ import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.t
 import {
   DELIVERY_TABLES,
   countTestMessage,
-  endReceiverPause,
+  endWebhookPause,
   syncWebhookStates,
   selectWebhookStates,
   storeStreamState,
 } from "./receiver-rows.do.ts";
-import { refuseDisabled, disableReason, deliveryNotFound, retryTime } from "./delivery-rules.ts";
+import { refuseDisabled, reasonToDisable, deliveryNotFound, retryTime } from "./delivery-rules.ts";
 import { Notifications } from "../notifications/send-notifications.ts";
-import { usageFormat } from "./usage-formats.ts";
+import { findUsageFormat } from "./usage-formats.ts";
 import {
   isStreamDue,
-  isRepeatTooLate,
+  isRepeatUnsafe,
   nextBatch,
   recordBatch,
   recordSentCalls,
-  refuseRepeat,
+  refuseReplay,
   findPossiblySentRow,
 } from "./usage-batches.do.ts";
 import type { UsageBatch } from "./usage-batches.do.ts";
-import { eventDelivery, openKeys, postCalls, TOO_LATE, UNREADABLE_ATTEMPT } from "./send-calls.ts";
+import { createEventCall, createUnsentAttempt, decryptKeys, sendCalls } from "./send-calls.ts";
 import type { MessageKeys, ReceiverMessage, SentAttempt } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -67,7 +67,7 @@ const TESTS_PER_MINUTE_MAX = 5;
  * Delivers events to webhooks at least once. Each webhook has its own queue, so a failing webhook
  * doesn't delay others.
  */
-export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
+export class WebhookDeliveries extends DurableObject<Env> implements WebhookDeliveriesMethods {
   readonly #delivering = new Set<string>();
   #lastReload: Promise<unknown> = Promise.resolve();
   readonly #notifications = new Notifications(this.env.DB, (work) => this.ctx.waitUntil(work));
@@ -108,7 +108,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     if (!found.ok) return found;
     const nowMs = now(this.env);
     const { webhook } = found.value;
-    if (usageFormat(webhook.format) !== null) {
+    if (findUsageFormat(webhook.format) !== null) {
       return invalid(`The format "${webhook.format}" has no test message.`, "format");
     }
     const { sql } = this.ctx.storage;
@@ -129,10 +129,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       subject: webhookId,
       data: {},
     };
-    const calls = [eventDelivery(webhook, webhookMessageBody(webhook, event))] as const;
+    const calls = [createEventCall(webhook, webhookMessageBody(webhook, event))] as const;
     const { attempt } = await this.#sendMessage(webhook, { eventId: event.id, calls });
     if (attempt.error === null) {
-      endReceiverPause(sql, webhookId);
+      endWebhookPause(sql, webhookId);
       this.#startDeliveries();
     }
     return success(attempt);
@@ -152,7 +152,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return found === null ? deliveryNotFound() : success(found);
   }
 
-  async health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>> {
+  async health(): Promise<Result<Readonly<Record<string, WebhookHealth>>>> {
     return success(this.#hasTables() ? selectHealth(this.ctx.storage.sql, now(this.env)) : {});
   }
 
@@ -165,7 +165,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     if (result === 0 && "deliveryId" in which) {
       return deliveryNotFound();
     }
-    if (result > 0) endReceiverPause(storage.sql, webhookId);
+    if (result > 0) endWebhookPause(storage.sql, webhookId);
     this.#startDeliveries();
     return success(result);
   }
@@ -193,7 +193,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     orgId: string,
     webhookId: string,
     from: StreamStart,
-    first?: StreamFirst,
+    first?: ReplayStart,
   ): Promise<Result<null>> {
     const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
@@ -202,7 +202,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     if (stream === null) {
       return invalid(`This webhook's types don't include ${USAGE_SETTLED}.`, "types");
     }
-    const refusal = refuseRepeat(found.value.webhook, stream, { first, nowMs: now(this.env) });
+    const refusal = refuseReplay(found.value.webhook, stream, { first, nowMs: now(this.env) });
     if (refusal !== null) return refusal;
     const unsure = findPossiblySentRow(stream, first);
     const restarted = { ...stream, from, nextAt: now(this.env), idleMs: 0, unsure };
@@ -255,13 +255,13 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     let batch = await this.#nextBatch(receiver, queued);
     const due = batch?.due ?? queued;
     if (due === null || (due.type === USAGE_SETTLED && batch === null)) return false;
-    const calls = batch?.calls ?? ([eventDelivery(receiver.webhook, due.body)] as const);
+    const calls = batch?.calls ?? ([createEventCall(receiver.webhook, due.body)] as const);
     const onStep: ReceiverMessage["onStep"] = (taken, sending) => {
       const nowMs = now(this.env);
       batch &&= recordSentCalls(storage, receiver.webhook, { batch, taken, sending, nowMs });
     };
-    const sending = isRepeatTooLate(receiver, now(this.env))
-      ? TOO_LATE
+    const sending = isRepeatUnsafe(receiver, now(this.env))
+      ? createUnsentAttempt("repeat_unsafe")
       : await this.#sendMessage(receiver.webhook, { eventId: due.eventId, calls, onStep });
     const ending = this.#recordDelivery(receiver, { due, sending, batch });
     if (ending !== null) await this.#disableFailing();
@@ -284,7 +284,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const nowMs = now(this.env);
     const { attempt } = sending;
     const since = { failingSince: failingSince ?? nowMs, nowMs };
-    const ending = attempt.error === null ? null : disableReason(attempt, since);
+    const ending = attempt.error === null ? null : reasonToDisable(attempt, since);
     const record = { webhookId: webhook.id, due, sending };
     if (batch === null) {
       const nextAt = attempt.error === null ? null : retryTime(due.attempts + 1, nowMs);
@@ -310,11 +310,11 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const keys = await this.#readKeys(webhook);
     if (keys === null) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
-      return UNREADABLE_ATTEMPT;
+      return createUnsentAttempt("secret_unreadable");
     }
     const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
     const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
-    return postCalls(calls, { keys, eventId, clock }, onStep);
+    return sendCalls(calls, { keys, eventId, clock }, onStep);
   }
 
   /** Reads the secrets again after a failure, because D1 may have new ones. */
@@ -322,11 +322,11 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const parsed = configOf(this.env);
     if (!parsed.ok) return null;
     const { keySecrets } = parsed.config;
-    const known = await openKeys(webhook, keySecrets, now(this.env));
+    const known = await decryptKeys(webhook, keySecrets, now(this.env));
     if (known !== null) return known;
     await this.#reload(webhook.orgId);
     const found = this.#receivers().find((one) => one.webhook.id === webhook.id);
-    return found === undefined ? null : openKeys(found.webhook, keySecrets, now(this.env));
+    return found === undefined ? null : decryptKeys(found.webhook, keySecrets, now(this.env));
   }
 
   async #disableFailing(): Promise<void> {

@@ -3,7 +3,7 @@ import type {
   DeliveryDetail,
   DeliveryPage,
   DeliveryRecord,
-  ReceiverHealth,
+  WebhookHealth,
 } from "../../shared/contracts/deliveries.ts";
 import { timestamp } from "../../shared/clock.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -35,7 +35,7 @@ export function webhookView(webhook: Webhook, nowMs: number) {
   };
 }
 
-const NO_ATTEMPTS: ReceiverHealth = {
+const NO_ATTEMPTS: WebhookHealth = {
   failingSince: null,
   waiting: 0,
   delivered24h: 0,
@@ -47,7 +47,7 @@ const NO_ATTEMPTS: ReceiverHealth = {
 /** Returns a webhook with its health, which is null if its Durable Object is unavailable. */
 export function webhookWithHealthView(
   webhook: Webhook,
-  health: Result<Readonly<Record<string, ReceiverHealth>>>,
+  health: Result<Readonly<Record<string, WebhookHealth>>>,
   nowMs: number,
 ) {
   return {
@@ -56,7 +56,7 @@ export function webhookWithHealthView(
   };
 }
 
-function healthView({ disabledReason }: Webhook, health: ReceiverHealth) {
+function healthView({ disabledReason }: Webhook, health: WebhookHealth) {
   const running = health.failingSince === null ? ("ok" as const) : ("failing" as const);
   return {
     state: disabledReason === null ? running : ("off" as const),

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readFields, queryForCaller } from "../../shared/http/endpoint.ts";
+import { created, readBodyFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import { actorOfCaller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { WEBHOOK_TYPES } from "../../shared/event.ts";
@@ -12,10 +12,13 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
-import type { DeliveriesCalls, DeliveryAttempt } from "../../shared/contracts/deliveries.ts";
+import type {
+  WebhookDeliveriesMethods,
+  DeliveryAttempt,
+} from "../../shared/contracts/deliveries.ts";
 import {
   validateWebhookFormat,
-  receiverSettingsAfter,
+  changeReceiverSettings,
   receiverSchema,
   encryptReceiverSettings,
   parseWebhookUrl,
@@ -76,7 +79,7 @@ export async function listWebhooksRoute(c: AppContext) {
 
 /** Handles POST /v1/webhooks. Only this response contains the webhook's secret. */
 export async function createWebhookRoute(c: AppContext) {
-  const fields = await readFields(c, newWebhookSchema, [...READ_ONLY_FIELDS, "enabled"]);
+  const fields = await readBodyFields(c, newWebhookSchema, [...READ_ONLY_FIELDS, "enabled"]);
   if (!fields.ok) return fields;
   const { config, admitted } = c.var;
   const url = parseWebhookUrl(fields.value.url, config.sandbox);
@@ -117,7 +120,7 @@ export async function readWebhookRoute(c: AppContext) {
 }
 
 export async function patchWebhookRoute(c: AppContext) {
-  const fields = await readFields(c, webhookChangeSchema, READ_ONLY_FIELDS);
+  const fields = await readBodyFields(c, webhookChangeSchema, READ_ONLY_FIELDS);
   if (!fields.ok) return fields;
   const { url: newUrl, enabled, format: requested } = fields.value;
   const wanted = removeDuplicates(fields.value.types);
@@ -130,7 +133,7 @@ export async function patchWebhookRoute(c: AppContext) {
       url: url?.href ?? before.url,
       format: requested === undefined ? before.format : requested,
     };
-    const receiver = receiverSettingsAfter(before, shape, sealed.value);
+    const receiver = changeReceiverSettings(before, shape, sealed.value);
     if (!receiver.ok) return receiver;
     return validateWebhookFormat({
       ...shape,
@@ -148,7 +151,7 @@ export async function patchWebhookRoute(c: AppContext) {
  * messages.
  */
 export async function rotateWebhookRoute(c: AppContext) {
-  const fields = await readFields(c, webhookRotationSchema, []);
+  const fields = await readBodyFields(c, webhookRotationSchema, []);
   if (!fields.ok) return fields;
   const newSecret = await createSecret(c, c.req.param("id") ?? "");
   if (!newSecret.ok) return newSecret;
@@ -185,7 +188,7 @@ export async function testWebhookRoute(c: AppContext) {
 }
 
 async function sendTest(
-  deliveries: DeliveriesCalls,
+  deliveries: WebhookDeliveriesMethods,
   { orgId, id, actor }: { readonly orgId: string; readonly id: string; readonly actor: Actor },
 ): Promise<Result<DeliveryAttempt>> {
   try {
@@ -264,13 +267,13 @@ async function changeWebhook(
 /** Calls the object with retries, so `call` must be safe to repeat. */
 export function callDeliveries<T>(
   c: AppContext,
-  call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,
+  call: (deliveries: WebhookDeliveriesMethods) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { orgId } = c.var.admitted.caller;
   return callObject(() => call(objectsOf(c.env).deliveries(orgId)));
 }
 
-function readHealth(c: AppContext): ReturnType<DeliveriesCalls["health"]> {
+function readHealth(c: AppContext): ReturnType<WebhookDeliveriesMethods["health"]> {
   const { orgId } = c.var.admitted.caller;
   return callObject(() => objectsOf(c.env).deliveries(orgId).health(), { attemptsMax: 1 });
 }

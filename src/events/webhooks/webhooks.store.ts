@@ -1,5 +1,5 @@
 import type { KeySecret } from "../../shared/config/config.ts";
-import { changedFields } from "../../shared/event.ts";
+import { findFieldChanges } from "../../shared/event.ts";
 import type { Actor, EventData, EventType, WebhookType } from "../../shared/event.ts";
 import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
@@ -163,7 +163,7 @@ function recordedChanges(before: Webhook, change: WebhookChange): EventData | nu
     receiver: receiverView(receiver),
     enabled: disabledReason === null,
   });
-  const other = changedFields(plain(before), plain(change));
+  const other = findFieldChanges(plain(before), plain(change));
   if (change.url === before.url) return other;
   const host = { from: hostOf(before.url), to: hostOf(change.url) };
   return { changes: { host, ...other?.changes } };

@@ -1,8 +1,8 @@
 import type { Config } from "../../shared/config/config.ts";
 import type { Model } from "./model.ts";
-import type { Kind } from "../../shared/kinds.ts";
+import type { CallKind } from "../../shared/kinds.ts";
 
-export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
+export const ALIAS_KINDS: ReadonlyMap<string, CallKind> = new Map([
   ["smart", "chat"],
   ["fast", "chat"],
   ["cheap", "chat"],
@@ -74,7 +74,7 @@ function builtInModelOf(
   return [...curated, ...own].find((id) => models.has(id));
 }
 
-function cheapestModel(models: readonly Model[], kind: Kind): string | undefined {
+function cheapestModel(models: readonly Model[], kind: CallKind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)
     .toSorted((a, b) => blendedPrice(a) - blendedPrice(b) || (a.id < b.id ? -1 : 1));

@@ -1,6 +1,6 @@
 import type { Config, ConfigProblem } from "../../shared/config/config.ts";
 import { ALIAS_KINDS } from "./aliases.ts";
-import type { Kind } from "../../shared/kinds.ts";
+import type { CallKind } from "../../shared/kinds.ts";
 import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 
 /**
@@ -62,7 +62,7 @@ function modelProblems(
 }
 
 function aliasProblems(config: Pick<Config, "models" | "aliases">): string[] {
-  const kinds = new Map<string, Kind>(
+  const kinds = new Map<string, CallKind>(
     [...BUILT_IN_MODELS, ...config.models].map((model) => [model.id, model.kind]),
   );
   return Object.entries(config.aliases).flatMap(([alias, id]) => {

@@ -15,8 +15,8 @@ import type { CooldownCheck, ListedModel, PricedModel } from "./listed-model.ts"
 import { upcomingChangeTimes, priceModel } from "./price-lists.ts";
 import type { Pricing } from "./price-lists.ts";
 import type { HostTagsByProvider } from "./live-model.ts";
-import { KINDS } from "../../shared/kinds.ts";
-import type { Kind } from "../../shared/kinds.ts";
+import { CALL_KINDS } from "../../shared/kinds.ts";
+import type { CallKind } from "../../shared/kinds.ts";
 import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -121,7 +121,7 @@ function bareNamesOf(
  * Returns the model. Fails with `model_not_found`. The error explains if the name belongs to a
  * model of another kind.
  */
-export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
+export function resolveModel(catalog: Catalog, name: string, kind: CallKind): Result<Model> {
   const model = findByAnyName(catalog, name);
   if (model?.kind === kind) return success(model);
   const message = model === undefined ? undefined : wrongKindMessage(name, model);
@@ -133,7 +133,7 @@ export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result
 }
 
 function wrongKindMessage(name: string, { kind }: Model): string {
-  const { does, path } = KINDS[kind];
+  const { does, path } = CALL_KINDS[kind];
   return `The model '${name}' ${does}: ask ${path}.`;
 }
 

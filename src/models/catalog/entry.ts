@@ -1,7 +1,7 @@
 import { parsePriceFields } from "../../shared/usage.ts";
 import type { Price, Unit } from "../../shared/usage.ts";
 import type { Ability, RouteLimits } from "./model.ts";
-import type { InputKind, Kind } from "../../shared/kinds.ts";
+import type { CallKindWithoutOutput, CallKind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** The region in which a provider guarantees to process data, or `global`. */
@@ -58,7 +58,7 @@ export type RouteEntry = {
 
 export type CatalogEntry = {
   readonly id: string;
-  readonly kind: Kind;
+  readonly kind: CallKind;
   /**
    * The day of the first public release. A few models have only its month, or the day on which the
    * price was read.
@@ -145,7 +145,7 @@ type ModelFactory = (
 ) => CatalogEntry;
 
 export function modelFactory(
-  kind: InputKind,
+  kind: CallKindWithoutOutput,
   abilities: readonly Ability[] = [],
   estimateFactor = CL100K_FACTOR,
 ): ModelFactory {
@@ -256,7 +256,7 @@ const IMAGE_LIMITS_BY_PROVIDER: ReadonlyMap<string, RouteLimits> = new Map<Provi
 /** Returns the limits of a route. For an operator's provider, pass its profile's name. */
 export function getProviderLimits(
   provider: string,
-  { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },
+  { kind, upstreamId }: { readonly kind: CallKind; readonly upstreamId: string },
 ): RouteLimits {
   if (kind === "embeddings") return acceptsOneText(provider, upstreamId) ? ONE_TEXT_LIMIT : {};
   if (kind === "image") return IMAGE_LIMITS_BY_PROVIDER.get(provider) ?? {};

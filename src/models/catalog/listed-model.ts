@@ -1,12 +1,15 @@
 import { timestamp } from "../../shared/clock.ts";
 import type { Price, Unit } from "../../shared/usage.ts";
 import type { Ability, Model, Route } from "./model.ts";
-import { KINDS } from "../../shared/kinds.ts";
+import { CALL_KINDS } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 import { publicPercentiles } from "../../shared/route-speed.ts";
 import type { RouteSpeed } from "../../shared/route-speed.ts";
 import * as z from "zod/mini";
-import { singleValueSchema, wholeNumberWithDefault } from "../../shared/http/parse-body.ts";
+import {
+  singleValueSchema,
+  wholeNumberParameterWithDefault,
+} from "../../shared/http/parse-body.ts";
 
 /** A model or alias in `GET /v1/models`. Prices are strings in dollars per token. */
 export type ListedModel = ReturnType<typeof toListedModel> & {
@@ -42,7 +45,7 @@ export function toListedModel(
   { region, isInCooldown }: { readonly region: Region; readonly isInCooldown: CooldownCheck },
 ) {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
-  const { hasOutput } = KINDS[kind];
+  const { hasOutput } = CALL_KINDS[kind];
   const editsImages = routes.some(
     ({ price: { units = {} } }) => (units.input_image_token ?? units.input_image) !== undefined,
   );
@@ -95,7 +98,7 @@ function parametersOf({
   routes,
 }: Pick<Model, "kind" | "abilities" | "routes">): readonly string[] {
   return [
-    ...KINDS[kind].parameters,
+    ...CALL_KINDS[kind].parameters,
     ...(kind === "chat" && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
     ...abilities.flatMap((ability) => PARAMETERS_BY_ABILITY[ability]),
   ];
@@ -146,7 +149,7 @@ export function toListedEndpoint(
     status: isCooling ? -1 : 0, // Negative if requests avoid this provider.
     data_region: dataRegion,
     context_length: Math.min(context, model.context),
-    max_completion_tokens: KINDS[model.kind].hasOutput
+    max_completion_tokens: CALL_KINDS[model.kind].hasOutput
       ? Math.min(maxOutput, model.maxOutput)
       : null,
     max_prompt_tokens: null,
@@ -171,7 +174,7 @@ export function toListedEndpoint(
 
 const id = z.optional(singleValueSchema);
 export const messagesListQuery = z.object({
-  limit: wholeNumberWithDefault(1, 1000, 20),
+  limit: wholeNumberParameterWithDefault(1, 1000, 20),
   after_id: id,
   before_id: id,
 });

@@ -16,8 +16,8 @@ import {
 } from "./entry.ts";
 import type { CatalogEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, Route, RouteLimits } from "./model.ts";
-import { KINDS } from "../../shared/kinds.ts";
-import type { Kind } from "../../shared/kinds.ts";
+import { CALL_KINDS } from "../../shared/kinds.ts";
+import type { CallKind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** The active providers, each with the tags of its hosts for this region. */
@@ -90,7 +90,7 @@ export function makeOperatorModel(
     ownedBy: entry.routes[0]?.provider ?? "operator",
     created: OPERATOR_MODEL_CREATED,
     context: entry.context,
-    maxOutput: KINDS[entry.kind].hasOutput ? (entry.max_output ?? entry.context) : 0,
+    maxOutput: CALL_KINDS[entry.kind].hasOutput ? (entry.max_output ?? entry.context) : 0,
     minOutput: 1,
     abilities,
     imageTokens: abilities.includes("vision") ? UNKNOWN_IMAGE_TOKENS : 0,
@@ -103,7 +103,7 @@ export function makeOperatorModel(
 function operatorRoute(
   { provider, upstream_id: upstreamId }: ModelEntry["routes"][number],
   price: Price,
-  { kind, like }: { readonly kind: Kind; readonly like: string },
+  { kind, like }: { readonly kind: CallKind; readonly like: string },
 ): Omit<Route, "dataRegion"> {
   return {
     provider,
@@ -144,7 +144,7 @@ function activeRoute(
   route: RouteEntry,
   tag: HostTag,
   best: HighestLimits,
-  { region, markupPercent, day, kind }: CatalogTerms & { readonly kind: Kind },
+  { region, markupPercent, day, kind }: CatalogTerms & { readonly kind: CallKind },
 ): Route {
   const { provider, upstreamId } = route;
   const { from } = getPriceOnDay(route, day);

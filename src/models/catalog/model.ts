@@ -1,4 +1,4 @@
-import type { Kind } from "../../shared/kinds.ts";
+import type { CallKind } from "../../shared/kinds.ts";
 import type { Price } from "../../shared/usage.ts";
 
 export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
@@ -47,7 +47,7 @@ export type Route = {
 /** An active model in this region, with its active routes in order of preference. */
 export type Model = {
   readonly id: string;
-  readonly kind: Kind;
+  readonly kind: CallKind;
   readonly ownedBy: string;
   readonly isConfigured?: true;
   readonly created: number;

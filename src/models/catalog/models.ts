@@ -1,5 +1,5 @@
-import { KIND_NAMES, KINDS } from "../../shared/kinds.ts";
-import type { InputKind, SandboxRow } from "../../shared/kinds.ts";
+import { CALL_KIND_NAMES, CALL_KINDS } from "../../shared/kinds.ts";
+import type { CallKindWithoutOutput, SandboxRow } from "../../shared/kinds.ts";
 import { REGIONS } from "../../shared/regions.ts";
 import { chatModel, modelFactory, pricesSeenOn, TV, TVR } from "./entry.ts";
 import type { CatalogEntry } from "./entry.ts";
@@ -50,11 +50,11 @@ export const SANDBOX_MODELS: readonly CatalogEntry[] = [
       [at("sandbox", name, [1, 2], EVERYWHERE)],
     ),
   ),
-  ...KIND_NAMES.flatMap((kind) => (kind === "chat" ? [] : [inputModel(kind)])),
+  ...CALL_KIND_NAMES.flatMap((kind) => (kind === "chat" ? [] : [inputModel(kind)])),
 ];
 
-function inputModel(kind: InputKind): CatalogEntry {
-  const { model, dollars, context = 8_192, abilities }: SandboxRow = KINDS[kind].sandbox;
+function inputModel(kind: CallKindWithoutOutput): CatalogEntry {
+  const { model, dollars, context = 8_192, abilities }: SandboxRow = CALL_KINDS[kind].sandbox;
   const routes = [at("sandbox", model, dollars, EVERYWHERE)];
   const entry = modelFactory(kind, abilities)(`sandbox/${model}`, RELEASED, context, routes);
   return kind === "embeddings" ? { ...entry, estimateFactor: ESTIMATE_FACTOR } : entry;

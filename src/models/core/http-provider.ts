@@ -1,5 +1,5 @@
-import { KIND_NAMES } from "../../shared/kinds.ts";
-import type { Kind } from "../../shared/kinds.ts";
+import { CALL_KIND_NAMES } from "../../shared/kinds.ts";
+import type { CallKind } from "../../shared/kinds.ts";
 import { readBoundedText, discardBody } from "../../shared/http/bounded-body.ts";
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
@@ -41,7 +41,7 @@ export type CallHandler<Call extends ProviderCall> = {
   sendInParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
-export type ProviderHandlers = { readonly [K in Kind]?: CallHandler<ProviderCallOf<K>> } & {
+export type ProviderHandlers = { readonly [K in CallKind]?: CallHandler<ProviderCallOf<K>> } & {
   readonly id: string;
   readonly streamType: string;
   failureInBody(raw: JsonObject): ProviderFailure | null;
@@ -55,8 +55,8 @@ export function httpProvider(wire: ProviderHandlers): Provider {
   return { id: wire.id, kinds: supportedKinds(wire), send: (call) => sendCall(wire, call) };
 }
 
-export function supportedKinds(wire: ProviderHandlers): readonly Kind[] {
-  return KIND_NAMES.filter((kind) => wire[kind] !== undefined);
+export function supportedKinds(wire: ProviderHandlers): readonly CallKind[] {
+  return CALL_KIND_NAMES.filter((kind) => wire[kind] !== undefined);
 }
 
 export function sendCall(wire: ProviderHandlers, call: ProviderCall): Promise<ProviderResult> {

@@ -1,4 +1,4 @@
-import type { InputKind, UnitOf } from "../../shared/kinds.ts";
+import type { CallKindWithoutOutput, UnitOf } from "../../shared/kinds.ts";
 import type { ChatBody } from "./core-request.ts";
 import { EMBEDDINGS_KIND } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
@@ -28,7 +28,9 @@ type Bodies = {
 };
 
 /** Rules for the size and route needs of requests, for each kind without output tokens. */
-export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K], UnitOf<K>> } = {
+export const INPUT_KINDS: {
+  readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOf<K>>;
+} = {
   embeddings: EMBEDDINGS_KIND,
   rerank: RERANK_KIND,
   moderation: MODERATION_KIND,
@@ -41,6 +43,6 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K],
 export type CoreRequest = ChatRequest | InputRequest;
 /** If `apart` is set, each message is a separate prompt with the same settings. Never streamed. */
 export type ChatRequest = { readonly kind: "chat"; readonly body: ChatBody; readonly apart?: true };
-export type InputRequest<K extends InputKind = InputKind> = {
+export type InputRequest<K extends CallKindWithoutOutput = CallKindWithoutOutput> = {
   [One in K]: { readonly kind: One; readonly body: Bodies[One] };
 }[K];

@@ -1,4 +1,4 @@
-import { promptTokens } from "../../shared/usage.ts";
+import { sumPromptTokens } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { JsonObject } from "./json-value.ts";
 import { anyValue, objectReader } from "./json-value.ts";
@@ -17,11 +17,11 @@ export function countOrZero(value: unknown): number | null {
 
 /** Returns the usage, or null if the provider reported no prompt tokens. */
 export function countedUsage(usage: Usage | null): Usage | null {
-  return usage === null || promptTokens(usage) === 0 ? null : usage;
+  return usage === null || sumPromptTokens(usage) === 0 ? null : usage;
 }
 
 export function openAiUsage(usage: Usage): JsonObject {
-  const prompt = promptTokens(usage);
+  const prompt = sumPromptTokens(usage);
   return {
     prompt_tokens: prompt,
     completion_tokens: usage.output,
@@ -32,7 +32,7 @@ export function openAiUsage(usage: Usage): JsonObject {
 }
 
 export function openAiInputUsage(usage: Usage): JsonObject {
-  const prompt = promptTokens(usage);
+  const prompt = sumPromptTokens(usage);
   return { prompt_tokens: prompt, total_tokens: prompt };
 }
 

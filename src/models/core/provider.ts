@@ -1,5 +1,5 @@
 import type { Usage } from "../../shared/usage.ts";
-import type { InputKind, Kind } from "../../shared/kinds.ts";
+import type { CallKindWithoutOutput, CallKind } from "../../shared/kinds.ts";
 import type { ChatRequest, InputRequest } from "./kinds.ts";
 import type { JsonObject } from "./json-value.ts";
 import type { Chunk } from "./chunk.ts";
@@ -46,14 +46,16 @@ export type ChatCall = AttemptContext &
     readonly cap: number;
   };
 
-type InputCall<K extends InputKind> = AttemptContext &
+type InputCall<K extends CallKindWithoutOutput> = AttemptContext &
   InputRequest<K> & { readonly stream: boolean };
 export type EmbeddingsCall = InputCall<"embeddings">;
 export type RerankCall = InputCall<"rerank">;
 export type ImageCall = InputCall<"image">;
 
-export type ProviderCall = ChatCall | InputCall<InputKind>;
-export type ProviderCallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
+export type ProviderCall = ChatCall | InputCall<CallKindWithoutOutput>;
+export type ProviderCallOf<K extends CallKind> = K extends CallKindWithoutOutput
+  ? InputCall<K>
+  : ChatCall;
 
 export type StreamEvent =
   /** A chunk without usage. The gateway sets its ID and model later. */
@@ -141,7 +143,7 @@ export type ProviderResult =
  */
 export type Provider = {
   readonly id: string;
-  readonly kinds?: readonly Kind[];
+  readonly kinds?: readonly CallKind[];
   readonly supportsProtocol?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly acceptsFiles?: boolean;
   /**

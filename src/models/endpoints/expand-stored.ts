@@ -11,7 +11,7 @@ import type {
   StoredResponseQuery,
   StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
-import { mintTimeOf } from "../../shared/id.ts";
+import { creationTimeOfId } from "../../shared/id.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
@@ -32,7 +32,7 @@ type StoredReferences = KnownFields<"previous_response_id" | "input">;
 export function storedIdsOfRequest(body: object): StoredResponseQuery | null {
   const { previous_response_id: id, input }: StoredReferences = body;
   const previous =
-    typeof id === "string" && mintTimeOf(id, RESPONSE_ID_PREFIX) !== null ? id : null;
+    typeof id === "string" && creationTimeOfId(id, RESPONSE_ID_PREFIX) !== null ? id : null;
   const outputs = new Set<string>();
   const inputs = new Set<string>();
   for (const item of listOf(input).slice(0, ITEMS_MAX)) {

@@ -1,7 +1,7 @@
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { KINDS } from "../../shared/kinds.ts";
-import type { InputKind } from "../../shared/kinds.ts";
+import { CALL_KINDS } from "../../shared/kinds.ts";
+import type { CallKindWithoutOutput } from "../../shared/kinds.ts";
 import type { EndpointAdapter, ResponseWriter } from "../core/endpoint-adapter.ts";
 import type { ParsedInputRequest } from "../core/input-kind.ts";
 import type { InputRequest } from "../core/kinds.ts";
@@ -17,7 +17,7 @@ import { parseModerationRequest } from "../core/moderation.ts";
 import { parseOcrRequest } from "../core/ocr.ts";
 
 type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
-  readonly kind: InputKind;
+  readonly kind: CallKindWithoutOutput;
   /** The name of the input field, for errors about the input's length. */
   readonly input: string;
   readonly path?: EndpointAdapter["path"];
@@ -31,7 +31,7 @@ export function inputEndpoint<P extends ParsedInputRequest<InputRequest["body"]>
 ): EndpointAdapter {
   const { kind, input, parse, reply, ...rest } = endpoint;
   return {
-    path: KINDS[kind].path,
+    path: CALL_KINDS[kind].path,
     errorFormat: null,
     idPrefix: "chatcmpl-",
     ...rest,

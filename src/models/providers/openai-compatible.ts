@@ -19,7 +19,7 @@ import {
   removeTrailingSlashes,
 } from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
-import type { InputKind } from "../../shared/kinds.ts";
+import type { CallKindWithoutOutput } from "../../shared/kinds.ts";
 import { BodyInPieces, RequestForm } from "../core/outgoing-body.ts";
 import { sseReader } from "../core/frame-reader.ts";
 import { RESPONSES_ONLY, responseFailure } from "../protocols/responses/host-rules.ts";
@@ -188,7 +188,9 @@ function createProtocol({
 type Send = (
   call: ProviderCall,
   path: string,
-  request: UpstreamRequest | { readonly body: ReturnType<CallProtocol<InputKind>["request"]> },
+  request:
+    | UpstreamRequest
+    | { readonly body: ReturnType<CallProtocol<CallKindWithoutOutput>["request"]> },
   headers?: Readonly<Record<string, string>>,
 ) => Promise<Response | ProviderFailure>;
 
@@ -219,14 +221,14 @@ function plainHandlers(
   send: Send,
   secret: string | undefined,
 ): Partial<ProviderHandlers> {
-  const callByKind: [string, CallProtocol<InputKind>][] = Object.entries(calls);
+  const callByKind: [string, CallProtocol<CallKindWithoutOutput>][] = Object.entries(calls);
   const handlers = callByKind.map(([kind, plainCall]) => {
-    const sendPlainCall = (call: ProviderCallOf<InputKind>) => {
+    const sendPlainCall = (call: ProviderCallOf<CallKindWithoutOutput>) => {
       const path = plainCall.otherPath?.(call) ?? plainCall.path;
       return send(call, path, { body: plainCall.request(call) });
     };
     const pieces = plainCall.pieces && {
-      pieces: (call: ProviderCallOf<InputKind>, headers: Headers) =>
+      pieces: (call: ProviderCallOf<CallKindWithoutOutput>, headers: Headers) =>
         plainCall.pieces?.(secret, headers, call),
     };
     const reader = plainCall.reader && { reader: () => plainCall.reader?.(secret) };

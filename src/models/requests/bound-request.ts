@@ -11,7 +11,7 @@ import { readRequestedCap } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import { INPUT_KINDS } from "../core/kinds.ts";
 import type { InputRequest } from "../core/kinds.ts";
-import type { InputKind } from "../../shared/kinds.ts";
+import type { CallKindWithoutOutput } from "../../shared/kinds.ts";
 import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
 import { isGatewayParam } from "../core/gateway-fields.ts";
 import { computeConversationHash } from "./affinity.ts";
@@ -191,7 +191,7 @@ function fileRoutes(
     : invalid(`The model '${id}' does not support files. Send their text.`, "messages");
 }
 
-function computeInputBounds<K extends InputKind>(
+function computeInputBounds<K extends CallKindWithoutOutput>(
   { kind, body }: InputRequest<K>,
   parsed: ParsedRequest,
   sale: SaleContext,

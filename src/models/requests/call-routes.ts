@@ -6,7 +6,7 @@ import { failover, failureReason } from "../routing/failover.ts";
 import type { ActiveRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
 import { TIMEOUT_REASON } from "../routing/attempt.ts";
 import { routeName } from "../routing/route-health.ts";
-import type { FailedAttempt, SkippedRoute, UnfinishedReason } from "../../shared/generation.ts";
+import type { FailedAttempt, SkippedRoute, IncompleteCallReason } from "../../shared/generation.ts";
 import { withClientParam } from "./bound-request.ts";
 import { applyModelOption } from "./model-options.ts";
 import {
@@ -304,7 +304,7 @@ function recordUnfinishedCall(run: Run, { provider, upstreamId }: Route, lost: C
   if (why !== null) addAttempt(run, { route: routeName(provider, upstreamId), why }, lost);
 }
 
-function unfinishedReason({ timer }: Run): UnfinishedReason | null {
+function unfinishedReason({ timer }: Run): IncompleteCallReason | null {
   if (timer.clientGone) return "left";
   return timer.halted === null ? null : "stopped";
 }

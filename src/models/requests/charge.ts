@@ -1,6 +1,6 @@
 import { getPriceForPrompt } from "../catalog/price.ts";
 import type { Failure } from "../../shared/failure.ts";
-import { NO_USAGE, promptTokens, COUNTED_UNITS } from "../../shared/usage.ts";
+import { NO_USAGE, sumPromptTokens, COUNTED_UNITS } from "../../shared/usage.ts";
 import type { Usage, CountedUnit, Price } from "../../shared/usage.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
@@ -59,7 +59,7 @@ function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">):
   const { prompt: size } = run.request;
   const { usage, estimated } =
     size.units === undefined ? charge : limitToHold(charge, size, route.route.price);
-  const prompt = promptTokens(usage);
+  const prompt = sumPromptTokens(usage);
   const price = getPriceForPrompt(route.route, prompt);
   const { origin, bought } = route.route;
   const cost = costOf(price, usage);
@@ -227,7 +227,7 @@ function limitToHold(
   { units: held = {}, bound }: PromptSize,
   price: Price,
 ): CountedUsage {
-  const isKnown = price.input === 0 || (!estimated && promptTokens(usage) > 0);
+  const isKnown = price.input === 0 || (!estimated && sumPromptTokens(usage) > 0);
   const input = isKnown ? Math.min(usage.input, bound) : bound;
   const units: { [U in CountedUnit]?: number } = {};
   let isComplete = isKnown;

@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { TOKEN_COUNT_BYTES_MAX, readJson } from "../../shared/http/read-json.ts";
-import { readBodyWithSlot } from "../../shared/http/request-slots.ts";
+import { readBodyInMemorySlot } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -50,7 +50,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   if (!version.ok) return version;
   const { numbers } = c.var.config;
   const limits = { bytesMax: TOKEN_COUNT_BYTES_MAX, timeoutMs: numbers.BODY_TIMEOUT_MS };
-  const read = await readBodyWithSlot(c, readJson, limits);
+  const read = await readBodyInMemorySlot(c, readJson, limits);
   if ("shed" in read) return rejectOverloaded(c, read.shed);
   if (!read.ok) return read;
   const parsed = parseCountRequest(read.value);

@@ -3,7 +3,7 @@ import { findCatalogProblems } from "../catalog/catalog-problems.ts";
 import { buildCatalog } from "../catalog/catalog.ts";
 import type { Catalog, UpcomingCatalog } from "../catalog/catalog.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
-import type { Kind } from "../../shared/kinds.ts";
+import type { CallKind } from "../../shared/kinds.ts";
 import type { Provider } from "../core/provider.ts";
 import {
   BUILT_IN_PROVIDERS,
@@ -69,7 +69,7 @@ function uncallableModels({ models }: Config, providers: Deployment["providers"]
   );
 }
 
-function supportsKind(provider: Provider | undefined, kind: Kind): boolean {
+function supportsKind(provider: Provider | undefined, kind: CallKind): boolean {
   return provider === undefined || (provider.kinds ?? ["chat"]).includes(kind);
 }
 

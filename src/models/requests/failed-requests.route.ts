@@ -1,20 +1,20 @@
 import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { docsAnchorOf, errorResponseOf } from "../../shared/http/failure-mapping.ts";
+import { errorDocsAnchorOf, errorResponseOf } from "../../shared/http/failure-mapping.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { HOUR_MS, elapsedMs, now } from "../../shared/clock.ts";
 import {
-  BATCH_COUNTS_MAX,
-  BATCH_REQUESTS_MAX,
+  FAILURE_BATCH_COUNTS_MAX,
+  FAILURE_BATCH_REQUESTS_MAX,
   ERROR_MESSAGE_MAX,
   REPORTED_ATTEMPTS_MAX,
 } from "../../shared/failed-request.ts";
 import type {
   FailureBatch,
   FailedRequest,
-  FailureCount,
+  HourlyFailureCount,
   ReportedError,
 } from "../../shared/failed-request.ts";
 import type { Failure } from "../../shared/failure.ts";
@@ -38,7 +38,7 @@ const WAIT_UNTIL_MS_MAX = 30_000;
 type UnsentReport = {
   readonly to: ReportTarget;
   readonly requests: FailedRequest[];
-  readonly counts: Map<string, FailureCount>;
+  readonly counts: Map<string, HourlyFailureCount>;
 };
 
 /**
@@ -61,12 +61,12 @@ class FailedRequests {
     const report: UnsentReport = known ?? { to, requests: [], counts: new Map() };
     this.#reports.set(to.orgId, report);
     report.requests.push(request);
-    if (report.requests.length > BATCH_REQUESTS_MAX) report.requests.shift();
+    if (report.requests.length > FAILURE_BATCH_REQUESTS_MAX) report.requests.shift();
     const { id: lastId, at: lastAt, keyId, error } = request;
     const hour = lastAt - (lastAt % HOUR_MS);
     const name = `${hour} ${keyId} ${error.code} ${error.status}`;
     const before = report.counts.get(name)?.count ?? 0;
-    if (before === 0 && report.counts.size >= BATCH_COUNTS_MAX) return;
+    if (before === 0 && report.counts.size >= FAILURE_BATCH_COUNTS_MAX) return;
     const { code, status } = error;
     report.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
   }
@@ -190,7 +190,7 @@ function toReportedError(
     param = null,
   } = errorResponseOf(redactFailure(failure, wasProviderCalled));
   return {
-    code: docsAnchorOf(failure),
+    code: errorDocsAnchorOf(failure),
     message: message.slice(0, ERROR_MESSAGE_MAX),
     status: isStream ? 200 : status,
     param: param?.slice(0, 100) ?? null,

@@ -3,7 +3,7 @@ import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
 import { internalCallerOf } from "../../accounts/keys/internal-caller.ts";
-import { requestCredential } from "../../shared/caller.ts";
+import { createRequestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { withTimeout } from "../../shared/timers.ts";
@@ -43,7 +43,7 @@ export function homeClientOf(
   const config = c.get("config");
   if (caller.home === config.region) return null;
   const peer = config.peers.find(({ region }) => region === caller.home);
-  const credential = requestCredential(caller.keyHash, caller.shown);
+  const credential = createRequestCredential(caller.keyHash, caller.shown);
   const { env } = c;
   const [requestId, spentMs] = [c.get("requestId"), c.get("admissionMs")];
   const at = { requestId, now: () => now(env), spentMs, ...(after !== undefined && { after }) };
@@ -166,7 +166,7 @@ async function readMissingTerms(
   if (internalCallerOf(c.req.raw) === undefined) return homeClientOf(c, caller)?.authorize(null);
   const { keyHash, orgId, shown, viewer } = caller; // A call from the console, at home.
   return viewer === undefined
-    ? readCallerTerms(c, orgId, requestCredential(keyHash, shown))
+    ? readCallerTerms(c, orgId, createRequestCredential(keyHash, shown))
     : { unanswered: false, result: await readOrganizationTerms(c, orgId) };
 }
 

@@ -4,7 +4,7 @@ import type { CallerCatalog } from "../catalog/catalog.ts";
 import { toListedEndpoint } from "../catalog/listed-model.ts";
 import { unlistedModelFailure } from "../catalog/models.route.ts";
 import { routeName } from "../routing/route-health.ts";
-import { readSpeeds } from "../../events/metrics/region-speeds.ts";
+import { readRouteSpeeds } from "../../events/metrics/region-speeds.ts";
 import { now } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -46,7 +46,7 @@ async function regionSpeeds(c: Context<AppEnv>): Promise<Speeds> {
   const cached = Isolate.of(c.var.config).get(makeCache);
   const at = now(c.env);
   if (Math.abs(at - cached.readMs) < CACHE_MS) return cached.speeds;
-  const read = await readSpeeds(objectsOf(c.env).metrics());
+  const read = await readRouteSpeeds(objectsOf(c.env).metrics());
   if (read !== null) Object.assign(cached, { speeds: read, readMs: at });
   return cached.speeds;
 }

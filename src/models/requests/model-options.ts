@@ -15,7 +15,7 @@ import { candidateRoutes, skipReason } from "./candidate-routes.ts";
 import { computeCostBounds } from "./hold-bounds.ts";
 import type { ModelOption, PaidRequest, PaidRoute, Run } from "./paid-request.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
-import { SKIPPED_MAX } from "../../shared/generation.ts";
+import { SKIPPED_ROUTES_MAX } from "../../shared/generation.ts";
 
 export function modelOptionsOf(request: PaidRequest): readonly ModelOption[] {
   return request.options ?? [request];
@@ -178,7 +178,7 @@ export function skippedRoutes({
     ...(request.unsuitableRoutes ?? []),
     ...progress.skipped,
   ];
-  return all.length === 0 ? {} : { skipped: all.slice(0, SKIPPED_MAX) };
+  return all.length === 0 ? {} : { skipped: all.slice(0, SKIPPED_ROUTES_MAX) };
 }
 
 function skippedByChoice(request: PaidRequest): readonly SkippedRoute[] {

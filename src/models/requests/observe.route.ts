@@ -8,7 +8,7 @@ import { logEvent } from "../../shared/log.ts";
 import { flushMetricCounts, metricRecorderOf } from "../../events/metrics/count-requests.route.ts";
 import { METRICS, metricSeriesName } from "../../events/metrics/series.ts";
 import type { MetricValues } from "../../shared/contracts/metrics.ts";
-import { counterSeries, histogramSeries } from "../../events/metrics/tally.ts";
+import { counterSeriesName, histogramSeriesNames } from "../../events/metrics/tally.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
@@ -104,12 +104,12 @@ function cachedSeriesFor(model: Model, provider: string): SeriesByStreaming {
 
 function makeRunSeries({ id: model, kind }: Model, provider: string, stream: boolean) {
   const labels = { kind, stream: String(stream) };
-  const tokens = (type: string): string => counterSeries("tokens", { model, type });
+  const tokens = (type: string): string => counterSeriesName("tokens", { model, type });
   return {
-    firstByte: histogramSeries("firstByte", labels),
-    duration: histogramSeries("duration", labels),
-    cost: counterSeries("cost", { model, provider }),
-    attempts: counterSeries("attempts", { provider }),
+    firstByte: histogramSeriesNames("firstByte", labels),
+    duration: histogramSeriesNames("duration", labels),
+    cost: counterSeriesName("cost", { model, provider }),
+    attempts: counterSeriesName("attempts", { provider }),
     input: tokens("input"),
     cacheRead: tokens("cache_read"),
     cacheWrite: tokens("cache_write"),

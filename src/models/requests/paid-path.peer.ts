@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { requestCredential } from "../../shared/caller.ts";
+import { createRequestCredential } from "../../shared/caller.ts";
 import type { RequestCredential, Caller } from "../../shared/caller.ts";
 import { now, elapsedMs } from "../../shared/clock.ts";
 import type { Failure, Result } from "../../shared/failure.ts";
@@ -26,20 +26,20 @@ import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import {
   deliverOutcome,
   parsePeerItems,
-  MALFORMED_DELIVERY,
+  MALFORMED_ITEM_RESULT,
   outcomeFromJson,
-  deliveryToJson,
+  deliveryResultToJson,
 } from "../../regions/outbox-format.ts";
 import type { DeliveryResult } from "../../regions/outbox-format.ts";
-import type { CallsOf } from "../../shared/contracts/objects.ts";
+import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 import * as z from "zod/mini";
 import { parseBody } from "../../shared/http/parse-body.ts";
-import { failedBatchSchema } from "../../shared/failed-request.ts";
+import { failureBatchSchema } from "../../shared/failed-request.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import {
   createContinuationFilter,
-  responseOwner,
+  responseOwnerOf,
 } from "../../shared/contracts/stored-responses.ts";
 import { recallResultToJson, parseStoredResponsesRequest } from "./stored-format.ts";
 import type { StoredResponsesRequest } from "./stored-format.ts";
@@ -110,7 +110,7 @@ async function placeHold(
   { hold, keyHash, shown }: AuthorizeRequest,
 ): Promise<ObjectCallResult<HoldGrant>> {
   const { after } = c.var.timers;
-  if (hold === null) return lookUpCaller(c, orgId, requestCredential(keyHash, shown));
+  if (hold === null) return lookUpCaller(c, orgId, createRequestCredential(keyHash, shown));
   const request = { ...hold, keyId, peer: true };
   const walletAt = walletForAttemptOf(c.var.config, c.env, after);
   return callObjectWithRetries(
@@ -132,7 +132,7 @@ export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
     after: c.var.timers.after,
   });
   const results = deliveries.map((delivery, i) =>
-    deliveryToJson("hold_id", items.value[i], delivery),
+    deliveryResultToJson("hold_id", items.value[i], delivery),
   );
   return c.json({ ok: true, results });
 }
@@ -144,7 +144,7 @@ const WALLET_TIMEOUT_MS = 2000;
  */
 const ALL_TIMEOUT_MS = 4000;
 
-type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
+type OutcomeServices = StubsWithMethods<"wallet", "settle" | "void"> & {
   readonly isOrganization: (orgId: string) => Promise<boolean>;
   readonly after?: TimerFunction;
 };
@@ -164,7 +164,7 @@ export function applyOutcomes(
     outcomes,
     (item) => item?.orgId ?? null,
     async (item): Promise<DeliveryResult> => {
-      if (item === null) return MALFORMED_DELIVERY;
+      if (item === null) return MALFORMED_ITEM_RESULT;
       const leftMs = untilMs - elapsedMs();
       if (leftMs <= 0) return { kind: "untried" };
       try {
@@ -188,7 +188,7 @@ async function applyOutcome(item: OutcomeItem, services: OutcomeServices): Promi
 
 const message = z.object({
   org_id: z.string().check(z.minLength(1), z.maxLength(64)),
-  batch: failedBatchSchema,
+  batch: failureBatchSchema,
 });
 
 /**
@@ -226,7 +226,7 @@ async function runOperation(
     return callObject(() => kept().recall(recall, createContinuationFilter(admitted)));
   }
   if (keep === null) return refuse({ kind: "storage_unavailable" });
-  return callObject(() => kept().keep({ ...keep, by: responseOwner(admitted.caller) }));
+  return callObject(() => kept().keep({ ...keep, by: responseOwnerOf(admitted.caller) }));
 }
 
 export async function watchPeer(c: Context<AppEnv>): Promise<Response> {

@@ -28,7 +28,7 @@ import { parseTraceparent } from "../../shared/traceparent.ts";
 import { decodeTokenInput } from "./token-texts.route.ts";
 import { isSlowCallKind } from "../../shared/kinds.ts";
 import { findExternalIdProblem } from "../../shared/external-id.ts";
-import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
+import { hashIdempotentRequest, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import { serializeFormForHash } from "../../shared/http/form.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../../shared/http/read-json.ts";
@@ -171,7 +171,8 @@ async function readRequest(
     path: c.req.path,
     bytes: await bodyIdentity(body.value, key.value),
   };
-  const idempotency = key.value === null ? null : await idempotencyOf(key.value, idempotentRequest);
+  const idempotency =
+    key.value === null ? null : await hashIdempotentRequest(key.value, idempotentRequest);
   return { ok: true, value: { caller, parsed: parsed.value, idempotency, bytes: bytes.length } };
 }
 

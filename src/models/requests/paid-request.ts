@@ -14,7 +14,7 @@ import type { Model, PriceOrigin, Route } from "../catalog/model.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
 import type { KnownCallers } from "../../accounts/keys/authenticate.ts";
 import type {
-  StoredResponsesCalls,
+  StoredResponsesMethods,
   StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
@@ -24,7 +24,7 @@ import type { JsonObject, Provider } from "../core/provider.ts";
 import type { RouteTimes } from "../routing/route-times.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
-import type { GroupedCalls, HoldGrant } from "../../shared/contracts/wallet.ts";
+import type { GroupableWalletMethods, HoldGrant } from "../../shared/contracts/wallet.ts";
 import type { PeerHoldRequest } from "./authorize.ts";
 import type {
   ParsedRequest,
@@ -107,7 +107,7 @@ export type OverloadCounters = {
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 export type OutboxAt = (name: string, attempt: number) => Outbox;
 /** Returns a wallet for one attempt. Only the first call can be grouped with others. */
-export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
+export type WalletAt = (orgId: string, attempt: number) => GroupableWalletMethods;
 
 /**
  * The wallet in this region, or the client of the home region. Outcomes reach the home region only
@@ -128,7 +128,7 @@ export type RunServices = MoneyPlace & {
   readonly sheds: OverloadCounters;
   /** Hashes of keys whose wallet needs the candidate routes. Saves a second call for each hold. */
   readonly keysNeedingCandidates: Set<string>;
-  readonly kept: (orgId: string) => StoredResponsesCalls;
+  readonly kept: (orgId: string) => StoredResponsesMethods;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;
   readonly corrected: PricingFor["corrected"];

@@ -1,5 +1,5 @@
 import { evictOldest } from "../../shared/evict-oldest.ts";
-import type { StoppedRun, WatchedRun } from "../../shared/contracts/pauses.ts";
+import type { StoppedRequest, StoppableRequest } from "../../shared/contracts/pauses.ts";
 import type { Failure } from "../../shared/failure.ts";
 import * as z from "zod/mini";
 import {
@@ -7,7 +7,7 @@ import {
   presentedFields,
   presentedToJson,
 } from "../../accounts/keys/session-token.ts";
-import { requestCredential } from "../../shared/caller.ts";
+import { createRequestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import { peerFailureSchema } from "../../shared/failure.ts";
@@ -27,7 +27,7 @@ const QUERIED_RUNS_MAX = 1000;
 const ORGANIZATIONS_MAX = 1000;
 
 type OrganizationRuns = {
-  readonly runs: Map<string, { readonly run: WatchedRun; readonly tickedMs: number }>;
+  readonly runs: Map<string, { readonly run: StoppableRequest; readonly tickedMs: number }>;
   readonly stops: Map<string, Failure>;
   askedMs: number;
   isWaiting: boolean;
@@ -35,7 +35,7 @@ type OrganizationRuns = {
 
 /** The result of a tick. `due` is the query that the caller must send now. */
 type WatchTick = { readonly stop: Failure | null; readonly due: Query | null };
-type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
+type Query = { readonly runs: readonly StoppableRequest[]; readonly askedMs: number };
 
 /**
  * Long requests of an isolate, and whether each must stop. One query covers an organization's
@@ -44,7 +44,7 @@ type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
 export class LongRuns {
   readonly #organizations = new Map<string, OrganizationRuns>();
 
-  tick(orgId: string, run: WatchedRun, nowMs: number): WatchTick {
+  tick(orgId: string, run: StoppableRequest, nowMs: number): WatchTick {
     const running = this.#runsOf(orgId);
     const stop = running.stops.get(run.id) ?? null;
     if (stop !== null) {
@@ -66,7 +66,7 @@ export class LongRuns {
   }
 
   /** Adds a query's result. Only the newest query ends the wait. */
-  addResult(orgId: string, { askedMs }: Query, stops: readonly StoppedRun[]): void {
+  addResult(orgId: string, { askedMs }: Query, stops: readonly StoppedRequest[]): void {
     const running = this.#runsOf(orgId);
     if (askedMs === running.askedMs) running.isWaiting = false;
     for (const { id, failure } of stops) running.stops.set(id, failure);
@@ -86,7 +86,9 @@ export class LongRuns {
 const WATCH_AFTER_MS = 6000;
 const TICK_MS = 1000;
 
-export type FindStoppedRuns = (runs: readonly WatchedRun[]) => Promise<readonly StoppedRun[]>;
+export type FindStoppedRuns = (
+  runs: readonly StoppableRequest[],
+) => Promise<readonly StoppedRequest[]>;
 
 type RunToWatch = {
   readonly id: string;
@@ -105,7 +107,7 @@ type RunToWatch = {
  */
 export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: RunToWatch): void {
   const { orgId } = caller;
-  const run = { id, called: requestCredential(caller.keyHash, caller.shown) };
+  const run = { id, called: createRequestCredential(caller.keyHash, caller.shown) };
   const logFailure = (error: unknown): void => {
     logWarning("running_requests_unwatched", { org_id: orgId, reason: errorMessageOf(error) });
   };
@@ -124,7 +126,7 @@ const requestSchema = z.object({
   runs: z.array(z.object({ id: z.string(), key_hash: keyHashSchema, ...presentedFields })),
 });
 
-export function watchRequestToJson(orgId: string, runs: readonly WatchedRun[]): object {
+export function watchRequestToJson(orgId: string, runs: readonly StoppableRequest[]): object {
   return {
     org_id: orgId,
     runs: runs.map(({ id, called }) => {
@@ -136,7 +138,7 @@ export function watchRequestToJson(orgId: string, runs: readonly WatchedRun[]): 
 /** Parses a peer's query for which running requests must end. Returns null if it is invalid. */
 export function parseWatchBody(
   body: unknown,
-): { readonly orgId: string; readonly runs: readonly WatchedRun[] } | null {
+): { readonly orgId: string; readonly runs: readonly StoppableRequest[] } | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { org_id: orgId, runs } = parsed.data;
@@ -150,7 +152,7 @@ const responseSchema = z.object({
   stops: z.array(z.object({ id: z.string(), failure: peerFailureSchema })),
 });
 
-export function parseStops(body: unknown): readonly StoppedRun[] | null {
+export function parseStops(body: unknown): readonly StoppedRequest[] | null {
   const parsed = responseSchema.safeParse(body);
   return parsed.success ? parsed.data.stops : null;
 }

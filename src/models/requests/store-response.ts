@@ -2,7 +2,7 @@ import { BODY_BYTES_MAX } from "../../shared/http/read-json.ts";
 import {
   createContinuationFilter,
   STORED_BODY_BYTES_MAX,
-  responseOwner,
+  responseOwnerOf,
   RESPONSE_ID_PREFIX,
   storedTextsOf,
 } from "../../shared/contracts/stored-responses.ts";
@@ -102,7 +102,7 @@ function storableResponse(run: Run, ended: EndedResponse): StorableResponse | nu
 function sendToStore({ caller, services }: Run, keep: StorableResponse): Promise<Result<unknown>> {
   const { home, kept: objects } = services;
   if (home !== null) return home.callStoredResponses({ recall: null, keep });
-  return callObject(() => objects(caller.orgId).keep({ ...keep, by: responseOwner(caller) }));
+  return callObject(() => objects(caller.orgId).keep({ ...keep, by: responseOwnerOf(caller) }));
 }
 
 function jsonBytes(value: unknown): Uint8Array {

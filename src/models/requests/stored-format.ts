@@ -15,7 +15,7 @@ import type {
 import type { RequestCredential } from "../../shared/caller.ts";
 import { peerFailureSchema, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { mintTimeOf } from "../../shared/id.ts";
+import { creationTimeOfId } from "../../shared/id.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
@@ -28,7 +28,7 @@ export type StoredResponsesRequest = {
 
 const id = z
   .string()
-  .check(z.refine((text) => mintTimeOf(text, RESPONSE_ID_PREFIX) !== null, "is no id"));
+  .check(z.refine((text) => creationTimeOfId(text, RESPONSE_ID_PREFIX) !== null, "is no id"));
 const ids = z.array(id);
 const count = z.int().check(z.minimum(0));
 const requestSchema = z.object({

@@ -1,11 +1,11 @@
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import {
-  TAG_WITHOUT_VALUE,
+  DEFAULT_TAG_VALUE,
   TAGS_MAX,
   TAG_KEY,
   TAG_KEY_PROBLEM,
-  tagValueProblem,
+  findTagValueProblem,
 } from "../../shared/tags.ts";
 import type { Tags } from "../../shared/tags.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
@@ -66,7 +66,7 @@ function tagsOf(tags: ReadonlyMap<string, string>): Tags | null {
 }
 
 function tagProblem(key: string, value: string): string | null {
-  return TAG_KEY.test(key) ? tagValueProblem(value) : `has a key that ${TAG_KEY_PROBLEM}`;
+  return TAG_KEY.test(key) ? findTagValueProblem(value) : `has a key that ${TAG_KEY_PROBLEM}`;
 }
 
 function tagConflict(tags: ReadonlyMap<string, string>, key: string, value: string): string | null {
@@ -82,7 +82,7 @@ function headerPairs(header: string): Result<readonly TagPair[]> {
 
 function parsePair(text: string, param: string): TagPair {
   const at = text.indexOf("=");
-  if (at < 0) return [text, TAG_WITHOUT_VALUE, param];
+  if (at < 0) return [text, DEFAULT_TAG_VALUE, param];
   return [text.slice(0, at).trim(), text.slice(at + 1).trim(), param];
 }
 

@@ -1,10 +1,13 @@
-import type { Tables } from "../../shared/tables.do.ts";
-import type { ResponseToStore, VisibilityFilter } from "../../shared/contracts/stored-responses.ts";
+import type { TableMigrations } from "../../shared/tables.do.ts";
+import type {
+  ResponseToStore,
+  ResponseOwnerFilter,
+} from "../../shared/contracts/stored-responses.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
 /** The tables of an organization's stored responses. Only owners and times are unencrypted. */
-export const STORED_TABLES: Tables = {
+export const STORED_TABLES: TableMigrations = {
   name: "kept responses",
   steps: [
     {
@@ -59,7 +62,7 @@ const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, byt
 export function selectResponse(
   sql: SqlStorage,
   id: string,
-  { nowMs, seenBy }: { readonly nowMs: number; readonly seenBy: VisibilityFilter },
+  { nowMs, seenBy }: { readonly nowMs: number; readonly seenBy: ResponseOwnerFilter },
 ): ResponseRow | null {
   const [row] = sql
     .exec<ResponseRow>(

@@ -5,7 +5,7 @@ import { BODY_BYTES_MAX } from "../../shared/http/read-json.ts";
 import { HOUR_MS, now } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { mintTimeOf } from "../../shared/id.ts";
+import { creationTimeOfId } from "../../shared/id.ts";
 import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { decryptBytes, encryptBytes } from "../../shared/encryption.ts";
 import type { EncryptionSecret } from "../../shared/encryption.ts";
@@ -22,11 +22,11 @@ import {
 import { decodeUtf8 } from "./items.ts";
 import type {
   ResponseToStore,
-  StoredResponsesCalls,
+  StoredResponsesMethods,
   ConversationTurn,
   StoredResponseQuery,
   StoredResponseResult,
-  VisibilityFilter,
+  ResponseOwnerFilter,
 } from "../../shared/contracts/stored-responses.ts";
 import {
   STORED_TABLES,
@@ -56,7 +56,7 @@ const STORE_DELAY_MS_MAX = 60_000;
 const EXPIRED_BATCH_MAX = 200;
 /** Ms between checks of the data keys, because KEY_SECRETS can change. */
 const KEY_CHECK_INTERVAL_MS = HOUR_MS;
-const ANYONE: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
+const ANYONE: ResponseOwnerFilter = { memberId: null, keyId: null, sessionId: null };
 
 type CurrentKey = { readonly number: number; readonly key: CryptoKey };
 type StoredText = {
@@ -69,7 +69,7 @@ type StoredText = {
  * An organization's stored responses, in its home region. Data keys encrypt the texts, and
  * KEY_SECRETS encrypt the data keys. An alarm deletes expired responses.
  */
-export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
+export class KeptResponses extends DurableObject<Env> implements StoredResponsesMethods {
   readonly #waiters = new Set<{ readonly ids: Set<string>; readonly resolve: () => void }>();
   readonly #openedKeys = new Map<number, Promise<CryptoKey | null>>();
   #currentKeyPromise: Promise<CurrentKey> | null = null;
@@ -119,7 +119,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
 
   recall(
     request: StoredResponseQuery,
-    seenBy: VisibilityFilter,
+    seenBy: ResponseOwnerFilter,
   ): Promise<Result<StoredResponseResult>> {
     return this.#catchStorageFailures(async () => {
       const { previous, outputs, inputs } = request;
@@ -168,13 +168,13 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     });
   }
 
-  forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>> {
+  forget(id: string, seenBy: ResponseOwnerFilter): Promise<Result<boolean>> {
     return this.#catchStorageFailures(async () => {
       if (!this.#hasTables()) return success(false);
       await this.#waitUntilStored([id]);
       const row = selectResponse(this.#sql, id, { nowMs: now(this.env), seenBy });
       if (row === null) return success(false);
-      const untilMs = (mintTimeOf(id, RESPONSE_ID_PREFIX) ?? 0) + this.#storeDelayMs();
+      const untilMs = (creationTimeOfId(id, RESPONSE_ID_PREFIX) ?? 0) + this.#storeDelayMs();
       this.#transact(() => clearResponse(this.#sql, id, untilMs));
       await this.#scheduleAlarm();
       return success(true);
@@ -357,7 +357,8 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     if (isStoringDisabled(this.#sql)) return;
     const earliest = now(this.env) - this.#storeDelayMs();
     const late = ids.filter(
-      (id) => (mintTimeOf(id, RESPONSE_ID_PREFIX) ?? 0) > earliest && !hasResponse(this.#sql, id),
+      (id) =>
+        (creationTimeOfId(id, RESPONSE_ID_PREFIX) ?? 0) > earliest && !hasResponse(this.#sql, id),
     );
     if (late.length === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();

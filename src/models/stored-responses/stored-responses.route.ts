@@ -1,16 +1,16 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
-import { parseQuery, wholeNumberWithDefault } from "../../shared/http/parse-body.ts";
+import { parseQuery, wholeNumberParameterWithDefault } from "../../shared/http/parse-body.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { mintTimeOf } from "../../shared/id.ts";
+import { creationTimeOfId } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { listInputItems, parseStoredResponse, toResponseView } from "./items.ts";
 import { RESPONSE_ID_PREFIX, createReadFilter } from "../../shared/contracts/stored-responses.ts";
 import type {
-  StoredResponsesCalls,
-  VisibilityFilter,
+  StoredResponsesMethods,
+  ResponseOwnerFilter,
 } from "../../shared/contracts/stored-responses.ts";
 
 const ENCRYPTED_REASONING = "reasoning.encrypted_content";
@@ -43,7 +43,7 @@ export async function deleteResponseRoute(c: AppContext) {
 }
 
 export const inputItemsQuery = z.object({
-  limit: wholeNumberWithDefault(1, 100, 20),
+  limit: wholeNumberParameterWithDefault(1, 100, 20),
   order: z._default(z.enum(["asc", "desc"]), "desc"),
   after: z.optional(z.string("must be given once")),
 });
@@ -74,11 +74,13 @@ export async function listInputItemsRoute(c: AppContext) {
 
 function callStoredResponses<T>(
   c: AppContext,
-  call: (kept: StoredResponsesCalls, seenBy: VisibilityFilter) => Promise<Result<T>>,
+  call: (kept: StoredResponsesMethods, seenBy: ResponseOwnerFilter) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { admitted, member } = c.var;
   const id = idOf(c);
-  if (mintTimeOf(id, RESPONSE_ID_PREFIX) === null) return Promise.resolve(notFoundRefusal(id));
+  if (creationTimeOfId(id, RESPONSE_ID_PREFIX) === null) {
+    return Promise.resolve(notFoundRefusal(id));
+  }
   const { orgId } = admitted.caller;
   return callObject(() => call(objectsOf(c.env).kept(orgId), createReadFilter(admitted, member)));
 }

@@ -1,4 +1,4 @@
-import type { Card, PurchaseError, PurchaseRequest } from "../../shared/contracts/payments.ts";
+import type { SavedCard, PurchaseError, PurchaseRequest } from "../../shared/contracts/payments.ts";
 import { micros, MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import type { StripeRefusal } from "./stripe.ts";
@@ -131,7 +131,7 @@ export function declineReasonOf(refusal: StripeRefusal): Decline {
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 
-export function cardOfIntent(intent: Intent): Card | null {
+export function cardOfIntent(intent: Intent): SavedCard | null {
   const card = intent.latest_charge?.payment_method_details?.card;
   if (card === null || card === undefined) return null;
   return {

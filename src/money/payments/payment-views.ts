@@ -1,6 +1,6 @@
 import { autoTopUpView } from "../../shared/contracts/payments.ts";
 import type {
-  Card,
+  SavedCard,
   PurchaseError,
   PurchasePage,
   PurchaseRecord,
@@ -26,7 +26,7 @@ const ERRORS: Readonly<Record<PurchaseError, string>> = {
   misconfigured: "The payment could not be made. Please contact support.",
 };
 
-function cardView(card: Card | null) {
+function cardView(card: SavedCard | null) {
   if (card === null) return null;
   return {
     brand: card.brand,
@@ -81,7 +81,7 @@ export function purchasesView<Purchase>(
 type SaleLimits = {
   readonly dollarsMin: number;
   readonly dollarsMax: number;
-  readonly card: Card | null;
+  readonly card: SavedCard | null;
 } | null;
 
 export function creditsView(page: CreditPage, sold: SaleLimits) {

@@ -1,6 +1,6 @@
 import { insertRow } from "../../shared/tables.do.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
-import type { Tables } from "../../shared/tables.do.ts";
+import type { TableMigrations } from "../../shared/tables.do.ts";
 import { isEnded, purchaseRecordOf } from "./purchase.ts";
 import type { PaymentsHead, PaymentRows, Purchase, Payment } from "./purchase.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
@@ -50,7 +50,7 @@ const INITIAL_SCHEMA =
 const PUBLISHED_SCHEMA =
   "CREATE TABLE published (id TEXT PRIMARY KEY NOT NULL, mark TEXT NOT NULL) STRICT, WITHOUT ROWID;";
 
-export const PAYMENT_TABLES: Tables = {
+export const PAYMENT_TABLES: TableMigrations = {
   name: "payments",
   steps: [
     { sql: INITIAL_SCHEMA, readableBy: 1 },

@@ -5,9 +5,9 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { PURCHASE_ID_PREFIX } from "../../shared/contracts/payments.ts";
 import type {
   PurchaseRequest,
-  Card,
+  SavedCard,
   StripeHint,
-  PaymentsCalls,
+  PaymentsMethods,
   PurchasePage,
   PurchaseRecord,
   RefundRequest,
@@ -49,7 +49,7 @@ const CALL_TIMEOUT_MS = 10_000;
 const ALARM_DELAY_MIN_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
-export class Payments extends DurableObject<Env> implements PaymentsCalls {
+export class Payments extends DurableObject<Env> implements PaymentsMethods {
   #runner: PurchaseRunner | null = null;
   #alarmAt: number | null = null;
 
@@ -113,7 +113,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     });
   }
 
-  async savedCard(): Promise<Result<Card | null>> {
+  async savedCard(): Promise<Result<SavedCard | null>> {
     if (!this.#isInitialized()) return success(null);
     const { card } = paymentRows(this.#sql).head();
     if (card === null) return success(null);

@@ -1,6 +1,6 @@
 import { now } from "../../shared/clock.ts";
 import type { DispatchStore, SweepCursor } from "./stripe-events.ts";
-import type { CallsOf } from "../../shared/contracts/objects.ts";
+import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { withTimeout } from "../../shared/timers.ts";
@@ -77,7 +77,7 @@ const POKE_TIMEOUT_MS = 5000;
 
 export async function wakePaymentsObjects(
   db: D1Database,
-  objects: CallsOf<"payments", "poke">,
+  objects: StubsWithMethods<"payments", "poke">,
 ): Promise<void> {
   const after = await readCursor(db, "payers");
   const { results } = await db
@@ -109,7 +109,7 @@ function payersSql(side: ">" | "<="): string {
 
 async function wakePaymentsObject(
   orgId: string,
-  objects: CallsOf<"payments", "poke">,
+  objects: StubsWithMethods<"payments", "poke">,
 ): Promise<void> {
   try {
     await withTimeout(objects.payments(orgId).poke(), POKE_TIMEOUT_MS);

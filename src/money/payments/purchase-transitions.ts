@@ -1,4 +1,4 @@
-import type { PurchaseError, TopUpEnd } from "../../shared/contracts/payments.ts";
+import type { PurchaseError, TopUpFailure } from "../../shared/contracts/payments.ts";
 import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { EventData, EventType } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
@@ -144,7 +144,7 @@ const DISABLED_REASONS = {
   address_incomplete: "address_incomplete",
 } as const;
 
-function topUpEnd({ error, isHard }: PurchaseEnding): TopUpEnd {
+function topUpEnd({ error, isHard }: PurchaseEnding): TopUpFailure {
   if (!isHard) return { kind: "soft" };
   const reasons: Partial<
     Record<PurchaseError, (typeof DISABLED_REASONS)[keyof typeof DISABLED_REASONS]>

@@ -1,10 +1,10 @@
 import type {
-  Card,
+  SavedCard,
   StripeHint,
   PurchaseRecord,
   PurchaseError,
   PurchaseOutcome,
-  WalletPaymentCalls,
+  WalletPaymentMethods,
 } from "../../shared/contracts/payments.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
@@ -87,7 +87,7 @@ export type PaymentsHead = {
   /** `isBooked`: D1 has the customer, so Stripe's events can be assigned to the organization. */
   readonly customer: { readonly id: string; readonly isBooked: boolean } | null;
   readonly customers: number;
-  readonly card: (Card & { readonly paymentMethod: string }) | null;
+  readonly card: (SavedCard & { readonly paymentMethod: string }) | null;
   readonly reading: number;
   /** Creation time (Unix ms) of the wallet that received all payments. A rebuild changes it. */
   readonly walletMadeAt: number | null;
@@ -134,7 +134,7 @@ export function purchaseRecordOf(purchase: Purchase, payment: Payment | null): P
 }
 
 export type PayingWallet = Pick<
-  WalletPaymentCalls,
+  WalletPaymentMethods,
   "creditPayment" | "setBack" | "tellPurchase" | "disableTopUp"
 >;
 

@@ -5,21 +5,21 @@ import {
   singleValueSchema,
   parseFields,
   parseQuery,
-  wholeNumberWithDefault,
+  wholeNumberParameterWithDefault,
 } from "../../shared/http/parse-body.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { PURCHASE_ID_PREFIX } from "../../shared/contracts/payments.ts";
 import type {
   PurchaseRequest,
-  PaymentsCalls,
+  PaymentsMethods,
   PurchaseRecord,
 } from "../../shared/contracts/payments.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOfCaller } from "../../shared/caller.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
-import { mintTimeOf } from "../../shared/id.ts";
+import { hashIdempotentRequest, readIdempotencyKey } from "../../shared/idempotency.ts";
+import { creationTimeOfId } from "../../shared/id.ts";
 import { micros, MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import { callObjectWithRetries, callObject } from "../../shared/reach-object.ts";
 import { readBuyingOrganization } from "./payments.store.ts";
@@ -61,7 +61,7 @@ export async function createPurchaseRoute(c: AppContext) {
     amountMicro: micros(dollars * MICROS_PER_DOLLAR),
     method,
     saveCard: method === "checkout" && saveCard,
-    idempotency: await idempotencyOf(name.value, named),
+    idempotency: await hashIdempotentRequest(name.value, named),
     actor: actorOfCaller(caller),
     isPerson: caller.isPerson === true,
   };
@@ -75,7 +75,7 @@ function acceptedPurchase(c: AppContext, purchase: PurchaseRecord) {
 }
 
 export const purchasesQuery = z.object({
-  limit: wholeNumberWithDefault(1, 100, 20),
+  limit: wholeNumberParameterWithDefault(1, 100, 20),
   after: z.optional(
     singleValueSchema.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id")),
   ),
@@ -109,7 +109,7 @@ export async function portalRoute(c: AppContext) {
 }
 
 export const creditsQuery = z.object({
-  limit: wholeNumberWithDefault(1, 100, 50),
+  limit: wholeNumberParameterWithDefault(1, 100, 50),
   after: z.optional(
     z.pipe(
       singleValueSchema.check(
@@ -156,7 +156,7 @@ async function readBuyer(
 /** Calls the payment object with retries, so `call` must be safe to repeat. */
 async function callPayments<T>(
   c: AppContext,
-  call: (payments: PaymentsCalls) => Promise<Result<T>>,
+  call: (payments: PaymentsMethods) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
   const { orgId } = c.var.admitted.caller;
@@ -168,10 +168,10 @@ async function callPayments<T>(
 
 function callByPurchaseId<T>(
   c: AppContext,
-  call: (payments: PaymentsCalls, id: string) => Promise<Result<T>>,
+  call: (payments: PaymentsMethods, id: string) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const id = c.req.param("id") ?? "";
-  if (mintTimeOf(id, PURCHASE_ID_PREFIX) === null) {
+  if (creationTimeOfId(id, PURCHASE_ID_PREFIX) === null) {
     return Promise.resolve(refuse({ kind: "not_found", message: "No such purchase." }));
   }
   return callPayments(c, (payments) => call(payments, id));

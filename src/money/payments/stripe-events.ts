@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { CallsOf } from "../../shared/contracts/objects.ts";
+import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
 import type { StripeHint } from "../../shared/contracts/payments.ts";
 import { logAlert } from "../../shared/log.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
@@ -49,7 +49,7 @@ export type DispatchStore = {
   moveCursor(to: SweepCursor): Promise<void>;
 };
 
-export type DispatchServices = CallsOf<"payments", "hint"> & {
+export type DispatchServices = StubsWithMethods<"payments", "hint"> & {
   readonly store: DispatchStore;
   readonly stripe: Stripe;
   readonly isLive: boolean;

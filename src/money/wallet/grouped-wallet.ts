@@ -1,20 +1,20 @@
 import { CallGroups } from "../../shared/call-groups.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
 import type {
-  GroupedCalls,
-  WalletPartResult,
-  WalletCalls,
-  WalletPart,
+  GroupableWalletMethods,
+  GroupedWalletCallResult,
+  WalletMethods,
+  GroupedWalletCall,
 } from "../../shared/contracts/wallet.ts";
 
-type GroupingStub = GroupedCalls & Pick<WalletCalls, "together">;
+type GroupingStub = GroupableWalletMethods & Pick<WalletMethods, "together">;
 
 /** Groups calls to one wallet. While a call runs, later calls wait and are sent together. */
 export class WalletGroups {
-  readonly #groups = new CallGroups<WalletPart, WalletPartResult>();
+  readonly #groups = new CallGroups<GroupedWalletCall, GroupedWalletCallResult>();
 
-  walletOf(orgId: string, stub: () => GroupingStub, after: TimerFunction): GroupedCalls {
-    const ask = (part: WalletPart): Promise<WalletPartResult> =>
+  walletOf(orgId: string, stub: () => GroupingStub, after: TimerFunction): GroupableWalletMethods {
+    const ask = (part: GroupedWalletCall): Promise<GroupedWalletCallResult> =>
       this.#groups.callPart(orgId, {
         part,
         callAlone: () => callPart(stub(), part),
@@ -31,11 +31,14 @@ export class WalletGroups {
   }
 }
 
-type RunPart = <K extends WalletPart["call"]>(
-  part: Extract<WalletPart, { readonly call: K }>,
-) => ReturnType<GroupedCalls[K]>;
+type RunPart = <K extends GroupedWalletCall["call"]>(
+  part: Extract<GroupedWalletCall, { readonly call: K }>,
+) => ReturnType<GroupableWalletMethods[K]>;
 
-export function callPart(wallet: GroupedCalls, part: WalletPart): Promise<WalletPartResult> {
+export function callPart(
+  wallet: GroupableWalletMethods,
+  part: GroupedWalletCall,
+): Promise<GroupedWalletCallResult> {
   switch (part.call) {
     case "hold":
       return wallet.hold(...part.args);

@@ -1,7 +1,7 @@
 import type { Micros } from "../../shared/money.ts";
 import type { Debts } from "./rules/debts.ts";
-import type { Settings } from "../../shared/contracts/settings.ts";
-import type { Configuration } from "../../shared/contracts/wallet.ts";
+import type { SettingsWithoutRestrictions } from "../../shared/contracts/settings.ts";
+import type { OperatorSettings } from "../../shared/contracts/wallet.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import { snapshotHeadStatement, settingsFromRow } from "./snapshot.store.ts";
 import type { SnapshotHead, StoredSettings } from "./snapshot.store.ts";
@@ -9,15 +9,15 @@ import type { SnapshotHead, StoredSettings } from "./snapshot.store.ts";
 /** The published state of a wallet, without the tables that are read in pages. */
 export type WalletSnapshot = {
   readonly head: SnapshotHead;
-  readonly settings: Settings | null;
+  readonly settings: SettingsWithoutRestrictions | null;
   readonly debts: PublishedDebts | null;
   /** The operator's settings, which are only in D1. */
-  readonly configuration: Configuration | null;
+  readonly configuration: OperatorSettings | null;
 };
 
 type PublishedDebts = Debts & { readonly forgivenBy: Readonly<Record<string, Micros>> };
 type StoredDebts = Debts & { readonly forgivenBy: string };
-type StoredConfiguration = Pick<Configuration, "rpmLimit" | "priceList"> & {
+type StoredConfiguration = Pick<OperatorSettings, "rpmLimit" | "priceList"> & {
   readonly status: string;
   readonly closed: 0 | 1;
 };
@@ -72,6 +72,6 @@ function debtsFromRow({ forgivenBy, ...debts }: StoredDebts): PublishedDebts {
   return { ...debts, forgivenBy: parseStoredJson<PublishedDebts["forgivenBy"]>(forgivenBy) };
 }
 
-function configurationFromRow({ status, closed, ...row }: StoredConfiguration): Configuration {
+function configurationFromRow({ status, closed, ...row }: StoredConfiguration): OperatorSettings {
   return { ...row, suspended: status === "suspended", closed: closed === 1 };
 }

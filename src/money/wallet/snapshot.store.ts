@@ -1,7 +1,7 @@
 import { assert } from "../../shared/assert.ts";
-import { keyAfterUseFromRow, recordUsesStatement } from "../../shared/key-uses.store.ts";
+import { keyAfterUseFromRow, recordKeyUsesStatement } from "../../shared/key-uses.store.ts";
 import type { KeyUse, KeyAfterUse, KeyAfterUseRow } from "../../shared/key-uses.store.ts";
-import type { Settings } from "../../shared/contracts/settings.ts";
+import type { SettingsWithoutRestrictions } from "../../shared/contracts/settings.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 
 export type SnapshotHead = {
@@ -154,7 +154,7 @@ export async function writePublication(
   const { pages, everything, alertsFrom, uses } = publication;
   let batch = [
     balanceStatement(db, publication),
-    ...uses.map((page) => recordUsesStatement(db, page)),
+    ...uses.map((page) => recordKeyUsesStatement(db, page)),
     ...(publication.isUse ? [organizationUseStatement(db, publication)] : []),
   ];
   let first: D1Result<PublishRow>[] | null = null;
@@ -227,7 +227,7 @@ export async function* readSnapshotPages(
   }
 }
 
-export function settingsRow(settings: Settings): SnapshotRow {
+export function settingsRow(settings: SettingsWithoutRestrictions): SnapshotRow {
   return {
     default_user_monthly_quota_micro: settings.defaultUserMonthlyQuotaMicro,
     default_user_daily_quota_micro: settings.defaultUserDailyQuotaMicro,
@@ -240,18 +240,21 @@ export function settingsRow(settings: Settings): SnapshotRow {
 }
 
 /** Settings as the wallet's table and D1 store them. A null column has its default value. */
-export type StoredSettings = Omit<Settings, "keepResponsesHours" | "autoTopUp" | "tagKeys"> & {
+export type StoredSettings = Omit<
+  SettingsWithoutRestrictions,
+  "keepResponsesHours" | "autoTopUp" | "tagKeys"
+> & {
   readonly keepResponsesHours: number | null;
   readonly autoTopUp: string | null;
   readonly tagKeys: string | null;
 };
 
-export function settingsFromRow(row: StoredSettings): Settings {
+export function settingsFromRow(row: StoredSettings): SettingsWithoutRestrictions {
   return {
     ...row,
     keepResponsesHours: row.keepResponsesHours ?? 0,
-    autoTopUp: parseStoredJson<Settings["autoTopUp"]>(row.autoTopUp ?? "null"),
-    tagKeys: parseStoredJson<Settings["tagKeys"]>(row.tagKeys ?? "[]"),
+    autoTopUp: parseStoredJson<SettingsWithoutRestrictions["autoTopUp"]>(row.autoTopUp ?? "null"),
+    tagKeys: parseStoredJson<SettingsWithoutRestrictions["tagKeys"]>(row.tagKeys ?? "[]"),
   };
 }
 

@@ -1,6 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import type { RequestCredential } from "../../shared/caller.ts";
-import type { WalletCalls } from "../../shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../shared/contracts/wallet.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { applyCallerChange, createAdmissionDeps } from "./object/admission.do.ts";
@@ -29,12 +29,12 @@ import { selectUsedKey } from "./tables/key-rows.do.ts";
 
 const BATCHES_MAX = 50;
 
-export type CallArguments<Call extends keyof WalletCalls> = Parameters<WalletCalls[Call]>;
+export type CallArguments<Call extends keyof WalletMethods> = Parameters<WalletMethods[Call]>;
 type Transactions = {
-  readonly [Call in keyof WalletCalls]: (
+  readonly [Call in keyof WalletMethods]: (
     tx: Tx,
     ...args: CallArguments<Call>
-  ) => Awaited<ReturnType<WalletCalls[Call]>>;
+  ) => Awaited<ReturnType<WalletMethods[Call]>>;
 };
 
 /** Calls of the wallet, each with the function that runs in its transaction. */
@@ -146,7 +146,7 @@ abstract class TransactionBase extends DurableObject<Env> {
 
   async chargesOfDay(
     ...[query]: CallArguments<"chargesOfDay">
-  ): ReturnType<WalletCalls["chargesOfDay"]> {
+  ): ReturnType<WalletMethods["chargesOfDay"]> {
     for (let batches = 0; batches < BATCHES_MAX; batches++) {
       const folded = this.decisions.decide((tx) => success(foldCharges(tx)));
       if (!folded.ok) return folded;
@@ -175,4 +175,4 @@ for (const [name, transaction] of Object.entries(TRANSACTIONS)) {
 export const WalletTransactions = TransactionBase as abstract new (
   ctx: DurableObjectState,
   env: Env,
-) => TransactionBase & Pick<WalletCalls, keyof typeof TRANSACTIONS>;
+) => TransactionBase & Pick<WalletMethods, keyof typeof TRANSACTIONS>;

@@ -1,7 +1,7 @@
 import { assert } from "../../shared/assert.ts";
-import { requestCredential } from "../../shared/caller.ts";
+import { createRequestCredential } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
-import type { WalletCalls } from "../../shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../shared/contracts/wallet.ts";
 import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -46,12 +46,12 @@ import { createWallet, hasWalletBeenUsed } from "./tables/wallet-schema.do.ts";
 const LOST_RETRY_MS = 60_000;
 
 /** Stores and changes all money of an organization. `WalletMethods` documents the calls. */
-export class Wallet extends WalletTransactions implements WalletCalls {
+export class Wallet extends WalletTransactions implements WalletMethods {
   readonly #webhookFeed = new WebhookFeed(this.decisions, () => this.env);
   /** The current read of events from D1, shared by concurrent callers. */
   #currentRead: Promise<void> = Promise.resolve();
   #nextRead: Promise<void> | null = null;
-  #rebuilding: ReturnType<WalletCalls["rebuild"]> | null = null;
+  #rebuilding: ReturnType<WalletMethods["rebuild"]> | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -85,11 +85,11 @@ export class Wallet extends WalletTransactions implements WalletCalls {
   }
 
   admit(...[keyHash, shown]: CallArguments<"admit">) {
-    return admit(this.gate, requestCredential(keyHash, shown));
+    return admit(this.gate, createRequestCredential(keyHash, shown));
   }
 
   admitAndHold(...[keyHash, request, shown]: CallArguments<"admitAndHold">) {
-    return admitAndHold(this.gate, requestCredential(keyHash, shown), request);
+    return admitAndHold(this.gate, createRequestCredential(keyHash, shown), request);
   }
 
   async revokeKey(...args: CallArguments<"revokeKey">) {
@@ -109,11 +109,11 @@ export class Wallet extends WalletTransactions implements WalletCalls {
   }
 
   keyStanding(...[keyHash, shown, ...how]: CallArguments<"keyStanding">) {
-    return readKeyStatus(this.gate, requestCredential(keyHash, shown), ...how);
+    return readKeyStatus(this.gate, createRequestCredential(keyHash, shown), ...how);
   }
 
   hold(...[request, keyHash, shown]: CallArguments<"hold">) {
-    const called = keyHash === undefined ? undefined : requestCredential(keyHash, shown);
+    const called = keyHash === undefined ? undefined : createRequestCredential(keyHash, shown);
     return placeRequestHold(this.gate, request, called);
   }
 
@@ -148,7 +148,7 @@ export class Wallet extends WalletTransactions implements WalletCalls {
     return this.#nextRead;
   }
 
-  async poke(): ReturnType<WalletCalls["poke"]> {
+  async poke(): ReturnType<WalletMethods["poke"]> {
     const before = this.decisions.tryOpen();
     if (before === null) return refuseUnavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
@@ -175,7 +175,7 @@ export class Wallet extends WalletTransactions implements WalletCalls {
     else if (this.decisions.isLost) await this.ctx.storage.setAlarm(now({}) + LOST_RETRY_MS);
   }
 
-  async #rebuild(orgId: string, actor: Actor): ReturnType<WalletCalls["rebuild"]> {
+  async #rebuild(orgId: string, actor: Actor): ReturnType<WalletMethods["rebuild"]> {
     const head = await readSnapshotHead(this.env.DB, orgId);
     const before = this.decisions.openIfCreated();
     if (before !== null && head !== null && isOwnSnapshot(before.memory.row, head)) {

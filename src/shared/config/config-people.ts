@@ -4,7 +4,7 @@ const ID = /^[a-z0-9][a-z0-9-]{0,19}$/;
 const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 plain characters"));
 
 /** The schema of LOGIN_ISSUERS, the identity providers. */
-export const issuersSchema = z.array(
+export const loginIssuersSchema = z.array(
   z.strictObject({
     /** Part of the callback URL that the identity provider knows. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
@@ -19,7 +19,7 @@ export const issuersSchema = z.array(
   }),
 );
 /** An identity provider of LOGIN_ISSUERS. */
-export type IssuerEntry = z.infer<typeof issuersSchema>[number];
+export type IssuerEntry = z.infer<typeof loginIssuersSchema>[number];
 
 /** The roles of operators. `all` allows every call. */
 export const OPERATOR_ROLES = ["read", "support", "finance", "all"] as const;

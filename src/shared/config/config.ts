@@ -1,16 +1,16 @@
 import * as z from "zod/mini";
-import { checkIssuers, issuersSchema, operatorLoginsSchema } from "./config-people.ts";
+import { checkIssuers, loginIssuersSchema, operatorLoginsSchema } from "./config-people.ts";
 import type { IssuerEntry, OperatorLogin } from "./config-people.ts";
 import { parsePayments } from "./config-payments.ts";
 import type { PaymentsConfig } from "./config-payments.ts";
 import { parseKeySecrets, parseOperators, parsePeers } from "./config-secrets.ts";
 import type { KeySecret, OperatorToken, PeerConfig } from "./config-secrets.ts";
-import { KIND_NAMES, KINDS } from "../kinds.ts";
+import { CALL_KIND_NAMES, CALL_KINDS } from "../kinds.ts";
 import { REGIONS } from "../regions.ts";
 import type { Region } from "../regions.ts";
-import { recordOfUnits, UNITS } from "../usage.ts";
+import { fillUnitRecord, UNITS } from "../usage.ts";
 import type { Unit } from "../usage.ts";
-import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
+import { WITHOUT_ZOD_MESSAGES, describeSchemaError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
 /**
@@ -30,7 +30,7 @@ const priceSchema = z.strictObject({
   cached: z.optional(microsSchema),
   cache_write: z.optional(microsSchema),
   output: z._default(microsSchema, 0),
-  ...recordOfUnits(UNITS, z.optional(microsSchema)),
+  ...fillUnitRecord(UNITS, z.optional(microsSchema)),
 });
 const urlSchema = z.string().check(z.refine(isUrl, "must be a URL without spaces"));
 const peersSchema = z.array(z.strictObject({ region: regionSchema, url: urlSchema }));
@@ -59,7 +59,7 @@ const providersSchema = z.array(
 );
 const modelSchema = z.strictObject({
   id: nameSchema,
-  kind: z.enum(KIND_NAMES),
+  kind: z.enum(CALL_KIND_NAMES),
   context: tokensSchema,
   max_output: z.optional(tokensSchema),
   abilities: z.optional(z.array(z.enum(["tools", "vision", "reasoning", "dimensions"]))),
@@ -219,7 +219,7 @@ export function parseConfig(bindings: object): ParsedConfig {
       addProblem("KEY_SECRETS", problem),
     ),
     operators: parseOperators(text, sandbox, addProblem),
-    issuers: json("LOGIN_ISSUERS", issuersSchema, []),
+    issuers: json("LOGIN_ISSUERS", loginIssuersSchema, []),
     operatorLogins: json("OPERATOR_LOGINS", operatorLoginsSchema, []),
     companyDomains: oneOf("COMPANY_DOMAINS", ["off", "approve", "on"], "approve"),
     stepUp: oneOf("STEP_UP", ["any", "auth_time"], "any"),
@@ -294,7 +294,7 @@ function parseJsonVariable<T>(
     const value: unknown = JSON.parse(raw);
     const result = z.safeParse(schema, value, WITHOUT_ZOD_MESSAGES);
     if (result.success) return result.data;
-    const { param, problem } = describeError(result.error, value);
+    const { param, problem } = describeSchemaError(result.error, value);
     addProblem(`${param ?? "it"} ${problem ?? "is missing"}`);
   } catch {
     addProblem("is not valid JSON");
@@ -334,7 +334,7 @@ function checkUnits(
   { kind, price: prices }: z.infer<typeof modelSchema>,
   context: z.core.$RefinementCtx,
 ): void {
-  const { hasInput, hasOutput, units } = KINDS[kind];
+  const { hasInput, hasOutput, units } = CALL_KINDS[kind];
   const counted: readonly Unit[] = units;
   const priced = UNITS.filter((unit) => prices[unit] !== undefined);
   const isPricedByUnit = !hasOutput && priced.length > 0;

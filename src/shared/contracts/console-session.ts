@@ -1,5 +1,5 @@
 import type { VerifiedKey } from "../caller.ts";
-import type { RateState } from "../key-terms.ts";
+import type { RateLimitState } from "../key-terms.ts";
 import type { Result } from "../failure.ts";
 
 /**
@@ -49,15 +49,15 @@ export type OperatorIdentity = (
   readonly as?: string;
 };
 
-export type EnteredSession = {
+export type AdmittedConsoleSession = {
   readonly identity: ConsoleIdentity;
   readonly expiresAt: number;
-  readonly rate: RateState;
+  readonly rate: RateLimitState;
 };
 
-export type ConsoleSessionCalls = {
+export type ConsoleSessionMethods = {
   open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>>;
-  enter(name: string, isCounted: boolean): Promise<Result<EnteredSession>>;
+  enter(name: string, isCounted: boolean): Promise<Result<AdmittedConsoleSession>>;
   close(name: string | null): Promise<Result<null>>;
   closeOf(memberId: string): Promise<Result<null>>;
   become(name: string, identity: ConsoleIdentity): Promise<Result<null>>;

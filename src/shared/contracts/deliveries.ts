@@ -1,6 +1,6 @@
 import type { Actor, EventRecord } from "../event.ts";
 import type { Result } from "../failure.ts";
-import type { StreamFirst, StreamStart } from "./usage-stream.ts";
+import type { ReplayStart, StreamStart } from "./usage-stream.ts";
 
 export type DeliveryAttempt = {
   readonly status: number | null;
@@ -38,7 +38,7 @@ export type DeliveryDetail = DeliveryRecord & {
   readonly newestAttempts: readonly PastAttempt[];
 };
 /** A webhook's delivery statistics of the last 24 hours. Times are Unix ms. */
-export type ReceiverHealth = {
+export type WebhookHealth = {
   readonly failingSince: number | null;
   readonly waiting: number;
   readonly delivered24h: number;
@@ -61,7 +61,7 @@ export type DeliveryPage = {
   readonly nextAfter: string | null;
 };
 
-export type DeliveriesCalls = {
+export type WebhookDeliveriesMethods = {
   /** Queues events from the wallet's log in order, each once. Throws if the wallet must retry. */
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
   rename(events: readonly EventRecord[]): Promise<void>;
@@ -74,7 +74,7 @@ export type DeliveriesCalls = {
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<DeliveryAttempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
-  health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
+  health(): Promise<Result<Readonly<Record<string, WebhookHealth>>>>;
   /**
    * Resends deliveries with a fresh retry schedule, and returns their number. Fails with
    * `not_found`, or with `conflict` for a disabled webhook.
@@ -94,6 +94,6 @@ export type DeliveriesCalls = {
     orgId: string,
     webhookId: string,
     from: StreamStart,
-    first?: StreamFirst,
+    first?: ReplayStart,
   ): Promise<Result<null>>;
 };

@@ -2,7 +2,7 @@ import type { Micros } from "../money.ts";
 import type { Price } from "../usage.ts";
 
 /** The fields by which an export groups charges. `tags` is JSON, or "" without tags. */
-export type ChargeFacts = {
+export type ChargeDimensions = {
   readonly keyId: string;
   readonly model: string;
   readonly provider: string;
@@ -11,7 +11,7 @@ export type ChargeFacts = {
   readonly tags: string;
 };
 /** Sums of requests with the same `ChargeDimensions`. `lines` has quantities by unit. */
-export type ChargeGroup = ChargeFacts & {
+export type ChargeGroup = ChargeDimensions & {
   readonly requests: number;
   readonly costMicro: Micros;
   readonly chargedMicro: Micros;

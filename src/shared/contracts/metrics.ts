@@ -23,7 +23,7 @@ export type RegionCounts = {
 };
 type Moment = { readonly atMs: number; readonly series: MetricValues };
 
-export type MetricsCalls = {
+export type RegionMetricsMethods = {
   /** Adds counts. If `view` has speed samples, returns the speeds of the region's routes. */
   add(series: MetricValues, view?: IsolateMetrics): Promise<readonly RouteSpeed[] | undefined>;
   /** Returns the routes' speeds. Absent in objects of an earlier release. */

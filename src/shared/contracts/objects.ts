@@ -1,29 +1,32 @@
-import type { ConsoleSessionCalls } from "./console-session.ts";
-import type { DeliveriesCalls } from "./deliveries.ts";
-import type { StoredResponsesCalls } from "./stored-responses.ts";
-import type { MetricsCalls } from "./metrics.ts";
-import type { OutboxCalls } from "./outbox.ts";
-import type { PaymentsCalls } from "./payments.ts";
-import type { RegisterCalls } from "./register.ts";
-import type { WalletCalls } from "./wallet.ts";
+import type { ConsoleSessionMethods } from "./console-session.ts";
+import type { WebhookDeliveriesMethods } from "./deliveries.ts";
+import type { StoredResponsesMethods } from "./stored-responses.ts";
+import type { RegionMetricsMethods } from "./metrics.ts";
+import type { RegionOutboxMethods } from "./outbox.ts";
+import type { PaymentsMethods } from "./payments.ts";
+import type { KeyRegisterMethods } from "./register.ts";
+import type { WalletMethods } from "./wallet.ts";
 
 /**
  * Functions that return new stubs of this region's Durable Objects. A stub is unusable after an
  * exception.
  */
 export type Objects = {
-  readonly wallet: (orgId: string) => WalletCalls;
-  readonly register: (keyHash: string) => RegisterCalls;
-  readonly outbox: (name: string) => OutboxCalls;
-  readonly consoles: (account: string) => ConsoleSessionCalls;
-  readonly kept: (orgId: string) => StoredResponsesCalls;
-  readonly deliveries: (orgId: string) => DeliveriesCalls;
-  readonly payments: (orgId: string) => PaymentsCalls;
-  readonly metrics: () => MetricsCalls;
+  readonly wallet: (orgId: string) => WalletMethods;
+  readonly register: (keyHash: string) => KeyRegisterMethods;
+  readonly outbox: (name: string) => RegionOutboxMethods;
+  readonly consoles: (account: string) => ConsoleSessionMethods;
+  readonly kept: (orgId: string) => StoredResponsesMethods;
+  readonly deliveries: (orgId: string) => WebhookDeliveriesMethods;
+  readonly payments: (orgId: string) => PaymentsMethods;
+  readonly metrics: () => RegionMetricsMethods;
 };
 
 /** Functions that return stubs with only the listed methods. */
-export type CallsOf<Kind extends keyof Objects, Call extends keyof ReturnType<Objects[Kind]>> = {
+export type StubsWithMethods<
+  Kind extends keyof Objects,
+  Call extends keyof ReturnType<Objects[Kind]>,
+> = {
   readonly [K in Kind]: (name: string) => Pick<ReturnType<Objects[K]>, Call>;
 };
 

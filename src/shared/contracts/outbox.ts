@@ -41,7 +41,7 @@ export type OutboxState = {
   readonly oldestMs: number | null;
 };
 
-export type OutboxCalls = {
+export type RegionOutboxMethods = {
   /** Durably queues outcomes, each once, without waiting for delivery. Throws if storage fails. */
   enqueue(items: readonly OutcomeItem[]): Promise<void>;
   /** Durably queues revocations, then tries to deliver them and any dead-lettered ones. */

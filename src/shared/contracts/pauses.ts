@@ -25,17 +25,17 @@ export type PutPauseResult = PauseWithOwner & { readonly created: boolean };
 /** The reader of a list of pauses that stop a member or the member's keys. */
 export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
 
-export type PauseEnding = {
+export type PauseEndRequest = {
   readonly id: string;
   readonly source: PauseSource;
   readonly actor: Actor;
 };
 
 /** A running request that the wallet may stop. */
-export type WatchedRun = { readonly id: string; readonly called: RequestCredential };
-export type StoppedRun = { readonly id: string; readonly failure: Failure };
+export type StoppableRequest = { readonly id: string; readonly called: RequestCredential };
+export type StoppedRequest = { readonly id: string; readonly failure: Failure };
 
-export type PauseCalls = {
+export type WalletPauseMethods = {
   /**
    * Pauses an owner, or changes the pause. Fails with `not_found` for an unknown owner, or with
    * `conflict` if the new end is earlier.
@@ -44,7 +44,7 @@ export type PauseCalls = {
   /** Returns the pauses that `reader` (null: everyone) can see, oldest first. */
   pauses(reader: PauseReader | null): Promise<Result<readonly PauseWithOwner[]>>;
   /** Ends a pause. Fails with `not_found`, or with `conflict` if an operator created it. */
-  endPause(ending: PauseEnding, by?: RequestCredential): Promise<Result<PauseWithOwner>>;
+  endPause(ending: PauseEndRequest, by?: RequestCredential): Promise<Result<PauseWithOwner>>;
   /** Returns the runs that must stop, because of a pause, a revoked key or an ended session. */
-  watch(runs: readonly WatchedRun[]): Promise<Result<readonly StoppedRun[]>>;
+  watch(runs: readonly StoppableRequest[]): Promise<Result<readonly StoppedRequest[]>>;
 };

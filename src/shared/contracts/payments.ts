@@ -41,7 +41,7 @@ export type PurchaseError =
   | "abandoned"
   | "misconfigured";
 
-export type Card = {
+export type SavedCard = {
   readonly brand: string;
   readonly last4: string;
   readonly expMonth: number;
@@ -61,7 +61,7 @@ export type PurchaseRecord = {
   readonly creditedMicro: Micros | null;
   /** Credits that refunds and disputes have taken back. */
   readonly returnedMicro: Micros;
-  readonly card: Card | null;
+  readonly card: SavedCard | null;
   readonly actor: Actor;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -124,7 +124,7 @@ export type RefundRequest = {
   readonly actor: Actor;
 };
 
-export type PaymentsCalls = {
+export type PaymentsMethods = {
   /** Buys credits, once per `idempotency`, within about 1.5 s. */
   buy(buying: PurchaseRequest): Promise<Result<PurchaseRecord>>;
   /** Returns a purchase by its own ID, or by the ID of its Stripe session, invoice or payment. */
@@ -134,7 +134,7 @@ export type PaymentsCalls = {
   portal(
     buyer: Pick<PurchaseRequest, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>>;
-  savedCard(): Promise<Result<Card | null>>;
+  savedCard(): Promise<Result<SavedCard | null>>;
   topUp(request: TopUpRequest): Promise<Result<null>>;
   hint(hint: StripeHint): Promise<Result<null>>;
   refund(request: RefundRequest): Promise<Result<PurchaseRecord>>;
@@ -167,14 +167,14 @@ export type PurchaseOutcome = {
   readonly event: NewEvent;
   /** The values from which the event's ID is derived, so that retries record it once. */
   readonly once: readonly string[];
-  readonly topUp: { readonly id: string; readonly end: TopUpEnd } | null;
+  readonly topUp: { readonly id: string; readonly end: TopUpFailure } | null;
 };
-export type TopUpEnd =
+export type TopUpFailure =
   | { readonly kind: "soft" }
-  | { readonly kind: "hard"; readonly reason: DisabledReason };
+  | { readonly kind: "hard"; readonly reason: TopUpDisabledReason };
 
 /** The reason why automatic top-up was turned off. */
-export type DisabledReason =
+export type TopUpDisabledReason =
   | "card_declined"
   | "no_saved_card"
   | "card_removed"
@@ -183,7 +183,7 @@ export type DisabledReason =
   | "disputed"
   | "wallet_rebuilt";
 
-export type AutoTopUp = {
+export type AutoTopUpSettings = {
   readonly belowMicro: Micros;
   readonly amountMicro: Micros;
   readonly mostPerMonthMicro: Micros;
@@ -194,12 +194,12 @@ export type PaymentsStatus = {
   readonly owedMicro: Micros;
   readonly takenMicro: Micros;
   readonly forgivenMicro: Micros;
-  readonly autoTopUp: AutoTopUp | null;
+  readonly autoTopUp: AutoTopUpSettings | null;
   readonly topUp: {
     readonly purchaseId: string | null;
     readonly monthMicro: Micros;
     readonly pausedUntil: number | null;
-    readonly disabledReason: DisabledReason | null;
+    readonly disabledReason: TopUpDisabledReason | null;
   };
   readonly madeAt: number;
 };
@@ -218,7 +218,7 @@ export type CreditPage = {
 };
 
 /** The wallet's methods for payments. All are safe to retry. */
-export type WalletPaymentCalls = {
+export type WalletPaymentMethods = {
   /** Credits a payment once. Fails with `conflict` if it was credited with a different amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   /**
@@ -227,7 +227,7 @@ export type WalletPaymentCalls = {
    */
   setBack(back: PaymentReversal): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
-  disableTopUp(reason: DisabledReason): Promise<Result<null>>;
+  disableTopUp(reason: TopUpDisabledReason): Promise<Result<null>>;
   forgive(request: {
     readonly amountMicro: Micros;
     readonly reference: string;
@@ -237,7 +237,7 @@ export type WalletPaymentCalls = {
   creditPage(limit: number, after: number | null): Promise<Result<CreditPage>>;
 };
 
-export function autoTopUpView(setting: AutoTopUp | null) {
+export function autoTopUpView(setting: AutoTopUpSettings | null) {
   if (setting === null) return null;
   return {
     below_dollars: dollarsOf(setting.belowMicro),

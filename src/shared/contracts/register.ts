@@ -19,19 +19,23 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   readonly policies?: readonly PolicyLayer[];
   readonly paused?: Paused;
 };
-export type Admission =
+export type KeyAdmissionResult =
   | ({ readonly ok: true } & AdmittedKey)
   | { readonly ok: false; readonly failure: Failure };
 
 /** A session and its maximum requests per minute, null for its key's limit. */
-export type PacedSession = Pick<Session, "id" | "rpmLimit">;
+export type RateLimitedSession = Pick<Session, "id" | "rpmLimit">;
 
-export type RegisterCalls = {
+export type KeyRegisterMethods = {
   /**
    * Admits one request. Never throws. Fails with `invalid_api_key`, `rate_limited`,
    * `storage_unavailable` or `home_region_unreachable`. `secret` is a hash.
    */
-  admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
+  admit(
+    home: Region | null,
+    secret?: string,
+    session?: RateLimitedSession,
+  ): Promise<KeyAdmissionResult>;
   /**
    * Records the use, and returns the key to a region that counts the request itself. Fails with
    * `conflict` for a repeated `writeId`.

@@ -1,7 +1,7 @@
 import type { Budget, BudgetStatus, BudgetOwner } from "../budgets.ts";
 import type { Micros } from "../money.ts";
 import type { Policy } from "../policy.ts";
-import type { AutoTopUp } from "./payments.ts";
+import type { AutoTopUpSettings } from "./payments.ts";
 
 export const STORED_RESPONSE_HOURS_MAX = 720;
 
@@ -13,7 +13,7 @@ export type SettingsRecord = {
   readonly lowBalanceThresholdMicro: Micros | null;
   /** Hours for which /v1/responses stores responses. 0 turns storage off. */
   readonly keepResponsesHours: number;
-  readonly autoTopUp: AutoTopUp | null;
+  readonly autoTopUp: AutoTopUpSettings | null;
   readonly tagKeys: readonly string[];
   readonly policy: Policy | null;
   readonly maxConcurrent: number | null;
@@ -25,16 +25,21 @@ export type SettingsChange = {
 } & { readonly budgets?: readonly Budget[] | undefined };
 export type SettingsWithBudgets = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };
 
-export type Settings = Omit<SettingsRecord, "policy" | "operatorPolicy" | "maxConcurrent">;
+export type SettingsWithoutRestrictions = Omit<
+  SettingsRecord,
+  "policy" | "operatorPolicy" | "maxConcurrent"
+>;
 
 /** The settings of an organization that only operators change. */
-export type Configuration = {
+export type OperatorSettings = {
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
   readonly closed: boolean;
   readonly priceList: string | null;
 };
-export type ConfigurationChange = { readonly [K in keyof Configuration]?: Configuration[K] };
+export type OperatorSettingsChange = {
+  readonly [K in keyof OperatorSettings]?: OperatorSettings[K];
+};
 
 export type MemberLimits = {
   readonly policy: Policy | null;

@@ -8,7 +8,7 @@ type ResponseOwner = {
 };
 
 /** A filter on stored responses by owner. Null matches all. */
-export type VisibilityFilter = { readonly [K in keyof ResponseOwner]: string | null };
+export type ResponseOwnerFilter = { readonly [K in keyof ResponseOwner]: string | null };
 
 /**
  * A response to store. `input` is a JSON list of items and `response` a JSON `StoredResponse`, both
@@ -64,7 +64,7 @@ export function storedTextsOf({
  * The methods for stored responses. They don't distinguish missing, expired and inaccessible
  * responses.
  */
-export type StoredResponsesCalls = {
+export type StoredResponsesMethods = {
   /** Sets the hours for which new and existing responses are stored. */
   keepFor(hours: number): Promise<Result<null>>;
   /** Stores a response durably. Deletes the oldest ones above the maximum. */
@@ -75,9 +75,9 @@ export type StoredResponsesCalls = {
    */
   recall(
     request: StoredResponseQuery,
-    seenBy: VisibilityFilter,
+    seenBy: ResponseOwnerFilter,
   ): Promise<Result<StoredResponseResult>>;
-  forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>>;
+  forget(id: string, seenBy: ResponseOwnerFilter): Promise<Result<boolean>>;
 };
 
 export const RESPONSE_ID_PREFIX = "resp_";
@@ -88,7 +88,7 @@ export const CONVERSATION_TURNS_MAX = 5000;
 /** Maximum bytes of a request body whose response is stored. */
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
 
-export function responseOwner({
+export function responseOwnerOf({
   memberId,
   keyId,
   shown,
@@ -103,8 +103,8 @@ export function responseOwner({
 export function createContinuationFilter({
   caller,
   isLimited,
-}: Pick<AdmittedRequest, "caller" | "isLimited">): VisibilityFilter {
-  const { memberId, keyId, sessionId } = responseOwner(caller);
+}: Pick<AdmittedRequest, "caller" | "isLimited">): ResponseOwnerFilter {
+  const { memberId, keyId, sessionId } = responseOwnerOf(caller);
   if (sessionId !== null || isLimited === true) return { memberId: null, keyId, sessionId };
   return { memberId, keyId: null, sessionId: null };
 }
@@ -116,7 +116,7 @@ export function createContinuationFilter({
 export function createReadFilter(
   admitted: AdmittedRequest,
   { role }: Pick<Member, "role">,
-): VisibilityFilter {
+): ResponseOwnerFilter {
   const own = createContinuationFilter(admitted);
   const isAll = own.keyId === null && role !== "member";
   return isAll ? { memberId: null, keyId: null, sessionId: null } : own;

@@ -1,18 +1,18 @@
 import type { Micros } from "../money.ts";
-import type { GenerationRecord } from "./wallet-pages.ts";
+import type { SettledGeneration } from "./wallet-pages.ts";
 
 /**
  * A position after row `seq` of a ledger. `madeAt` is the wallet's creation time, because a rebuilt
  * wallet has another ledger.
  */
-export type StreamCursor = {
+export type UsageStreamPosition = {
   readonly madeAt: number;
   readonly seq: number;
   readonly balanceMicro: Micros;
 };
 /** The start of a read: a position, a ledger row or a time (Unix ms). */
 export type StreamStart =
-  | StreamCursor
+  | UsageStreamPosition
   | { readonly afterSeq: number }
   | { readonly sinceMs: number };
 /**
@@ -26,10 +26,10 @@ export type StreamQuery = {
 };
 
 /** The time (Unix ms) of a replay's first row, and the request parameter that set it. */
-export type StreamFirst = { readonly atMs: number; readonly param: string };
+export type ReplayStart = { readonly atMs: number; readonly param: string };
 
 /** A row of the usage stream. A `rollup` replaces the deleted ledger rows `firstSeq` to `seq`. */
-export type StreamedRow = {
+export type UsageStreamRow = {
   readonly id: string;
   readonly kind: "usage" | "credit" | "rollup";
   readonly firstSeq: number;
@@ -38,14 +38,14 @@ export type StreamedRow = {
   readonly balanceMicro: Micros;
   readonly createdAt: number;
   readonly reference: string | null;
-  readonly request?: GenerationRecord | null;
+  readonly request?: SettledGeneration | null;
 };
 /**
  * A page of the usage stream. `next` is the position after the last row that was read, streamed or
  * not.
  */
-export type StreamPage = {
-  readonly from: StreamCursor;
-  readonly rows: readonly StreamedRow[];
-  readonly next: StreamCursor;
+export type UsageStreamPage = {
+  readonly from: UsageStreamPosition;
+  readonly rows: readonly UsageStreamRow[];
+  readonly next: UsageStreamPosition;
 };

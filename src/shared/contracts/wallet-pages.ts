@@ -20,7 +20,7 @@ export type LedgerRow = {
 };
 export type LedgerPage = { readonly rows: readonly LedgerRow[]; readonly nextAfterSeq: number };
 
-export type GenerationRecord = Generation & {
+export type SettledGeneration = Generation & {
   readonly id: string;
   readonly externalId: string | null;
   /** Admission time (Unix ms). */
@@ -50,7 +50,7 @@ export type RequestRecord = {
   readonly externalId: string | null;
   readonly createdAt: number;
   readonly heldMicro: Micros | null;
-  readonly generation: GenerationRecord | null;
+  readonly generation: SettledGeneration | null;
   readonly failed?: FailedRequest | null;
   readonly failure?: Failure | null;
 };
@@ -79,7 +79,7 @@ export type RequestPage = {
   readonly nextAfter: string | null;
 };
 
-export type HoldRecord = {
+export type OpenHoldRecord = {
   readonly id: string;
   readonly keyId: string;
   readonly externalId: string | null;
@@ -89,7 +89,7 @@ export type HoldRecord = {
   readonly purpose?: HoldPurpose | null;
 };
 export type HoldsPage = {
-  readonly holds: readonly HoldRecord[];
+  readonly holds: readonly OpenHoldRecord[];
   readonly nextAfter: string | null;
 };
 

@@ -14,11 +14,11 @@ import type { ChargesPage, ChargesQuery } from "./exports.ts";
 import type { Generation } from "../generation.ts";
 import type { Key, KeySecrets } from "../key.ts";
 import type { AdmittedKey } from "./register.ts";
-import type { KeyStatus, KeyTerms, RateState } from "../key-terms.ts";
+import type { KeyStatus, KeyTerms, RateLimitState } from "../key-terms.ts";
 import type { HoldPurpose } from "../placed-hold.ts";
 import type { HoldChange, PlacedHold } from "./holds.ts";
-import type { PauseCalls } from "./pauses.ts";
-import type { WalletPaymentCalls } from "./payments.ts";
+import type { WalletPauseMethods } from "./pauses.ts";
+import type { WalletPaymentMethods } from "./payments.ts";
 import type { ReconcileOptions, Reconciliation } from "./reconciliation.ts";
 import type { Idempotency } from "../idempotency.ts";
 import type { BudgetsChange, MemberLimits, MemberLimitsChange } from "./settings.ts";
@@ -26,7 +26,7 @@ import type * as own from "./settings.ts";
 import type { Session } from "../session.ts";
 import type { Micros } from "../money.ts";
 import type { Paused } from "../paused.ts";
-import type { StreamPage, StreamQuery } from "./usage-stream.ts";
+import type { UsageStreamPage, StreamQuery } from "./usage-stream.ts";
 import type { Policy, PolicyLayer, RouteCandidate } from "../policy.ts";
 import type * as reports from "./reports.ts";
 import type {
@@ -41,18 +41,18 @@ import type {
 } from "./wallet-pages.ts";
 
 /** A request's tokens: the prompt, and the minimum and maximum with output. */
-export type TokenRequest = {
+export type RequestTokenCounts = {
   readonly prompt: number;
   readonly least: number;
   readonly most: number;
 };
 
-export type { Configuration, ConfigurationChange } from "./settings.ts";
+export type { OperatorSettings, OperatorSettingsChange } from "./settings.ts";
 export type {
   EventPage,
   EventQuery,
-  GenerationRecord,
-  HoldRecord,
+  SettledGeneration,
+  OpenHoldRecord,
   HoldsPage,
   LedgerPage,
   LedgerRow,
@@ -76,7 +76,7 @@ export type HoldRequest = {
    * credits.
    */
   readonly hasCap: boolean;
-  readonly tokens: TokenRequest;
+  readonly tokens: RequestTokenCounts;
   /** The requested model, as sent and as an ID. Keys with a model list reject null. */
   readonly model: { readonly sent: string; readonly id: string } | null;
   readonly externalId: string | null;
@@ -107,12 +107,12 @@ export type HoldGrant = {
   readonly paused?: Paused;
   readonly routes?: readonly number[];
   readonly uncovered?: readonly number[];
-  readonly tokens?: RateState & { readonly granted: number };
+  readonly tokens?: RateLimitState & { readonly granted: number };
   readonly tokensGranted?: number;
 };
 /** The admission and the hold of one request. The admission counts even if the hold fails. */
 export type AdmittedHold = {
-  readonly admitted: RateState;
+  readonly admitted: RateLimitState;
   readonly held: Result<HoldGrant>;
 };
 
@@ -179,15 +179,20 @@ export type EndUserPage = {
   readonly nextAfter: string | null;
 };
 /** The wallet's methods that `CallGroups` can combine. */
-export type GroupedCalls = Pick<WalletCalls, "hold" | "admitAndHold" | "settle" | "void">;
+export type GroupableWalletMethods = Pick<
+  WalletMethods,
+  "hold" | "admitAndHold" | "settle" | "void"
+>;
 /** One of several combined calls. */
-export type WalletPart = {
-  readonly [K in keyof GroupedCalls]: {
+export type GroupedWalletCall = {
+  readonly [K in keyof GroupableWalletMethods]: {
     readonly call: K;
-    readonly args: Parameters<GroupedCalls[K]>;
+    readonly args: Parameters<GroupableWalletMethods[K]>;
   };
-}[keyof GroupedCalls];
-export type WalletPartResult = Awaited<ReturnType<GroupedCalls[keyof GroupedCalls]>>;
+}[keyof GroupableWalletMethods];
+export type GroupedWalletCallResult = Awaited<
+  ReturnType<GroupableWalletMethods[keyof GroupableWalletMethods]>
+>;
 
 /** Figures of a wallet that operators monitor. */
 export type WalletHealth = {
@@ -199,11 +204,11 @@ export type WalletHealth = {
   readonly bytes: number;
 };
 
-export type UsedKey = Pick<Key, "keyId" | "memberId" | "scope" | "rpmLimit"> & {
+export type WalletKeyRecord = Pick<Key, "keyId" | "memberId" | "scope" | "rpmLimit"> & {
   readonly keyHash: string;
 };
 
-export type UsedSession = {
+export type SessionWithSpend = {
   readonly keyId: string;
   readonly session: Session;
   readonly spentMicro: Micros;
@@ -216,14 +221,14 @@ export type SessionQuery = {
   readonly after: string;
 };
 export type SessionPage = {
-  readonly sessions: readonly UsedSession[];
+  readonly sessions: readonly SessionWithSpend[];
   readonly nextAfter: string | null;
 };
 /**
  * The session to end. `isOwn` permits ending an unused session. `expiresAt` is the latest possible
  * expiry.
  */
-export type SessionEnding = Pick<SessionQuery, "owner"> & {
+export type SessionEndRequest = Pick<SessionQuery, "owner"> & {
   readonly id: string;
   readonly expiresAt: number;
   readonly isOwn: boolean;
@@ -233,9 +238,9 @@ export type KeyRevocation = { readonly keyId: string; readonly actor: Actor };
 /** A key's rotation. `sessionsCut`, if set, is its number and ends earlier sessions. */
 export type KeyRotation = KeyRevocation & { readonly sessionsCut: number | null };
 
-type OtherCalls = WalletPaymentCalls & PauseCalls;
+type OtherCalls = WalletPaymentMethods & WalletPauseMethods;
 
-export type WalletCalls = OtherCalls & {
+export type WalletMethods = OtherCalls & {
   /** Creates the wallet. Retries return the same epoch. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
   /** Admits a request at home. A rejected request doesn't count toward the rate limit. */
@@ -251,7 +256,7 @@ export type WalletCalls = OtherCalls & {
   ): Promise<Result<AdmittedHold>>;
   /** Permanently revokes any key, even an unknown one. With `by`, records an event. */
   revokeKey(keyHash: string, revokedAt: number, by?: KeyRevocation): Promise<Result<null>>;
-  keyOf(keyId: string): Promise<Result<UsedKey | null>>;
+  keyOf(keyId: string): Promise<Result<WalletKeyRecord | null>>;
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
   /** Applies a key's new limits immediately. Earlier spend counts toward them. */
   setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
@@ -285,7 +290,7 @@ export type WalletCalls = OtherCalls & {
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;
   sessions(query: SessionQuery): Promise<Result<SessionPage>>;
-  endSession(ending: SessionEnding): Promise<Result<null>>;
+  endSession(ending: SessionEndRequest): Promise<Result<null>>;
   /** Settles a hold, manually by an operator if `actor` is set. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleResult>>;
   /**
@@ -294,7 +299,9 @@ export type WalletCalls = OtherCalls & {
    */
   void(id: string, absorbed?: Generation | null): Promise<Result<VoidResult>>;
   /** Runs the parts in order, even if one throws. Parts with `apart` first need a key lookup. */
-  together(parts: readonly WalletPart[]): Promise<readonly GroupedPartResult<WalletPartResult>[]>;
+  together(
+    parts: readonly GroupedWalletCall[],
+  ): Promise<readonly GroupedPartResult<GroupedWalletCallResult>[]>;
   budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;
   setBudgets(
     change: BudgetsChange,
@@ -304,7 +311,7 @@ export type WalletCalls = OtherCalls & {
   balance(): Promise<Result<WalletBalance>>;
   /** Deletes an unused wallet. Returns false if it was used. */
   discard(): Promise<boolean>;
-  configure(change: own.ConfigurationChange): Promise<Result<own.Configuration>>;
+  configure(change: own.OperatorSettingsChange): Promise<Result<own.OperatorSettings>>;
   putEndUser(
     externalId: string,
     change: EndUserUpdate,
@@ -366,7 +373,7 @@ export type WalletCalls = OtherCalls & {
     groupBy: reports.UsageGroupBy,
     page?: reports.UsagePage,
   ): Promise<Result<reports.UsageReport>>;
-  usageStream(query: StreamQuery): Promise<Result<StreamPage>>;
+  usageStream(query: StreamQuery): Promise<Result<UsageStreamPage>>;
   chargesOfDay(query: ChargesQuery): Promise<Result<ChargesPage>>;
   alerts(limit: number, offset: number): Promise<Result<reports.AlertPage>>;
   /** Returns a page of events. Fails with `invalid_request` for an unknown `after`. */

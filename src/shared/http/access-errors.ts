@@ -1,10 +1,10 @@
 import type { Failure } from "../failure.ts";
 import type { BudgetScope } from "../budgets.ts";
 import { timestamp } from "../clock.ts";
-import { shortenedModelName } from "../issue-text.ts";
+import { shortenModelName } from "../issue-text.ts";
 import type { PolicyScope } from "../policy.ts";
 import type { FailureOf } from "./error-response.ts";
-import { forbidden } from "./error-response.ts";
+import { forbiddenResponse } from "./error-response.ts";
 
 type Why = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
@@ -19,19 +19,23 @@ const REFUSED: Readonly<Record<Why, string>> = {
   too_many: "There are too many sign-ups at the moment. Please try again later.",
 };
 
-export const LOGIN_ERRORS = {
+export const LOGIN_ERROR_RESPONSES = {
   no_console_session: () => ({
     status: 401,
     type: "no_console_session",
     message: "You aren't logged in, or your console session has ended. Please log in.",
   }),
   origin_not_allowed: () =>
-    forbidden("origin_not_allowed", "This request did not come from the console."),
-  login_refused: ({ why }: { readonly why: Why }) => forbidden("login_refused", REFUSED[why]),
+    forbiddenResponse("origin_not_allowed", "This request did not come from the console."),
+  login_refused: ({ why }: { readonly why: Why }) =>
+    forbiddenResponse("login_refused", REFUSED[why]),
   read_only: () =>
-    forbidden("read_only", "This session can only view the organization. Exit it to make changes."),
+    forbiddenResponse(
+      "read_only",
+      "This session can only view the organization. Exit it to make changes.",
+    ),
   login_too_old: () =>
-    forbidden(
+    forbiddenResponse(
       "login_too_old",
       "This change requires a login within the last ten minutes. Please log in again.",
     ),
@@ -60,17 +64,17 @@ const PAUSED: Readonly<Record<BudgetScope, string>> = {
   end_user: "this end user",
 };
 
-export const POLICY_ERRORS = {
+export const POLICY_ERROR_RESPONSES = {
   model_not_allowed: ({ model }: FailureOf<"model_not_allowed">) =>
-    forbidden(
+    forbiddenResponse(
       "model_not_allowed",
-      `This API key can't use the model '${shortenedModelName(model)}'.`,
+      `This API key can't use the model '${shortenModelName(model)}'.`,
       { param: "model" },
     ),
   route_not_allowed: ({ model, scope, field }: FailureOf<"route_not_allowed">) =>
-    forbidden(
+    forbiddenResponse(
       "route_not_allowed",
-      `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortenedModelName(model)}'. Use another model, or change the policy.`,
+      `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortenModelName(model)}'. Use another model, or change the policy.`,
       {
         param: "model",
         extra: { scope, policy_field: field },
@@ -86,6 +90,6 @@ export const POLICY_ERRORS = {
       ...(reason !== null && { reason }),
       ...(end !== null && { until: end }),
     };
-    return forbidden("paused", message, { extra });
+    return forbiddenResponse("paused", message, { extra });
   },
 };

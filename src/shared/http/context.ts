@@ -9,12 +9,12 @@ import { mintId } from "../id.ts";
 import type { OverloadReason, RequestSlot } from "../in-flight.ts";
 import { logEvent, logException } from "../log.ts";
 import type { Timers } from "../timers.ts";
-import { allowOrigin, allowsOrigins, preflightResponse } from "./cors.ts";
+import { addCorsHeaders, allowsAnyOrigin, preflightResponse } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
 import { failureResponse } from "./failure-response.ts";
 import { internalRequestIdOf } from "./internal-request-id.ts";
 import type { JsonObject } from "./json-text.ts";
-import { setRateHeaders } from "./rate-headers.ts";
+import { setRateLimitHeaders } from "./rate-headers.ts";
 import { hasValidEscapes } from "./routing-path.ts";
 import { countInSummaryLine } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
@@ -133,7 +133,9 @@ function respondEarly(c: AppContext): Response | null {
   if (isPlainHttp(c.req.url)) {
     return fail(c, { kind: "invalid_request", message: HTTPS_ALONE, param: null });
   }
-  if (c.req.method === "OPTIONS" && allowsOrigins(c.req.path)) return preflightResponse(c.req.raw);
+  if (c.req.method === "OPTIONS" && allowsAnyOrigin(c.req.path)) {
+    return preflightResponse(c.req.raw);
+  }
   if (hasValidEscapes(c.req.url)) return null;
   const message = "The path has an invalid percent-escape.";
   return fail(c, { kind: "invalid_request", message, param: null });
@@ -159,8 +161,8 @@ function finishResponse(c: AppContext): void {
   else if (c.res.status >= 400 || readOptionalVariable(c, "peer") === undefined) {
     setKeylessHeaders(headers);
   }
-  if (allowsOrigins(c.req.path)) {
-    allowOrigin(headers, c.req.header("origin"), c.get("origins") ?? null);
+  if (allowsAnyOrigin(c.req.path)) {
+    addCorsHeaders(headers, c.req.header("origin"), c.get("origins") ?? null);
   }
   const config = readOptionalVariable(c, "config");
   if (c.get("logged") === true) return;
@@ -223,8 +225,8 @@ function setDialectHeaders(
 
 function setCallerHeaders(headers: Headers, { caller, rate, tokens }: AdmittedRequest): void {
   headers.set("openai-organization", caller.orgId);
-  setRateHeaders(headers, rate);
-  if (tokens !== undefined) setRateHeaders(headers, tokens, "tokens");
+  setRateLimitHeaders(headers, rate);
+  if (tokens !== undefined) setRateLimitHeaders(headers, tokens, "tokens");
 }
 
 /**

@@ -28,7 +28,7 @@ const EXPOSED_HEADERS = [
 const METHODS = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";
 const DAY_S = "86400";
 
-export function allowsOrigins(path: string): boolean {
+export function allowsAnyOrigin(path: string): boolean {
   return path === "/v1" || path.startsWith("/v1/");
 }
 
@@ -50,7 +50,7 @@ export function preflightResponse(request: Request): Response {
 }
 
 /** Allows the request's origin, but no credentials, so no page can use a visitor's cookies. */
-export function allowOrigin(
+export function addCorsHeaders(
   headers: Headers,
   origin: string | undefined,
   origins: readonly string[] | null,

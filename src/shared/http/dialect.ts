@@ -1,4 +1,4 @@
-import type { RateState } from "../key-terms.ts";
+import type { RateLimitState } from "../key-terms.ts";
 import type { Failure } from "../failure.ts";
 
 export type DialectError = {
@@ -11,7 +11,10 @@ export type DialectError = {
  * The state of a key's rate limits. `tokens` is set if the key has a token limit and the gateway
  * tried a hold.
  */
-export type RateLimitStates = { readonly rate: RateState; readonly tokens?: RateState | undefined };
+export type RateLimitStates = {
+  readonly rate: RateLimitState;
+  readonly tokens?: RateLimitState | undefined;
+};
 
 /** The error format and headers of a path's API. */
 export type Dialect = {

@@ -7,7 +7,7 @@ import { parseFields } from "./parse-body.ts";
 import type { FieldsSchema } from "./parse-body.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "./read-json.ts";
 import type { JsonBody } from "./read-json.ts";
-import { readBodyWithSlot } from "./request-slots.ts";
+import { readBodyInMemorySlot } from "./request-slots.ts";
 import type { BodyOwner } from "./request-slots.ts";
 import { queryDatabase } from "../query-database.ts";
 
@@ -32,11 +32,11 @@ export function respond(c: AppContext, answer: EndpointResult): Response {
 export async function readBody(c: AppContext, owner?: BodyOwner): Promise<Result<JsonBody>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
-  const body = await readBodyWithSlot(c, readJsonBody, limits, owner);
+  const body = await readBodyInMemorySlot(c, readJsonBody, limits, owner);
   return "shed" in body ? refuse({ kind: "overloaded" }) : body;
 }
 
-export async function readFields<Schema extends FieldsSchema>(
+export async function readBodyFields<Schema extends FieldsSchema>(
   c: AppContext,
   schema: Schema,
   readOnly: readonly string[],

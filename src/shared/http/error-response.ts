@@ -20,7 +20,7 @@ export const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 
 type ErrorDetails = Omit<ErrorResponse, "status" | "type" | "message">;
 
-export function invalidRequest(
+export function invalidRequestResponse(
   status: number,
   message: string,
   details: ErrorDetails = {},
@@ -28,7 +28,7 @@ export function invalidRequest(
   return { status, type: "invalid_request_error", message, ...details };
 }
 
-export function forbidden(
+export function forbiddenResponse(
   code: string,
   message: string,
   details: ErrorDetails = {},

@@ -1,11 +1,20 @@
 import type { FailureCharge, Failure } from "../failure.ts";
 import { timestamp } from "../clock.ts";
-import { modelMessage, joinWithOr } from "../issue-text.ts";
-import { DO_NOT_RETRY, RETRY_SOON, forbidden, invalidRequest } from "./error-response.ts";
+import { unknownModelMessage, joinWithOr } from "../issue-text.ts";
+import {
+  DO_NOT_RETRY,
+  RETRY_SOON,
+  forbiddenResponse,
+  invalidRequestResponse,
+} from "./error-response.ts";
 import type { ErrorResponse, FailureOf } from "./error-response.ts";
-import { BUDGET_ERRORS, PAYMENT_ERRORS, topUpHint } from "./money-errors.ts";
-import { LOGIN_ERRORS, POLICY_ERRORS } from "./access-errors.ts";
-import { rateHeaders } from "./rate-headers.ts";
+import {
+  BUDGET_ERROR_RESPONSES,
+  PAYMENT_ERROR_RESPONSES,
+  addCreditsAdvice,
+} from "./money-errors.ts";
+import { LOGIN_ERROR_RESPONSES, POLICY_ERROR_RESPONSES } from "./access-errors.ts";
+import { createRateLimitHeaders } from "./rate-headers.ts";
 
 type Kind = Failure["kind"];
 type ErrorResponses = { readonly [K in Kind]: (failure: FailureOf<K>) => ErrorResponse };
@@ -41,7 +50,7 @@ const DOCUMENTED_CODES = new Set([
   "previous_response_not_found",
 ]);
 
-export function docsAnchorOf(failure: Failure): string {
+export function errorDocsAnchorOf(failure: Failure): string {
   const { code, type } = errorResponseOf(failure);
   const isOwn = failure.kind !== "invalid_request" || DOCUMENTED_CODES.has(code ?? "");
   return (isOwn ? code : undefined) ?? (GENERAL_TYPES.has(type) ? failure.kind : type);
@@ -59,7 +68,7 @@ const MISCONFIGURED_RETRY_S = 30;
 
 const ERROR_RESPONSES: ErrorResponses = {
   invalid_request: ({ isTooLarge, message, param, code }) =>
-    invalidRequest(isTooLarge === true ? 413 : 400, message, { param, ...codeField(code) }),
+    invalidRequestResponse(isTooLarge === true ? 413 : 400, message, { param, ...codeField(code) }),
   // Guessing reveals nothing, because all other invalid keys get the same response.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
@@ -72,59 +81,62 @@ const ERROR_RESPONSES: ErrorResponses = {
     headers: { "www-authenticate": "Bearer" },
   }),
   balance_too_low: balanceTooLow,
-  ...PAYMENT_ERRORS,
-  ...BUDGET_ERRORS,
-  ...POLICY_ERRORS,
+  ...PAYMENT_ERROR_RESPONSES,
+  ...BUDGET_ERROR_RESPONSES,
+  ...POLICY_ERROR_RESPONSES,
   region_mismatch: ({ home }) => ({
     status: 403,
     type: "region_mismatch",
     message: `This regional key works only in its home region '${home}'. Use that region's base URL, or use a global key.`,
   }),
   role_required: ({ roles }) =>
-    forbidden(
+    forbiddenResponse(
       "role_required",
       `This request needs the role ${joinWithOr(roles)} in the organization.`,
     ),
   key_is_limited: () =>
-    forbidden(
+    forbiddenResponse(
       "key_is_limited",
       "This API key has limits, so it can only be used for models and paid requests. GET /v1/key shows its limits.",
     ),
-  ...LOGIN_ERRORS,
+  ...LOGIN_ERROR_RESPONSES,
   organization_suspended: () =>
-    forbidden("organization_suspended", "This organization is suspended. Please contact support."),
-  not_found: ({ message }) => invalidRequest(404, message),
-  model_not_found: ({ model, message = modelMessage(model) }) =>
-    invalidRequest(404, message, { param: "model", code: "model_not_found" }),
+    forbiddenResponse(
+      "organization_suspended",
+      "This organization is suspended. Please contact support.",
+    ),
+  not_found: ({ message }) => invalidRequestResponse(404, message),
+  model_not_found: ({ model, message = unknownModelMessage(model) }) =>
+    invalidRequestResponse(404, message, { param: "model", code: "model_not_found" }),
   method_not_allowed: ({ allow }) =>
-    invalidRequest(405, `This path only supports ${joinWithOr(allow)}.`, {
+    invalidRequestResponse(405, `This path only supports ${joinWithOr(allow)}.`, {
       headers: { allow: allow.join(", ") },
     }),
-  request_timeout: () => invalidRequest(408, "The request body did not arrive in time."),
+  request_timeout: () => invalidRequestResponse(408, "The request body did not arrive in time."),
   conflict: ({ message, param, code }) =>
-    invalidRequest(409, message, { param, ...codeField(code), headers: DO_NOT_RETRY }),
+    invalidRequestResponse(409, message, { param, ...codeField(code), headers: DO_NOT_RETRY }),
   idempotency_replay: ({ made, id }) =>
-    invalidRequest(409, replayMessage(made, id), {
+    invalidRequestResponse(409, replayMessage(made, id), {
       param: IDEMPOTENCY_KEY,
       code: "idempotency_replay",
       extra: { [`${made}_id`]: id },
       headers: DO_NOT_RETRY,
     }),
   idempotency_in_progress: () =>
-    invalidRequest(
+    invalidRequestResponse(
       409,
       "A request with this Idempotency-Key is still in progress. Please retry after 1s.",
       { param: IDEMPOTENCY_KEY, code: "idempotency_in_progress", headers: RETRY_SOON },
     ),
   idempotency_mismatch: () =>
-    invalidRequest(
+    invalidRequestResponse(
       422,
       "This Idempotency-Key was used within 24 hours with another path or body. Use a new one.",
       { param: IDEMPOTENCY_KEY, code: "idempotency_mismatch", headers: DO_NOT_RETRY },
     ),
   body_too_large: ({ bytesMax }) =>
-    invalidRequest(413, `The request body can't exceed ${bytesMax} bytes.`),
-  unsupported_media_type: ({ message }) => invalidRequest(415, message),
+    invalidRequestResponse(413, `The request body can't exceed ${bytesMax} bytes.`),
+  unsupported_media_type: ({ message }) => invalidRequestResponse(415, message),
   rate_limited: rateLimited,
   concurrency_limited: ({ scope, limit }) => ({
     status: 429,
@@ -138,7 +150,7 @@ const ERROR_RESPONSES: ErrorResponses = {
   }),
   tokens_limited: tokensLimited,
   tokens_over_limit: ({ limit, prompt, required, param = "max_tokens" }) =>
-    invalidRequest(
+    invalidRequestResponse(
       400,
       `This request may use ${required} tokens, including ${prompt} prompt tokens, which exceeds this API key's limit of ${limit} per minute. Send a shorter prompt or a lower output limit.`,
       { param: prompt < limit ? param : null, code: "tokens" },
@@ -222,7 +234,7 @@ function balanceMessage(failure: FailureOf<"balance_too_low">): string {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
   return onlyHolds
     ? `This request needs at least ${requiredMicro} micro-credits. The balance is ${balanceMicro}, of which ${heldMicro} are held by requests in progress. Please retry after 1s.`
-    : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${topUpHint(purchaseId)}`;
+    : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${addCreditsAdvice(purchaseId)}`;
 }
 
 /** Returns a session's message, without the organization's amounts. */
@@ -264,7 +276,9 @@ function rateLimited({
       "retry-after": String(seconds),
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), secondsMax * 1000)),
       // A rejected request has no admission that would provide these headers.
-      ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
+      ...(scope === "key"
+        ? createRateLimitHeaders({ limit, remaining: 0, resetMs: seconds * 1000 })
+        : {}),
     },
   };
 }
@@ -281,7 +295,7 @@ function tokensLimited(failure: FailureOf<"tokens_limited">): ErrorResponse {
     headers: {
       "retry-after": String(seconds),
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
-      ...rateHeaders({ limit, remaining, resetMs: seconds * 1000 }, "tokens"),
+      ...createRateLimitHeaders({ limit, remaining, resetMs: seconds * 1000 }, "tokens"),
     },
   };
 }

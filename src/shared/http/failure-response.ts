@@ -1,5 +1,5 @@
 import type { Dialect, DialectError } from "./dialect.ts";
-import { docsAnchorOf, errorResponseOf } from "./failure-mapping.ts";
+import { errorDocsAnchorOf, errorResponseOf } from "./failure-mapping.ts";
 import type { ErrorResponse } from "./error-response.ts";
 import type { Failure } from "../failure.ts";
 
@@ -63,7 +63,9 @@ function openAiError(failure: Failure, docsUrl: string | null): DialectError {
   const errorResponse = errorResponseOf(failure);
   const error = errorObject(errorResponse);
   const body =
-    docsUrl === null ? error : { ...error, docs_url: `${docsUrl}/errors#${docsAnchorOf(failure)}` };
+    docsUrl === null
+      ? error
+      : { ...error, docs_url: `${docsUrl}/errors#${errorDocsAnchorOf(failure)}` };
   return {
     status: errorResponse.status,
     headers: errorResponse.headers ?? {},

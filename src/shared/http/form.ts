@@ -26,7 +26,7 @@ const TYPE = /^multipart\/form-data\s*;/i;
 const BOUNDARY = /;\s*boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))\s*(?:;|$)/i;
 const TYPE_CHARACTERS_MAX = 200;
 
-export function formBoundaryOf(type: string): string | null {
+export function parseFormBoundary(type: string): string | null {
   const isForm = type.length <= TYPE_CHARACTERS_MAX && TYPE.test(type);
   const [, quoted, plain] = (isForm && BOUNDARY.exec(type)) || [];
   const boundary = quoted ?? plain ?? null;

@@ -1,7 +1,7 @@
-import { parseJson, jsonStringEnd } from "../exact-json.ts";
+import { parseJson, findClosingQuote } from "../exact-json.ts";
 import { invalid, success } from "../failure.ts";
 import type { Refusal, Result } from "../failure.ts";
-import { paramOf } from "../issue-text.ts";
+import { formatErrorParam } from "../issue-text.ts";
 
 type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
@@ -45,7 +45,7 @@ export function parseJsonText(text: string): Result<JsonObject> {
   treeCheck.visit(value);
   if (treeCheck.refusal !== null) return treeCheck.refusal;
   if (treeCheck.tooLarge) {
-    const param = paramOf(pathOfInfinity(value) ?? []);
+    const param = formatErrorParam(pathOfInfinity(value) ?? []);
     return invalid("The request body has a number that is too large.", param);
   }
   // JSON.parse drops duplicate keys, so the object has fewer members than the text.
@@ -73,7 +73,7 @@ function scanStructure(
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case QUOTE:
-        at = jsonStringEnd(text, at);
+        at = findClosingQuote(text, at);
         break;
       case COLON:
         members++;

@@ -1,5 +1,10 @@
 import { timestamp } from "../clock.ts";
-import { DO_NOT_RETRY, RETRY_SOON, forbidden, invalidRequest } from "./error-response.ts";
+import {
+  DO_NOT_RETRY,
+  RETRY_SOON,
+  forbiddenResponse,
+  invalidRequestResponse,
+} from "./error-response.ts";
 import type { ErrorResponse, FailureOf } from "./error-response.ts";
 
 const BUDGET_OWNERS = {
@@ -18,7 +23,7 @@ const UNITS = {
 
 const PERIOD_NAMES = { day: "daily", week: "weekly", month: "monthly" } as const;
 
-export const BUDGET_ERRORS = {
+export const BUDGET_ERROR_RESPONSES = {
   key_budget_exceeded: keyBudgetExceeded,
   quota_exceeded: quotaExceeded,
   budget_exceeded: (failure: FailureOf<"budget_exceeded">) => {
@@ -133,9 +138,9 @@ const HOLD_OWNERS = {
   key: "Only the key that placed this hold can do this.",
 } as const;
 
-export const PAYMENT_ERRORS = {
+export const PAYMENT_ERROR_RESPONSES = {
   hold_not_allowed: ({ owner }: FailureOf<"hold_not_allowed">) =>
-    forbidden("hold_not_allowed", HOLD_OWNERS[owner ?? "none"]),
+    forbiddenResponse("hold_not_allowed", HOLD_OWNERS[owner ?? "none"]),
   payment_reversed: ({ owedMicro }: FailureOf<"payment_reversed">) => ({
     status: 402,
     type: "insufficient_balance",
@@ -148,7 +153,7 @@ export const PAYMENT_ERRORS = {
     headers: DO_NOT_RETRY,
   }),
   payments_off: () =>
-    invalidRequest(
+    invalidRequestResponse(
       404,
       "Card payments are disabled in this region. Please ask the operator of this service.",
       { code: "payments_off" },
@@ -165,7 +170,7 @@ export const PAYMENT_ERRORS = {
     };
   },
   purchase_in_progress: ({ purchaseId }: FailureOf<"purchase_in_progress">) =>
-    invalidRequest(
+    invalidRequestResponse(
       409,
       `The saved card is being charged for the purchase '${purchaseId}'. Please wait until it has finished.`,
       {
@@ -176,7 +181,7 @@ export const PAYMENT_ERRORS = {
     ),
 };
 
-export function topUpHint(purchaseId: string | undefined): string {
+export function addCreditsAdvice(purchaseId: string | undefined): string {
   return purchaseId === undefined
     ? "Please add credits."
     : `The automatic purchase '${purchaseId}' is in progress. Please retry after 5s.`;

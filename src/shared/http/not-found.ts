@@ -12,7 +12,7 @@ const HINTS: Readonly<Record<string, string>> = {
 const API_PATHS = /^\/(?:v1|admin|internal|console\/api|healthz)(?:\/|$)/;
 const PAGES = { first: "/docs/welcome", none: "/docs/not-found" } as const;
 
-export async function notFound(c: AppContext): Promise<Response> {
+export async function respondNotFound(c: AppContext): Promise<Response> {
   const path = c.req.path;
   const page = await findPage(c, path);
   if (page !== null) return page;

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { invalid, success } from "../failure.ts";
 import type { Refusal, Result } from "../failure.ts";
-import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
+import { WITHOUT_ZOD_MESSAGES, describeSchemaError } from "../issue-text.ts";
 
 /**
  * Parses a body by a schema. Fails with 400 and the first problem's `param` (`messages[0].role`).
@@ -51,27 +51,27 @@ export const singleValueSchema = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });
 
-export function wholeNumberWithDefault(
+export function wholeNumberParameterWithDefault(
   minimum: number,
   maximum: number,
   fallback: number,
 ): z.ZodMiniType<number> {
-  return z._default(wholeNumberWithin(minimum, maximum), fallback);
+  return z._default(wholeNumberParameter(minimum, maximum), fallback);
 }
 
-export function wholeNumberWithin(minimum: number, maximum: number): z.ZodMiniType<number> {
+export function wholeNumberParameter(minimum: number, maximum: number): z.ZodMiniType<number> {
   const digits = singleValueSchema.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
   const number = z.pipe(digits, z.transform(Number));
   return z.pipe(number, z.int().check(z.minimum(minimum), z.maximum(maximum)));
 }
 
 export const pageQuerySchema = z.object({
-  limit: wholeNumberWithDefault(1, 100, 50),
-  offset: wholeNumberWithDefault(0, 1_000_000_000, 0),
+  limit: wholeNumberParameterWithDefault(1, 100, 50),
+  offset: wholeNumberParameterWithDefault(0, 1_000_000_000, 0),
 });
 
 function refusalOf(error: z.core.$ZodError, value: unknown): Refusal {
-  const { problem, param } = describeError(error, value);
+  const { problem, param } = describeSchemaError(error, value);
   if (problem === null) return invalid(`Missing required parameter: '${param}'.`, param);
   const continuesFieldName = /^[a-z]/.test(problem);
   return invalid(
@@ -80,7 +80,7 @@ function refusalOf(error: z.core.$ZodError, value: unknown): Refusal {
   );
 }
 
-export const timeParameter = z.pipe(
+export const timeParameterSchema = z.pipe(
   singleValueSchema.check(
     z.regex(
       /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/,

@@ -1,4 +1,4 @@
-import type { RateState } from "../key-terms.ts";
+import type { RateLimitState } from "../key-terms.ts";
 
 const NAMES = {
   requests: {
@@ -13,8 +13,8 @@ const NAMES = {
   },
 } as const;
 
-export function rateHeaders(
-  { limit, remaining, resetMs }: RateState,
+export function createRateLimitHeaders(
+  { limit, remaining, resetMs }: RateLimitState,
   kind: "requests" | "tokens" = "requests",
 ): Record<string, string> {
   return {
@@ -24,12 +24,14 @@ export function rateHeaders(
   };
 }
 
-export function setRateHeaders(
+export function setRateLimitHeaders(
   headers: Headers,
-  state: RateState,
+  state: RateLimitState,
   kind: "requests" | "tokens" = "requests",
 ): void {
-  for (const [name, value] of Object.entries(rateHeaders(state, kind))) headers.set(name, value);
+  for (const [name, value] of Object.entries(createRateLimitHeaders(state, kind))) {
+    headers.set(name, value);
+  }
 }
 
 function duration(ms: number): string {

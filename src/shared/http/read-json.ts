@@ -3,7 +3,7 @@ import type { Refusal, Result } from "../failure.ts";
 import { afterTimeout } from "../timers.ts";
 import type { TimerFunction } from "../timers.ts";
 import { joinBytes } from "./bounded-body.ts";
-import { formBoundaryOf, formToObject, parseForm } from "./form.ts";
+import { parseFormBoundary, formToObject, parseForm } from "./form.ts";
 import type { FormField } from "./form.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
@@ -53,7 +53,7 @@ export async function readJsonBody(
   limits: BodyLimits,
 ): Promise<Result<JsonBody>> {
   const type = request.headers.get("content-type") ?? "";
-  const boundary = limits.acceptsForms === true ? formBoundaryOf(type) : null;
+  const boundary = limits.acceptsForms === true ? parseFormBoundary(type) : null;
   const refusal = refuseHeaders(request.headers, boundary !== null);
   if (refusal !== null) return refusal;
   const bytes = await readBodyBytes(request, limits);

@@ -2,7 +2,7 @@ import { networkOf } from "../network.ts";
 import type { Config } from "../config/config.ts";
 import { refuse } from "../failure.ts";
 import type { Result } from "../failure.ts";
-import { RequestMemory } from "../in-flight.ts";
+import { RequestMemoryPool } from "../in-flight.ts";
 import type { OverloadReason } from "../in-flight.ts";
 import { readOptionalVariable } from "./context.ts";
 import type { AppContext } from "./context.ts";
@@ -15,12 +15,12 @@ const LEASE_MARGIN_MS = 60_000;
 const NO_KEY = "";
 
 /** Returns the pool of the isolate's memory for requests. */
-export function requestMemoryOf(config: Config): RequestMemory {
+export function memoryPoolOfIsolate(config: Config): RequestMemoryPool {
   return Isolate.of(config).get(makeRequestMemory);
 }
 
-function makeRequestMemory({ numbers }: Config): RequestMemory {
-  return new RequestMemory({
+function makeRequestMemory({ numbers }: Config): RequestMemoryPool {
+  return new RequestMemoryPool({
     memoryMax: numbers.ISOLATE_MEMORY_MIB_MAX * 1024 * 1024,
     organizationMax: numbers.ORGANIZATION_IN_FLIGHT_MAX,
     waitMs: numbers.OVERLOAD_WAIT_MS,
@@ -28,7 +28,7 @@ function makeRequestMemory({ numbers }: Config): RequestMemory {
   });
 }
 
-export function initialBodyBytes(declaredBytes: number): number {
+export function bytesToReserveForBody(declaredBytes: number): number {
   return declaredBytes <= SINGLE_READ_BYTES_MAX ? declaredBytes : 0;
 }
 
@@ -48,14 +48,14 @@ export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 const ANONYMOUS_MEMORY_BYTES = 8 * 1024 * 1024;
 const ANONYMOUS_LEASE_MS = 10_000;
 
-function makeSlotPools(): Record<"anonymous" | "stripe", RequestMemory> {
+function makeSlotPools(): Record<"anonymous" | "stripe", RequestMemoryPool> {
   const limits = {
     memoryMax: ANONYMOUS_MEMORY_BYTES,
     organizationMax: Infinity,
     waitMs: 0,
     leaseMs: ANONYMOUS_LEASE_MS,
   };
-  return { anonymous: new RequestMemory(limits), stripe: new RequestMemory(limits) };
+  return { anonymous: new RequestMemoryPool(limits), stripe: new RequestMemoryPool(limits) };
 }
 
 /**
@@ -73,7 +73,7 @@ export async function readAnonymousBody<T>(
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
   const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
   const pools = Isolate.of(c.var.config).get(makeSlotPools);
-  const slot = pools[pool].take(NO_KEY, initialBodyBytes(length), c.var.startedMs, address);
+  const slot = pools[pool].take(NO_KEY, bytesToReserveForBody(length), c.var.startedMs, address);
   if (typeof slot === "string") return refuse({ kind: "overloaded" });
   try {
     return await read(c.req.raw, { ...limits, hasRoom: (bytes) => slot.grow(bytes) === null });
@@ -84,7 +84,7 @@ export async function readAnonymousBody<T>(
 
 type OverloadRefusal = { readonly ok: false; readonly shed: OverloadReason };
 
-export async function readBodyWithSlot<T>(
+export async function readBodyInMemorySlot<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
   limits: BodyLimits,
@@ -93,8 +93,8 @@ export async function readBodyWithSlot<T>(
   const caller = readOptionalVariable(c, "admitted")?.caller;
   const length = declaredBodyBytes(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
-  const bytes = initialBodyBytes(length);
-  const pool = requestMemoryOf(c.var.config);
+  const bytes = bytesToReserveForBody(length);
+  const pool = memoryPoolOfIsolate(c.var.config);
   const slot = pool.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs, owner);
   if (typeof slot === "string") return { ok: false, shed: slot };
   c.set("place", slot);

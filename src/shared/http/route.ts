@@ -16,12 +16,12 @@ export type RouteReach = Route["reach"];
  * The rule for when a console call requires a login within the last ten minutes. A record lists
  * values by field that only lower limits. A change to these values requires none.
  */
-export type FreshLogin = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
+export type FreshLoginRule = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
 
 type Call = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
-  readonly freshLogin: FreshLogin;
+  readonly freshLogin: FreshLoginRule;
 };
 
 /** A route for keys. The path parameter `org_id`, if any, must be the caller's organization. */
@@ -63,8 +63,8 @@ export type TypedRoute<Name extends string, A> = {
 
 export function withoutFreshLogin<Row>(
   row: Row,
-  freshLogin: FreshLogin = "never",
-): Row & { readonly freshLogin: FreshLogin } {
+  freshLogin: FreshLoginRule = "never",
+): Row & { readonly freshLogin: FreshLoginRule } {
   return { ...row, freshLogin };
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SettingsChange } from "../../../src/shared/contracts/settings.ts";
-import type { WalletCalls } from "../../../src/shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../../src/shared/contracts/wallet.ts";
 import { makeOrganization } from "./organization.ts";
 import type { OrganizationOptions } from "./organization.ts";
 import { openRaw } from "./raw-request.ts";
@@ -32,7 +32,7 @@ type DatabaseRows = {
   readonly days: readonly DatabaseRow[];
 };
 type WalletStub = Pick<
-  WalletCalls,
+  WalletMethods,
   "poke" | "patchSettings" | "putEndUser" | "readEndUser" | "listEndUsers" | "usage" | "reconcile"
 >;
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import type { GenerationRecord, RequestRecord } from "../../../src/shared/contracts/wallet.ts";
+import type { SettledGeneration, RequestRecord } from "../../../src/shared/contracts/wallet.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
@@ -53,7 +53,7 @@ export async function ledger(region: TestRegion, orgId: string): Promise<LedgerR
 }
 
 /** Returns the wallet's generations of paid requests, oldest first. */
-export async function generations(region: TestRegion, orgId: string): Promise<GenerationRecord[]> {
+export async function generations(region: TestRegion, orgId: string): Promise<SettledGeneration[]> {
   const rows = await ledger(region, orgId);
   const namespace = await region.miniflare.getDurableObjectNamespace(
     "WALLET",
@@ -62,7 +62,7 @@ export async function generations(region: TestRegion, orgId: string): Promise<Ge
   const wallet = namespace.get(namespace.idFromName(orgId)) as unknown as {
     request(id: string): Promise<{ ok: boolean; value: RequestRecord }>;
   };
-  const records: GenerationRecord[] = [];
+  const records: SettledGeneration[] = [];
   for (const { generation_id: id } of rows.filter((row) => row.kind === "usage")) {
     const { value } = await wallet.request(id ?? "");
     if (value.generation !== null) records.push(value.generation);

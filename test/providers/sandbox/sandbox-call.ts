@@ -1,4 +1,4 @@
-import type { Kind } from "../../../src/shared/kinds.ts";
+import type { CallKind } from "../../../src/shared/kinds.ts";
 import type {
   ChatCall,
   EventStream,
@@ -19,7 +19,7 @@ export function user(content: unknown): JsonObject {
   return { role: "user", content };
 }
 
-type CallOptions = Partial<Omit<ChatCall, "kind" | "body">> & { readonly kind?: Kind };
+type CallOptions = Partial<Omit<ChatCall, "kind" | "body">> & { readonly kind?: CallKind };
 
 /** Calls the sandbox's echo, or another model by `upstreamId`. */
 export function callSandbox(body: JsonObject, options: CallOptions = {}): Promise<ProviderResult> {

@@ -1,8 +1,8 @@
 import type { Calls } from "./types.ts";
 
-export type Call = keyof Calls;
-export type ReadCall = Extract<Call, `GET ${string}`>;
-export type CallInput<C extends Call> = {
+export type ApiCall = keyof Calls;
+export type ApiReadCall = Extract<ApiCall, `GET ${string}`>;
+export type ApiCallInput<C extends ApiCall> = {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Calls[C]["query"];
   readonly body?: Calls[C]["body"];
@@ -18,7 +18,7 @@ export type CallFailure = {
   readonly requestId: string | null;
   readonly docsUrl: string | null;
 };
-export type Outcome<T> =
+export type CallOutcome<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly failure: CallFailure };
 
@@ -29,11 +29,11 @@ const TIMEOUT_MS = 30_000;
  * The organization that the page shows. Calls send it, and the server rejects them if the session
  * has another organization.
  */
-export const displayed: { organization: string | null } = { organization: null };
+export const displayedOrganization: { organization: string | null } = { organization: null };
 
-export function buildUrl<C extends Call>(
+export function buildUrl<C extends ApiCall>(
   name: C,
-  { path = {}, query = {} }: CallInput<C> = {},
+  { path = {}, query = {} }: ApiCallInput<C> = {},
 ): string {
   const [, template = ""] = name.split(" ");
   const filledPath = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
@@ -48,29 +48,33 @@ export function buildUrl<C extends Call>(
   return `${base}${filledPath}${text === "" ? "" : `?${text}`}`;
 }
 
-export async function call<C extends Call>(
+export async function call<C extends ApiCall>(
   name: C,
-  filling: CallInput<C> = {},
-): Promise<Outcome<Calls[C]["answer"]>> {
+  filling: ApiCallInput<C> = {},
+): Promise<CallOutcome<Calls[C]["answer"]>> {
   const [method = "GET"] = name.split(" ");
   const { body, idempotencyKey } = filling;
   return send(buildUrl(name, filling), {
     method,
     ...(body !== undefined && { body: JSON.stringify(body) }),
     headers: {
-      ...(displayed.organization !== null && { "x-organization": displayed.organization }),
+      ...(displayedOrganization.organization !== null && {
+        "x-organization": displayedOrganization.organization,
+      }),
       ...(body !== undefined && { "content-type": "application/json" }),
       ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
     },
   });
 }
 
-export async function readFile<C extends ReadCall>(
+export async function fetchFileOfCall<C extends ApiReadCall>(
   name: C,
-  filling: CallInput<C>,
-): Promise<Outcome<Blob>> {
+  filling: ApiCallInput<C>,
+): Promise<CallOutcome<Blob>> {
   const headers =
-    displayed.organization === null ? {} : { "x-organization": displayed.organization };
+    displayedOrganization.organization === null
+      ? {}
+      : { "x-organization": displayedOrganization.organization };
   try {
     const response = await fetch(buildUrl(name, filling), { headers, credentials: "same-origin" });
     if (response.ok) return { ok: true, value: await response.blob() };
@@ -81,30 +85,30 @@ export async function readFile<C extends ReadCall>(
 }
 
 /** Exchanges a key or operator token for a session cookie. Removes pasted whitespace. */
-export async function login(key: string): Promise<Outcome<Session>> {
-  return post(`${BASE}/login`, { key: key.replaceAll(/\s+/g, "") });
+export async function login(key: string): Promise<CallOutcome<Session>> {
+  return postJson(`${BASE}/login`, { key: key.replaceAll(/\s+/g, "") });
 }
 
-export async function readSession(): Promise<Outcome<Session>> {
+export async function readSession(): Promise<CallOutcome<Session>> {
   return send(`${BASE}/session`);
 }
 
-export async function viewOrganization(org: string | null): Promise<Outcome<Session>> {
-  return org === null ? send(`${BASE}/as`, { method: "DELETE" }) : post(`${BASE}/as`, { org });
+export async function viewOrganization(org: string | null): Promise<CallOutcome<Session>> {
+  return org === null ? send(`${BASE}/as`, { method: "DELETE" }) : postJson(`${BASE}/as`, { org });
 }
 
-export async function logout(): Promise<Outcome<unknown>> {
+export async function logout(): Promise<CallOutcome<unknown>> {
   return send(`${BASE}/logout`, { method: "POST" });
 }
 
 /** Sends JSON to a path that OpenAPI doesn't describe. */
-export async function post<T>(url: string, body: object): Promise<Outcome<T>> {
+export async function postJson<T>(url: string, body: object): Promise<CallOutcome<T>> {
   const headers = { "content-type": "application/json" };
   return send(url, { method: "POST", body: JSON.stringify(body), headers });
 }
 
 /** Sends a call. The response's type is not checked. */
-export async function send<T>(url: string, init: RequestInit = {}): Promise<Outcome<T>> {
+export async function send<T>(url: string, init: RequestInit = {}): Promise<CallOutcome<T>> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(url, { signal, credentials: "same-origin", ...init });

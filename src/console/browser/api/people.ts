@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
-import { call, post, send } from "./client.ts";
-import type { Outcome } from "./client.ts";
+import { call, postJson, send } from "./client.ts";
+import type { CallOutcome } from "./client.ts";
 import type { ShownInvitation } from "./types.ts";
 
 type LoginMethodsInfo = {
@@ -11,7 +11,7 @@ type LoginMethodsInfo = {
   readonly regions: readonly { readonly region: string; readonly console: string }[];
 };
 
-export async function readLoginMethods(): Promise<Outcome<LoginMethodsInfo>> {
+export async function readLoginMethods(): Promise<CallOutcome<LoginMethodsInfo>> {
   return send("/console/api/login");
 }
 
@@ -22,7 +22,7 @@ export function useLoginMethods(): LoginMethodsInfo | undefined {
   return known;
 }
 
-export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
+export type LoginReason = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
 const LAST_ISSUER_KEY = "turnpike-issuer";
 
 /** Returns the identity provider of this browser's last login. */
@@ -31,7 +31,7 @@ export function lastIssuer(): string | null {
 }
 
 export async function startLogIn(
-  purpose: Purpose,
+  purpose: LoginReason,
   more: {
     readonly issuer?: string;
     readonly invitation?: string;
@@ -39,10 +39,10 @@ export async function startLogIn(
     readonly go?: string;
   } = {},
   tab: Window = window,
-): Promise<Outcome<unknown>> {
+): Promise<CallOutcome<unknown>> {
   const issuer = more.issuer ?? lastIssuer() ?? "";
   const asked = { purpose, ...more, issuer };
-  const started = await post<{ readonly location: string }>("/console/api/login/start", asked);
+  const started = await postJson<{ readonly location: string }>("/console/api/login/start", asked);
   if (!started.ok) return started;
   if (purpose !== "link") localStorage.setItem(LAST_ISSUER_KEY, issuer);
   tab.location.assign(started.value.location);
@@ -50,10 +50,10 @@ export async function startLogIn(
 }
 
 /** Switches the session's organization, even if another tab has chosen one. */
-export async function switchOrganization(organization_id: string): Promise<Outcome<unknown>> {
-  return post("/console/api/people/me/act", { organization_id });
+export async function switchOrganization(organization_id: string): Promise<CallOutcome<unknown>> {
+  return postJson("/console/api/people/me/act", { organization_id });
 }
 
-export async function previewInvitation(token: string): Promise<Outcome<ShownInvitation>> {
+export async function previewInvitation(token: string): Promise<CallOutcome<ShownInvitation>> {
   return call("POST /console/api/people/invitation/preview", { body: { token } });
 }

@@ -2,10 +2,10 @@ import { formatCount, formatLeft, formatPercent, formatSpent } from "./money.ts"
 import { formatDuration } from "./time.ts";
 
 /** The unit of a chart. Spend is rounded up, a balance down. `rate` is per second. */
-export type Unit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
+export type ChartUnit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
 
 /** The format of each unit's axis labels. */
-export const FORMATS: Readonly<Record<Unit, (value: number) => string>> = {
+export const AXIS_LABEL_FORMATS: Readonly<Record<ChartUnit, (value: number) => string>> = {
   spend: formatSpent,
   balance: formatLeft,
   count: formatCount,
@@ -26,7 +26,7 @@ const TICKS_MAX = 6;
 /** Values above this multiple of the 95th percentile don't scale the axis. */
 const OUTLIER_FACTOR = 5;
 const OUTLIER_VALUES_MIN = 5;
-const STEP_MIN: Readonly<Record<Unit, number>> = {
+const STEP_MIN: Readonly<Record<ChartUnit, number>> = {
   spend: 1,
   balance: 1,
   count: 1,
@@ -36,7 +36,7 @@ const STEP_MIN: Readonly<Record<Unit, number>> = {
 };
 
 /** Returns a chart's vertical axis, broken if a few values are far above all others. */
-export function createAxis(values: readonly number[], unit: Unit): Axis {
+export function createAxis(values: readonly number[], unit: ChartUnit): Axis {
   const known = values.filter((value) => value !== 0).toSorted((a, b) => a - b);
   const usual = known[Math.floor(0.95 * (known.length - 1))] ?? 0;
   const breaks = known.length >= OUTLIER_VALUES_MIN && usual > 0;
@@ -53,32 +53,33 @@ export function createAxis(values: readonly number[], unit: Unit): Axis {
   return { ticks, labels, low: from * step, high: to * step, isBeyond };
 }
 
-function stepOf(span: number, unit: Unit): number {
+function stepOf(span: number, unit: ChartUnit): number {
   const stepMin = Math.max(span / (TICKS_MAX - 2), STEP_MIN[unit]);
   const power = 10 ** Math.floor(Math.log10(stepMin) + 1e-9);
   const factor = [1, 2, 5, 10].find((one) => one * power >= stepMin * (1 - 1e-9)) ?? 10;
   return power < 1 ? Number((factor * power).toFixed(12)) : factor * power;
 }
 
-const UNIT_SIZES: Readonly<Record<Unit, readonly (readonly [size: number, name: string])[]>> = {
-  spend: [[1e6, ""]],
-  balance: [[1e6, ""]],
-  count: [
-    [1e9, "G"],
-    [1e6, "M"],
-    [1e3, "k"],
-    [1, ""],
-  ],
-  ms: [
-    [60_000, " min"],
-    [1000, " s"],
-    [1, " ms"],
-  ],
-  share: [[0.01, "%"]],
-  rate: [[1, ""]],
-};
+const UNIT_SIZES: Readonly<Record<ChartUnit, readonly (readonly [size: number, name: string])[]>> =
+  {
+    spend: [[1e6, ""]],
+    balance: [[1e6, ""]],
+    count: [
+      [1e9, "G"],
+      [1e6, "M"],
+      [1e3, "k"],
+      [1, ""],
+    ],
+    ms: [
+      [60_000, " min"],
+      [1000, " s"],
+      [1, " ms"],
+    ],
+    share: [[0.01, "%"]],
+    rate: [[1, ""]],
+  };
 
-function labelsOf(ticks: readonly number[], step: number, unit: Unit): readonly string[] {
+function labelsOf(ticks: readonly number[], step: number, unit: ChartUnit): readonly string[] {
   const largest = Math.max(...ticks.map(Math.abs));
   const isMoney = unit === "spend" || unit === "balance";
   const [size, name] = UNIT_SIZES[unit].find(([at]) => largest >= at) ??

@@ -1,9 +1,9 @@
 import type { EndUser, Pause } from "../api/types.ts";
-import { limitOf, windowText } from "./budgets.ts";
+import { budgetLimitOf, windowText } from "./budgets.ts";
 import { DAY, monthStart, utcDay, utcText } from "./time.ts";
 
 /** The reason why an end user's paid requests are currently rejected. */
-export type Block = {
+export type EndUserBlock = {
   readonly state: "paused" | "blocked";
   readonly why: string;
   /** The end, as `until 1 Dec, 00:00 UTC`. */
@@ -26,7 +26,11 @@ type UsedLimit = readonly [
 ];
 
 /** Returns an end user's longest-lasting block, or null. */
-export function findBlock(user: BlockFields, pauses: readonly Pause[], now: number): Block | null {
+export function findBlock(
+  user: BlockFields,
+  pauses: readonly Pause[],
+  now: number,
+): EndUserBlock | null {
   const pause = pauses.find(
     ({ scope, subject }) => scope === "end_user" && subject === user.external_id,
   );
@@ -57,7 +61,7 @@ function limitsOf(user: BlockFields, now: number): readonly UsedLimit[] {
       .map((budget): UsedLimit => {
         const { window, usage, resets_at: resets } = budget;
         const end = resets === null ? null : Date.parse(resets);
-        return [`budget ${windowText(window)}`, usage, limitOf(budget)[1], end];
+        return [`budget ${windowText(window)}`, usage, budgetLimitOf(budget)[1], end];
       }),
   ];
 }

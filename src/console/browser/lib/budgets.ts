@@ -1,5 +1,5 @@
 import type { Budget, BudgetStatus, Key } from "../api/types.ts";
-import { countText, formatLeft, microsOf, formatSpent } from "./money.ts";
+import { countText, formatLeft, dollarsToMicros, formatSpent } from "./money.ts";
 
 export type ListedBudget = Budget | BudgetStatus;
 export type BudgetUnit = "dollars" | "tokens" | "requests";
@@ -11,7 +11,7 @@ export function windowText(window: string): string {
 }
 
 /** Returns the unit and amount that a budget limits. */
-export function limitOf(budget: Partial<Budget>): readonly [unit: BudgetUnit, limit: number] {
+export function budgetLimitOf(budget: Partial<Budget>): readonly [unit: BudgetUnit, limit: number] {
   const { limit_dollars: dollars, limit_tokens: tokens, limit_requests: requests } = budget;
   if (tokens !== undefined) return ["tokens", tokens];
   return requests === undefined ? ["dollars", dollars ?? 0] : ["requests", requests];
@@ -22,11 +22,11 @@ export function formatAmount(
   amount: number,
   money: typeof formatLeft = formatSpent,
 ): string {
-  return unit === "dollars" ? money(microsOf(amount)) : countText(amount, unit.slice(0, -1));
+  return unit === "dollars" ? money(dollarsToMicros(amount)) : countText(amount, unit.slice(0, -1));
 }
 
 export function budgetText(budget: ListedBudget): string {
-  const [unit, limit] = limitOf(budget);
+  const [unit, limit] = budgetLimitOf(budget);
   const limitText = `${formatAmount(unit, limit, formatLeft)} ${windowText(budget.window)}`;
   if (!("usage" in budget)) return limitText;
   const held = budget.held > 0 ? `, ${formatAmount(unit, budget.held)} on hold` : "";
@@ -41,8 +41,8 @@ type TypedBudget = {
   readonly alert: string;
 };
 
-export function typedBudgetOf(budget: ListedBudget | undefined): TypedBudget {
-  const [unit, limit] = limitOf(budget ?? {});
+export function budgetFormValues(budget: ListedBudget | undefined): TypedBudget {
+  const [unit, limit] = budgetLimitOf(budget ?? {});
   const { window = "month", models = null, alert_at: alert = 0.8 } = budget ?? {};
   return {
     unit,
@@ -67,7 +67,7 @@ function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
  * Returns the list with `budget` replaced by `typed`. Without `budget`, adds `typed`; with a null
  * `typed`, removes `budget`.
  */
-export function budgetsWith(
+export function replaceBudget(
   budgets: readonly ListedBudget[],
   budget: ListedBudget | undefined,
   typed: TypedBudget | null,
@@ -75,13 +75,13 @@ export function budgetsWith(
   const others = budgets
     .filter(({ id }) => id !== budget?.id)
     .map(({ window, models, on_exceeded, alert_at, ...one }) => {
-      const [unit, limit] = limitOf(one);
+      const [unit, limit] = budgetLimitOf(one);
       return { [`limit_${unit}`]: limit, window, models, on_exceeded, alert_at };
     });
   if (typed === null) return others;
   return [{ ...entryOf(typed), on_exceeded: budget?.on_exceeded ?? "reject" }, ...others];
 }
-export type BudgetEntries = ReturnType<typeof budgetsWith>;
+export type BudgetEntries = ReturnType<typeof replaceBudget>;
 
 type BudgetUse = { readonly used: number; readonly limit: number; readonly label: string };
 
@@ -89,7 +89,7 @@ type BudgetUse = { readonly used: number; readonly limit: number; readonly label
 export function findMostUsedBudget(key: Key): BudgetUse | null {
   const { budgets, budgets_used } = key;
   const all: BudgetUse[] = (budgets ?? []).map((budget) => {
-    const [unit, limit] = limitOf(budget);
+    const [unit, limit] = budgetLimitOf(budget);
     const used = budgets_used?.[budget.id] ?? 0;
     const limitText = `${formatAmount(unit, limit, formatLeft)} ${windowText(budget.window)}`;
     return { used, limit, label: `${formatAmount(unit, used)} of ${limitText}` };

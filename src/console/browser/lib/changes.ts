@@ -1,6 +1,6 @@
 import { formatAmount, windowText } from "./budgets.ts";
 import type { BudgetUnit } from "./budgets.ts";
-import { formatLeft, microsOf } from "./money.ts";
+import { formatLeft, dollarsToMicros } from "./money.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Change = { readonly from?: unknown; readonly to?: unknown };
@@ -10,7 +10,7 @@ export function withAffixes(before: string, text: string, behind = ""): string {
   return text === "" ? "" : `${before}${text}${behind}`;
 }
 
-export function minuteInUtc(time: string): string {
+export function formatUtcMinute(time: string): string {
   return `${time.slice(0, 16).replace("T", " ")} UTC`;
 }
 
@@ -76,14 +76,14 @@ function valueOf(field: string, stored: unknown): string {
   if (name === "budgets") return budgetsText(value);
   if (typeof value === "number") return numberText(name, value);
   return typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)
-    ? minuteInUtc(value)
+    ? formatUtcMinute(value)
     : valueText(value);
 }
 
 function numberText(name: string, value: number): string {
   if (name.endsWith("_micro")) return formatLeft(value);
-  if (name.endsWith("_at")) return minuteInUtc(new Date(value).toISOString());
-  return name.endsWith("_dollars") ? formatLeft(microsOf(value)) : valueText(value);
+  if (name.endsWith("_at")) return formatUtcMinute(new Date(value).toISOString());
+  return name.endsWith("_dollars") ? formatLeft(dollarsToMicros(value)) : valueText(value);
 }
 
 function policyText(policy: Fields): string {

@@ -4,7 +4,7 @@ export type ClientBlocks = {
 };
 
 /** The region's address in generated examples. */
-export const ORIGIN = "https://this-region.invalid";
+export const EXAMPLE_ORIGIN = "https://this-region.invalid";
 /** The key in generated examples. */
 export const YOUR_KEY = "YOUR_KEY";
 

@@ -1,6 +1,12 @@
 import type { Event } from "../api/types.ts";
 import { windowText } from "./budgets.ts";
-import { withAffixes, formatChanges, minuteInUtc, findOnlyChange, valueText } from "./changes.ts";
+import {
+  withAffixes,
+  formatChanges,
+  formatUtcMinute,
+  findOnlyChange,
+  valueText,
+} from "./changes.ts";
 import { memberName } from "./names.ts";
 import { formatLeft, formatPercent, formatSpent } from "./money.ts";
 
@@ -10,7 +16,7 @@ export type NameOf = (id: string) => string;
 
 /** Returns an event as a sentence for the Activity log. */
 export function describeEvent(event: Event, nameOf: NameOf): string {
-  const sentence = SENTENCES[event.type](inputOf(event, nameOf));
+  const sentence = EVENT_SENTENCES[event.type](inputOf(event, nameOf));
   return `${sentence.replaceAll(/\s+/g, " ").trim()}.`;
 }
 
@@ -19,7 +25,7 @@ type SentenceInput = ReturnType<typeof inputOf>;
 function inputOf(event: Event, nameOf: NameOf) {
   const { data, actor, subject } = event;
   return {
-    who: actorOf(actor, nameOf),
+    who: describeActor(actor, nameOf),
     what: typeof data["email"] === "string" ? data["email"] : subjectOf(event, nameOf),
     /** The owner of the event's budget or pause. */
     owner: ownerOf(event, nameOf),
@@ -29,7 +35,7 @@ function inputOf(event: Event, nameOf: NameOf) {
     text: (name: string) => ((data[name] ?? null) === null ? "" : valueText(data[name])),
     money: (name: string) => (typeof data[name] === "number" ? formatSpent(data[name]) : ""),
     left: (name: string) => (typeof data[name] === "number" ? formatLeft(data[name]) : ""),
-    time: (name: string) => (typeof data[name] === "string" ? minuteInUtc(data[name]) : ""),
+    time: (name: string) => (typeof data[name] === "string" ? formatUtcMinute(data[name]) : ""),
     share: (name: string) => (typeof data[name] === "number" ? formatPercent(data[name]) : "part"),
   };
 }
@@ -39,7 +45,7 @@ function subjectOf({ type, subject }: Event, nameOf: NameOf): string {
   return type.startsWith("end_user.") ? subject : memberName(nameOf(subject));
 }
 
-export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
+export function describeActor({ kind, id }: Event["actor"], nameOf: NameOf): string {
   if (id === null) return "Turnpike";
   if (kind === "operator") return `${id} (operator)`;
   return kind === "session" ? `A session (${id})` : memberName(nameOf(id));
@@ -48,7 +54,7 @@ export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
 const CLOSINGS: Readonly<Record<string, string>> = { on: "closed", off: "restored" };
 const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
 
-export const SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => string>> = {
+export const EVENT_SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");
     const amount = money("amount_micro").replace("−", "");

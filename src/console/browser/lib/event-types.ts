@@ -1,7 +1,7 @@
-import { SENTENCES } from "./event-sentence.ts";
+import { EVENT_SENTENCES } from "./event-sentence.ts";
 import type { EventType } from "./event-sentence.ts";
 
-export const EVENT_TYPES = Object.keys(SENTENCES).map(
+export const EVENT_TYPES = Object.keys(EVENT_SENTENCES).map(
   (type) => [type as EventType, type.replace(".", ": ").replaceAll("_", " ")] as const,
 );
 
@@ -19,7 +19,7 @@ const GROUPS = [
   ["Organization and people", /./],
 ] as const;
 
-export const WEBHOOK_GROUPS = GROUPS.map(([title]) => {
+export const WEBHOOK_TYPE_GROUPS = GROUPS.map(([title]) => {
   const types = WEBHOOK_TYPES.filter(
     ([type]) => GROUPS.find(([, of]) => of.test(type))?.[0] === title,
   );

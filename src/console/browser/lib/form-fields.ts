@@ -1,5 +1,5 @@
 /** Replaces the API's field name in an error by the form's label. */
-export function fieldError(message: string, param: string, label: string): string {
+export function labelFieldError(message: string, param: string, label: string): string {
   const name = label.replace(/\s*[[(].*$/, "");
   const isNamed = message.startsWith(param) && !/^[\w.[]/.test(message.slice(param.length));
   const text = isNamed ? `${name}${message.slice(param.length)}` : message;

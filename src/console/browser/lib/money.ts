@@ -50,11 +50,11 @@ export function rewriteAmounts(message: string): string {
 const AMOUNT = /(?<![\w:.-])(\d+)(?![\w:-]| minutes| [A-Z][a-z]{2,3},)(?: micro-credits)?/g;
 
 /** Formats an amount as micro-credits, with its exact dollars. */
-export function inMicros(micros: number): string {
+export function formatMicros(micros: number): string {
   return `${formatCount(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
 }
 
-export function microsOf(dollars: number): number {
+export function dollarsToMicros(dollars: number): number {
   return Math.round(dollars * MICROS);
 }
 

@@ -1,6 +1,6 @@
 import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
-import { withAffixes, fieldsText, minuteInUtc } from "./changes.ts";
-import { countText, formatLeft, microsOf, formatSpent } from "./money.ts";
+import { withAffixes, fieldsText, formatUtcMinute } from "./changes.ts";
+import { countText, formatLeft, dollarsToMicros, formatSpent } from "./money.ts";
 
 type Details = Readonly<Record<string, unknown>>;
 type ActInput = {
@@ -47,7 +47,8 @@ const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "POST /orgs/{id}/purchases/{purchase_id}/refund": ({ whose, details, text }) => {
     const { amount_cents: cents, purchase_dollars: dollars } = details;
     const part = typeof cents === "number" ? formatSpent(cents * 10_000) : "the rest";
-    const whole = typeof dollars === "number" ? formatSpent(microsOf(dollars)) : "a purchase";
+    const whole =
+      typeof dollars === "number" ? formatSpent(dollarsToMicros(dollars)) : "a purchase";
     const reason = text("reason").replaceAll("_", " ");
     return `refunded ${part} of ${whole}${withAffixes(" to ", whose)}${withAffixes(": ", reason)}`;
   },
@@ -118,10 +119,10 @@ function pricesText({ details }: ActInput, verb: string, other: string): string 
 function priceText({ list, item, from, percent, price }: Price): string {
   const amounts = Object.entries(price ?? {})
     .filter(([unit, dollars]) => dollars > 0 && !unit.startsWith("cache"))
-    .map(([field, dollars]) => `${formatSpent(microsOf(dollars))} ${pricedText(field)}`)
+    .map(([field, dollars]) => `${formatSpent(dollarsToMicros(dollars))} ${pricedText(field)}`)
     .join(", ");
   const where = list === "default" ? "" : ` in the list ${list}`;
-  return `${item}${where}: ${amounts || `${percent ?? 0}% above cost`}, from ${minuteInUtc(from)}`;
+  return `${item}${where}: ${amounts || `${percent ?? 0}% above cost`}, from ${formatUtcMinute(from)}`;
 }
 
 const TOKENS: Readonly<Record<string, string>> = { input: "in", output: "out" };

@@ -1,5 +1,5 @@
-import { FORMATS, createAxis, labelStride } from "./axis.ts";
-import type { Unit } from "./axis.ts";
+import { AXIS_LABEL_FORMATS, createAxis, labelStride } from "./axis.ts";
+import type { ChartUnit } from "./axis.ts";
 import { dayName } from "./time.ts";
 
 /** One of six colors, the color for failures, or null for gray. */
@@ -9,19 +9,19 @@ type PlotSeries = {
   readonly slot: ColorSlot;
   readonly values: readonly (number | null)[];
 };
-export type Kind = "bars" | "lines" | "steps";
+export type ChartKind = "bars" | "lines" | "steps";
 export type PlotData = {
   readonly days: readonly string[];
   readonly series: readonly PlotSeries[];
-  readonly kind: Kind;
-  readonly unit: Unit;
+  readonly kind: ChartKind;
+  readonly unit: ChartUnit;
 };
 
 /** The chart's height and the edges of its plot area, in px. */
-export const HEIGHT = 264;
-export const TOP = 32;
-export const BOTTOM = HEIGHT - 24;
-export const RIGHT = 12;
+export const CHART_HEIGHT = 264;
+export const CHART_TOP = 32;
+export const CHART_BOTTOM = CHART_HEIGHT - 24;
+export const CHART_RIGHT_MARGIN = 12;
 
 type Mark = {
   readonly index: number;
@@ -62,9 +62,10 @@ export function layOutChart(
   const all = isBars ? sums : series.flatMap(({ values }) => values.map((value) => value ?? 0));
   const axis = createAxis(all, unit);
   const left = 8 + Math.max(...axis.labels.map(widthOf));
-  const column = Math.max(0, width - left - RIGHT) / Math.max(1, days.length);
+  const column = Math.max(0, width - left - CHART_RIGHT_MARGIN) / Math.max(1, days.length);
   const yOf = (value: number): number =>
-    BOTTOM - ((Math.min(value, axis.high) - axis.low) / (axis.high - axis.low)) * (BOTTOM - TOP);
+    CHART_BOTTOM -
+    ((Math.min(value, axis.high) - axis.low) / (axis.high - axis.low)) * (CHART_BOTTOM - CHART_TOP);
   const x = (index: number): number => left + (index + 0.5) * column;
   const beyond = isBars ? filled.filter((i) => axis.isBeyond(sums[i] ?? 0)) : [];
   const named = isSingle ? filled : beyond;
@@ -78,7 +79,7 @@ export function layOutChart(
     numbers: named.map((index, i) => ({
       index,
       y: yOf(sums[index] ?? 0) - 6 - (i % 2) * 12,
-      text: FORMATS[unit](sums[index] ?? 0),
+      text: AXIS_LABEL_FORMATS[unit](sums[index] ?? 0),
     })),
     breaks: beyond,
     every: labelStride(column, 12 + Math.max(...days.map((day) => widthOf(dayName(day))))),
@@ -105,7 +106,7 @@ function marksOf(
 
 function pathOf(
   { values }: PlotSeries,
-  kind: Kind,
+  kind: ChartKind,
   x: (index: number) => number,
   yOf: (value: number) => number,
 ): { d: string; dots: string } {

@@ -1,5 +1,5 @@
 import type { Calls } from "../api/types.ts";
-import { countText, formatLeft, formatSpent, microsOf } from "./money.ts";
+import { countText, formatLeft, formatSpent, dollarsToMicros } from "./money.ts";
 import { dayName } from "./time.ts";
 
 export type Purchase = Calls["GET /v1/credits/purchases/{id}"]["answer"];
@@ -22,7 +22,7 @@ const STATES: Readonly<Record<Purchase["state"], readonly [word: string, tone: T
 export function describePurchaseState(purchase: Purchase): readonly [word: string, tone: Tone] {
   const { state, amount_dollars: dollars, returned_micro: returned } = purchase;
   if (returned === 0) return STATES[state];
-  return [returned < microsOf(dollars) ? "partly refunded" : "refunded", "warn"];
+  return [returned < dollarsToMicros(dollars) ? "partly refunded" : "refunded", "warn"];
 }
 
 type Dated = { readonly created_at: string };
@@ -43,7 +43,7 @@ export function purchaseSumText(purchases: readonly Purchase[]): string {
   const returned = sumOf(purchases.map(({ returned_micro }) => returned_micro));
   const dollars = sumOf(paid.map(({ amount_dollars }) => amount_dollars));
   return sumText(purchases, [
-    `${formatSpent(microsOf(dollars))} paid in ${countText(paid.length, "purchase")}`,
+    `${formatSpent(dollarsToMicros(dollars))} paid in ${countText(paid.length, "purchase")}`,
     `${formatSpent(returned)} refunded or disputed`,
   ]);
 }
@@ -58,7 +58,7 @@ export function creditSumText(credits: Credits["credits"]): string {
 
 const FINAL: ReadonlySet<Purchase["state"]> = new Set(["credited", "declined", "expired"]);
 
-export function isFinal({ state }: Purchase): boolean {
+export function isFinalPurchase({ state }: Purchase): boolean {
   return FINAL.has(state);
 }
 
@@ -122,7 +122,7 @@ export function creditKindText({
   return CREDIT_KINDS[kind];
 }
 
-export function cardName({
+export function describeCard({
   brand,
   last4,
 }: {

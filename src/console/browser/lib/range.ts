@@ -1,28 +1,28 @@
 import { DAY, hourStart, monthStart, utcDay } from "./time.ts";
 
 /** A period: its first and last UTC day or hour. */
-export type Range = { readonly from: string; readonly to: string };
+export type DateRange = { readonly from: string; readonly to: string };
 type Query = Readonly<Record<string, string>>;
 
 /** Returns the days of the Errors tab: by default the last seven. */
-export function errorDays({ from, to }: Query, now: number): Range {
+export function errorDays({ from, to }: Query, now: number): DateRange {
   return { from: from ?? to ?? utcDay(now - 6 * DAY), to: to ?? utcDay(now) };
 }
 
-export function lengthOf({ from, to }: Range): number {
+export function rangeLength({ from, to }: DateRange): number {
   return hourStart(to) + (to.includes("T") ? DAY / 24 : DAY) - hourStart(from);
 }
 
 /** Returns the equally long period before a period. */
-export function rangeBefore(range: Range): Range {
-  const length = lengthOf(range);
+export function rangeBefore(range: DateRange): DateRange {
+  const length = rangeLength(range);
   const asHours = range.from.includes("T") || range.to.includes("T");
   const at = (ms: number): string => new Date(ms).toISOString().slice(0, asHours ? 13 : 10);
   const start = hourStart(range.from);
   return { from: at(start - length), to: at(start - (asHours ? DAY / 24 : DAY)) };
 }
 
-export function daysOf({ from, to }: Range): Range {
+export function daysOf({ from, to }: DateRange): DateRange {
   return { from: from.slice(0, 10), to: to.slice(0, 10) };
 }
 
@@ -30,7 +30,7 @@ const A_DAY_OR_HOUR = /^\d{4}-\d\d-\d\d(?:T\d\d)?$/;
 
 const hourOf = (at: number): string => new Date(at).toISOString().slice(0, 13);
 const dayBefore = (day: string): string => utcDay(Date.parse(day) - DAY);
-const PRESETS: Readonly<Record<string, (now: number) => Range>> = {
+const PRESETS: Readonly<Record<string, (now: number) => DateRange>> = {
   "24h": (now) => ({ from: hourOf(now - DAY + DAY / 24), to: hourOf(now) }),
   yesterday: (now) => ({ from: utcDay(now - DAY), to: utcDay(now - DAY) }),
   month: (now) => ({ from: monthStart(utcDay(now)), to: utcDay(now) }),
@@ -40,7 +40,7 @@ const PRESETS: Readonly<Record<string, (now: number) => Range>> = {
   }),
 };
 
-export function readRange(query: Query, now: number): Range {
+export function readRange(query: Query, now: number): DateRange {
   const today = utcDay(now);
   const { range = "30", from = "", to = "" } = query;
   if (A_DAY_OR_HOUR.test(from) && A_DAY_OR_HOUR.test(to) && from <= to) {

@@ -1,9 +1,9 @@
 import type { Errors, Generation, Usage } from "../api/types.ts";
-import { requestSums } from "./spend.ts";
+import { usageWithRequests } from "./spend.ts";
 import type { DayRow } from "./spend.ts";
 
-export const SUCCEEDED = "Succeeded";
-export const FAILED = "Failed or rejected";
+export const SUCCEEDED_LABEL = "Succeeded";
+export const FAILED_LABEL = "Failed or rejected";
 
 type Counts = {
   /** Charged requests by hour or day, failed ones included. */
@@ -22,12 +22,12 @@ export function requestsByState({ settled, failed, errors, length }: Counts): re
   return [
     ...settled.map(({ hour, group, requests }) => {
       const day = hour ?? group ?? "";
-      return rowOf(day, SUCCEEDED, Math.max(0, requests - (charged.get(day)?.length ?? 0)));
+      return rowOf(day, SUCCEEDED_LABEL, Math.max(0, requests - (charged.get(day)?.length ?? 0)));
     }),
-    ...errors.map(({ hour = "", count }) => rowOf(hour.slice(0, length), FAILED, count)),
+    ...errors.map(({ hour = "", count }) => rowOf(hour.slice(0, length), FAILED_LABEL, count)),
   ];
 }
 
 function rowOf(day: string, group: string, requests: number): DayRow {
-  return { day, group, ...requestSums(requests) };
+  return { day, group, ...usageWithRequests(requests) };
 }

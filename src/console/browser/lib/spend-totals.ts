@@ -1,4 +1,4 @@
-import { sumOf } from "./spend.ts";
+import { sumMetric } from "./spend.ts";
 import type { DayRow } from "./spend.ts";
 import { monthStart, utcDay } from "./time.ts";
 
@@ -13,7 +13,7 @@ export function totalsOf(rows: readonly DayRow[], now: number): Totals {
   const lastStart = monthStart(today, 1);
   const sameDay = `${lastStart.slice(0, 8)}${today.slice(8)}`;
   const between = (from: string, to: string): number =>
-    sumOf(
+    sumMetric(
       rows.filter(({ day }) => day >= from && day <= to),
       "cost_micro",
     );

@@ -5,8 +5,8 @@ const METRICS = [
   "completion_tokens",
   "cost_micro",
 ] as const;
-export type Metric = (typeof METRICS)[number];
-type Amounts = Readonly<Record<Metric, number>>;
+export type UsageMetric = (typeof METRICS)[number];
+type Amounts = Readonly<Record<UsageMetric, number>>;
 export type DayRow = Amounts & {
   readonly day: string;
   readonly group: string | null;
@@ -14,13 +14,13 @@ export type DayRow = Amounts & {
   readonly first_byte_ms?: { readonly p50: number | null; readonly p99: number | null };
   readonly tokens_per_s?: number | null;
 };
-export function requestSums(requests: number): Amounts {
+export function usageWithRequests(requests: number): Amounts {
   const sums = Object.fromEntries(METRICS.map((name) => [name, 0]));
   return { ...sums, requests } as Amounts;
 }
 type Series = { readonly name: string | null; readonly values: readonly number[] };
 
-export function sumOf(rows: readonly DayRow[], metric: Metric): number {
+export function sumMetric(rows: readonly DayRow[], metric: UsageMetric): number {
   return rows.reduce((sum, row) => sum + row[metric], 0);
 }
 
@@ -28,9 +28,9 @@ export type GroupSum = Amounts & { readonly group: string | null };
 
 export function sumByGroup(
   rows: readonly DayRow[],
-  metric: Metric = "cost_micro",
+  metric: UsageMetric = "cost_micro",
 ): readonly GroupSum[] {
-  const sums = new Map<string | null, Record<Metric, number> & { group: string | null }>();
+  const sums = new Map<string | null, Record<UsageMetric, number> & { group: string | null }>();
   for (const { day: _day, ...row } of rows) {
     const sum = sums.get(row.group);
     if (sum === undefined) sums.set(row.group, row);
@@ -47,7 +47,7 @@ export function sumByGroup(
 export function stackGroups(
   rows: readonly DayRow[],
   days: readonly string[],
-  { metric, most = 8 }: { readonly metric: Metric; readonly most?: number },
+  { metric, most = 8 }: { readonly metric: UsageMetric; readonly most?: number },
 ): readonly Series[] {
   const indexByDay = new Map(days.map((day, index) => [day, index]));
   const order = sumByGroup(rows, metric).map(({ group }) => group);
@@ -79,7 +79,7 @@ export function cacheShares(
 ): readonly (number | null)[] {
   return days.map((day) => {
     const rowsOfDay = rows.filter((row) => row.day === day);
-    const prompts = sumOf(rowsOfDay, "prompt_tokens");
-    return prompts === 0 ? null : sumOf(rowsOfDay, "cached_tokens") / prompts;
+    const prompts = sumMetric(rowsOfDay, "prompt_tokens");
+    return prompts === 0 ? null : sumMetric(rowsOfDay, "cached_tokens") / prompts;
   });
 }

@@ -9,7 +9,9 @@ export function relativeTime(time: string | number, now: number, withClock = fal
   const past = now - at.getTime();
   const size = Math.abs(past);
   if (size < 5 * SECOND) return "just now";
-  if (size < DAY) return past > 0 ? `${duration(size)} ago` : `in ${duration(size)}`;
+  if (size < DAY) {
+    return past > 0 ? `${formatWholeDuration(size)} ago` : `in ${formatWholeDuration(size)}`;
+  }
   const sameYear = at.getFullYear() === new Date(now).getFullYear();
   return at.toLocaleString("en-GB", {
     day: "numeric",
@@ -19,7 +21,7 @@ export function relativeTime(time: string | number, now: number, withClock = fal
   });
 }
 
-export function duration(ms: number): string {
+export function formatWholeDuration(ms: number): string {
   if (ms < MINUTE) return `${Math.max(1, Math.floor(ms / SECOND))} s`;
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
   if (ms < DAY) return `${Math.floor(ms / HOUR)} h`;
@@ -30,7 +32,7 @@ export function duration(ms: number): string {
 export function formatDuration(ms: number): string {
   if (ms < SECOND) return `${Math.round(ms)} ms`;
   if (ms < MINUTE) return `${(ms / SECOND).toFixed(ms < 10 * SECOND ? 2 : 1)} s`;
-  return duration(ms);
+  return formatWholeDuration(ms);
 }
 
 export function localAndUtcTime(time: string | number): string {
@@ -53,7 +55,7 @@ export function utcText(time: string | number): string {
   return `${text} UTC`;
 }
 
-export function localMinute(time: string | number): string {
+export function formatLocalMinute(time: string | number): string {
   return new Date(time).toLocaleString("sv-SE").slice(0, 16).replace(" ", "T");
 }
 

@@ -1,8 +1,8 @@
 import { daysOf } from "../lib/range.ts";
 import {
   useActivityQuery,
-  LATENCY,
-  METRICS,
+  LATENCY_PARAMETER,
+  ACTIVITY_METRICS,
   isTimeOrSpeed,
   filterBy,
   orderGroupings,
@@ -12,13 +12,13 @@ import { localAndUtcTime, hourStart, formatDuration } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, useQuery } from "../state/route.ts";
 import { useGroupNames, useActivitySums } from "../state/spend.ts";
-import type { UsageFilter, Range, Split } from "../state/spend.ts";
+import type { UsageFilter, UsageRange, UsageGrouping } from "../state/spend.ts";
 import { FilterNotice, ErrorChart } from "../ui/error-chart.tsx";
 import { Empty, ReadResult, FirstSteps } from "../ui/states.tsx";
 import { Table, column, countColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { headingOf, titleOf, MissingDataNotice } from "./activity-sums.tsx";
-import { cacheShares, sumByGroup, sumOf } from "../lib/spend.ts";
+import { cacheShares, sumByGroup, sumMetric } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { assignColors } from "../state/colors.ts";
 import { Chart, GROUPS_MAX } from "../ui/chart.tsx";
@@ -49,7 +49,15 @@ const FILTERS = {
 
 const ERRORS_BY = ["model", "provider", "key", "user"] as const;
 
-function ErrorGroups({ by, range, only }: { by: Split; range: Range; only: UsageFilter }) {
+function ErrorGroups({
+  by,
+  range,
+  only,
+}: {
+  by: UsageGrouping;
+  range: UsageRange;
+  only: UsageFilter;
+}) {
   const split = by === "member" ? "key" : (ERRORS_BY.find((one) => one === by) ?? "model");
   const nameOf = useGroupNames();
   const { member_id, tag, key_id, ...otherFilters } = only; // these don't apply to error counts
@@ -100,7 +108,7 @@ export function ActivityMeasures() {
   const [, update] = useQuery();
   const { range, parts, isHourly, only, by, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
-  const timed = isTimeOrSpeed(metric) && LATENCY;
+  const timed = isTimeOrSpeed(metric) && LATENCY_PARAMETER;
   const read = useActivitySums(
     metric === "errors" ? null : { ...range, ...only, group_by, ...timed },
   );
@@ -152,7 +160,7 @@ function Times({ rows, parts, metric }: TimesProps) {
   });
   return (
     <Chart
-      name={`${METRICS.find(([value]) => value === metric)?.[1] ?? ""} by day and ${by}`}
+      name={`${ACTIVITY_METRICS.find(([value]) => value === metric)?.[1] ?? ""} by day and ${by}`}
       days={parts}
       kind="lines"
       unit={metric === "first_byte" ? "ms" : "rate"}
@@ -161,7 +169,7 @@ function Times({ rows, parts, metric }: TimesProps) {
   );
 }
 
-type PairTableProps = { by: Split; second: Split; asked: Range & UsageFilter };
+type PairTableProps = { by: UsageGrouping; second: UsageGrouping; asked: UsageRange & UsageFilter };
 function PairTable({ by, second, asked }: PairTableProps) {
   const [query] = useQuery();
   const pair = orderGroupings(by, second);
@@ -170,7 +178,7 @@ function PairTable({ by, second, asked }: PairTableProps) {
   const nameOf = useGroupNames();
   const group = (row: DayRow, isFirst: boolean): string | null =>
     isFirst === isTurned ? (row.group2 ?? null) : row.group;
-  const groupColumn = (split: Split, isFirst: boolean): Column<DayRow> => ({
+  const groupColumn = (split: UsageGrouping, isFirst: boolean): Column<DayRow> => ({
     id: split,
     title: titleOf(split),
     value: (row) => nameOf(split, group(row, isFirst)),
@@ -191,7 +199,7 @@ function PairTable({ by, second, asked }: PairTableProps) {
               groupColumn(by, true),
               groupColumn(second, false),
               SPEND_COLUMN,
-              shareColumn(sumOf(rows, "cost_micro")),
+              shareColumn(sumMetric(rows, "cost_micro")),
               REQUESTS_COLUMN,
               AVERAGE_COST_COLUMN,
             ]}
@@ -212,10 +220,10 @@ function PairTable({ by, second, asked }: PairTableProps) {
 
 const perSecond = (rate: number): string => formatCount(Math.round(rate));
 
-function GroupTimes({ by, asked }: { by: Split; asked: Range & UsageFilter }) {
+function GroupTimes({ by, asked }: { by: UsageGrouping; asked: UsageRange & UsageFilter }) {
   const [query] = useQuery();
   const nameOf = useGroupNames();
-  const read = useActivitySums({ ...asked, group_by: by, ...LATENCY });
+  const read = useActivitySums({ ...asked, group_by: by, ...LATENCY_PARAMETER });
   const group: Column<DayRow> = {
     id: "group",
     title: titleOf(by),

@@ -1,14 +1,14 @@
 import { formatPercent } from "../lib/money.ts";
-import { sumOf, sumByGroup } from "../lib/spend.ts";
+import { sumMetric, sumByGroup } from "../lib/spend.ts";
 import { localAndUtcTime, hourStart } from "../lib/time.ts";
-import type { DayRow, Metric, GroupSum } from "../lib/spend.ts";
+import type { DayRow, UsageMetric, GroupSum } from "../lib/spend.ts";
 import { assignColors } from "../state/colors.ts";
-import type { Call } from "../api/client.ts";
+import type { ApiCall } from "../api/client.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { filterBy } from "../state/activity.ts";
-import { tagKeyOf, useGroupNames } from "../state/spend.ts";
-import type { Range, Split, CompleteRows } from "../state/spend.ts";
+import { tagKeyOfGrouping, useGroupNames } from "../state/spend.ts";
+import type { UsageRange, UsageGrouping, CompleteRows } from "../state/spend.ts";
 import { ModelName } from "../ui/basics.tsx";
 import { Swatch } from "../ui/chart.tsx";
 import {
@@ -28,12 +28,12 @@ const SPLITS: Readonly<Record<string, readonly [title: string, heading: string]>
   member: ["Member", "member_id"],
 };
 
-export function titleOf(split: Split): string {
-  return tagKeyOf(split) ?? SPLITS[split]?.[0] ?? split;
+export function titleOf(split: UsageGrouping): string {
+  return tagKeyOfGrouping(split) ?? SPLITS[split]?.[0] ?? split;
 }
 
-export function headingOf(split: Split): string {
-  return tagKeyOf(split) ?? SPLITS[split]?.[1] ?? split;
+export function headingOf(split: UsageGrouping): string {
+  return tagKeyOfGrouping(split) ?? SPLITS[split]?.[1] ?? split;
 }
 
 export function changeText(now: number, before: number): string {
@@ -46,7 +46,7 @@ export function MissingDataNotice({
   isCut,
   completeFrom,
   from,
-}: Pick<CompleteRows, "isCut" | "completeFrom"> & Pick<Range, "from">) {
+}: Pick<CompleteRows, "isCut" | "completeFrom"> & Pick<UsageRange, "from">) {
   return (
     <>
       {isCut && <p class="notice">▲ Not everything is shown. Choose fewer days.</p>}
@@ -62,13 +62,13 @@ export function MissingDataNotice({
 type GroupTableProps = {
   rows: readonly DayRow[];
   before: readonly DayRow[] | undefined;
-  by: Split;
+  by: UsageGrouping;
   drawn: ReadonlySet<string | null>;
 };
 export function GroupTable({ rows, before, by, drawn }: GroupTableProps) {
   const [query] = useQuery();
   const nameOfGroup = useGroupNames();
-  const total = sumOf(rows, "cost_micro");
+  const total = sumMetric(rows, "cost_micro");
   const sums = sumByGroup(rows);
   const nameOf = (group: string | null): string => nameOfGroup(by, group);
   return (
@@ -77,7 +77,7 @@ export function GroupTable({ rows, before, by, drawn }: GroupTableProps) {
       columns={[
         groupColumn(by, drawn, nameOf),
         ...columnsOf(total, before && sumByGroup(before)),
-        ...limitColumn(by, useMay()),
+        ...limitColumn(by, useCanMakeCall()),
       ]}
       rows={sums}
       keyOf={({ group }) => group ?? ""}
@@ -89,13 +89,13 @@ export function GroupTable({ rows, before, by, drawn }: GroupTableProps) {
   );
 }
 
-function tokens(id: Metric, title: string): Column<GroupSum> {
+function tokens(id: UsageMetric, title: string): Column<GroupSum> {
   const of = (row: GroupSum): number => row[id];
   return tokenColumn(id, title, of, { wide: true, csv: [[id, of]] });
 }
 
 function groupColumn(
-  by: Split,
+  by: UsageGrouping,
   drawn: ReadonlySet<string | null>,
   nameOf: (group: string | null) => string,
 ): Column<GroupSum> {
@@ -115,8 +115,8 @@ function groupColumn(
 }
 
 function limitColumn(
-  by: Split,
-  may: (call: Call, isOwn: boolean) => boolean,
+  by: UsageGrouping,
+  may: (call: ApiCall, isOwn: boolean) => boolean,
 ): readonly Column<GroupSum>[] {
   if (by !== "key" && by !== "user") return [];
   const [call, page, text] = LIMIT_LINKS[by];

@@ -1,13 +1,13 @@
-import { stackGroups, sumOf } from "../lib/spend.ts";
-import type { DayRow, Metric } from "../lib/spend.ts";
+import { stackGroups, sumMetric } from "../lib/spend.ts";
+import type { DayRow, UsageMetric } from "../lib/spend.ts";
 import { countText } from "../lib/money.ts";
 import { daysOf, rangeBefore } from "../lib/range.ts";
 import {
   FILTER_CHIPS,
-  LATENCY,
-  METRICS,
-  SPLITS,
-  useSplits,
+  LATENCY_PARAMETER,
+  ACTIVITY_METRICS,
+  ACTIVITY_GROUPINGS,
+  useActivityGroupings,
   isTimeOrSpeed,
   orderGroupings,
   useActivityQuery,
@@ -15,8 +15,8 @@ import {
 import type { ActivityQuery } from "../state/activity.ts";
 import { latestOf } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { tagKeyOf, useActivitySums, useGroupNames } from "../state/spend.ts";
-import type { Split } from "../state/spend.ts";
+import { tagKeyOfGrouping, useActivitySums, useGroupNames } from "../state/spend.ts";
+import type { UsageGrouping } from "../state/spend.ts";
 import { PageHead, Money, Panel, Button } from "../ui/basics.tsx";
 import { ChoiceFilter, DayFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
@@ -48,7 +48,7 @@ export function Activity() {
   const [, update] = useQuery();
   const { range, parts: days, isHourly, only, by, second, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
-  const timed = isTimeOrSpeed(metric) && LATENCY;
+  const timed = isTimeOrSpeed(metric) && LATENCY_PARAMETER;
   const read = useActivitySums({ ...range, ...only, group_by, ...timed });
   const before = useActivitySums({ ...rangeBefore(range), ...only, group_by: by });
   const hasOwnTable = metric === "errors" || isTimeOrSpeed(metric) || second !== undefined;
@@ -97,13 +97,13 @@ export function Activity() {
   );
 }
 
-function SplitChoices({ by }: { by: Split }) {
-  const splits = useSplits();
+function SplitChoices({ by }: { by: UsageGrouping }) {
+  const splits = useActivityGroupings();
   const seconds = splits.filter(([name]) => orderGroupings(by, name));
   const and = seconds.map(([name, text]) => [name, text.replace("by", "and")] as const);
   return (
     <>
-      <ChoiceFilter name="metric" label="Show" options={METRICS} />
+      <ChoiceFilter name="metric" label="Show" options={ACTIVITY_METRICS} />
       <ChoiceFilter name="split" label="Split" options={splits} />
       <ChoiceFilter name="split2" label="Then by" options={[["", "alone"], ...and]} />
     </>
@@ -167,9 +167,9 @@ type SummaryProps = {
   one: string;
 };
 function Summary({ rows, before, parts, one }: SummaryProps) {
-  const cost = sumOf(rows, "cost_micro");
-  const requests = sumOf(rows, "requests");
-  const earlier = before && sumOf(before, "cost_micro");
+  const cost = sumMetric(rows, "cost_micro");
+  const requests = sumMetric(rows, "requests");
+  const earlier = before && sumMetric(before, "cost_micro");
   return (
     <p class="small">
       <Money micros={cost} /> in {countText(requests, "request")}; on average{" "}
@@ -186,27 +186,27 @@ function labelOf(list: readonly (readonly [string, string])[], name: string): st
   return list.find(([value]) => value === name)?.[1] ?? name;
 }
 
-function splitText(by: Split): string {
-  const tag = tagKeyOf(by);
-  return tag === null ? labelOf(SPLITS, by) : `by tag ${tag}`;
+function splitText(by: UsageGrouping): string {
+  const tag = tagKeyOfGrouping(by);
+  return tag === null ? labelOf(ACTIVITY_GROUPINGS, by) : `by tag ${tag}`;
 }
 
-function titleOf(metric: DrawingProps["metric"], by: Split): string {
+function titleOf(metric: DrawingProps["metric"], by: UsageGrouping): string {
   const isWhole = metric === "cache_share" || metric === "errors";
-  const title = `${labelOf(METRICS, metric)}${isWhole ? "" : ` ${splitText(by)}`}`;
+  const title = `${labelOf(ACTIVITY_METRICS, metric)}${isWhole ? "" : ` ${splitText(by)}`}`;
   return title.slice(0, 1).toUpperCase() + title.slice(1);
 }
 
 function hasOwnChart(
   metric: DrawingProps["metric"],
-): metric is Exclude<DrawingProps["metric"], Metric> {
+): metric is Exclude<DrawingProps["metric"], UsageMetric> {
   return metric === "cache_share" || metric === "errors" || isTimeOrSpeed(metric);
 }
 
 type DrawingProps = {
   readonly rows: readonly DayRow[];
   readonly days: readonly string[];
-  readonly by: Split;
+  readonly by: UsageGrouping;
   readonly metric: ActivityQuery["metric"];
   readonly onSelect: (from: string, to: string) => void;
 };
@@ -219,7 +219,7 @@ function Drawing({ rows, days, by, metric, onSelect }: DrawingProps) {
   }
   return (
     <GroupChart
-      name={`${labelOf(METRICS, metric)} by day and ${by}`}
+      name={`${labelOf(ACTIVITY_METRICS, metric)} by day and ${by}`}
       rows={rows}
       parts={days}
       metric={metric}

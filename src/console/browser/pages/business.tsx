@@ -1,13 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Margin } from "../api/types.ts";
-import type { Outcome } from "../api/client.ts";
+import type { CallOutcome } from "../api/client.ts";
 import { countText, formatCount, formatPercent } from "../lib/money.ts";
 import { daysOf, readRange } from "../lib/range.ts";
 import { localAndUtcTime } from "../lib/time.ts";
-import { change, readOnce, useLoaded } from "../state/reads.ts";
+import { change, readOnce, useCustomRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { FormDialog, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
@@ -57,13 +57,13 @@ export function Business() {
 }
 
 function MarginPage({ tabs }: { tabs: ComponentChildren }) {
-  const may = useMay();
+  const may = useCanMakeCall();
   const [query] = useQuery();
   const [isImporting, setImporting] = useState(false);
   const by = SPLITS.find(([name]) => name === query["by"])?.[0] ?? "provider";
   const isDaily = query["rows"] === "day";
   const range = daysOf(readRange({ range: query["range"] ?? "7" }, useNow()));
-  const read = useLoaded(`margin ${by} ${range.from} ${range.to}`, () =>
+  const read = useCustomRead(`margin ${by} ${range.from} ${range.to}`, () =>
     readAllMargin({ ...range, by }),
   );
   return (
@@ -112,7 +112,7 @@ async function readAllMargin(query: {
   readonly from: string;
   readonly to: string;
   readonly by: MarginSplit;
-}): Promise<Outcome<Pick<Margin, "data" | "complete_from" | "missing">>> {
+}): Promise<CallOutcome<Pick<Margin, "data" | "complete_from" | "missing">>> {
   const rows: Row[] = [];
   let after: string | undefined;
   let complete_from = "";

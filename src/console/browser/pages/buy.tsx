@@ -1,11 +1,16 @@
 import { useMemo, useState, useEffect } from "preact/hooks";
-import { formatLeft, microsOf, formatSpent } from "../lib/money.ts";
-import { cardName, disabledReasonText, isFinal, findPurchaseRemedy } from "../lib/purchases.ts";
+import { formatLeft, dollarsToMicros, formatSpent } from "../lib/money.ts";
+import {
+  describeCard,
+  disabledReasonText,
+  isFinalPurchase,
+  findPurchaseRemedy,
+} from "../lib/purchases.ts";
 import type { Credits, Purchase } from "../lib/purchases.ts";
 import { change, latestOf, refreshPaths, useRead } from "../state/reads.ts";
 import { Panel, Button, Checkbox, Badge, UsageBar, Time } from "../ui/basics.tsx";
 import { Form, Input, Action, useNumbers } from "../ui/dialog.tsx";
-import { useMay, useSession } from "../state/session.ts";
+import { useCanMakeCall, useSession } from "../state/session.ts";
 import { useNow } from "../state/cell.ts";
 import { ReadResult } from "../ui/states.tsx";
 
@@ -31,7 +36,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
   return (
     <Panel title="Add credits">
       <Form
-        verb={`Pay ${formatLeft(microsOf(Number(dollars)))}`}
+        verb={`Pay ${formatLeft(dollarsToMicros(Number(dollars)))}`}
         run={() => change("POST /v1/credits/purchases", { body, idempotencyKey }, TOUCHES)}
         onDone={(purchase) => {
           setAttempt(attempt + 1);
@@ -65,7 +70,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
         />
         {sold.card !== null && (
           <Checkbox
-            text={`With the saved card, ${cardName(sold.card)}`}
+            text={`With the saved card, ${describeCard(sold.card)}`}
             isOn={isKept}
             onChange={setKept}
           />
@@ -88,7 +93,7 @@ const DEFAULT_TERMS = { below_dollars: 5, amount_dollars: 25, most_per_month_dol
 export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean }) {
   const { auto_top_up: chosen, top_up: state } = credits;
   const [isOpen, setOpen] = useState(false);
-  const maySet = useMay()("PATCH /v1/orgs/{org_id}/settings");
+  const maySet = useCanMakeCall()("PATCH /v1/orgs/{org_id}/settings");
   const isOn = chosen !== null && state.disabled_reason === null;
   return (
     <Panel
@@ -125,7 +130,7 @@ function Terms({ chosen, bought }: { chosen: TopUpSettings; bought: number }) {
       </p>
       <UsageBar
         used={bought}
-        limit={microsOf(most)}
+        limit={dollarsToMicros(most)}
         label={`${formatSpent(bought)} of at most $${most} this month`}
       />
     </>
@@ -219,18 +224,18 @@ function PurchaseNotice({ purchase, onClose }: { purchase: Purchase; onClose: ()
           )}
         </span>
       )}
-      {!isFinal(purchase) && state !== "needs_customer" && (
+      {!isFinalPurchase(purchase) && state !== "needs_customer" && (
         <span aria-busy="false">{dollars} dollars: processing…</span>
       )}{" "}
       {state === "needs_customer" && <Cancel id={purchase.id} />}
-      {isFinal(purchase) && <Button text="Close" class="quiet" onClick={onClose} />}
+      {isFinalPurchase(purchase) && <Button text="Close" class="quiet" onClick={onClose} />}
     </div>
   );
 }
 
 function Cancel({ id }: { id: string }) {
   const run = () => change(CANCEL, { path: { id } }, TOUCHES);
-  return useMay()(CANCEL) && <Action verb="Cancel purchase" run={run} />;
+  return useCanMakeCall()(CANCEL) && <Action verb="Cancel purchase" run={run} />;
 }
 
 const CANCEL = "POST /v1/credits/purchases/{id}/cancel";

@@ -1,5 +1,5 @@
 import type { CatalogModels, ListPrice } from "../api/types.ts";
-import { microsOf, formatSpent } from "../lib/money.ts";
+import { dollarsToMicros, formatSpent } from "../lib/money.ts";
 import { unitPriceTexts } from "../lib/price-text.ts";
 import { useRead } from "../state/reads.ts";
 import { Badge, CopyButton, PageHead } from "../ui/basics.tsx";
@@ -87,7 +87,7 @@ function SpeedCell({ of }: { of: Row["latency_ms"] }) {
   );
 }
 
-const dollars = (price: number): string => formatSpent(microsOf(price));
+const dollars = (price: number): string => formatSpent(dollarsToMicros(price));
 
 function PriceCell({ of }: { of: ListPrice | null }) {
   if (of === null) return <span class="muted">none</span>;

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { search } from "../../../../scripts/site/search.ts";
 import type { Entry } from "../../../../scripts/site/search.ts";
-import type { Outcome } from "../api/client.ts";
+import type { CallOutcome } from "../api/client.ts";
 import type { Calls, Key } from "../api/types.ts";
 import { readLoginMethods } from "../api/people.ts";
 import type { Page } from "../pages.ts";
@@ -11,7 +11,7 @@ import { extractKeyPrefix } from "../lib/names.ts";
 import { countText } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { useModels } from "../state/models.ts";
-import { latestOf, useLoaded, useRead } from "../state/reads.ts";
+import { latestOf, useCustomRead, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import {
   isLimited,
@@ -262,7 +262,7 @@ function useObjectResults(text: string, isAsked: boolean): SearchResults {
 type Regions = Pick<Calls["GET /admin/v1/find"]["answer"], "region" | "other_regions">;
 
 function OtherRegions({ region, other_regions: others }: Regions) {
-  const known = latestOf(useLoaded("/console/api/login", readLoginMethods))?.regions ?? [];
+  const known = latestOf(useCustomRead("/console/api/login", readLoginMethods))?.regions ?? [];
   return (
     <>
       No results in {region.toUpperCase()}.{" "}
@@ -325,7 +325,7 @@ function resultOf({ object, id, name, organization }: Found): SearchResult {
 }
 
 function useDocumentResults(text: string): readonly SearchResult[] {
-  const data = latestOf(useLoaded(text.length < 2 ? null : "/docs/ index", readIndex));
+  const data = latestOf(useCustomRead(text.length < 2 ? null : "/docs/ index", readIndex));
   if (text.length < 2 || data === undefined) return [];
   return search(data, text, { audience: "use", most: RESULTS_PER_KIND }).map(
     ({ title, heading, url }) => ({
@@ -336,7 +336,7 @@ function useDocumentResults(text: string): readonly SearchResult[] {
   );
 }
 
-async function readIndex(): Promise<Outcome<readonly Entry[]>> {
+async function readIndex(): Promise<CallOutcome<readonly Entry[]>> {
   const page = await (await fetch("/docs/")).text();
   const at = /data-index="([^"]+)"/.exec(page)?.[1];
   const value: readonly Entry[] = at === undefined ? [] : await (await fetch(at)).json();

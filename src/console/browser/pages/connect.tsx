@@ -1,15 +1,15 @@
 import { useState, useEffect, useRef } from "preact/hooks";
-import { ORIGIN, withFittingModels, YOUR_KEY } from "../lib/clients.ts";
+import { EXAMPLE_ORIGIN, withFittingModels, YOUR_KEY } from "../lib/clients.ts";
 import type { ClientBlocks } from "../lib/clients.ts";
 import type { FreshKey, Generation } from "../api/types.ts";
 import { send } from "../api/client.ts";
-import type { Outcome } from "../api/client.ts";
+import type { CallOutcome } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { connectKey } from "../state/connect-key.ts";
 import { useModels } from "../state/models.ts";
-import { latestOf, change, useLoaded, useRead } from "../state/reads.ts";
+import { latestOf, change, useCustomRead, useRead } from "../state/reads.ts";
 import { useQuery, hrefOf } from "../state/route.ts";
-import { isViewing, useMay, useSession } from "../state/session.ts";
+import { isViewingCustomer, useCanMakeCall, useSession } from "../state/session.ts";
 import { CodeBlock, CopyButton, PageHead, Button, ModelName, Panel } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
@@ -17,13 +17,13 @@ import { formatSpent } from "../lib/money.ts";
 import { describeRequest } from "../ui/request-sentence.ts";
 
 const BLOCKS = "/console/clients.json";
-type Read = Outcome<readonly ClientBlocks[]>;
+type Read = CallOutcome<readonly ClientBlocks[]>;
 const SHOWN_CHARACTERS = 18;
 
 export function Connect() {
   const [query, update] = useQuery();
   const who = useSession();
-  const read = useLoaded(BLOCKS, async () => (await send(BLOCKS, {})) as Read);
+  const read = useCustomRead(BLOCKS, async () => (await send(BLOCKS, {})) as Read);
   const held = useCell(connectKey);
   return (
     <>
@@ -31,7 +31,7 @@ export function Connect() {
         title="Connect"
         text={`Each block works in an empty shell. It contains the ${who.region.toUpperCase()} region's address and ${held === null ? YOUR_KEY : "your key"}.`}
       />
-      {!isViewing(who) && <KeyLine client={query["client"] ?? "my first client"} />}
+      {!isViewingCustomer(who) && <KeyLine client={query["client"] ?? "my first client"} />}
       <ReadResult read={read} height={480}>
         {(clients) => {
           const shown = clients.find(({ name }) => name === query["client"]) ?? clients[0];
@@ -59,7 +59,7 @@ export function Connect() {
 }
 
 function fillIn(text: string, key: string): string {
-  return text.replaceAll(ORIGIN, location.origin).replaceAll(YOUR_KEY, key);
+  return text.replaceAll(EXAMPLE_ORIGIN, location.origin).replaceAll(YOUR_KEY, key);
 }
 
 function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: string | null }) {
@@ -89,7 +89,7 @@ function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: str
 
 function KeyLine({ client }: { client: string }) {
   const held = useCell(connectKey);
-  const mayMake = useMay()("POST /v1/keys");
+  const mayMake = useCanMakeCall()("POST /v1/keys");
   if (held !== null) return <CurrentKey secret={held.secret} />;
   return (
     <>

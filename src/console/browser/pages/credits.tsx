@@ -1,6 +1,6 @@
-import { formatLeft, microsOf, formatSpent } from "../lib/money.ts";
+import { formatLeft, dollarsToMicros, formatSpent } from "../lib/money.ts";
 import {
-  cardName,
+  describeCard,
   creditKindText,
   creditSumText,
   purchaseSumText,
@@ -9,7 +9,7 @@ import {
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { Facts, PageHead, Money, Panel, Time, Notice } from "../ui/basics.tsx";
 import { Action, Dialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/list.tsx";
@@ -24,7 +24,7 @@ const EVERY_MS = 5000;
 const ABOUT_OWED = "/docs/use/credits#refunds-and-disputes";
 
 export function Credits() {
-  const may = useMay();
+  const may = useCanMakeCall();
   const mayRead = may("GET /v1/credits");
   return (
     <>
@@ -98,7 +98,7 @@ type PortalProps = { verb?: string; tone?: "" | "quiet" };
 /** A button that opens the payment provider's page, which has all invoices. */
 function Portal({ verb = "Cards and invoices", tone = "" }: PortalProps) {
   const isSold = useIsSold();
-  const mayOpen = useMay()("POST /v1/credits/portal");
+  const mayOpen = useCanMakeCall()("POST /v1/credits/portal");
   if (!isSold || !mayOpen) return null;
   return (
     <Action
@@ -159,13 +159,13 @@ function PurchaseList() {
 function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
   const { amount_dollars: dollars, credited_micro: credited, returned_micro: returned } = purchase;
   return (
-    <Dialog title={`Purchase of ${formatSpent(microsOf(dollars))}`} onClose={onClose}>
+    <Dialog title={`Purchase of ${formatSpent(dollarsToMicros(dollars))}`} onClose={onClose}>
       <Facts
         facts={[
           ["State", <PurchaseState of={purchase} />],
           ["When", <Time at={purchase.created_at} withClock />],
           ["How", methodText(purchase)],
-          ["Card", purchase.card && cardName(purchase.card)],
+          ["Card", purchase.card && describeCard(purchase.card)],
           ["Credits added", credited === null ? null : formatLeft(credited)],
           ["Refunded or disputed", returned === 0 ? null : formatSpent(returned)],
           ["Id", <code>{purchase.id}</code>],
@@ -185,7 +185,7 @@ function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: ()
 function BuyAndTransactions() {
   const [, update] = useQuery();
   const transactions = useTransactions();
-  const mayBuy = useMay()("POST /v1/credits/purchases");
+  const mayBuy = useCanMakeCall()("POST /v1/credits/purchases");
   const isSold = useIsSold();
   return (
     <>

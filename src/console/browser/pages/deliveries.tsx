@@ -4,7 +4,7 @@ import { formatDuration } from "../lib/time.ts";
 import { countText } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { Facts, Panel, Tabs, Button } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
@@ -20,7 +20,7 @@ export function Deliveries({ id }: { id: string }) {
   const [query] = useQuery();
   const { state } = query;
   const isKnown = state === "failed" || state === "pending";
-  const mayResend = useMay()(RESEND);
+  const mayResend = useCanMakeCall()(RESEND);
   return (
     <Panel title="Deliveries">
       <Tabs
@@ -104,7 +104,7 @@ function ResendOne({ id, delivery }: { id: string; delivery: Delivery }) {
 
 type DetailProps = { id: string; delivery: Delivery; onClose: () => void };
 function Detail({ id, delivery, onClose }: DetailProps) {
-  const mayResend = useMay()(RESEND);
+  const mayResend = useCanMakeCall()(RESEND);
   const { queued, busy, failure, start } = useResend(id, { delivery_id: delivery.id });
   const path = { id, delivery_id: delivery.id };
   const call = "GET /v1/webhooks/{id}/deliveries/{delivery_id}";

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import type { EndUser } from "../api/types.ts";
 import { findBlock } from "../lib/blocked.ts";
-import type { Block } from "../lib/blocked.ts";
-import { formatLeft, microsOf, formatPercent } from "../lib/money.ts";
+import type { EndUserBlock } from "../lib/blocked.ts";
+import { formatLeft, dollarsToMicros, formatPercent } from "../lib/money.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
-import { canReadOrganizationUsage, useMay, useSession } from "../state/session.ts";
+import { canReadOrganizationUsage, useCanMakeCall, useSession } from "../state/session.ts";
 import { Badge, UsageBar, Facts, PageHead, Money, Time, Button } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
 import { Pauses, usePauses } from "../ui/pauses.tsx";
@@ -16,7 +16,7 @@ import { ReadResult, Empty } from "../ui/states.tsx";
 import { column, timeColumn, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import type { ComponentChildren } from "preact";
-import { sumOf, sumByGroup } from "../lib/spend.ts";
+import { sumMetric, sumByGroup } from "../lib/spend.ts";
 import type { GroupSum } from "../lib/spend.ts";
 import { daysOf, readRange } from "../lib/range.ts";
 import { useSpendByGroup } from "../state/spend.ts";
@@ -30,7 +30,7 @@ export function EndUsers() {
   const [query] = useQuery();
   const [making, setMaking] = useState(false);
   const [, id] = path;
-  const may = useMay();
+  const may = useCanMakeCall();
   const spent = canReadOrganizationUsage(useSession()) ? (query["spent"] ?? "") : "";
   const blockNow = useBlocks();
   const mayReadPauses = canReadOrganizationUsage(useSession());
@@ -97,7 +97,7 @@ function EndUserSearch() {
   );
 }
 
-type BlockNow = (user: EndUser) => Block | null;
+type BlockNow = (user: EndUser) => EndUserBlock | null;
 
 function useBlocks(): BlockNow {
   const pauses = usePauses();
@@ -127,7 +127,7 @@ function columnsOf(blockNow: BlockNow, none: string): readonly Column<EndUser>[]
   ];
 }
 
-function BlockState({ block, none }: { block: Block | null; none: string }) {
+function BlockState({ block, none }: { block: EndUserBlock | null; none: string }) {
   if (block === null) return <>{none}</>;
   const { state, why, until } = block;
   return (
@@ -142,13 +142,13 @@ const PERIOD_NAMES = { daily: "day", monthly: "month" } as const;
 function Quota({ of, period }: { of: EndUser; period: keyof typeof PERIOD_NAMES }) {
   const spent = of[`${period}_spend_dollars`];
   const quota = of[`${period}_quota_dollars`];
-  if (quota === null) return <Money micros={microsOf(spent)} />;
+  if (quota === null) return <Money micros={dollarsToMicros(spent)} />;
   const share = quota === 0 ? 1 : spent / quota;
-  const label = `${formatPercent(share)} of ${formatLeft(microsOf(quota))} a ${PERIOD_NAMES[period]}`;
+  const label = `${formatPercent(share)} of ${formatLeft(dollarsToMicros(quota))} a ${PERIOD_NAMES[period]}`;
   return (
     <span class="quota">
-      <Money micros={microsOf(spent)} />
-      <UsageBar used={microsOf(spent)} limit={microsOf(quota)} label={label} />
+      <Money micros={dollarsToMicros(spent)} />
+      <UsageBar used={dollarsToMicros(spent)} limit={dollarsToMicros(quota)} label={label} />
     </span>
   );
 }
@@ -157,7 +157,7 @@ type Doing = "read" | "edit" | "delete";
 
 function Detail({ externalId, onClose }: { externalId: string; onClose: () => void }) {
   const [{ do: wanted }] = useQuery();
-  const may = useMay();
+  const may = useCanMakeCall();
   const mayChange = may("PATCH /v1/users/{external_id}");
   const [doing, setDoing] = useState<Doing>(wanted === "quota" && mayChange ? "edit" : "read");
   const path = { external_id: externalId };
@@ -268,8 +268,8 @@ function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) 
       onClose={onClose}
     >
       <p>
-        Spent: <Money micros={microsOf(user.daily_spend_dollars)} /> today,{" "}
-        <Money micros={microsOf(user.monthly_spend_dollars)} /> this month (UTC).
+        Spent: <Money micros={dollarsToMicros(user.daily_spend_dollars)} /> today,{" "}
+        <Money micros={dollarsToMicros(user.monthly_spend_dollars)} /> this month (UTC).
       </p>
       {quotas.fields}
       {block && (
@@ -320,13 +320,13 @@ function Spenders({ period, filters }: { period: string; filters: ComponentChild
   const [query] = useQuery();
   const range = daysOf(readRange({ range: period }, useNow()));
   const read = useSpendByGroup("user", range);
-  const mayCap = useMay()("PATCH /v1/users/{external_id}");
+  const mayCap = useCanMakeCall()("PATCH /v1/users/{external_id}");
   return (
     <ReadResult read={read} height={480}>
       {({ rows }) => (
         <Table
           name="End users by spend"
-          columns={spendColumnsOf(sumOf(rows, "cost_micro"), mayCap)}
+          columns={spendColumnsOf(sumMetric(rows, "cost_micro"), mayCap)}
           rows={sumByGroup(rows).filter(({ group }) => group !== null)}
           keyOf={({ group }) => group ?? ""}
           open={({ group }) => goTo(["end-users", group ?? ""], query)}

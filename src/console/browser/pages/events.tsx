@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
 import { valueText } from "../lib/changes.ts";
-import { actorOf, describeEvent } from "../lib/event-sentence.ts";
+import { describeActor, describeEvent } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES, ATTENTION_TYPES } from "../lib/event-types.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
@@ -111,7 +111,7 @@ function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
       ({ actor }) => (actor.id === null ? actor.kind : `${actor.kind} ${actor.id}`),
       {
         wide: true,
-        cell: ({ actor }) => <span title={actor.id ?? ""}>{actorOf(actor, nameOf)}</span>,
+        cell: ({ actor }) => <span title={actor.id ?? ""}>{describeActor(actor, nameOf)}</span>,
       },
     ),
   ];
@@ -124,7 +124,7 @@ function Detail({ event, nameOf, onClose }: { event: Event; nameOf: NameOf; onCl
     <Dialog title={event.type} onClose={onClose} wide>
       <p class="said">{describeEvent(event, nameOf)}</p>
       <p>
-        <Time at={event.created_at} /> by {actorOf(event.actor, nameOf)}.{" "}
+        <Time at={event.created_at} /> by {describeActor(event.actor, nameOf)}.{" "}
         {page !== null && <a href={page}>See {nameOf(event.subject)}</a>}
       </p>
       {changes !== undefined && (

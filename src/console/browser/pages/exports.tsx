@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { readFile } from "../api/client.ts";
+import { fetchFileOfCall } from "../api/client.ts";
 import { DAY, monthStart, utcDay } from "../lib/time.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -98,7 +98,7 @@ function Download({ name, query }: { name: string; query: { month: string } | { 
     <Action
       tone="quiet"
       verb={`Download ${name}`}
-      run={() => readFile(FOCUS, { query })}
+      run={() => fetchFileOfCall(FOCUS, { query })}
       onDone={(file) => downloadFile(`focus-${name}.csv`, file)}
     />
   );

@@ -1,5 +1,5 @@
 import { readSession } from "../api/client.ts";
-import { latestOf, useLoaded } from "../state/reads.ts";
+import { latestOf, useCustomRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
 import { StopSpending, OrganizationPauses } from "../ui/pauses.tsx";
 import { Notice } from "../ui/basics.tsx";
@@ -13,7 +13,7 @@ const CAUSES = {
 /** Notices above each page while the organization can't spend. */
 export function Halted() {
   const { organization } = useSession();
-  const read = useLoaded("/console/api/session", readSession, { every: EVERY_MS });
+  const read = useCustomRead("/console/api/session", readSession, { every: EVERY_MS });
   const newest = latestOf(read)?.organization;
   const status = (newest?.id === organization?.id ? newest : organization)?.status ?? "active";
   return (

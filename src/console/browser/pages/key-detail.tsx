@@ -2,13 +2,13 @@ import { selectChangedFields } from "../lib/form-fields.ts";
 import { useState } from "preact/hooks";
 import type { Key, RotatedKey, FreshKey } from "../api/types.ts";
 import { findSimpleBudgetUse } from "../lib/budgets.ts";
-import { sumOf } from "../lib/spend.ts";
+import { sumMetric } from "../lib/spend.ts";
 import { countText, formatCount } from "../lib/money.ts";
 import { DAY, utcDay, localAndUtcTime } from "../lib/time.ts";
 import { latestOf, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
-import { canReadOrganizationUsage, useMay, useSession } from "../state/session.ts";
+import { canReadOrganizationUsage, useCanMakeCall, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { UsageBar, Facts, Money, Time, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
@@ -28,7 +28,7 @@ type DialogMode = "read" | "edit" | "rotate" | "revoke";
 
 export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const [{ do: wanted }] = useQuery();
-  const mayRevoke = useMay()(REVOKE, useIsOwn(apiKey));
+  const mayRevoke = useCanMakeCall()(REVOKE, useIsOwn(apiKey));
   const isLive = mayRevoke && keyStateOf(apiKey, useNow()) === "live";
   const [mode, setMode] = useState<DialogMode>(wanted === "revoke" && isLive ? "revoke" : "read");
   const { id, name } = apiKey;
@@ -67,7 +67,7 @@ function useRecentUse(id: string): { requests: number; micros: number } | undefi
   const range = { from: utcDay(now - DAY), to: utcDay(now) };
   const shares = latestOf(useSpendByGroup(senior ? "key" : null, range));
   const rows = shares?.rows.filter(({ group }) => group === id);
-  return rows && { requests: sumOf(rows, "requests"), micros: sumOf(rows, "cost_micro") };
+  return rows && { requests: sumMetric(rows, "requests"), micros: sumMetric(rows, "cost_micro") };
 }
 
 type KeyFactsProps = {
@@ -121,7 +121,7 @@ function KeyFacts({ apiKey, used, onDo, onClose }: KeyFactsProps) {
 
 function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
   const { id, budgets, budget_dollars: simple } = apiKey;
-  const mayChange = useMay()(CHANGE, useIsOwn(apiKey)) && isLive;
+  const mayChange = useCanMakeCall()(CHANGE, useIsOwn(apiKey)) && isLive;
   return (
     <Budgets
       budgets={budgets ?? []}
@@ -150,7 +150,7 @@ function SimpleBudget({ apiKey }: { apiKey: Key }) {
 
 function KeyPolicy({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
   const { id, policy, allowed_models: models } = apiKey;
-  const mayChange = useMay()(CHANGE, useIsOwn(apiKey)) && isLive;
+  const mayChange = useCanMakeCall()(CHANGE, useIsOwn(apiKey)) && isLive;
   return (
     <PolicyPart
       policy={policy}
@@ -162,7 +162,7 @@ function KeyPolicy({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
 }
 
 function Verbs({ apiKey, onDo }: { apiKey: Key; onDo: (mode: DialogMode) => void }) {
-  const may = useMay();
+  const may = useCanMakeCall();
   const isOwn = useIsOwn(apiKey);
   const name = useMemberNames({ readsOwners: true }).get(apiKey.member_id) ?? "its member";
   return (

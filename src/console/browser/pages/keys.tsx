@@ -4,7 +4,7 @@ import { findMostUsedBudget, computeUsedShare } from "../lib/budgets.ts";
 import { latestOf, useRead, change } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
-import { useMay, useSession } from "../state/session.ts";
+import { useCanMakeCall, useSession } from "../state/session.ts";
 import { PageHead, Tabs, Tokens, Button, Checkbox, UsageBar, Money } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Budget, KeyState, keyStateOf } from "../ui/key-facts.tsx";
@@ -12,14 +12,14 @@ import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, column, timeColumn, codeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeyDetail, NewKey } from "./key-detail.tsx";
-import { microsOf, formatSpent } from "../lib/money.ts";
+import { dollarsToMicros, formatSpent } from "../lib/money.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Confirm } from "../ui/dialog.tsx";
 
 export function Keys() {
   const [query, update] = useQuery();
   const [making, setMaking] = useState(query["make"] !== undefined);
-  const mayMake = useMay()("POST /v1/keys");
+  const mayMake = useCanMakeCall()("POST /v1/keys");
   const tab = query["tab"] === "sessions" ? "Sessions" : "Keys";
   return (
     <>
@@ -143,7 +143,7 @@ export function Sessions() {
   const nameOfKey = useKeyNames();
   const [ending, setEnding] = useState<Session | null>(null);
   const done = (): void => setEnding(null);
-  const mayEnd = useMay()("DELETE /v1/sessions/{id}");
+  const mayEnd = useCanMakeCall()("DELETE /v1/sessions/{id}");
   return (
     <>
       <ReadResult read={read} height={480}>
@@ -175,7 +175,7 @@ export function Sessions() {
           onClose={done}
         >
           <p>
-            It spent <Money micros={microsOf(ending.spent_dollars)} />
+            It spent <Money micros={dollarsToMicros(ending.spent_dollars)} />
             {ending.end_user !== null && ` for ${ending.end_user}`}. Every region immediately
             rejects its token.
           </p>
@@ -207,13 +207,13 @@ function sessionColumns(nameOfKey: (id: string | null) => string): readonly Colu
 }
 
 function Spent({ of: { spent_dollars, held_dollars, budget_dollars } }: { of: Session }) {
-  if (budget_dollars === null) return <Money micros={microsOf(spent_dollars)} />;
+  if (budget_dollars === null) return <Money micros={dollarsToMicros(spent_dollars)} />;
   return (
     <UsageBar
       used={spent_dollars}
       held={held_dollars}
       limit={budget_dollars}
-      label={`${formatSpent(microsOf(spent_dollars))} of ${formatSpent(microsOf(budget_dollars))}`}
+      label={`${formatSpent(dollarsToMicros(spent_dollars))} of ${formatSpent(dollarsToMicros(budget_dollars))}`}
     />
   );
 }

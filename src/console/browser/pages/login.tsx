@@ -12,13 +12,17 @@ import {
   startLogIn,
   switchOrganization,
 } from "../api/people.ts";
-import type { Purpose } from "../api/people.ts";
+import type { LoginReason } from "../api/people.ts";
 import type { ShownInvitation } from "../api/types.ts";
-import type { CallFailure, Outcome, Session } from "../api/client.ts";
+import type { CallFailure, CallOutcome, Session } from "../api/client.ts";
 import { hrefOf, route, usePath } from "../state/route.ts";
-import type { Query, Route } from "../state/route.ts";
+import type { Query, CurrentRoute } from "../state/route.ts";
 import { FailureNotice } from "../ui/states.tsx";
-import { pendingConfirmation, announceConfirmed, watchConfirmed } from "../state/confirming.ts";
+import {
+  pendingConfirmation,
+  announceConfirmation,
+  watchConfirmations,
+} from "../state/confirming.ts";
 import type { PendingConfirmation } from "../state/confirming.ts";
 
 const ROLES = [
@@ -99,14 +103,14 @@ const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 /** The storage key for the page after login. */
 const GOAL_KEY = "turnpike-goal";
 
-function goalOf({ path, query }: Route): string {
+function goalOf({ path, query }: CurrentRoute): string {
   if (path[0] === "login") return sessionStorage.getItem(GOAL_KEY) ?? "#/";
   const { why: _why, account: _account, joined: _joined, ...rest } = query;
   const go = path[0] === "invitation" ? hrefOf([], { joined: "yes" }) : hrefOf(path, rest);
   return ROUTE.test(go) ? go : "#/";
 }
 
-function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: string }) {
+function LoginMethods({ purpose, invitation }: { purpose: LoginReason; invitation?: string }) {
   const place = useCell(route);
   const loginMethods = useLoginMethods();
   const [failure, setFailure] = useState<CallFailure>();
@@ -240,7 +244,7 @@ function accountOf({ kind, operator, person, key }: Session): string {
  * Loads the session after a login, and switches back to the page's organization. Reloads the page
  * for another account.
  */
-async function resume(before: Session): Promise<Outcome<Session>> {
+async function resume(before: Session): Promise<CallOutcome<Session>> {
   const found = await readSession();
   if (!found.ok) return found;
   const now = found.value;
@@ -321,7 +325,7 @@ function ProviderButtons({ isOver, onDone }: { isOver: boolean; onDone: () => vo
   const [flow] = useState(() => crypto.randomUUID());
   useEffect(
     () =>
-      watchConfirmed(flow, (failed) => {
+      watchConfirmations(flow, (failed) => {
         if (failed === null) onDone();
         else setWhy(FAILED_LOGIN_TEXTS[failed] ?? "That did not work. Try again.");
       }),
@@ -374,7 +378,7 @@ export function Confirmed() {
   const { query } = useCell(route);
   const { flow = "", why = null } = query;
   useEffect(() => {
-    announceConfirmed({ flow, why });
+    announceConfirmation({ flow, why });
     close();
   }, [flow]);
   return (

@@ -7,7 +7,7 @@ import { nextPrice, outputPrice, tokenPrice, modelHint } from "../lib/model-pric
 import type { ListedModel } from "../lib/model-prices.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { canReadOrganizationUsage, may, useSession } from "../state/session.ts";
+import { canReadOrganizationUsage, canMakeCall, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { Badge, CopyButton, PageHead, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
@@ -31,7 +31,7 @@ export function Models() {
   const read = useModels();
   const used = useModelUsage();
   const who = useSession();
-  const mayLimit = may(who, "POST /v1/keys");
+  const mayLimit = canMakeCall(who, "POST /v1/keys");
   const [open, setOpen] = useState<string | null>(null);
   return (
     <>
@@ -47,7 +47,7 @@ export function Models() {
               ...NAMES,
               providersColumn(setOpen),
               ...(canReadOrganizationUsage(who) ? spendColumns(used) : []),
-              linksColumn({ mayTry: may(who, "POST /v1/chat/completions"), mayLimit }),
+              linksColumn({ mayTry: canMakeCall(who, "POST /v1/chat/completions"), mayLimit }),
             ]}
             rows={data}
             keyOf={({ id }: ListedModel) => id}

@@ -1,9 +1,9 @@
 import { useState, useMemo } from "preact/hooks";
 import type { OperatorPurchase } from "../api/types.ts";
-import { microsOf, formatSpent } from "../lib/money.ts";
-import { cardName } from "../lib/purchases.ts";
+import { dollarsToMicros, formatSpent } from "../lib/money.ts";
+import { describeCard } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { Badge, Money, Panel, Button, Facts, Time } from "../ui/basics.tsx";
 import { FormDialog, DOLLAR_FIELD, useTyped, Dialog, Select } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
@@ -23,7 +23,7 @@ export const OPERATOR_PURCHASE_COLUMNS: readonly Column<OperatorPurchase>[] = [
 export function OrganizationPayments({ id }: { id: string }) {
   const [opened, setOpened] = useState<OperatorPurchase | null>(null);
   const [forgiving, setForgiving] = useState(false);
-  const mayForgive = useMay()("POST /admin/v1/orgs/{id}/owed");
+  const mayForgive = useCanMakeCall()("POST /admin/v1/orgs/{id}/owed");
   const credits = useRead("GET /admin/v1/orgs/{id}/credits", { path: { id } }, { every: EVERY_MS });
   const owed = latestOf(credits)?.owed_micro ?? 0;
   return (
@@ -59,7 +59,7 @@ export function OrganizationPayments({ id }: { id: string }) {
 
 function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () => void }) {
   const [typed, line] = useTyped({ forgive_micro: String(owed / 1_000_000), reference: "" });
-  const body = { ...typed, forgive_micro: microsOf(Number(typed.forgive_micro)) };
+  const body = { ...typed, forgive_micro: dollarsToMicros(Number(typed.forgive_micro)) };
   return (
     <FormDialog
       title="Write off a debt"
@@ -92,7 +92,7 @@ type PurchaseDetailProps = { orgId: string; id: string; onClose: () => void };
 /** A purchase with its Stripe IDs, and the refund form. */
 export function PurchaseDetail({ orgId, id, onClose }: PurchaseDetailProps) {
   const [refunding, setRefunding] = useState<OperatorPurchase | null>(null);
-  const mayRefund = useMay()("POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund");
+  const mayRefund = useCanMakeCall()("POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund");
   const read = useRead(CALL, { path: { id: orgId, purchase_id: id } }, { every: 10_000 });
   if (refunding) return <Refund purchase={refunding} {...{ orgId, onClose }} />;
   return (
@@ -120,7 +120,7 @@ function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
     <Facts
       facts={[
         ["Customer", <a href={hrefOf(["organizations", orgId])}>{customer?.name ?? orgId}</a>],
-        ["Amount", <Money micros={microsOf(purchase.amount_dollars)} />],
+        ["Amount", <Money micros={dollarsToMicros(purchase.amount_dollars)} />],
         ["Refunded", returned === 0 ? null : <Money micros={returned} />],
         ["State", <PurchaseState of={purchase} />],
         ["Changed", <Time at={purchase.updated_at} />],
@@ -130,7 +130,7 @@ function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
         ["Invoice", codeOf(purchase.invoice_id)],
         ["Stripe customer", codeOf(purchase.customer_id)],
         ["Requested by", `${purchase.actor.kind} ${purchase.actor.id ?? ""}`],
-        ["Card", purchase.card === null ? null : cardName(purchase.card)],
+        ["Card", purchase.card === null ? null : describeCard(purchase.card)],
         ["Error", purchase.error === null ? null : purchase.error.code],
         ["Last request", codeOf(purchase.request_id)],
       ]}
@@ -139,7 +139,7 @@ function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
 }
 
 function Refund({ orgId, purchase, onClose }: RefundProps) {
-  const paid = microsOf(purchase.amount_dollars) - purchase.returned_micro;
+  const paid = dollarsToMicros(purchase.amount_dollars) - purchase.returned_micro;
   const [typed, line] = useTyped({ amount_cents: (paid / 1_000_000).toFixed(2) });
   const [reason, setReason] = useState<Reason>("requested_by_customer");
   const cents = Math.round(Number(typed.amount_cents.replaceAll(/[$,\s]/g, "")) * 100) || 0;
@@ -161,7 +161,7 @@ function Refund({ orgId, purchase, onClose }: RefundProps) {
       onClose={onClose}
     >
       <p>
-        {amount} of {formatSpent(microsOf(purchase.amount_dollars))} return to the card. The
+        {amount} of {formatSpent(dollarsToMicros(purchase.amount_dollars))} return to the card. The
         customer loses that amount of credits, and owes what is already spent. You can't undo this.
       </p>
       {line("amount_cents", "Amount [$]", {

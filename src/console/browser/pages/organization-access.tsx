@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { CompanyDomain, MadeInvitation, Session } from "../api/types.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { usePath } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { Badge, Panel, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, Dialog, FormDialog, Input, useTyped } from "../ui/dialog.tsx";
 import { RoleField } from "../ui/role-field.tsx";
@@ -27,7 +27,7 @@ export function Access() {
 }
 
 function Invitations({ id }: OrganizationProps) {
-  const may = useMay();
+  const may = useCanMakeCall();
   const [doing, setDoing] = useState<"invite" | "end" | null>(null);
   const close = (): void => setDoing(null);
   return (
@@ -108,7 +108,7 @@ function EndInvitation({ id, onClose }: Closing) {
 }
 
 function Domains({ id }: OrganizationProps) {
-  const may = useMay();
+  const may = useCanMakeCall();
   const mayApprove = may("POST /admin/v1/orgs/{id}/domains/{domain}/approve");
   const read = useRead("GET /admin/v1/orgs/{id}/domains", { path: { id } });
   const [removing, setRemoving] = useState(false);
@@ -187,7 +187,7 @@ function Approve({ id, domain }: OrganizationProps & { domain: string }) {
 }
 
 function Sessions({ id }: OrganizationProps) {
-  const mayEnd = useMay()("DELETE /admin/v1/orgs/{id}/sessions/{session_id}");
+  const mayEnd = useCanMakeCall()("DELETE /admin/v1/orgs/{id}/sessions/{session_id}");
   const [ending, setEnding] = useState<Session | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/sessions", { path: { id } });
   const done = (): void => setEnding(null);

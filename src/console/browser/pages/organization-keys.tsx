@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { MemberKey } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { usePath, useQuery } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
 import { COUNT_FIELD, Confirm, DOLLARS, FormDialog, numberIn, useTyped } from "../ui/dialog.tsx";
 import { HOUR_S, KeySecret, OverlapField } from "../ui/secret.tsx";
@@ -47,7 +47,7 @@ const VERBS = [
 type Doing = { readonly what: (typeof VERBS)[number][0]; readonly key: MemberKey };
 
 export function OrganizationKeys() {
-  const may = useMay();
+  const may = useCanMakeCall();
   const verbs = VERBS.filter(([, , call]) => may(call));
   const [, id = ""] = usePath();
   const [doing, setDoing] = useState<Doing | null>(null);

@@ -1,11 +1,11 @@
 import { selectChangedFields } from "../lib/form-fields.ts";
 import { useState } from "preact/hooks";
 import type { Event, OrganizationAndMoney, Member } from "../api/types.ts";
-import { actorOf, describeEvent } from "../lib/event-sentence.ts";
+import { describeActor, describeEvent } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
-import { useSession, useMay } from "../state/session.ts";
+import { useSession, useCanMakeCall } from "../state/session.ts";
 import { Count, Money, Panel, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { COUNT_FIELD, FormDialog, useTyped, Confirm, Input } from "../ui/dialog.tsx";
@@ -95,7 +95,7 @@ function eventColumns(nameOf: NameOf): readonly Column<Event>[] {
   return [
     timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
     column("what", "What", (event) => describeEvent(event, nameOf)),
-    column("actor", "Actor", ({ actor }) => actorOf(actor, nameOf), { wide: true }),
+    column("actor", "Actor", ({ actor }) => describeActor(actor, nameOf), { wide: true }),
   ];
 }
 
@@ -167,7 +167,7 @@ const VERBS = [
 ] as const;
 
 export function Members({ id }: { id: string }) {
-  const may = useMay();
+  const may = useCanMakeCall();
   const verbs = VERBS.filter(([, , call]) => may(call));
   const [doing, setDoing] = useState<Doing | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/members", { path: { id } });

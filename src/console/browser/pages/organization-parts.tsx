@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { change, useRead, latestOf } from "../state/reads.ts";
 import { usePath, goTo } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { Panel, Button, Checkbox, Time } from "../ui/basics.tsx";
 import { ReadResult, Empty } from "../ui/states.tsx";
 import { PriceTable, SchedulePrice } from "./prices.tsx";
@@ -23,7 +23,7 @@ const PRICE_TOUCHES = ["/admin/v1/orgs", "/admin/v1/prices"];
 export function OrganizationPrices() {
   const [, id = ""] = usePath();
   const [isScheduling, setScheduling] = useState(false);
-  const may = useMay();
+  const may = useCanMakeCall();
   const mayPost = may("POST /admin/v1/prices") && may("PATCH /admin/v1/orgs/{id}");
   const path = { id };
   const read = useRead("GET /admin/v1/orgs/{id}", { path });
@@ -139,7 +139,7 @@ type RecoveryProps = { readonly id: string; readonly slug: string; readonly onCl
 
 export function Recovery() {
   const [, id = ""] = usePath();
-  const may = useMay();
+  const may = useCanMakeCall();
   const [doing, setDoing] = useState<"rebuild" | "close" | "restore" | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}", { path: { id } });
   const close = (): void => setDoing(null);

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import type { WebhookAndHealth } from "../api/types.ts";
-import { DAY, localMinute } from "../lib/time.ts";
+import { DAY, formatLocalMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
 import { usePath } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { Facts, Panel, Button } from "../ui/basics.tsx";
 import { FormDialog, MOMENT, useChange, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
@@ -34,7 +34,7 @@ export function Webhooks() {
 }
 
 function WebhookPanel({ id, webhook }: WebhookProps) {
-  const may = useMay();
+  const may = useCanMakeCall();
   const [replaying, setReplaying] = useState(false);
   const [tested, setTested] = useState<string | null>(null);
   const path = { id, webhook_id: webhook.id };
@@ -81,7 +81,7 @@ function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
 }
 
 function Replay({ id, webhook, onClose }: WebhookProps & { onClose: () => void }) {
-  const [{ since }, line] = useTyped({ since: localMinute(Date.now() - DAY) });
+  const [{ since }, line] = useTyped({ since: formatLocalMinute(Date.now() - DAY) });
   return (
     <FormDialog
       title={`Replay to ${webhook.url}`}

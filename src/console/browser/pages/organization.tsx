@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import type { Calls, OrganizationAndMoney } from "../api/types.ts";
-import { formatCount, formatLeft, microsOf } from "../lib/money.ts";
+import { formatCount, formatLeft, dollarsToMicros } from "../lib/money.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
-import { viewAs, useMay, useSession } from "../state/session.ts";
+import { viewAs, useCanMakeCall, useSession } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Tabs, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, FormDialog, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
@@ -83,7 +83,7 @@ function OrganizationDetail({ id }: { id: string }) {
 
 type VerbsProps = { one: OrganizationAndMoney | undefined; onDo: (doing: Doing) => void };
 function Verbs({ one, onDo }: VerbsProps) {
-  const may = useMay();
+  const may = useCanMakeCall();
   const { operator } = useSession();
   const mayChange = may("PATCH /admin/v1/orgs/{id}");
   return (
@@ -150,7 +150,7 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
     amount_micro: "",
     reference: "",
   });
-  const micros = microsOf(Number(dollars));
+  const micros = dollarsToMicros(Number(dollars));
   const [isNegative, amount] = [micros < 0, formatLeft(Math.abs(micros))];
   return (
     <FormDialog

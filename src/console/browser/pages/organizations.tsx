@@ -1,11 +1,11 @@
 import { useRef, useState } from "preact/hooks";
-import type { Outcome } from "../api/client.ts";
+import type { CallOutcome } from "../api/client.ts";
 import type { CreatedOrganization, ListedOrganization } from "../api/types.ts";
 import { extractKeyPrefix } from "../lib/names.ts";
-import { microsOf } from "../lib/money.ts";
+import { dollarsToMicros } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
 import { goTo, usePath, useQuery } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { Badge, PageHead, Money, Button } from "../ui/basics.tsx";
 import { FormDialog, Input, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
@@ -21,7 +21,7 @@ const ORGANIZATION: LazyPart = {
 };
 
 export function Organizations() {
-  const may = useMay();
+  const may = useCanMakeCall();
   const path = usePath();
   const [query, update] = useQuery();
   const [making, setMaking] = useState(false);
@@ -134,7 +134,7 @@ function slugOf(name: string): string {
 }
 
 function NewOrganization({ onClose }: { onClose: () => void }) {
-  const mayCredit = useMay()("POST /admin/v1/orgs/{id}/credits");
+  const mayCredit = useCanMakeCall()("POST /admin/v1/orgs/{id}/credits");
   const [typed, line] = useTyped(NEW);
   const fresh = useRef<CreatedOrganization | null>(null);
   const [made, setMade] = useState<CreatedOrganization | null>(null);
@@ -146,7 +146,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
   const [ownSlug, setSlug] = useState<string>();
   const slug = ownSlug ?? slugOf(typed.name);
   const required = true;
-  const run = async (): Promise<Outcome<CreatedOrganization>> => {
+  const run = async (): Promise<CallOutcome<CreatedOrganization>> => {
     const { name, owner_email, dollars, reference } = typed;
     if (fresh.current === null) {
       const body = { name, slug, owner_email };
@@ -156,7 +156,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
     }
     if (dollars === "") return { ok: true, value: fresh.current };
     const path = { id: fresh.current.organization.id };
-    const body = { amount_micro: microsOf(Number(dollars)), reference };
+    const body = { amount_micro: dollarsToMicros(Number(dollars)), reference };
     const credited = await change("POST /admin/v1/orgs/{id}/credits", { path, body }, LIST);
     return credited.ok ? { ok: true, value: fresh.current } : credited;
   };

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { runway } from "../lib/balance-curve.ts";
-import { sumByGroup, sumOf } from "../lib/spend.ts";
+import { sumByGroup, sumMetric } from "../lib/spend.ts";
 import { totalsOf } from "../lib/spend-totals.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { countText, formatPercent, formatSpent } from "../lib/money.ts";
@@ -9,9 +9,9 @@ import { assignColors } from "../state/colors.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import type { Read as Reading } from "../state/reads.ts";
 import { goTo, hrefOf } from "../state/route.ts";
-import { canReadOrganizationUsage, useSession, useMay } from "../state/session.ts";
+import { canReadOrganizationUsage, useSession, useCanMakeCall } from "../state/session.ts";
 import { useKeyNames, useSpendByGroup, useSpend } from "../state/spend.ts";
-import type { Range, SplitBy } from "../state/spend.ts";
+import type { UsageRange, SpendGrouping } from "../state/spend.ts";
 import { Count, PageHead, Money, Panel, CodeBlock, Button, Notice } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Swatch, GroupChart } from "../ui/chart.tsx";
@@ -179,11 +179,11 @@ function Available({ read, note }: AvailableProps) {
 
 type Ranked = {
   readonly title: string;
-  readonly by: SplitBy;
+  readonly by: SpendGrouping;
   readonly to?: readonly [text: string, href: string];
 };
 
-function TopByGroup({ range, ...ranked }: Ranked & { range: Range }) {
+function TopByGroup({ range, ...ranked }: Ranked & { range: UsageRange }) {
   return <TopPanel {...ranked} read={useSpendByGroup(ranked.by, range)} from={range.from} />;
 }
 
@@ -212,9 +212,9 @@ function TopPanel({
   );
 }
 
-function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
+function TopFive({ by, rows }: { by: SpendGrouping; rows: readonly DayRow[] }) {
   const nameOfKey = useKeyNames();
-  const total = sumOf(rows, "cost_micro");
+  const total = sumMetric(rows, "cost_micro");
   const sums = sumByGroup(rows);
   const top = sums.slice(0, 5);
   const colorOf = assignColors(sums.map(({ group }) => group));
@@ -335,7 +335,7 @@ function GetStarted() {
 const REQUEST = "Send your first request";
 
 function useSteps(isRead: boolean): readonly Step[] | undefined {
-  const may = useMay();
+  const may = useCanMakeCall();
   const every = { every: EVERY_MS };
   const balance = latestOf(useRead(isRead ? "GET /v1/balance" : null, {}, every));
   const keys = latestOf(useRead(isRead ? "GET /v1/keys" : null, {}, every));

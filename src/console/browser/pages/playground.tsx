@@ -8,12 +8,12 @@ import { formatCount, formatSpent } from "../lib/money.ts";
 import { codeExamplesOf } from "../lib/copies.ts";
 import { formatDuration } from "../lib/time.ts";
 import { cell, useCell } from "../state/cell.ts";
-import { finalBill, newestRequests } from "../state/bill.ts";
+import { waitForFinalBill, newestRequests } from "../state/bill.ts";
 import { useModels } from "../state/models.ts";
 import { modelHint } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { isLimited, isViewing, session, useSession } from "../state/session.ts";
+import { isLimited, isViewingCustomer, session, useSession } from "../state/session.ts";
 import {
   CodeBlock,
   Facts,
@@ -54,7 +54,7 @@ const NOTHING = {
 type Answer = Readonly<typeof NOTHING>;
 
 export function Playground() {
-  const isReadOnly = isViewing(useSession());
+  const isReadOnly = isViewingCustomer(useSession());
   const text = "You view this organization without its keys, so you can't send requests.";
   return isReadOnly ? <PageHead title="Playground" text={text} /> : <Requesting />;
 }
@@ -249,7 +249,7 @@ function useAnswer() {
     show({ tookMs: sinceMs() });
     setBusy(false);
     if (why === "") return;
-    const final = await finalBill(earlier, id);
+    const final = await waitForFinalBill(earlier, id);
     show({
       broken: <BrokenNotice why={why} isBilled={final !== undefined} />,
       ...usageOfBill(final),

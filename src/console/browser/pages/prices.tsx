@@ -5,15 +5,15 @@ import { formatLeft, countText } from "../lib/money.ts";
 import { priceText } from "../lib/price-text.ts";
 import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { PageHead, Money, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Confirm, DOLLARS, FormDialog, MOMENT, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { Grid, column, moneyColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import type { Outcome } from "../api/client.ts";
-import { DAY, localMinute } from "../lib/time.ts";
+import type { CallOutcome } from "../api/client.ts";
+import { DAY, formatLocalMinute } from "../lib/time.ts";
 import { Options } from "../ui/model-picker.tsx";
 
 /** Paths of reads to refresh after a price change. */
@@ -30,7 +30,7 @@ const TOKEN_FIELDS: readonly PriceField[] = [
 
 type SchedulePriceProps = {
   list?: string;
-  then?: () => Promise<Outcome<unknown>>;
+  then?: () => Promise<CallOutcome<unknown>>;
   onClose: () => void;
 };
 /** The form for a new price. `list` preselects a price list. `then` runs after saving. */
@@ -38,7 +38,7 @@ export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceP
   const [typed, line] = useTyped({
     list: fixedList ?? "default",
     item: "",
-    from: localMinute(Date.now() + DAY),
+    from: formatLocalMinute(Date.now() + DAY),
     percent: "",
   });
   const [amounts, amountLine] = useTyped<string>({});
@@ -46,7 +46,7 @@ export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceP
   const known = useKnownPrices(fixedList ?? "default");
   const dollarField = { ...DOLLARS, required: typed.percent === "" }; // an empty field would mean free
   const fields = known.fieldsOf(typed.item);
-  const run = async (): Promise<Outcome<unknown>> => {
+  const run = async (): Promise<CallOutcome<unknown>> => {
     const { list, item, from, percent } = typed;
     const price = Object.fromEntries(
       fields
@@ -79,7 +79,7 @@ export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceP
 /** Saves a price. Failures name the form's fields. */
 async function savePrice(
   row: Terms & Pick<PriceRow, "list" | "item" | "from">,
-): Promise<Outcome<unknown>> {
+): Promise<CallOutcome<unknown>> {
   const posted = await change("POST /admin/v1/prices", { body: { rows: [row] } }, TOUCHES);
   if (posted.ok) return posted;
   const { failure } = posted;
@@ -164,7 +164,7 @@ function isConfigured({ id, routes }: CatalogModels["models"][number]): boolean 
 }
 
 export function Prices({ tabs }: { tabs: ComponentChildren }) {
-  const may = useMay();
+  const may = useCanMakeCall();
   const [doing, setDoing] = useState<"post" | "rerate" | null>(null);
   const close = (): void => setDoing(null);
   return (
@@ -189,7 +189,7 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
 }
 
 export function PriceTable({ list }: { list?: string }) {
-  const mayRemove = useMay()("DELETE /admin/v1/prices/{price_id}");
+  const mayRemove = useCanMakeCall()("DELETE /admin/v1/prices/{price_id}");
   const [removed, setRemoved] = useState<PriceRow | null>(null);
   const now = useNow();
   const verbs: Column<PriceRow> = column("do", "Status", () => null, {

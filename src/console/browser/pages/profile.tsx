@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
-import type { Outcome } from "../api/client.ts";
+import type { CallOutcome } from "../api/client.ts";
 import type { Me, Notifications as Choice } from "../api/types.ts";
 import { useLoginMethods, startLogIn } from "../api/people.ts";
 import { withoutFreshLogin } from "../state/confirming.ts";
 import { change, handleFailure, latestOf, readOnce, useRead } from "../state/reads.ts";
-import { endSession, loadSession, session, useMay } from "../state/session.ts";
+import { endSession, loadSession, session, useCanMakeCall } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Panel, Time, Button, Checkbox } from "../ui/basics.tsx";
 import { Action, Confirm, FormDialog, useTyped, Form } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -149,7 +149,7 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
 }
 
 async function connect(issuer: string): Promise<void> {
-  const link = (): Promise<Outcome<unknown>> => startLogIn("link", { issuer, go: "#/profile" });
+  const link = (): Promise<CallOutcome<unknown>> => startLogIn("link", { issuer, go: "#/profile" });
   const started = await withoutFreshLogin("link", link);
   if (!started.ok) handleFailure(started.failure);
 }
@@ -215,7 +215,7 @@ const LABELS: Readonly<Record<NotifiedType, string>> = {
 };
 
 function Notifications() {
-  const may = useMay();
+  const may = useCanMakeCall();
   if (!may("PATCH /console/api/people/notifications")) return null;
   return (
     <Panel title="Email notifications">

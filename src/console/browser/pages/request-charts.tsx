@@ -1,19 +1,19 @@
 import { useQuery } from "../state/route.ts";
 import { countText, formatCount } from "../lib/money.ts";
 import { errorDays } from "../lib/range.ts";
-import { fixedRead, readOnce, useLoaded, useRead } from "../state/reads.ts";
+import { fixedRead, readOnce, useCustomRead, useRead } from "../state/reads.ts";
 import { useNow } from "../state/cell.ts";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Button } from "../ui/basics.tsx";
 import { buildUrl } from "../api/client.ts";
-import type { CallInput, Outcome } from "../api/client.ts";
-import { FAILED, SUCCEEDED, requestsByState } from "../lib/request-states.ts";
+import type { ApiCallInput, CallOutcome } from "../api/client.ts";
+import { FAILED_LABEL, SUCCEEDED_LABEL, requestsByState } from "../lib/request-states.ts";
 import type { Errors, Generation, Usage } from "../api/types.ts";
 import type { DayRow } from "../lib/spend.ts";
-import type { Range } from "../lib/range.ts";
+import type { DateRange } from "../lib/range.ts";
 import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { GroupChart } from "../ui/chart.tsx";
 
 export function RequestChart() {
@@ -61,14 +61,14 @@ const ERRORS = "GET /v1/errors";
 const LIST = "GET /v1/generations";
 const FAILURE_PAGES_MAX = 10;
 /** The tab for each series of the chart. */
-const STATES = { [SUCCEEDED]: "settled", [FAILED]: "error" } as const;
+const STATES = { [SUCCEEDED_LABEL]: "settled", [FAILED_LABEL]: "error" } as const;
 const HOURLY_MS = 3 * DAY;
 const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
 
 /** Reads the failed requests that were charged. Usage counts them too. */
 async function readChargedFailures(
-  query: CallInput<typeof LIST>["query"],
-): Promise<Outcome<{ readonly data: readonly Generation[] }>> {
+  query: ApiCallInput<typeof LIST>["query"],
+): Promise<CallOutcome<{ readonly data: readonly Generation[] }>> {
   const data: Generation[] = [];
   let after: string | undefined;
   for (let page = 0; page < FAILURE_PAGES_MAX; page += 1) {
@@ -84,7 +84,7 @@ async function readChargedFailures(
 
 function RequestStates() {
   const [{ from, to, model, provider, external_id }] = useQuery();
-  const mayCount = useMay()(USAGE);
+  const mayCount = useCanMakeCall()(USAGE);
   /** The API counts errors only by hour and key. */
   const isCounted = (model ?? provider ?? external_id) === undefined;
   const title = titleOf(mayCount, isCounted);
@@ -126,7 +126,7 @@ function StateChart({ title, mayCount, isCounted }: StateChartProps) {
     { query: { ...asked, group_by: "hour" } },
     every,
   );
-  const charged = useLoaded(
+  const charged = useCustomRead(
     mayCount ? `charged failures ${buildUrl(LIST, { query: asked })}` : null,
     () => readChargedFailures(asked),
     every,
@@ -152,7 +152,7 @@ function StateChart({ title, mayCount, isCounted }: StateChartProps) {
   );
 }
 
-function chartParts({ from, to }: Range, now: number): readonly string[] {
+function chartParts({ from, to }: DateRange, now: number): readonly string[] {
   const isShort = Date.parse(to) - Date.parse(from) < HOURLY_MS;
   return isShort ? hoursBetween(from, to, now) : daysBetween(from, to);
 }
@@ -168,7 +168,7 @@ function StateBars({ name, parts, rows }: StateBarsProps) {
       metric="requests"
       labelOf={(group) => group ?? ""}
       unit="count"
-      slotOf={(group) => (group === FAILED ? "bad" : 2)}
+      slotOf={(group) => (group === FAILED_LABEL ? "bad" : 2)}
       onSelect={(first, last, group) => {
         const status = STATES[group as keyof typeof STATES];
         const days = { from: first.slice(0, 10), to: last.slice(0, 10) };

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { BudgetEntries } from "../lib/budgets.ts";
 import type { Organization, Settings as OrgSettings } from "../api/types.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
-import { endSession, session, useMay, useSession } from "../state/session.ts";
+import { endSession, session, useCanMakeCall, useSession } from "../state/session.ts";
 import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
 import type { NewPolicy } from "../ui/policy.tsx";
@@ -19,7 +19,7 @@ const MANAGER_CALL = "PATCH /v1/members/{id}";
 
 export function Settings() {
   const { organization } = useSession();
-  const may = useMay();
+  const may = useCanMakeCall();
   const path = { org_id: organization?.id ?? "" };
   const own = useRead("GET /v1/orgs/{org_id}", { path });
   const settings = useRead("GET /v1/orgs/{org_id}/settings", { path }, { every: 5000 });
@@ -164,7 +164,7 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
     tag_keys: tags.tag_keys.split(/[,\s]+/).filter(Boolean),
     ...(typeof threshold === "number" && { default_alert_threshold: threshold / 100 }),
   };
-  if (!useMay()(CHANGE)) {
+  if (!useCanMakeCall()(CHANGE)) {
     return <Facts facts={FIELDS.map(([name, label]) => [label, shown[name] ?? "none"])} />;
   }
   return (

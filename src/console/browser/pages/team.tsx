@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
-import { endSession, isViewing, may, useSession } from "../state/session.ts";
+import { endSession, isViewingCustomer, canMakeCall, useSession } from "../state/session.ts";
 import { Badge, PageHead, Panel, Time, Button } from "../ui/basics.tsx";
 import { Confirm, FormDialog, useTyped, Dialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
@@ -21,12 +21,12 @@ const LIST = "GET /console/api/people/members";
 
 export function Team() {
   const who = useSession();
-  if (isViewing(who)) {
+  if (isViewingCustomer(who)) {
     return (
       <PageHead title="Team" text="Leave this view to see the members on the customer's page." />
     );
   }
-  return may(who, LIST) ? <Members /> : <OwnAccountOnly name={who.key?.name ?? ""} />;
+  return canMakeCall(who, LIST) ? <Members /> : <OwnAccountOnly name={who.key?.name ?? ""} />;
 }
 
 function OwnAccountOnly({ name }: { name: string }) {
@@ -47,11 +47,11 @@ function OwnAccountOnly({ name }: { name: string }) {
 
 function Members() {
   const who = useSession();
-  const manages = may(who, "POST /console/api/people/invitations");
+  const manages = canMakeCall(who, "POST /console/api/people/invitations");
   const [inviting, setInviting] = useState(false);
   const [removing, setRemoving] = useState<TeamMember | null>(null);
   const [limited, setLimited] = useState<TeamMember | null>(null);
-  const onLimit = may(who, CHANGE_MEMBER) ? setLimited : null;
+  const onLimit = canMakeCall(who, CHANGE_MEMBER) ? setLimited : null;
   const read = useRead(LIST, {});
   const columns = columnsOf(manages, who.member?.id ?? "", { onRemove: setRemoving, onLimit });
   return (
@@ -65,7 +65,7 @@ function Members() {
         )}
       </ReadResult>
       {manages && <Invitations />}
-      {may(who, "POST /console/api/people/company/domains") &&
+      {canMakeCall(who, "POST /console/api/people/company/domains") &&
         who.organization?.is_personal === false && <Company />}
       {limited && (
         <MemberLimits

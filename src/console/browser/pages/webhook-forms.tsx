@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
-import { WEBHOOK_GROUPS } from "../lib/event-types.ts";
+import { WEBHOOK_TYPE_GROUPS } from "../lib/event-types.ts";
 import type { WebhookType } from "../lib/event-types.ts";
 import { countText } from "../lib/money.ts";
-import { DAY, localAndUtcTime, localMinute } from "../lib/time.ts";
+import { DAY, localAndUtcTime, formatLocalMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Dialog, Field, FormDialog, Input, MOMENT, useTyped } from "../ui/dialog.tsx";
 import { HOUR_S, SecretDialog, OverlapField } from "../ui/secret.tsx";
@@ -157,7 +157,7 @@ function Types({ types, onChoose }: TypesProps) {
   return (
     <>
       <p class="small muted">Nothing selected: all events, including future types.</p>
-      {WEBHOOK_GROUPS.map(([title, all]) => (
+      {WEBHOOK_TYPE_GROUPS.map(([title, all]) => (
         <fieldset key={title} class="choices">
           <legend>{title}</legend>
           {all.map(([type, text]) => (
@@ -223,7 +223,7 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
 /** Replays events since a time, at most 1,000 per click. */
 export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook }) {
   const { id } = webhook;
-  const [{ since }, line] = useTyped({ since: localMinute(Date.now() - DAY) });
+  const [{ since }, line] = useTyped({ since: formatLocalMinute(Date.now() - DAY) });
   const [sum, setSum] = useState(0);
   const [replayed, setReplayed] = useState<Replay | null>(null);
   const more = replayed?.next_since ?? null;

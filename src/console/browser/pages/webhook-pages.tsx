@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState, useEffect } from "preact/hooks";
 import type { Webhook, WebhookAndHealth, WebhookTest } from "../api/types.ts";
 import { latestOf, useRead, change } from "../state/reads.ts";
-import { useMay } from "../state/session.ts";
+import { useCanMakeCall } from "../state/session.ts";
 import { Badge, PageHead, Time, Button, Facts } from "../ui/basics.tsx";
 import { Empty, ReadResult, FailureNotice } from "../ui/states.tsx";
 import { Table, column, timeColumn } from "../ui/table.tsx";
@@ -39,7 +39,7 @@ function goToWebhooks(id?: string): void {
 
 function Webhooks({ tabs }: { tabs: ComponentChildren }) {
   const [making, setMaking] = useState(false);
-  const mayMake = useMay()("POST /v1/webhooks");
+  const mayMake = useCanMakeCall()("POST /v1/webhooks");
   const read = useRead("GET /v1/webhooks", {}, { every: 15_000 });
   const isFull = (latestOf(read)?.webhooks.length ?? 0) >= WEBHOOKS_MAX;
   return (
@@ -125,7 +125,7 @@ function ActiveDetail({ id, onDelete }: { id: string; onDelete: (webhook: Webhoo
   const button = (what: Doing, text: string) => (
     <Button text={text} onClick={() => setDoing(what)} />
   );
-  const may = useMay();
+  const may = useCanMakeCall();
   const mayChange = may("PATCH /v1/webhooks/{id}");
   return (
     <>

@@ -1,16 +1,16 @@
-import { lengthOf, readRange } from "../lib/range.ts";
-import type { Range } from "../lib/range.ts";
+import { rangeLength, readRange } from "../lib/range.ts";
+import type { DateRange } from "../lib/range.ts";
 import { DAY, daysBetween, hoursBetween } from "../lib/time.ts";
 import { useNow } from "./cell.ts";
 import { latestOf, useRead } from "./reads.ts";
 import { useQuery } from "./route.ts";
 import type { Query } from "./route.ts";
 import { useSession } from "./session.ts";
-import { tagKeyOf } from "./spend.ts";
-import type { UsageFilter, GroupingPair, Split } from "./spend.ts";
+import { tagKeyOfGrouping } from "./spend.ts";
+import type { UsageFilter, UsageGroupingPair, UsageGrouping } from "./spend.ts";
 
 /** Activity's fields of usage, with labels. */
-export const METRICS = [
+export const ACTIVITY_METRICS = [
   ["cost_micro", "spend"],
   ["requests", "requests"],
   ["prompt_tokens", "input tokens"],
@@ -22,7 +22,7 @@ export const METRICS = [
   ["errors", "errors"],
 ] as const;
 /** Activity's groupings of usage, with labels. */
-export const SPLITS = [
+export const ACTIVITY_GROUPINGS = [
   ["model", "by model"],
   ["provider", "by provider"],
   ["key", "by key"],
@@ -39,19 +39,19 @@ export const FILTER_CHIPS = [
   ["tag", "tag"],
 ] as const;
 export type ActivityQuery = {
-  readonly range: Range;
+  readonly range: DateRange;
   /** The chart's hours (in short ranges) or days. */
   readonly parts: readonly string[];
   readonly isHourly: boolean;
   readonly only: UsageFilter;
-  readonly by: Split;
-  readonly second: Split | undefined;
-  readonly metric: (typeof METRICS)[number][0];
+  readonly by: UsageGrouping;
+  readonly second: UsageGrouping | undefined;
+  readonly metric: (typeof ACTIVITY_METRICS)[number][0];
 };
 
 const HOURLY_DAYS = 3;
 /** The query parameter that adds latencies. */
-export const LATENCY = { with: "latency" } as const;
+export const LATENCY_PARAMETER = { with: "latency" } as const;
 
 /** Reports whether a metric is a time or a speed. */
 export function isTimeOrSpeed(
@@ -64,32 +64,34 @@ export function useActivityQuery(): ActivityQuery {
   const [query] = useQuery();
   const now = useNow();
   const range = readRange(query, now);
-  const isHourly = lengthOf(range) <= HOURLY_DAYS * DAY;
+  const isHourly = rangeLength(range) <= HOURLY_DAYS * DAY;
   const parts = isHourly
     ? hoursBetween(range.from, range.to, now)
     : daysBetween(range.from, range.to);
   const by = splitOf(query["split"]) ?? "model";
   const other = splitOf(query["split2"]);
   const second = other && orderGroupings(by, other) ? other : undefined;
-  const metric = METRICS.find(([name]) => name === query["metric"])?.[0] ?? "cost_micro";
+  const metric = ACTIVITY_METRICS.find(([name]) => name === query["metric"])?.[0] ?? "cost_micro";
   return { range, parts, isHourly, only: onlyOf(query), by, second, metric };
 }
 
-function splitOf(text = ""): Split | undefined {
-  return text.startsWith("tag:") ? (text as Split) : SPLITS.find(([name]) => name === text)?.[0];
+function splitOf(text = ""): UsageGrouping | undefined {
+  return text.startsWith("tag:")
+    ? (text as UsageGrouping)
+    : ACTIVITY_GROUPINGS.find(([name]) => name === text)?.[0];
 }
 
-export function useSplits(): readonly (readonly [split: Split, text: string])[] {
+export function useActivityGroupings(): readonly (readonly [split: UsageGrouping, text: string])[] {
   const { organization } = useSession();
   const path = { org_id: organization?.id ?? "" };
   const settings = latestOf(useRead("GET /v1/orgs/{org_id}/settings", { path }));
   const tags = settings?.tag_keys.map((key) => [`tag:${key}`, `by tag ${key}`] as const);
-  return [...SPLITS, ...(tags ?? [])];
+  return [...ACTIVITY_GROUPINGS, ...(tags ?? [])];
 }
 
 /** Returns the query for a group's requests. */
-export function filterBy(split: Split, group: string): Query {
-  const tag = tagKeyOf(split);
+export function filterBy(split: UsageGrouping, group: string): Query {
+  const tag = tagKeyOfGrouping(split);
   return tag === null ? { [split]: group } : { tag: `${tag}:${group}` };
 }
 
@@ -103,14 +105,14 @@ function onlyOf(query: Query): UsageFilter {
 }
 
 /** Returns two groupings in the API's order, or null if the API doesn't support the pair. */
-export function orderGroupings(by: Split, second: Split): GroupingPair | null {
+export function orderGroupings(by: UsageGrouping, second: UsageGrouping): UsageGroupingPair | null {
   const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
   const isNone = two === "member" ? one === "key" : one === "member"; // the API can't group keys or tags by member
-  return by === second || isNone ? null : (`${one},${two}` as GroupingPair);
+  return by === second || isNone ? null : (`${one},${two}` as UsageGroupingPair);
 }
 
-function rankOf(split: Split): number {
-  return tagKeyOf(split) === null ? ORDER.indexOf(split) : ORDER.length;
+function rankOf(split: UsageGrouping): number {
+  return tagKeyOfGrouping(split) === null ? ORDER.indexOf(split) : ORDER.length;
 }
 
-const ORDER: readonly Split[] = ["model", "provider", "key", "user", "member"];
+const ORDER: readonly UsageGrouping[] = ["model", "provider", "key", "user", "member"];

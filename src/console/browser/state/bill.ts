@@ -19,7 +19,7 @@ export async function newestRequests(): Promise<readonly Generation[] | undefine
  * Waits for the final bill of a request that isn't in `known`. Without an ID (""), it must be the
  * only new request. Returns null without a hold, or undefined if unknown.
  */
-export async function finalBill(
+export async function waitForFinalBill(
   known: readonly Generation[] | undefined,
   id: string,
 ): Promise<Generation | null | undefined> {

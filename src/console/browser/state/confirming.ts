@@ -1,4 +1,4 @@
-import type { CallFailure, Outcome } from "../api/client.ts";
+import type { CallFailure, CallOutcome } from "../api/client.ts";
 import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
@@ -32,8 +32,8 @@ const CHANGES: Readonly<Record<string, string>> = {
  */
 export async function withoutFreshLogin<T>(
   name: string,
-  run: () => Promise<Outcome<T>>,
-): Promise<Outcome<T>> {
+  run: () => Promise<CallOutcome<T>>,
+): Promise<CallOutcome<T>> {
   const outcome = await run();
   if (outcome.ok) return outcome;
   return (await askToConfirm(outcome.failure, CHANGES[name] ?? "this change")) ? run() : outcome;
@@ -72,13 +72,13 @@ session.watch(() => {
 type Confirmed = { readonly flow: string; readonly why: string | null };
 const CHANNEL = "turnpike-confirmed";
 
-export function announceConfirmed(confirmed: Confirmed): void {
+export function announceConfirmation(confirmed: Confirmed): void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.postMessage(confirmed); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
   channel.close();
 }
 
-export function watchConfirmed(flow: string, take: (why: string | null) => void): () => void {
+export function watchConfirmations(flow: string, take: (why: string | null) => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.addEventListener("message", ({ data }: MessageEvent<Confirmed>) => {
     if (data.flow === flow) take(data.why);

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { cell, useCell } from "./cell.ts";
 import { latestOf, readOnce, useRead } from "./reads.ts";
-import { session, useMay } from "./session.ts";
+import { session, useCanMakeCall } from "./session.ts";
 
 const LIST = "GET /console/api/people/members";
 const ONE = "GET /v1/members/{id}";
@@ -24,7 +24,7 @@ session.watch(() => {
  * each key's owner separately.
  */
 export function useMemberNames({ readsOwners }: { readonly readsOwners: boolean }): Names {
-  const may = useMay();
+  const may = useCanMakeCall();
   const list = latestOf(useRead(may(LIST) ? LIST : null, {}));
   const isWithoutList = readsOwners && !may(LIST) && may(ONE);
   const keys = latestOf(useRead(isWithoutList ? "GET /v1/keys" : null));

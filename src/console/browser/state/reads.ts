@@ -1,6 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, failed, buildUrl } from "../api/client.ts";
-import type { Call, CallFailure, CallInput, Outcome, ReadCall } from "../api/client.ts";
+import type {
+  ApiCall,
+  CallFailure,
+  ApiCallInput,
+  CallOutcome,
+  ApiReadCall,
+} from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import { askToConfirm, pendingConfirmation, withoutFreshLogin } from "./confirming.ts";
 import { reportConnection, reportLostConnection, onRetry } from "./connection.ts";
@@ -22,7 +28,7 @@ type CacheEntry = {
   failure: CallFailure | undefined;
   pending: boolean;
   stale: boolean;
-  readonly load: () => Promise<Outcome<unknown>>;
+  readonly load: () => Promise<CallOutcome<unknown>>;
   readonly watchers: Set<() => void>;
 };
 
@@ -32,13 +38,13 @@ const entries = new Map<string, CacheEntry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 
 /** Returns a call's response, first from the cache, then refreshed. A null name reads nothing. */
-export function useRead<C extends ReadCall>(
+export function useRead<C extends ApiReadCall>(
   name: C | null,
-  filling: CallInput<C> = {},
+  filling: ApiCallInput<C> = {},
   { every = 0 }: { readonly every?: number } = {},
 ): Read<Calls[C]["answer"]> {
   const url = name === null ? null : buildUrl(name, filling);
-  return useLoaded(url, async () => call(name as C, filling), { every });
+  return useCustomRead(url, async () => call(name as C, filling), { every });
 }
 
 export function latestOf<T>({ latest }: Read<T>): T | undefined {
@@ -51,9 +57,9 @@ export function fixedRead<T>(latest: T): Read<T> {
 }
 
 /** Like `useRead`, for a custom call. `url` is its cache key. */
-export function useLoaded<T>(
+export function useCustomRead<T>(
   url: string | null,
-  load: () => Promise<Outcome<T>>,
+  load: () => Promise<CallOutcome<T>>,
   { every = 0 }: { readonly every?: number } = {},
 ): Read<T> {
   const [, rerender] = useState(0);
@@ -79,11 +85,11 @@ export function useLoaded<T>(
 }
 
 /** Makes a change, then refreshes all reads whose path starts with one of `touches`. */
-export async function change<C extends Call>(
+export async function change<C extends ApiCall>(
   name: C,
-  filling: CallInput<C>,
+  filling: ApiCallInput<C>,
   touches: readonly string[],
-): Promise<Outcome<Calls[C]["answer"]>> {
+): Promise<CallOutcome<Calls[C]["answer"]>> {
   const outcome = await withoutFreshLogin(name, async () => call(name, filling));
   if (outcome.ok) {
     refreshPaths(touches);
@@ -92,10 +98,10 @@ export async function change<C extends Call>(
   return outcome;
 }
 
-export async function readOnce<C extends ReadCall>(
+export async function readOnce<C extends ApiReadCall>(
   name: C,
-  filling: CallInput<C>,
-): Promise<Outcome<Calls[C]["answer"]>> {
+  filling: ApiCallInput<C>,
+): Promise<CallOutcome<Calls[C]["answer"]>> {
   const outcome = await withoutFreshLogin(name, async () => call(name, filling));
   if (!outcome.ok) handleFailure(outcome.failure);
   return outcome;

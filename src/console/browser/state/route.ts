@@ -4,10 +4,10 @@ import { cell, useCell } from "./cell.ts";
 /**
  * The current address: `#/keys/key_1?q=server` has the path ["keys", "key_1"] and the query `q`.
  */
-export type Route = { readonly path: readonly string[]; readonly query: Query };
+export type CurrentRoute = { readonly path: readonly string[]; readonly query: Query };
 export type Query = Readonly<Record<string, string>>;
 
-export const route = cell<Route>({ path: [], query: {} });
+export const route = cell<CurrentRoute>({ path: [], query: {} });
 /** Reads the address. Changes call it directly, because the browser's event comes later. */
 const readAddress = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
@@ -19,7 +19,7 @@ export function usePath(): readonly string[] {
   return useCell(route).path;
 }
 
-function parse(hash: string): Route {
+function parse(hash: string): CurrentRoute {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   return {
     path: path.split("/").filter(Boolean).map(decodePart),

@@ -15,7 +15,7 @@ export function applyScheme(): void {
   else localStorage.setItem(STORAGE_KEY, chosen);
 }
 
-export function nextScheme(): void {
+export function switchScheme(): void {
   const at = SCHEMES.indexOf(scheme.get());
   scheme.set(SCHEMES[(at + 1) % SCHEMES.length] ?? "system");
 }

@@ -1,5 +1,5 @@
-import { viewOrganization, logout, readSession, displayed } from "../api/client.ts";
-import type { Call, Outcome, Session } from "../api/client.ts";
+import { viewOrganization, logout, readSession, displayedOrganization } from "../api/client.ts";
+import type { ApiCall, CallOutcome, Session } from "../api/client.ts";
 import { cell, useCell } from "./cell.ts";
 
 /** The session. Undefined before it is loaded, null if logged out. */
@@ -8,7 +8,8 @@ export const logoutReason = cell<string | null>(null);
 
 session.watch(() => {
   const who = session.get();
-  displayed.organization = who && who.kind !== "key" ? (who.organization?.id ?? null) : null;
+  displayedOrganization.organization =
+    who && who.kind !== "key" ? (who.organization?.id ?? null) : null;
 });
 
 export function useSession(): Session {
@@ -50,21 +51,21 @@ export async function logOut(): Promise<void> {
  * Reports whether a session may make a call. `isOwn`: the object belongs to the session's member
  * (true for lists).
  */
-export function may(who: Session, call: Call, isOwn = true): boolean {
+export function canMakeCall(who: Session, call: ApiCall, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
 }
 
-export function useMay(): (call: Call, isOwn?: boolean) => boolean {
+export function useCanMakeCall(): (call: ApiCall, isOwn?: boolean) => boolean {
   const who = useSession();
-  return (call, isOwn) => may(who, call, isOwn);
+  return (call, isOwn) => canMakeCall(who, call, isOwn);
 }
 
 export function canReadOrganizationUsage(who: Session): boolean {
-  return may(who, "GET /v1/usage");
+  return canMakeCall(who, "GET /v1/usage");
 }
 
 export function canManageWebhooks(who: Session): boolean {
-  return may(who, "GET /v1/webhooks");
+  return canMakeCall(who, "GET /v1/webhooks");
 }
 
 /** Reports whether the session's key has its own limits. */
@@ -80,12 +81,12 @@ export function isOperator({ kind, organization }: Session): boolean {
   return kind === "operator" && organization === null;
 }
 
-export function isViewing({ kind, organization }: Session): boolean {
+export function isViewingCustomer({ kind, organization }: Session): boolean {
   return kind === "operator" && organization !== null;
 }
 
 /** Shows an operator a customer's console, or for null their own. */
-export async function viewAs(org: string | null): Promise<Outcome<Session>> {
+export async function viewAs(org: string | null): Promise<CallOutcome<Session>> {
   const outcome = await viewOrganization(org);
   if (outcome.ok) {
     session.set(null); // one organization's data must never appear in the next view

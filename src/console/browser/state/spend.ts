@@ -1,21 +1,21 @@
 import { useState } from "preact/hooks";
 import { buildUrl } from "../api/client.ts";
-import type { Outcome } from "../api/client.ts";
+import type { CallOutcome } from "../api/client.ts";
 import { memberName } from "../lib/names.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { latestOf, readOnce, useLoaded, useRead } from "./reads.ts";
+import { latestOf, readOnce, useCustomRead, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 import { useMemberNames } from "./members.ts";
 import { useSession } from "./session.ts";
 
-export type SplitBy = "model" | "key" | "user";
-export type Range = { readonly from: string; readonly to: string };
+export type SpendGrouping = "model" | "key" | "user";
+export type UsageRange = { readonly from: string; readonly to: string };
 type Rows = {
   readonly rows: readonly DayRow[];
   readonly isCut: boolean;
 };
 
-type GroupBy = SplitBy | "day" | `day,${SplitBy}`;
+type GroupBy = SpendGrouping | "day" | `day,${SpendGrouping}`;
 
 const CALL = "GET /v1/usage";
 const PAGES_MAX = 10;
@@ -23,36 +23,36 @@ const EVERY_MS = 30_000;
 /** Maximum rows of a response that is refreshed. Larger responses have megabytes. */
 const REFRESHED_ROWS_MAX = 10_000;
 
-export function useSpend(by: SplitBy | null, range: Range): Read<Rows> {
+export function useSpend(by: SpendGrouping | null, range: UsageRange): Read<Rows> {
   return useSums(by === null ? null : `day,${by}`, range);
 }
 
-export function useSpendByGroup(by: SplitBy | null, range: Range): Read<Rows> {
+export function useSpendByGroup(by: SpendGrouping | null, range: UsageRange): Read<Rows> {
   return useSums(by, range);
 }
 
-function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
+function useSums(group_by: GroupBy | null, { from, to }: UsageRange): Read<Rows> {
   const query = { from, to, group_by: group_by ?? "day" } as const;
   const url = group_by === null ? null : buildUrl(CALL, { query });
   const [every, setEvery] = useState(EVERY_MS);
-  const load = async (): Promise<Outcome<Rows>> => {
+  const load = async (): Promise<CallOutcome<Rows>> => {
     const outcome = await readAllSums(query);
     if (outcome.ok && outcome.value.rows.length > REFRESHED_ROWS_MAX) setEvery(0);
     return outcome;
   };
-  return useLoaded(url, load, { every });
+  return useCustomRead(url, load, { every });
 }
 
 type TagSplit = `tag:${string}`;
-export type Split = SplitBy | "provider" | "member" | TagSplit;
+export type UsageGrouping = SpendGrouping | "provider" | "member" | TagSplit;
 
 /** Returns the tag's key if spend is grouped by a tag, or null. */
-export function tagKeyOf(split: Split): string | null {
+export function tagKeyOfGrouping(split: UsageGrouping): string | null {
   return split.startsWith("tag:") ? split.slice(4) : null;
 }
 
-export type GroupingPair =
-  | `${Split},${TagSplit}`
+export type UsageGroupingPair =
+  | `${UsageGrouping},${TagSplit}`
   | "model,provider"
   | "model,key"
   | "model,user"
@@ -70,9 +70,15 @@ export type UsageFilter = {
   readonly member_id?: string;
   readonly tag?: string;
 };
-type Asked = Range &
+type Asked = UsageRange &
   UsageFilter & {
-    readonly group_by: `day,${Split}` | `hour,${Split}` | Split | GroupingPair | "day" | "hour";
+    readonly group_by:
+      | `day,${UsageGrouping}`
+      | `hour,${UsageGrouping}`
+      | UsageGrouping
+      | UsageGroupingPair
+      | "day"
+      | "hour";
     readonly with?: "latency";
   };
 export type CompleteRows = Rows & { readonly completeFrom: string | null };
@@ -81,20 +87,20 @@ export function useActivitySums(asked: Asked | null): Read<CompleteRows> {
   const url =
     asked &&
     `${buildUrl(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
-  const load = async (): Promise<Outcome<CompleteRows>> => {
+  const load = async (): Promise<CallOutcome<CompleteRows>> => {
     const outcome = await readAllSums(asked ?? { from: "", to: "", group_by: "model" });
     return outcome;
   };
-  return useLoaded(url, load, { every: EVERY_MS });
+  return useCustomRead(url, load, { every: EVERY_MS });
 }
 
 async function readAllSums(
-  query: Range &
+  query: UsageRange &
     UsageFilter & {
       readonly group_by: GroupBy | Asked["group_by"];
       readonly with?: "latency";
     },
-): Promise<Outcome<CompleteRows>> {
+): Promise<CallOutcome<CompleteRows>> {
   const rows: DayRow[] = [];
   let after: string | undefined;
   let completeFrom: string | null = null;
@@ -120,7 +126,7 @@ const NO_NAMES: Readonly<Record<string, string>> = {
   member: "none",
 };
 
-export function useGroupNames(): (by: Split | "tag", group: string | null) => string {
+export function useGroupNames(): (by: UsageGrouping | "tag", group: string | null) => string {
   const nameOfKey = useKeyNames();
   const members = useMemberNames({ readsOwners: false });
   const ownMemberId = useSession().member?.id;

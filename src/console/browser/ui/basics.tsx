@@ -2,7 +2,7 @@ import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import {
   formatCount,
-  inMicros,
+  formatMicros,
   formatLeft,
   formatPercent,
   formatShortCount,
@@ -51,7 +51,7 @@ export function Checkbox({ text, isOn, onChange, class: name = "check" }: CheckP
 export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {
   const text = kind === "left" ? formatLeft(micros) : formatSpent(micros);
   return (
-    <span class="number" title={inMicros(micros)}>
+    <span class="number" title={formatMicros(micros)}>
       {text}
     </span>
   );

@@ -1,14 +1,20 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Outcome } from "../api/client.ts";
-import { budgetText, limitOf, budgetsWith, windowText, typedBudgetOf } from "../lib/budgets.ts";
+import type { CallOutcome } from "../api/client.ts";
+import {
+  budgetText,
+  budgetLimitOf,
+  replaceBudget,
+  windowText,
+  budgetFormValues,
+} from "../lib/budgets.ts";
 import type { BudgetEntries, ListedBudget } from "../lib/budgets.ts";
 import { formatPercent } from "../lib/money.ts";
 import { UsageBar, Time, Button } from "./basics.tsx";
 import { Confirm, Field, FormDialog, Input, Select } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 
-type Save = (budgets: BudgetEntries) => Promise<Outcome<unknown>>;
+type Save = (budgets: BudgetEntries) => Promise<CallOutcome<unknown>>;
 type BudgetList = {
   readonly budgets: readonly ListedBudget[];
   readonly save: Save;
@@ -58,7 +64,7 @@ export function Budgets({
 }
 
 function BudgetUseBar({ of }: { of: ListedBudget }) {
-  const [, limit] = limitOf(of);
+  const [, limit] = budgetLimitOf(of);
   const text = budgetText(of);
   return (
     <span class="quota">
@@ -99,7 +105,7 @@ function RemoveBudget({ budgets, budget, save, edit }: BudgetDialogProps) {
     <Confirm
       title="Remove this budget?"
       verb="Remove budget"
-      run={() => save(budgetsWith(budgets, budget, null))}
+      run={() => save(replaceBudget(budgets, budget, null))}
       onClose={close}
     >
       <p>{budget && budgetText(budget)}. A new budget starts its own count.</p>
@@ -108,7 +114,7 @@ function RemoveBudget({ budgets, budget, save, edit }: BudgetDialogProps) {
 }
 
 function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
-  const [typed, setTyped] = useState(() => typedBudgetOf(budget));
+  const [typed, setTyped] = useState(() => budgetFormValues(budget));
   const set = (part: Partial<typeof typed>): void => setTyped({ ...typed, ...part });
   const close = (): void => edit(null);
   const windows = new Set([...WINDOWS, typed.window]);
@@ -116,7 +122,7 @@ function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
     <FormDialog
       title={budget === undefined ? "Create budget" : "Edit budget"}
       verb={budget === undefined ? "Create budget" : "Save"}
-      run={() => save(budgetsWith(budgets, budget, typed))}
+      run={() => save(replaceBudget(budgets, budget, typed))}
       onClose={close}
     >
       <Input

@@ -1,17 +1,17 @@
 import { useState } from "preact/hooks";
-import { FORMATS } from "../lib/axis.ts";
-import type { Kind, ColorSlot } from "../lib/plot-shape.ts";
+import { AXIS_LABEL_FORMATS } from "../lib/axis.ts";
+import type { ChartKind, ColorSlot } from "../lib/plot-shape.ts";
 import { dayName } from "../lib/time.ts";
 import { Plot } from "./plot.tsx";
 import type { PlotProps } from "./plot.tsx";
 import { Button } from "./basics.tsx";
-import type { Unit } from "../lib/axis.ts";
+import type { ChartUnit } from "../lib/axis.ts";
 import { stackGroups } from "../lib/spend.ts";
-import type { DayRow, Metric } from "../lib/spend.ts";
+import type { DayRow, UsageMetric } from "../lib/spend.ts";
 import { assignColors } from "../state/colors.ts";
 
 type Props = Pick<PlotProps, "name" | "days" | "series" | "unit"> & {
-  readonly kind?: Kind;
+  readonly kind?: ChartKind;
   /** Receives a dragged range, or a clicked bar and the index of its series. */
   readonly onSelect?: (from: string, to: string, series?: number) => void;
 };
@@ -21,7 +21,7 @@ export function Chart(props: Props) {
   const { days, series, unit, kind = "bars", onSelect } = props;
   const [at, setAt] = useState<{ readonly index: number; readonly x: number } | null>(null);
   const [asTable, setAsTable] = useState(false);
-  const show = FORMATS[unit];
+  const show = AXIS_LABEL_FORMATS[unit];
   const describe = (index: number): string => {
     const parts = entriesOf(props, index).map(({ label, value }) => `${label} ${show(value)}`);
     return `${dayName(days[index] ?? "")}: ${parts.join(", ") || "none"}`;
@@ -95,13 +95,15 @@ function HoverBox({ index, x, ...props }: Props & { index: number; x: number }) 
           <span>
             <Swatch slot={slot} /> {label}
           </span>
-          <span class="number">{FORMATS[unit](value)}</span>
+          <span class="number">{AXIS_LABEL_FORMATS[unit](value)}</span>
         </span>
       ))}
       {kind === "bars" && entries.length !== 1 && (
         <span class="hover-row sum">
           <span>Total</span>
-          <span class="number">{FORMATS[unit](sumOf(entries.map(({ value }) => value)))}</span>
+          <span class="number">
+            {AXIS_LABEL_FORMATS[unit](sumOf(entries.map(({ value }) => value)))}
+          </span>
         </span>
       )}
     </div>
@@ -131,7 +133,7 @@ function ChartTable({ name, days, series, unit }: Props) {
                   const value = values[i] ?? null;
                   return (
                     <td key={label} class="right number">
-                      {value === null ? "" : FORMATS[unit](value)}
+                      {value === null ? "" : AXIS_LABEL_FORMATS[unit](value)}
                     </td>
                   );
                 })}
@@ -159,9 +161,9 @@ export function GroupChart({
   name: string;
   rows: readonly DayRow[];
   parts: readonly string[];
-  metric: Metric;
+  metric: UsageMetric;
   labelOf: (group: string | null) => string;
-  unit: Unit;
+  unit: ChartUnit;
   slotOf?: (group: string | null) => ColorSlot;
   onSelect?: ((from: string, to: string, group?: string | null) => void) | undefined;
 }) {

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { failed } from "../api/client.ts";
-import type { Outcome } from "../api/client.ts";
+import type { CallOutcome } from "../api/client.ts";
 import { Money, Checkbox } from "./basics.tsx";
 import { FormDialog, Input } from "./dialog.tsx";
 
@@ -18,7 +18,7 @@ export function CloseOrganization({
   noun: "customer" | "organization";
   slug: string;
   credits: number | undefined;
-  run: (givesUp: boolean) => Promise<Outcome<unknown>>;
+  run: (givesUp: boolean) => Promise<CallOutcome<unknown>>;
   onDone: () => void;
   onClose: () => void;
 }) {

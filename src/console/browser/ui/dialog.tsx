@@ -1,8 +1,8 @@
 import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { createContext } from "preact";
 import { useContext, useEffect, useId, useRef, useState, useLayoutEffect } from "preact/hooks";
-import type { CallFailure, Outcome } from "../api/client.ts";
-import { fieldError } from "../lib/form-fields.ts";
+import type { CallFailure, CallOutcome } from "../api/client.ts";
+import { labelFieldError } from "../lib/form-fields.ts";
 import { rewriteAmounts } from "../lib/money.ts";
 import { FailureNotice } from "./states.tsx";
 import { Button, Notice } from "./basics.tsx";
@@ -63,7 +63,7 @@ export function Dialog({ title, onClose, wide = false, asks = true, children }: 
 
 /** Runs a change, one at a time. Its failure stays until the next attempt or `clear`. */
 export function useChange<T>(
-  run: () => Promise<Outcome<T>>,
+  run: () => Promise<CallOutcome<T>>,
   onDone: (value: T) => void,
 ): { busy: boolean; failure: CallFailure | undefined; start: () => void; clear: () => void } {
   const [busy, setBusy] = useState(false);
@@ -88,7 +88,7 @@ export function Action<T>({
   tone = "",
 }: {
   verb: string;
-  run: () => Promise<Outcome<T>>;
+  run: () => Promise<CallOutcome<T>>;
   onDone?: (value: T) => void;
   tone?: "" | "quiet" | "primary" | "danger";
 }) {
@@ -113,7 +113,7 @@ export function Confirm<T>({
 }: {
   title: string;
   verb: string;
-  run: () => Promise<Outcome<T>>;
+  run: () => Promise<CallOutcome<T>>;
   onClose: () => void;
   onDone?: (value: T) => void;
   tone?: "danger" | "primary";
@@ -148,7 +148,7 @@ export function Form<T>({
   children,
 }: {
   verb: string;
-  run: () => Promise<Outcome<T>>;
+  run: () => Promise<CallOutcome<T>>;
   onDone?: (value: T) => void;
   onCancel?: () => void;
   children: ComponentChildren;
@@ -191,7 +191,7 @@ export function FormDialog<T>({
 }: {
   title: string;
   verb: string;
-  run: () => Promise<Outcome<T>>;
+  run: () => Promise<CallOutcome<T>>;
   onDone?: (value: T) => void;
   onClose: () => void;
   children: ComponentChildren;
@@ -226,7 +226,7 @@ export function Field({
       {children}
       {hasError && (
         <span class="small bad-text" role="alert">
-          ■ {rewriteAmounts(fieldError(failure.message, failure.param ?? "", label))}
+          ■ {rewriteAmounts(labelFieldError(failure.message, failure.param ?? "", label))}
         </span>
       )}
       {hint !== undefined && <span class="small muted">{hint}</span>}

@@ -1,6 +1,6 @@
-import { requestSums } from "../lib/spend.ts";
+import { usageWithRequests } from "../lib/spend.ts";
 import { useRead } from "../state/reads.ts";
-import type { Range } from "../state/spend.ts";
+import type { UsageRange } from "../state/spend.ts";
 import { GroupChart } from "./chart.tsx";
 import { ReadResult } from "./states.tsx";
 
@@ -19,7 +19,7 @@ export function FilterNotice({ only }: { only: Readonly<Record<string, string | 
 }
 
 type ErrorChartProps = {
-  range: Range;
+  range: UsageRange;
   keyId: string | undefined;
   parts: readonly string[];
   onSelect?: (from: string, to: string) => void;
@@ -36,7 +36,7 @@ export function ErrorChart({ range: { from, to }, keyId, parts, onSelect }: Erro
         const rows = data.map(({ hour = "", group = "", count }) => ({
           day: hour.slice(0, length),
           group,
-          ...requestSums(count),
+          ...usageWithRequests(count),
         }));
         return (
           <GroupChart

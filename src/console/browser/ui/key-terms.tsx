@@ -1,5 +1,5 @@
 import type { Key } from "../api/types.ts";
-import { DAY, localMinute } from "../lib/time.ts";
+import { DAY, formatLocalMinute } from "../lib/time.ts";
 import { COUNT_FIELD, DOLLARS, Field, Input, Select, numberIn } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 import { Button } from "./basics.tsx";
@@ -14,7 +14,7 @@ export function termsOf(key: Partial<Key>) {
     budget_period: (budget_period ?? "") as string,
     allowed_models: allowed_models?.join(", ") ?? "",
     end_user: end_user ?? "",
-    expires_at: key.expires_at ? localMinute(key.expires_at) : "",
+    expires_at: key.expires_at ? formatLocalMinute(key.expires_at) : "",
   };
 }
 
@@ -108,7 +108,7 @@ export function TermFields({ terms, onChange }: TermFieldsProps) {
             text={text}
             class="quiet"
             onClick={() =>
-              onChange({ ...terms, expires_at: localMinute(Date.now() + Number(days) * DAY) })
+              onChange({ ...terms, expires_at: formatLocalMinute(Date.now() + Number(days) * DAY) })
             }
           />
         ))}

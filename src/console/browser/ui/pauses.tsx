@@ -3,7 +3,7 @@ import type { Pause } from "../api/types.ts";
 import { memberName } from "../lib/names.ts";
 import { useNames } from "../state/spend.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
-import { useMay, useSession } from "../state/session.ts";
+import { useCanMakeCall, useSession } from "../state/session.ts";
 import { Time, Button, Checkbox } from "./basics.tsx";
 import { Confirm, FormDialog, useTyped } from "./dialog.tsx";
 
@@ -18,7 +18,8 @@ type Owner = { readonly scope: Pause["scope"]; readonly id: string; readonly nam
 
 export function usePauses(): readonly Pause[] {
   return (
-    latestOf(useRead(useMay()(LIST_CALL) ? LIST_CALL : null, {}, { every: EVERY_MS }))?.pauses ?? []
+    latestOf(useRead(useCanMakeCall()(LIST_CALL) ? LIST_CALL : null, {}, { every: EVERY_MS }))
+      ?.pauses ?? []
   );
 }
 
@@ -57,7 +58,7 @@ function PauseButton({
 }: PauseTarget & { pauses: readonly Pause[]; isOwn: boolean }) {
   const [isPausing, setPausing] = useState(false);
   const isPaused = pauses.some(({ source }) => source === "member");
-  if (isPaused || !useMay()(CREATE_CALL, isOwn)) return null;
+  if (isPaused || !useCanMakeCall()(CREATE_CALL, isOwn)) return null;
   return (
     <>
       <Button text={pausing.verb} onClick={() => setPausing(true)} />
@@ -78,7 +79,7 @@ function Notices({ pauses }: { pauses: readonly Pause[] }) {
 
 function Notice({ pause }: { pause: Pause }) {
   const nameOf = useNames();
-  const may = useMay();
+  const may = useCanMakeCall();
   const [isEnding, setEnding] = useState(false);
   const { id, scope, subject, reason, until, source } = pause;
   const name = scope === "end_user" ? subject : memberName(nameOf(subject));

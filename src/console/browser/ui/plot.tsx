@@ -1,5 +1,11 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { BOTTOM, HEIGHT, RIGHT, TOP, layOutChart } from "../lib/plot-shape.ts";
+import {
+  CHART_BOTTOM,
+  CHART_HEIGHT,
+  CHART_RIGHT_MARGIN,
+  CHART_TOP,
+  layOutChart,
+} from "../lib/plot-shape.ts";
 import type { PlotData, PlotShape } from "../lib/plot-shape.ts";
 import { dayName } from "../lib/time.ts";
 
@@ -125,10 +131,10 @@ function Drawing({
   const x = (index: number): number => left + (index + 0.5) * column;
   const first = Math.min(dragged ?? read ?? 0, read ?? 0);
   return (
-    <svg viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
+    <svg viewBox={`0 0 ${width} ${CHART_HEIGHT}`} aria-hidden="true">
       {shape.ticks.map(({ y, text }) => (
         <g key={text}>
-          <path class="grid" d={`M${left} ${y}H${width - RIGHT}`} />
+          <path class="grid" d={`M${left} ${y}H${width - CHART_RIGHT_MARGIN}`} />
           <text class="y" x={left - 8} y={y + 4} children={text} />
         </g>
       ))}
@@ -136,9 +142,9 @@ function Drawing({
         <rect
           class="read"
           x={left + first * column}
-          y={TOP}
+          y={CHART_TOP}
           width={column * (1 + Math.abs((dragged ?? read) - read))}
-          height={BOTTOM - TOP}
+          height={CHART_BOTTOM - CHART_TOP}
         />
       )}
       {days.map((day, i) =>
@@ -147,7 +153,7 @@ function Drawing({
             key={day}
             class="x"
             x={clampLabel(x(i), dayName(day), width)}
-            y={HEIGHT - 6}
+            y={CHART_HEIGHT - 6}
             children={dayName(day)}
           />
         ) : null,
@@ -172,7 +178,7 @@ function Drawing({
         <path
           key={index}
           class="break-mark"
-          d={`M${x(index) - bar / 2 - 3} ${TOP + 16}l${bar + 6} -6`}
+          d={`M${x(index) - bar / 2 - 3} ${CHART_TOP + 16}l${bar + 6} -6`}
         />
       ))}
       {shape.numbers.map(({ index, y, text }) => (

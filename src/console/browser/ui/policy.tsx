@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Outcome } from "../api/client.ts";
+import type { CallOutcome } from "../api/client.ts";
 import type { Settings } from "../api/types.ts";
 import { latestOf } from "../state/reads.ts";
 import { useModels } from "../state/models.ts";
@@ -14,7 +14,7 @@ type Lists = NonNullable<Policy>;
 export type NewPolicy =
   | (Lists & { readonly allowed_data_regions: readonly ("eu" | "us" | "global")[] | null })
   | null;
-type Save = (policy: NewPolicy) => Promise<Outcome<unknown>>;
+type Save = (policy: NewPolicy) => Promise<CallOutcome<unknown>>;
 type ListName = keyof Lists;
 
 const LISTS: readonly (readonly [name: ListName, title: string])[] = [

@@ -1,5 +1,5 @@
-import { microsOf } from "../lib/money.ts";
-import { cardName, methodText, describePurchaseState } from "../lib/purchases.ts";
+import { dollarsToMicros } from "../lib/money.ts";
+import { describeCard, methodText, describePurchaseState } from "../lib/purchases.ts";
 import type { Purchase } from "../lib/purchases.ts";
 import { Badge, Money } from "./basics.tsx";
 import { column, leftColumn, timeColumn } from "./table.tsx";
@@ -13,13 +13,13 @@ export function PurchaseState({ of }: { of: Purchase }) {
 export const PURCHASE_COLUMNS: readonly Column<Purchase>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
   column("way", "How", (purchase) => methodText(purchase)),
-  column("card", "Card", ({ card }) => (card === null ? "" : cardName(card)), { wide: true }),
+  column("card", "Card", ({ card }) => (card === null ? "" : describeCard(card)), { wide: true }),
   column("state", "State", (purchase) => describePurchaseState(purchase)[0], {
     cell: (purchase) => <PurchaseState of={purchase} />,
   }),
   column("dollars", "Amount", ({ amount_dollars }) => amount_dollars, {
     align: "right",
-    cell: ({ amount_dollars }) => <Money micros={microsOf(amount_dollars)} />,
+    cell: ({ amount_dollars }) => <Money micros={dollarsToMicros(amount_dollars)} />,
   }),
   leftColumn("credited", "Added", ({ credited_micro }) => credited_micro),
   column("returned", "Refunded", ({ returned_micro }) => returned_micro, {

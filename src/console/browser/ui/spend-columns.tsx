@@ -1,10 +1,10 @@
 import { formatPercent } from "../lib/money.ts";
-import type { Metric } from "../lib/spend.ts";
+import type { UsageMetric } from "../lib/spend.ts";
 import { Money } from "./basics.tsx";
 import { usd, column, countColumn, moneyColumn } from "./table.tsx";
 import type { Column } from "./table.tsx";
 
-type Spent = Readonly<Record<Extract<Metric, "cost_micro" | "requests">, number>>;
+type Spent = Readonly<Record<Extract<UsageMetric, "cost_micro" | "requests">, number>>;
 
 export const SPEND_COLUMN: Column<Spent> = moneyColumn(
   "cost_micro",

@@ -2,12 +2,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
 import { rewriteAmounts } from "../lib/money.ts";
-import { duration } from "../lib/time.ts";
+import { formatWholeDuration } from "../lib/time.ts";
 import { cell, useCell, useNow } from "../state/cell.ts";
 import { nextRetryAt, retryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { may, session } from "../state/session.ts";
+import { canMakeCall, session } from "../state/session.ts";
 import type * as Remedies from "../lib/remedies.ts";
 import { CodeBlock, CopyButton, Button } from "./basics.tsx";
 
@@ -68,7 +68,7 @@ export function Remedy(cause: Parameters<typeof Remedies.findRequestRemedy>[0]) 
   useEffect(() => void loadRemedies().catch(() => undefined), []);
   if (loaded === undefined) return null;
   const [text, action, call] = loaded.findRequestRemedy(cause);
-  const mayAct = call === undefined || (who ? may(who, call) : false);
+  const mayAct = call === undefined || (who ? canMakeCall(who, call) : false);
   return (
     <>
       {text} {action !== undefined && mayAct && <a href={hrefOf(...action[1])}>{action[0]}</a>}
@@ -105,7 +105,8 @@ export function Age({ read }: { read: Read<unknown> }) {
   const age = now - read.at;
   return (
     <span class="small warn-text" role="status">
-      ▲ {age > OLD_AGE_MS ? `${duration(age)} old` : "not up to date"}: {read.failure.message}
+      ▲ {age > OLD_AGE_MS ? `${formatWholeDuration(age)} old` : "not up to date"}:{" "}
+      {read.failure.message}
     </span>
   );
 }
@@ -146,7 +147,8 @@ export function Inline<T>({
   if (failure === undefined) {
     return <>{latest === undefined ? <InlinePlaceholder /> : children(latest)}</>;
   }
-  const age = latest === undefined ? "not read" : `${duration(Math.max(1000, now - at))} old`;
+  const age =
+    latest === undefined ? "not read" : `${formatWholeDuration(Math.max(1000, now - at))} old`;
   return (
     <>
       {latest !== undefined && children(latest)}{" "}

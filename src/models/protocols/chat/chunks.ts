@@ -24,7 +24,7 @@ import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { failureEvents, END_EVENT, FrameReader } from "../../core/frame-reader.ts";
 import { isCutOffReason } from "../../core/output-part.ts";
-import { promptTokens } from "../../../shared/usage.ts";
+import { sumPromptTokens } from "../../../shared/usage.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 
@@ -116,7 +116,7 @@ export class ChatChunkReader extends FrameReader {
     if (lastReport === null || lastReport.finished === 0 || lastReport.finished === finished) {
       return usage;
     }
-    if (promptTokens(lastReport.usage) !== promptTokens(usage)) return usage;
+    if (sumPromptTokens(lastReport.usage) !== sumPromptTokens(usage)) return usage;
     return {
       ...lastReport.usage,
       output: lastReport.usage.output + usage.output,

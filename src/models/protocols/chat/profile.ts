@@ -1,4 +1,4 @@
-import type { InputKind } from "../../../shared/kinds.ts";
+import type { CallKindWithoutOutput } from "../../../shared/kinds.ts";
 import type { StreamReader } from "../../core/frame-reader.ts";
 import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { BodyInPieces, RequestForm } from "../../core/outgoing-body.ts";
@@ -40,11 +40,11 @@ export type Profile = {
   /** The header with the cache key. By default, the key is in the body (`prompt_cache_key`). */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
   readonly usageShape?: UsageDifferences;
-  readonly calls?: { readonly [K in InputKind]?: CallProtocol<K> };
+  readonly calls?: { readonly [K in CallKindWithoutOutput]?: CallProtocol<K> };
 };
 
 /** The rules by which the gateway sends calls of a kind and reads the responses. */
-export type CallProtocol<K extends InputKind> = {
+export type CallProtocol<K extends CallKindWithoutOutput> = {
   readonly path: string;
   /** Returns the path of a call that doesn't use `path`, or null. */
   otherPath?(call: ProviderCallOf<K>): string | null;

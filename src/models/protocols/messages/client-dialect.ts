@@ -2,7 +2,7 @@ import type { Dialect, DialectError } from "../../../shared/http/dialect.ts";
 import { errorResponseOf } from "../../../shared/http/failure-mapping.ts";
 import type { ErrorResponse } from "../../../shared/http/error-response.ts";
 import { elapsedMs } from "../../../shared/clock.ts";
-import type { RateState } from "../../../shared/key-terms.ts";
+import type { RateLimitState } from "../../../shared/key-terms.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { THREADS_UNSUPPORTED } from "./client-request.ts";
 
@@ -103,7 +103,7 @@ function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
 }
 
 function rateHeaders(
-  { limit, remaining, resetMs }: RateState,
+  { limit, remaining, resetMs }: RateLimitState,
   unit: "requests" | "tokens",
 ): Readonly<Record<string, string>> {
   const reset = new Date(Math.ceil((elapsedMs() + resetMs) / 1000) * 1000);

@@ -1,5 +1,5 @@
 import { costFields } from "../../../shared/money.ts";
-import { promptTokens } from "../../../shared/usage.ts";
+import { sumPromptTokens } from "../../../shared/usage.ts";
 import { isObject, listOf, numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ResponseHead, Receipt } from "../../core/endpoint-adapter.ts";
@@ -164,7 +164,7 @@ function responseIdentity({ id, created, model }: ResponseHead) {
 }
 
 function usageOf({ usage, costMicro }: Receipt) {
-  const input = promptTokens(usage);
+  const input = sumPromptTokens(usage);
   return {
     input_tokens: input,
     input_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },

@@ -34,7 +34,7 @@ import {
   failureEvents,
 } from "../../core/frame-reader.ts";
 import { parseTools } from "../../core/conversation.ts";
-import { promptTokens } from "../../../shared/usage.ts";
+import { sumPromptTokens } from "../../../shared/usage.ts";
 import { isRequestCaused } from "../../core/provider.ts";
 import { workersAiFailureInside } from "./failure.ts";
 
@@ -260,7 +260,7 @@ export class WorkersAiStream extends FrameReader {
     const { usage: reported } = raw;
     const usage = readCounts(reported);
     if (usage === null) return [];
-    const hasPrompt = promptTokens(usage) > 0;
+    const hasPrompt = sumPromptTokens(usage) > 0;
     if (hasPrompt) this.#usage = usage;
     else if (this.#usage === null) return [];
     else this.#usage = addOutput(this.#usage, usage);

@@ -1,6 +1,6 @@
 import { distributedHash32, base62Hash } from "../../../shared/hash.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { NO_USAGE, promptTokens } from "../../../shared/usage.ts";
+import { NO_USAGE, sumPromptTokens } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import type { JsonObject, ChatCall, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { countPromptTokens, sandboxRepliesTo } from "./reply.ts";
@@ -91,7 +91,7 @@ function sandboxThoughtDetail(thinking: string): JsonObject {
 }
 
 function usageBody(usage: Usage): JsonObject {
-  const prompt = promptTokens(usage);
+  const prompt = sumPromptTokens(usage);
   return {
     prompt_tokens: prompt,
     completion_tokens: usage.output,

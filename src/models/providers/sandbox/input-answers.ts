@@ -1,6 +1,6 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { UnitCounts } from "../../../shared/usage.ts";
-import type { InputKind } from "../../../shared/kinds.ts";
+import type { CallKindWithoutOutput } from "../../../shared/kinds.ts";
 import type {
   ProviderCallOf,
   JsonObject,
@@ -18,11 +18,11 @@ import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
 /** The responses to calls of one kind. A method, because its parameter is then bivariant. */
-export type SandboxAnswer<K extends InputKind> = {
+export type SandboxAnswer<K extends CallKindWithoutOutput> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];
 
-export const SANDBOX_INPUT_ANSWERS: { readonly [K in InputKind]: SandboxAnswer<K> } = {
+export const SANDBOX_INPUT_ANSWERS: { readonly [K in CallKindWithoutOutput]: SandboxAnswer<K> } = {
   embeddings: sandboxEmbeddings,
   rerank: rerankAnswer,
   moderation: moderationAnswer,

@@ -1,7 +1,7 @@
 import { now } from "../../../shared/clock.ts";
 import { failureResult } from "../../core/http-provider.ts";
-import { KIND_NAMES, KINDS } from "../../../shared/kinds.ts";
-import type { InputKind } from "../../../shared/kinds.ts";
+import { CALL_KIND_NAMES, CALL_KINDS } from "../../../shared/kinds.ts";
+import type { CallKindWithoutOutput } from "../../../shared/kinds.ts";
 import type {
   ProviderCallOf,
   ChatCall,
@@ -48,12 +48,12 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
     if (behavior === undefined) return failureResult(UNKNOWN_MODEL);
     return respondToChat(call, behavior, delays, clock());
   };
-  return { id: "sandbox", kinds: KIND_NAMES, acceptsFiles: true, send };
+  return { id: "sandbox", kinds: CALL_KIND_NAMES, acceptsFiles: true, send };
 }
 
-function respondToInput(call: ProviderCallOf<InputKind>): ProviderResult {
-  const answer: SandboxAnswer<InputKind> = SANDBOX_INPUT_ANSWERS[call.kind];
-  return call.upstreamId === KINDS[call.kind].sandbox.model
+function respondToInput(call: ProviderCallOf<CallKindWithoutOutput>): ProviderResult {
+  const answer: SandboxAnswer<CallKindWithoutOutput> = SANDBOX_INPUT_ANSWERS[call.kind];
+  return call.upstreamId === CALL_KINDS[call.kind].sandbox.model
     ? answer(call)
     : failureResult(UNKNOWN_MODEL);
 }

@@ -13,8 +13,8 @@ import { daySchema as dayField, dayStartMs } from "../routes/usage.route.ts";
 import { CSV_HEADER, creditRows, csvLines, paymentIdOf, usageRows } from "./focus.ts";
 import { callObject } from "../../../shared/reach-object.ts";
 import type { ChargesPage } from "../../../shared/contracts/exports.ts";
-import type { PaymentsCalls } from "../../../shared/contracts/payments.ts";
-import type { WalletCalls } from "../../../shared/contracts/wallet.ts";
+import type { PaymentsMethods } from "../../../shared/contracts/payments.ts";
+import type { WalletMethods } from "../../../shared/contracts/wallet.ts";
 import type { FocusRow } from "./focus.ts";
 
 const month = singleValueSchema.check(
@@ -94,8 +94,8 @@ const GROUPS_PER_PAGE = 500;
 
 type ExportSources = {
   readonly orgId: string;
-  readonly wallet: () => Pick<WalletCalls, "chargesOfDay">;
-  readonly payments: () => Pick<PaymentsCalls, "taxes">;
+  readonly wallet: () => Pick<WalletMethods, "chargesOfDay">;
+  readonly payments: () => Pick<PaymentsMethods, "taxes">;
 };
 
 export async function* focusPages(

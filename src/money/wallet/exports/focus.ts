@@ -3,7 +3,7 @@ import { parseStoredJson } from "../../../shared/stored-json.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { isUnit, UNIT_TABLE } from "../../../shared/units.ts";
 import type { Unit } from "../../../shared/units.ts";
-import { chargeLines, NO_USAGE } from "../../../shared/usage.ts";
+import { listChargeLines, NO_USAGE } from "../../../shared/usage.ts";
 import type { ChargeLine, Price } from "../../../shared/usage.ts";
 import type { ChargeGroup, LedgerCredit } from "../../../shared/contracts/exports.ts";
 import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
@@ -145,7 +145,7 @@ function chargedLines({ price, lines }: ChargeGroup): ChargeLine[] {
 }
 
 function priceLines(price: Price): readonly ChargeLine[] {
-  return chargeLines(price, { ...NO_USAGE, cacheWrite: 1, cacheWriteHour: 1 });
+  return listChargeLines(price, { ...NO_USAGE, cacheWrite: 1, cacheWriteHour: 1 });
 }
 
 function sharedColumns({ keyId, model, provider, region, tags }: ChargeGroup): FocusRow {

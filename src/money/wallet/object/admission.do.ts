@@ -1,19 +1,19 @@
 import type { RequestCredential } from "../../../shared/caller.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import { NO_TERMS } from "../../../shared/key-terms.ts";
+import { NO_KEY_TERMS } from "../../../shared/key-terms.ts";
 import type { KeyStatus } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
-import type { StoppedRun, WatchedRun } from "../../../shared/contracts/pauses.ts";
+import type { StoppedRequest, StoppableRequest } from "../../../shared/contracts/pauses.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import type {
   AdmittedHold,
   HoldGrant,
   HoldRequest,
-  GroupedCalls,
-  WalletPartResult,
-  WalletPart,
+  GroupableWalletMethods,
+  GroupedWalletCallResult,
+  GroupedWalletCall,
 } from "../../../shared/contracts/wallet.ts";
 import { budgetStatusesOfKey, syncBudgets } from "./budgets.do.ts";
 import type { PlacedHold } from "../../../shared/contracts/holds.ts";
@@ -135,7 +135,7 @@ export async function placeRequestHold(
 ): Promise<Result<HoldGrant>> {
   const { decisions, keys } = gate;
   if (called === undefined) {
-    return decisions.decide((tx) => hold(tx, request, NO_TERMS).answer);
+    return decisions.decide((tx) => hold(tx, request, NO_KEY_TERMS).answer);
   }
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
@@ -212,8 +212,8 @@ function spendOfSession(tx: Tx, session: Session): NonNullable<KeyStatus["sessio
 
 export function findStoppedRuns(
   { decisions, keys }: AdmissionDeps,
-  runs: readonly WatchedRun[],
-): Result<readonly StoppedRun[]> {
+  runs: readonly StoppableRequest[],
+): Result<readonly StoppedRequest[]> {
   return decisions.decide((tx) => {
     assertCurrentInstance(tx);
     return success(
@@ -225,7 +225,11 @@ export function findStoppedRuns(
   });
 }
 
-function stopReasonOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failure | null {
+function stopReasonOf(
+  keys: KeyAdmissions,
+  tx: Tx,
+  { id, called }: StoppableRequest,
+): Failure | null {
   const { shown } = called;
   const live = keys.findActiveKey(tx, called);
   if (!live.ok && live.failure.kind === "invalid_api_key" && live.failure.isForGood === true) {
@@ -234,7 +238,9 @@ function stopReasonOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): 
   const open = tx.memory.ledger.holds.get(id);
   if (open === undefined) return null;
   // Running requests continue after their key expires.
-  const terms = live.ok ? holdTermsOf(live.value, shown) : { ...NO_TERMS, session: shown?.session };
+  const terms = live.ok
+    ? holdTermsOf(live.value, shown)
+    : { ...NO_KEY_TERMS, session: shown?.session };
   return findPause(tx, terms, { ...open, isRunning: true });
 }
 
@@ -291,17 +297,17 @@ async function decideForKey<T>(
 
 export function runGroup(
   gate: AdmissionDeps,
-  wallet: GroupedCalls,
-  parts: readonly WalletPart[],
-): Promise<readonly GroupedPartResult<WalletPartResult>[]> {
+  wallet: GroupableWalletMethods,
+  parts: readonly GroupedWalletCall[],
+): Promise<readonly GroupedPartResult<GroupedWalletCallResult>[]> {
   return Promise.all(parts.map((part) => runPart(gate, wallet, part)));
 }
 
 async function runPart(
   gate: AdmissionDeps,
-  wallet: GroupedCalls,
-  part: WalletPart,
-): Promise<GroupedPartResult<WalletPartResult>> {
+  wallet: GroupableWalletMethods,
+  part: GroupedWalletCall,
+): Promise<GroupedPartResult<GroupedWalletCallResult>> {
   try {
     if (!isKeyCached(gate, keyHashOf(part))) return { kind: "apart" };
     return { kind: "answered", answer: await callPart(wallet, part) };
@@ -310,7 +316,7 @@ async function runPart(
   }
 }
 
-function keyHashOf(part: WalletPart): string | null {
+function keyHashOf(part: GroupedWalletCall): string | null {
   if (part.call === "admitAndHold") return part.args[0];
   return part.call === "hold" ? (part.args[1] ?? null) : null;
 }

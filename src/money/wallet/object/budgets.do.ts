@@ -13,7 +13,7 @@ import {
   addToBucket,
   bucketAt,
   clampFutureBuckets,
-  findCapacityReturn,
+  findTimeWithCapacity,
 } from "../../../shared/budget-meter.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
 import {
@@ -169,7 +169,7 @@ function budgetStatusOf(tx: Tx, meter: Meter): BudgetStatus {
   const { budget, scope, sinceMs, tally } = meter;
   const { settled: used, held } = amountsOf(meter, tx);
   const isRolling = rollingMinutes(budget.window) !== null;
-  const resetsAt = findCapacityReturn(budget.window, tally, {
+  const resetsAt = findTimeWithCapacity(budget.window, tally, {
     at: tx,
     missing: isRolling ? used : 1,
   });

@@ -1,9 +1,9 @@
 import { DAY_MS } from "../../../shared/clock.ts";
-import { mintTimeOf } from "../../../shared/id.ts";
+import { creationTimeOfId } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { declaredTagsToJson } from "../../../shared/tags.ts";
-import { chargeLines } from "../../../shared/usage.ts";
+import { listChargeLines } from "../../../shared/usage.ts";
 import type {
   ChargeGroup,
   ChargesPage,
@@ -71,7 +71,7 @@ export function isFoldDue(tx: Tx): boolean {
 
 /** Returns the newest closed day. Requests from `floorId` on can't add charges to it. */
 function newestClosedDay(floorId: string): string {
-  const ms = mintTimeOf(floorId, HOLD_ID_PREFIX);
+  const ms = creationTimeOfId(floorId, HOLD_ID_PREFIX);
   return ms === null ? "" : periodOf(ms - ID_AGE_MAX_MS - DAY_MS).day;
 }
 
@@ -132,7 +132,7 @@ export function addCharge(
   const groups = charges.get(day) ?? new Map<string, ChargeGroup>();
   const { model, provider, region, price, usage, tags } = one.generation;
   const lines: Record<string, number> = {};
-  for (const [what, n] of chargeLines(price, usage)) if (n > 0) lines[what] = n;
+  for (const [what, n] of listChargeLines(price, usage)) if (n > 0) lines[what] = n;
   addGroup(groups, {
     keyId: one.keyId,
     model,

@@ -1,6 +1,6 @@
 import { insertRow } from "../../../shared/tables.do.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
-import { TOKEN_COLUMNS, tokenValues } from "../../../shared/usage-sums.ts";
+import { TOKEN_COLUMNS, listTokenCounts } from "../../../shared/usage-sums.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
@@ -54,7 +54,7 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
     day,
     name,
     requests,
-    ...tokenValues(total),
+    ...listTokenCounts(total),
     costMicro,
     changed,
   );

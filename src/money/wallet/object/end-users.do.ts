@@ -1,5 +1,5 @@
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
-import { changedFields } from "../../../shared/event.ts";
+import { findFieldChanges } from "../../../shared/event.ts";
 import { findExternalIdProblem } from "../../../shared/external-id.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
@@ -160,7 +160,7 @@ function updateEndUser(tx: Tx, known: EndUser, { actor, ...change }: EndUserUpda
   const { memory, sql } = tx;
   const user: EndUser = { ...known, ...changedLimits(known, change) };
   const budgets = budgetStatusesOf(tx, ownerOf(known)).map(({ budget }) => budget);
-  const data = changedFields(
+  const data = findFieldChanges(
     eventFieldsOf(known, budgets),
     eventFieldsOf(user, change.budgets ?? budgets),
   );

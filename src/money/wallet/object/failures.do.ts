@@ -2,7 +2,7 @@ import { numberVar } from "../../../shared/config/config.ts";
 import type {
   FailureBatch,
   FailedRequest,
-  FailureCount,
+  HourlyFailureCount,
   FailureDimension,
   FailureGroup,
   FailureQuery,
@@ -22,7 +22,7 @@ import { findDeletedEndUser } from "./end-users.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 import type { ProviderCalls, ProviderCallsReport } from "../../../shared/contracts/reports.ts";
-import { isUnfinished } from "../../../shared/generation.ts";
+import { isIncompleteCallReason } from "../../../shared/generation.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
 import { FAILED_ATTEMPTS_SQL, CAPTURED_PURPOSE_SQL } from "../tables/generation-json.ts";
 import { findReportStart } from "./request-usage.do.ts";
@@ -87,7 +87,7 @@ function matchesFilters(one: FailedRequest, only: StoredFailureQuery["only"]): b
 function readFailureCounts(
   sql: SqlStorage,
   { fromMs, beforeMs, keyIds }: FailureQuery,
-): FailureCount[] {
+): HourlyFailureCount[] {
   return selectFailureCounts(sql, fromMs, beforeMs).filter(hasKeyIn(keyIds));
 }
 
@@ -98,7 +98,7 @@ function hasKeyIn(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: strin
 /** Returns the time (Unix ms) since which all failures are stored, at least `fromMs`. */
 function completeFromMs(
   { fromMs }: FailureQuery,
-  counts: readonly FailureCount[],
+  counts: readonly HourlyFailureCount[],
   kept: readonly FailedRequest[],
 ): number {
   const missing = new Map<number, number>();
@@ -115,7 +115,7 @@ function completeFromMs(
 const PROVIDER_STATUSES: ReadonlySet<number> = new Set([401, 403, 408, 429]);
 
 function isProviderFault({ why, status }: FailedAttempt): boolean {
-  if (isUnfinished(why)) return false;
+  if (isIncompleteCallReason(why)) return false;
   return status === undefined || status >= 500 || PROVIDER_STATUSES.has(status);
 }
 

@@ -2,8 +2,8 @@ import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import { lowestIdAt, mintTimeOf } from "../../../shared/id.ts";
-import { purposeOf } from "../../../shared/placed-hold.ts";
+import { lowestIdAt, creationTimeOfId } from "../../../shared/id.ts";
+import { copyHoldPurpose } from "../../../shared/placed-hold.ts";
 import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
@@ -226,7 +226,7 @@ function openHoldOf(
     admittedAt: nowMs,
     period,
     expiresAt: nowMs + ttlSeconds * 1000,
-    ...(placed !== undefined && { purpose: purposeOf(placed) }),
+    ...(placed !== undefined && { purpose: copyHoldPurpose(placed) }),
   };
 }
 
@@ -315,7 +315,7 @@ function storedHoldValues(
 
 function floorIdFor(tx: Tx, id: string): string {
   if (id >= tx.memory.floorId) return tx.memory.floorId;
-  return lowestIdAt(HOLD_ID_PREFIX, (mintTimeOf(id, HOLD_ID_PREFIX) ?? 0) - ID_AGE_MAX_MS);
+  return lowestIdAt(HOLD_ID_PREFIX, (creationTimeOfId(id, HOLD_ID_PREFIX) ?? 0) - ID_AGE_MAX_MS);
 }
 
 function lowerFloor(sql: SqlStorage, floorId: string): void {

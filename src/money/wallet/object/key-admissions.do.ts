@@ -3,12 +3,16 @@ import { timestamp } from "../../../shared/clock.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import type { Key, KeySecrets } from "../../../shared/key.ts";
-import type { RegisterCalls, AdmittedKey, KeyResult } from "../../../shared/contracts/register.ts";
-import { isActiveSecret, formatSecrets } from "../../../shared/key.ts";
+import type {
+  KeyRegisterMethods,
+  AdmittedKey,
+  KeyResult,
+} from "../../../shared/contracts/register.ts";
+import { isActiveSecret, keySecretsToJson } from "../../../shared/key.ts";
 import { presentedSecretHash } from "../../../shared/caller.ts";
 import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
-import { hasLimits, NO_TERMS, keyTermsToJson } from "../../../shared/key-terms.ts";
-import type { KeyTerms, RateState } from "../../../shared/key-terms.ts";
+import { hasLimits, NO_KEY_TERMS, keyTermsToJson } from "../../../shared/key-terms.ts";
+import type { KeyTerms, RateLimitState } from "../../../shared/key-terms.ts";
 import { logAlert, logWarning, errorMessageOf } from "../../../shared/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
@@ -52,14 +56,14 @@ type AdmissionContext = Pick<Objects, "register"> & {
 /** A lookup in progress. `isStale`: the key has changed since the lookup began. */
 type Lookup = { readonly hash: string; isStale: boolean };
 
-type KeyLookup = (register: RegisterCalls) => Promise<KeyResult>;
+type KeyLookup = (register: KeyRegisterMethods) => Promise<KeyResult>;
 
 export type CheckedAdmission = {
   readonly hash: string;
   readonly key: KnownKey;
   readonly record: ActiveKey;
   readonly entry: StoredAdmission;
-  readonly rate: RateState;
+  readonly rate: RateLimitState;
 };
 
 /**
@@ -185,7 +189,7 @@ export class KeyAdmissions {
     }
   }
 
-  rateState(tx: Tx, called: RequestCredential): RateState | null {
+  rateState(tx: Tx, called: RequestCredential): RateLimitState | null {
     const key = this.#key(tx.sql, called.keyHash);
     const live = this.findActiveKey(tx, called);
     if (key === null || !live.ok) return null;
@@ -234,7 +238,7 @@ export class KeyAdmissions {
     this.#markLookupsStale(hash);
     const [newest, second] = secrets ?? [];
     tx.storage.transactionSync(() => {
-      updateKey(tx.sql, hash, "secrets", formatSecrets(secrets));
+      updateKey(tx.sql, hash, "secrets", keySecretsToJson(secrets));
       if (by !== undefined && by.sessionsCut !== null) {
         endEarlierSessions(tx.sql, hash, by.sessionsCut);
         this.#cached.delete(hash);
@@ -299,10 +303,12 @@ export class KeyAdmissions {
   #applyKey(tx: Tx, hash: string, { rpmLimit, terms, secrets }: Key): void {
     const before = this.#key(tx.sql, hash)?.record;
     this.setLimit(tx, hash, rpmLimit);
-    const knownTerms = before?.terms ?? NO_TERMS;
+    const knownTerms = before?.terms ?? NO_KEY_TERMS;
     if (keyTermsToJson(terms) !== keyTermsToJson(knownTerms)) this.setTerms(tx, hash, terms);
     const knownSecrets = before?.secrets ?? null;
-    if (formatSecrets(secrets) !== formatSecrets(knownSecrets)) this.setSecrets(tx, hash, secrets);
+    if (keySecretsToJson(secrets) !== keySecretsToJson(knownSecrets)) {
+      this.setSecrets(tx, hash, secrets);
+    }
   }
 
   /** Looks up a key. If the lookup fails, the key stays valid. */
@@ -355,7 +361,7 @@ export class KeyAdmissions {
 export function admittedKeyOf(
   tx: Tx,
   key: ActiveKey,
-  rate: RateState,
+  rate: RateLimitState,
   shown: PresentedSecret | undefined,
 ): AdmittedKey {
   const { orgId, priceList } = tx.memory.row;

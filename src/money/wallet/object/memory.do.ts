@@ -40,7 +40,7 @@ import {
   updateWalletRow,
 } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
-import type { Settings } from "../../../shared/contracts/settings.ts";
+import type { SettingsWithoutRestrictions } from "../../../shared/contracts/settings.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
 export const QUIET_PUBLISH_MS = 180_000;
@@ -85,7 +85,10 @@ export type Memory = {
   storageState: StorageState;
 };
 
-type PublishedState = { readonly settings: Settings | null; readonly usedAt: number };
+type PublishedState = {
+  readonly settings: SettingsWithoutRestrictions | null;
+  readonly usedAt: number;
+};
 
 type StorageState = {
   isFull: boolean;

@@ -10,7 +10,7 @@ import { PAUSES_MAX } from "../../../shared/pauses.ts";
 import type { PauseWithOwner, Pause } from "../../../shared/pauses.ts";
 import type {
   NewPause,
-  PauseEnding,
+  PauseEndRequest,
   PauseReader,
   PutPauseResult,
 } from "../../../shared/contracts/pauses.ts";
@@ -204,7 +204,7 @@ function canRead(tx: Tx, { scope, subject }: Pause, { memberId, keyIds }: PauseR
   }
 }
 
-export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<PauseWithOwner> {
+export function endPause(tx: Tx, { id, source, actor }: PauseEndRequest): Result<PauseWithOwner> {
   const pause = [...tx.memory.pauses.byName.values()].find((one) => one.id === id);
   if (pause === undefined) return refuseUnknown("pause");
   if (pause.source === "operator" && source !== "operator") return refuseOperatorPause();

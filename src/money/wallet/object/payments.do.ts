@@ -5,7 +5,7 @@ import type {
   PaymentCredit,
   PaymentsStatus,
   PurchaseOutcome,
-  WalletPaymentCalls,
+  WalletPaymentMethods,
 } from "../../../shared/contracts/payments.ts";
 import { conflict, refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
@@ -124,7 +124,7 @@ export function recordPurchaseOutcome(
 
 export function forgiveOwedCredits(
   tx: Tx,
-  { amountMicro, reference, actor }: Parameters<WalletPaymentCalls["forgive"]>[0],
+  { amountMicro, reference, actor }: Parameters<WalletPaymentMethods["forgive"]>[0],
 ): Result<{ readonly owedMicro: Micros }> {
   const { memory, sql } = tx;
   const before = selectForgivenDebt(sql, reference);

@@ -4,7 +4,7 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import { dollarsOf } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { modelNameOfPurpose, purposeOf } from "../../../shared/placed-hold.ts";
+import { modelNameOfPurpose, copyHoldPurpose } from "../../../shared/placed-hold.ts";
 import type { HoldChange, HoldCaller, PlacedHold } from "../../../shared/contracts/holds.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
@@ -79,7 +79,7 @@ function captureHold(tx: Tx, placed: PlacedHold, amount: Micros): Result<PlacedH
 
 function settleCapture(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
   const { id, keyId } = placed;
-  const purpose = purposeOf(placed);
+  const purpose = copyHoldPurpose(placed);
   const { merchant, tags, sessionTags } = purpose;
   const answer = settle(tx, {
     id,
@@ -156,7 +156,7 @@ function placedHoldFrom(known: KnownHold): PlacedHold | null {
   if (purpose === null || granted === null) return null;
   return {
     id: known.id,
-    ...purposeOf(purpose),
+    ...copyHoldPurpose(purpose),
     state,
     keyId: known.keyId,
     sessionId: known.session ?? null,

@@ -1,5 +1,5 @@
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
-import { changedFields } from "../../../shared/event.ts";
+import { findFieldChanges } from "../../../shared/event.ts";
 import type { Actor } from "../../../shared/event.ts";
 import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
@@ -34,7 +34,7 @@ export function setMemberLimits(
     policy: policy === undefined ? before.policy : policy,
     budgets: budgets ?? before.budgets,
   };
-  const changes = changedFields<{
+  const changes = findFieldChanges<{
     readonly policy: Policy | null;
     readonly budgets: readonly Budget[];
   }>(before, after);
@@ -74,7 +74,7 @@ export function setOperatorPolicy(
 ): Result<Policy | null> {
   const { memory, sql, storage } = tx;
   const before = memory.policies.get(OPERATOR_POLICY) ?? null;
-  const data = changedFields({ operator_policy: before }, { operator_policy: policy });
+  const data = findFieldChanges({ operator_policy: before }, { operator_policy: policy });
   if (data === null) return success(policy);
   storage.transactionSync(() => {
     putRule(sql, OPERATOR_POLICY, policy, nextRevision(tx));

@@ -2,7 +2,7 @@ import { assert } from "../../../shared/assert.ts";
 import type { Actor } from "../../../shared/event.ts";
 import { conflict, invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import { mintTimeOf } from "../../../shared/id.ts";
+import { creationTimeOfId } from "../../../shared/id.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
@@ -63,7 +63,7 @@ export function settle(
   actor: Actor | null = null,
 ): Result<SettleResult> {
   const { id, cost, generation } = settlement;
-  if (mintTimeOf(id, HOLD_ID_PREFIX) === null) return refuse({ kind: "internal" });
+  if (creationTimeOfId(id, HOLD_ID_PREFIX) === null) return refuse({ kind: "internal" });
   assert(Number.isSafeInteger(cost) && cost >= 0, "a cost is whole micros, never negative");
   const counts = Object.values(generation.usage);
   assert(
@@ -215,7 +215,7 @@ export function voidHold(
   id: string,
   absorbed: Generation | null = null,
 ): Result<VoidResult> {
-  if (mintTimeOf(id, HOLD_ID_PREFIX) === null) return refuse({ kind: "internal" });
+  if (creationTimeOfId(id, HOLD_ID_PREFIX) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = tx;
   const open = memory.ledger.holds.get(id);
   const known = open !== undefined ? "held" : selectRequest(sql, id);

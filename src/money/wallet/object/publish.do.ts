@@ -10,7 +10,7 @@ import type { SnapshotPage, SnapshotHead, Publication, PublishResult } from "../
 import type { KeyUse, KeyAfterUse } from "../../../shared/key-uses.store.ts";
 import { deleteOldAlerts } from "./alerts.do.ts";
 import { deleteRemovedRows, pagesToPublish } from "../tables/published-rows.do.ts";
-import type { Settings } from "../../../shared/contracts/settings.ts";
+import type { SettingsWithoutRestrictions } from "../../../shared/contracts/settings.ts";
 import { recordKeyUse, changeWalletRow } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
@@ -98,7 +98,7 @@ function acknowledge(
     readonly head: PublishResult["head"];
     readonly picked: readonly string[];
     readonly creditsSeq: number;
-    readonly settings: Settings;
+    readonly settings: SettingsWithoutRestrictions;
   },
 ): PublishOutcome["outcome"] {
   const { row } = tx.memory;

@@ -7,11 +7,11 @@ import type { Micros } from "../../../shared/money.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type {
   RequestState,
-  WalletCalls,
+  WalletMethods,
   EventPage,
   EventQuery,
-  GenerationRecord,
-  HoldRecord,
+  SettledGeneration,
+  OpenHoldRecord,
   HoldsPage,
   LedgerPage,
   LedgerRow,
@@ -117,13 +117,13 @@ function ledgerRows(
 
 export function readHolds(
   tx: Tx,
-  { limit, after, keyIds }: Parameters<WalletCalls["holds"]>[0],
+  { limit, after, keyIds }: Parameters<WalletMethods["holds"]>[0],
 ): Result<HoldsPage> {
   const { holds } = tx.memory.ledger;
   const found = [...holds.values()]
     .filter(({ id, keyId }) => id > (after ?? "") && (keyIds?.includes(keyId) ?? true))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  const shown = found.slice(0, limit).map((hold): HoldRecord => {
+  const shown = found.slice(0, limit).map((hold): OpenHoldRecord => {
     const { id, granted, keyId, externalId, admittedAt, expiresAt, purpose = null } = hold;
     return { id, keyId, externalId, admittedAt, grantedMicro: granted, expiresAt, purpose };
   });
@@ -179,7 +179,7 @@ export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
 export function selectGenerations(
   sql: SqlStorage,
   ids: readonly string[],
-): Map<string, GenerationRecord> {
+): Map<string, SettledGeneration> {
   const rows = sql
     .exec<StoredGeneration>(
       `SELECT ${COLUMNS} FROM ${REQUESTS_WITH_FAILURES}
@@ -319,7 +319,7 @@ function requestRecordOf(row: StoredGeneration): RequestRecord {
   };
 }
 
-function generationRecordOf(row: StoredGeneration): GenerationRecord {
+function generationRecordOf(row: StoredGeneration): SettledGeneration {
   const { id, keyId, externalId, createdAt, charged, granted, absorbedMicro } = row;
   const amounts = { costMicro: charged, heldMicro: granted ?? micros(0), absorbedMicro };
   return { ...parseGeneration(row), id, keyId, externalId, createdAt, ...amounts };

@@ -1,7 +1,7 @@
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { declaredTagsToJson } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
-import { tokenColumns } from "../../../shared/usage-sums.ts";
+import { tokenColumnsSql } from "../../../shared/usage-sums.ts";
 import type { PostedUsage } from "../rules/usage-totals.ts";
 import {
   END_USER_ID_SQL,
@@ -29,7 +29,7 @@ type LaterRow = Omit<PostedUsage, "model"> &
 const COLUMNS = `${TAGS_SQL} AS tags, admitted_at AS admittedAt, period_day AS periodDay, charged,
   ${END_USER_ID_SQL} AS endUserId, external_id AS externalId, ${KEY_ID_SQL} AS keyId, session,
   ${MODEL_SQL} AS model, ${MODELS_SQL} AS models, ${QUOTA_CHARGE_SQL} AS quotaCharged,
-  ${tokenColumns(({ inRow }) => inRow)}`;
+  ${tokenColumnsSql(({ inRow }) => inRow)}`;
 
 /** A request that a ledger row counts. `posted` is null if the hold expired uncharged. */
 type CountedUsage = CountedRequest & { readonly posted: PostedUsage | null };

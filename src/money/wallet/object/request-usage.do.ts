@@ -2,7 +2,7 @@ import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { tokenColumns, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
+import { tokenColumnsSql, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageAmounts } from "../../../shared/usage-sums.ts";
 import type {
   RowDimension,
@@ -142,7 +142,7 @@ function selectUsageGroups(sql: SqlStorage, query: RequestSumsQuery & ReportStar
       reportSql(
         query,
         `count(*) AS requests, sum(charged) AS costMicro,
-        ${tokenColumns(({ inRow }) => `sum(${inRow})`)},
+        ${tokenColumnsSql(({ inRow }) => `sum(${inRow})`)},
         coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE_SQL} IS NOT NULL), 0) AS spoken,
         coalesce(sum(${DURATION_SQL} - ${FIRST_BYTE_SQL}), 0) AS speaking`,
         `GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ${GROUPS_MAX}`,

@@ -1,5 +1,5 @@
 import { numberVar } from "../../../shared/config/config.ts";
-import { lowestIdAt, mintTimeOf } from "../../../shared/id.ts";
+import { lowestIdAt, creationTimeOfId } from "../../../shared/id.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
 import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
 import { deleteOldEvents } from "./event-log.do.ts";
@@ -106,7 +106,7 @@ function oldestDueMs(tx: Tx, fromId: string, ageMs: number): number | null {
   const [row] = tx.sql
     .exec<{ id: string }>("SELECT id FROM requests WHERE id >= ? ORDER BY id LIMIT 1", fromId)
     .toArray();
-  const minted = row === undefined ? null : mintTimeOf(row.id, HOLD_ID_PREFIX);
+  const minted = row === undefined ? null : creationTimeOfId(row.id, HOLD_ID_PREFIX);
   return minted === null ? null : minted + ageMs;
 }
 

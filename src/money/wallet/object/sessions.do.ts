@@ -3,7 +3,7 @@ import type { Budget } from "../../../shared/budgets.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import { conflict, refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import type { RateState } from "../../../shared/key-terms.ts";
+import type { RateLimitState } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
@@ -25,10 +25,10 @@ import {
 } from "../tables/session-rows.do.ts";
 import type { SessionRow } from "../tables/session-rows.do.ts";
 import type {
-  SessionEnding,
+  SessionEndRequest,
   SessionPage,
   SessionQuery,
-  UsedSession,
+  SessionWithSpend,
 } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
 import { endPausesOf } from "./pauses.do.ts";
@@ -61,7 +61,7 @@ export function refuseSessionRate(
 export function sessionRateState(
   { memory, nowMs }: Tx,
   session: Session | undefined,
-): RateState | null {
+): RateLimitState | null {
   if (session === undefined || session.rpmLimit === null) return null;
   return rateLimitState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
 }
@@ -135,13 +135,13 @@ export function listSessions(tx: Tx, { owner, limit, after }: SessionQuery): Ses
   };
 }
 
-function usedSessions(tx: Tx, { keyId, session }: SessionRow): UsedSession[] {
+function usedSessions(tx: Tx, { keyId, session }: SessionRow): SessionWithSpend[] {
   if (session === null || keyId === null) return [];
   const { spentMicro, heldMicro } = sessionAmounts(tx, session);
   return [{ keyId, session, spentMicro, heldMicro }];
 }
 
-export function endSessionForCaller(tx: Tx, ending: SessionEnding): Result<null> {
+export function endSessionForCaller(tx: Tx, ending: SessionEndRequest): Result<null> {
   const { sql, memory, clockMs } = tx;
   const { id, owner, actor } = ending;
   const known = selectSession(sql, id);
@@ -164,7 +164,7 @@ export function endSessionForCaller(tx: Tx, ending: SessionEnding): Result<null>
 /** Ends an unused session. Limits the number per caller, because creating sessions is free. */
 function endUnusedSession(
   { sql, memory, clockMs: endedAt }: Tx,
-  { id, expiresAt, actor }: SessionEnding,
+  { id, expiresAt, actor }: SessionEndRequest,
 ): Result<null> {
   const { rows, live } = memory.sessions;
   const by = `${actor.kind} ${actor.id}`;

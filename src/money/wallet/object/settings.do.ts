@@ -1,14 +1,14 @@
 import { assert } from "../../../shared/assert.ts";
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
-import { changedFields } from "../../../shared/event.ts";
+import { findFieldChanges } from "../../../shared/event.ts";
 import type { Actor } from "../../../shared/event.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { DOLLARS_MAX } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type {
-  Configuration,
-  ConfigurationChange,
+  OperatorSettings,
+  OperatorSettingsChange,
   SettingsWithBudgets,
   SettingsChange,
   SettingsRecord,
@@ -71,7 +71,7 @@ export function patchSettings(
   const after: SettingsRecord = { ...before, ...given };
   const { policy, operatorPolicy: _, maxConcurrent, ...settings } = after;
   const budgetsBefore = budgetStatusesOf(tx, ORGANIZATION).map(({ budget }) => budget);
-  const changes = changedFields<SettingsRecord & { readonly budgets: readonly Budget[] }>(
+  const changes = findFieldChanges<SettingsRecord & { readonly budgets: readonly Budget[] }>(
     { ...before, budgets: budgetsBefore },
     { ...after, budgets: budgets ?? budgetsBefore },
   );
@@ -102,7 +102,10 @@ export function patchSettings(
 }
 
 /** Applies the operator's settings: rate limit, suspension, closing and price list. */
-export function applyConfiguration(tx: Tx, change: ConfigurationChange): Result<Configuration> {
+export function applyConfiguration(
+  tx: Tx,
+  change: OperatorSettingsChange,
+): Result<OperatorSettings> {
   const { row } = tx.memory;
   const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
   const suspended = change.suspended ?? row.suspended;

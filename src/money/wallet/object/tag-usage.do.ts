@@ -5,7 +5,7 @@ import { parseStoredJson } from "../../../shared/stored-json.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import {
   addUsageAmounts,
-  tokenColumns,
+  tokenColumnsSql,
   NO_USAGE_AMOUNTS,
   mapTokenNames,
 } from "../../../shared/usage-sums.ts";
@@ -98,7 +98,7 @@ function groupsOf(tx: Tx, query: TagQuery): Map<string, TagGroup> {
   const groups = new Map<string, TagGroup>();
   const stored = tx.sql.exec<UsageAmounts & { day: string; name: string }>(
     `SELECT ${isDaily ? "day" : "''"} AS day, name ->> ('$."' || ?1 || '"') AS name,
-      sum(requests) AS requests, sum(cost) AS costMicro, ${tokenColumns(({ column }) => `sum(${column})`)}
+      sum(requests) AS requests, sum(cost) AS costMicro, ${tokenColumnsSql(({ column }) => `sum(${column})`)}
     FROM totals WHERE dimension = 'tags' AND day BETWEEN ?2 AND ?3
       AND name ->> ('$."' || ?1 || '"') IS NOT NULL GROUP BY 1, 2`,
     key,

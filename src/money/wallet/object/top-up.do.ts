@@ -1,6 +1,6 @@
 import { configOf } from "../../../shared/config/config.ts";
 import { PURCHASE_ID_PREFIX } from "../../../shared/contracts/payments.ts";
-import type { DisabledReason, TopUpEnd } from "../../../shared/contracts/payments.ts";
+import type { TopUpDisabledReason, TopUpFailure } from "../../../shared/contracts/payments.ts";
 import { mintId } from "../../../shared/id.ts";
 import { WEEK_MS, timestamp } from "../../../shared/clock.ts";
 import { decideTopUp, endTopUp, requestTopUp } from "../rules/top-up.ts";
@@ -63,7 +63,7 @@ function storeTopUp(tx: Tx, state: TopUpState, events: readonly WalletEvent[]): 
   tx.memory.hasChanges = true;
 }
 
-export function recordTopUpEnd(tx: Tx, id: string, end: TopUpEnd): void {
+export function recordTopUpEnd(tx: Tx, id: string, end: TopUpFailure): void {
   const { memory, nowMs } = tx;
   const after = endTopUp(memory.topUp, id, { end, nowMs });
   if (after === memory.topUp) return;
@@ -75,13 +75,13 @@ export function recordTopUpEnd(tx: Tx, id: string, end: TopUpEnd): void {
   storeTopUp(tx, after, [pausedEvent(tx, { reason: "declined", until, declines: after.declines })]);
 }
 
-export function disableTopUp(tx: Tx, reason: DisabledReason): void {
+export function disableTopUp(tx: Tx, reason: TopUpDisabledReason): void {
   const { memory } = tx;
   if (memory.row.settings.autoTopUp === null) return;
   disableWithState(tx, { ...memory.topUp, disabledReason: reason }, reason);
 }
 
-function disableWithState(tx: Tx, state: TopUpState, reason: DisabledReason): void {
+function disableWithState(tx: Tx, state: TopUpState, reason: TopUpDisabledReason): void {
   const { memory } = tx;
   const settings = { ...memory.row.settings, autoTopUp: null };
   tx.storage.transactionSync(() => {

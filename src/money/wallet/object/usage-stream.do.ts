@@ -3,9 +3,9 @@ import { micros } from "../../../shared/money.ts";
 import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import type {
-  StreamCursor,
-  StreamedRow,
-  StreamPage,
+  UsageStreamPosition,
+  UsageStreamRow,
+  UsageStreamPage,
   StreamQuery,
   StreamStart,
 } from "../../../shared/contracts/usage-stream.ts";
@@ -20,9 +20,9 @@ const LEDGER_START = { seq: 0, balanceMicro: micros(0) };
 export function readUsageStream(
   tx: Tx,
   { from, limit, resumeMs }: StreamQuery,
-): Result<StreamPage> {
+): Result<UsageStreamPage> {
   const start = resolveCursor(tx, from, resumeMs);
-  const rows: StreamedRow[] = [];
+  const rows: UsageStreamRow[] = [];
   let at = start;
   for (const row of readLedger(tx, start.seq, ROWS_MAX).rows) {
     if (rows.length >= limit) break;
@@ -38,7 +38,11 @@ export function readUsageStream(
   });
 }
 
-function resolveCursor(tx: Tx, asked: StreamStart, resumeMs: number | undefined): StreamCursor {
+function resolveCursor(
+  tx: Tx,
+  asked: StreamStart,
+  resumeMs: number | undefined,
+): UsageStreamPosition {
   const { madeAt } = tx.memory.row;
   if ("seq" in asked && asked.madeAt === madeAt) return asked;
   const isResumed = "seq" in asked && resumeMs !== undefined;
@@ -65,12 +69,12 @@ function findSeqBefore(tx: Tx, sinceMs: number): number {
   }
 }
 
-function streamRows({ memory }: Tx, row: LedgerRow, before: StreamCursor): StreamedRow[] {
+function streamRows({ memory }: Tx, row: LedgerRow, before: UsageStreamPosition): UsageStreamRow[] {
   const { orgId } = memory.row;
   const { madeAt, seq: last, balanceMicro: balance } = before;
   const { seq, kind, amountMicro, balanceMicro, createdAt, generationId, reference } = row;
   const isRolledUp = kind === "rollup";
-  const events: StreamedRow[] = [];
+  const events: UsageStreamRow[] = [];
   const gap = { firstSeq: last + 1, seq: isRolledUp ? seq : seq - 1 };
   if (gap.seq > last) {
     const after = micros(isRolledUp ? balanceMicro : balanceMicro - amountMicro);

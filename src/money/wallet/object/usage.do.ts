@@ -3,7 +3,7 @@ import type { Result } from "../../../shared/failure.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
-import { tokenColumns, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
+import { tokenColumnsSql, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageReport, UsagePage, UsageGroupBy } from "../../../shared/contracts/reports.ts";
 import type { Tx } from "./memory.do.ts";
@@ -24,7 +24,7 @@ type UsageQuery = Days & { readonly groupBy: Dimension };
 type GroupRow = UsageAmounts & { readonly name: string };
 
 const SUM_COLUMNS_SQL = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS costMicro,
-  ${tokenColumns(({ column }) => `coalesce(sum(${column}), 0)`)}`;
+  ${tokenColumnsSql(({ column }) => `coalesce(sum(${column}), 0)`)}`;
 
 /** Maximum rows read per response. A year of 100,000 end users has 36 million rows. */
 const ROWS_MAX = 300_000;
@@ -51,7 +51,7 @@ function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Res
   const rows = new Map<string, GroupRow & { readonly day: string }>();
   const stored = tx.sql
     .exec<GroupRow & { day: string }>(
-      `SELECT day, name, requests, ${tokenColumns(({ column }) => column)}, cost AS costMicro FROM totals
+      `SELECT day, name, requests, ${tokenColumnsSql(({ column }) => column)}, cost AS costMicro FROM totals
       WHERE dimension = ?1 AND day BETWEEN ?2 AND ?3 AND (day, name) > (?4, ?5)
       ORDER BY day, name LIMIT ?6`,
       query.groupBy,

@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
-import { actorOfCaller, requestCredential } from "../../../shared/caller.ts";
+import { actorOfCaller, createRequestCredential } from "../../../shared/caller.ts";
 import type { RequestCredential, Role } from "../../../shared/caller.ts";
 import type { AppContext } from "../../../shared/http/context.ts";
-import { created, readFields } from "../../../shared/http/endpoint.ts";
+import { created, readBodyFields } from "../../../shared/http/endpoint.ts";
 import { singleValueSchema, pageQuerySchema, parseQuery } from "../../../shared/http/parse-body.ts";
 import { assert } from "../../../shared/assert.ts";
 import {
@@ -29,7 +29,7 @@ import { concurrencySchema } from "../../../shared/key-terms.ts";
 import { STORED_RESPONSE_HOURS_MAX } from "../../../shared/contracts/settings.ts";
 import type { SettingsWithBudgets } from "../../../shared/contracts/settings.ts";
 import { autoTopUpView } from "../../../shared/contracts/payments.ts";
-import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
+import type { AutoTopUpSettings } from "../../../shared/contracts/payments.ts";
 import type { EndUserUpdate, EndUserRecord } from "../../../shared/contracts/wallet.ts";
 import { tagKeysSchema } from "../../../shared/tags.ts";
 import { callOwnWallet } from "./reads.route.ts";
@@ -64,7 +64,7 @@ export const changeBody = z.object(limitFields);
 export const putBody = z.object({ external_id: z.string(), ...limitFields });
 
 export async function putEndUserRoute(c: AppContext) {
-  const fields = await readFields(c, putBody, READ_ONLY_FIELDS);
+  const fields = await readBodyFields(c, putBody, READ_ONLY_FIELDS);
   if (!fields.ok) return fields;
   const { external_id: externalId, ...given } = fields.value;
   const answer = await callOwnWallet(c, (wallet) =>
@@ -94,7 +94,7 @@ export async function readEndUserRoute(c: AppContext) {
 }
 
 export async function patchEndUserRoute(c: AppContext) {
-  const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY_FIELDS]);
+  const fields = await readBodyFields(c, changeBody, ["external_id", ...READ_ONLY_FIELDS]);
   if (!fields.ok) return fields;
   const change = endUserUpdateOf(c, fields.value);
   const answer = await callOwnWallet(c, (wallet) =>
@@ -117,7 +117,7 @@ export async function deleteEndUserRoute(c: AppContext) {
 
 function credentialOf(c: AppContext): RequestCredential {
   const { keyHash, shown } = c.var.admitted.caller;
-  return requestCredential(keyHash, shown);
+  return createRequestCredential(keyHash, shown);
 }
 
 function externalIdOf(c: AppContext): string {
@@ -167,7 +167,7 @@ const autoTopUp = z.pipe(
         "must have most_per_month_dollars of at least amount_dollars",
       ),
     ),
-  z.transform((given): AutoTopUp => ({
+  z.transform((given): AutoTopUpSettings => ({
     belowMicro: given.below_dollars,
     amountMicro: micros(given.amount_dollars * MICROS_PER_DOLLAR),
     mostPerMonthMicro: micros(given.most_per_month_dollars * MICROS_PER_DOLLAR),
@@ -195,7 +195,7 @@ export async function readSettingsRoute(c: AppContext) {
 }
 
 export async function patchSettingsRoute(c: AppContext) {
-  const fields = await readFields(c, settingsBody, SETTINGS_READ_ONLY);
+  const fields = await readBodyFields(c, settingsBody, SETTINGS_READ_ONLY);
   if (!fields.ok) return fields;
   const given = fields.value;
   const hours = given.keep_responses_hours;
@@ -227,7 +227,7 @@ export async function patchSettingsRoute(c: AppContext) {
   return notified.ok ? success(settingsView(answer.value)) : notified;
 }
 
-function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
+function refuseTopUp(c: AppContext, wanted: AutoTopUpSettings | null): Refusal | null {
   if (wanted === null) return null;
   const { payments, numbers } = c.var.config;
   if (payments === null) return refuse({ kind: "payments_off" });

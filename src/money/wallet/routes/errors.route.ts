@@ -3,7 +3,7 @@ import type { AppContext } from "../../../shared/http/context.ts";
 import { singleValueSchema, parseQuery } from "../../../shared/http/parse-body.ts";
 import { DAY_MS, now, timestamp } from "../../../shared/clock.ts";
 import type {
-  FailureCount,
+  HourlyFailureCount,
   FailureQuery,
   StoredFailureQuery,
   StoredFailureReport,
@@ -104,7 +104,7 @@ function storedFailuresView({ groups, completeFrom }: StoredFailureReport) {
   };
 }
 
-function groupCounts(counts: readonly FailureCount[], by: GroupBy) {
+function groupCounts(counts: readonly HourlyFailureCount[], by: GroupBy) {
   const groups = Map.groupBy(counts, (one) => groupKey(one, by));
   const isTimed = by !== "code" && by !== "key";
   return [...groups.values()]
@@ -112,13 +112,13 @@ function groupCounts(counts: readonly FailureCount[], by: GroupBy) {
     .toSorted((a, b) => (isTimed ? 0 : b.count - a.count));
 }
 
-function groupKey({ code, hour, keyId }: FailureCount, by: GroupBy): string {
+function groupKey({ code, hour, keyId }: HourlyFailureCount, by: GroupBy): string {
   const hourly = by === "hour" ? "" : code;
   if (by === "code") return code;
   return by === "key" ? keyId : `${hour} ${hourly}`;
 }
 
-function groupView(ones: readonly FailureCount[], by: GroupBy) {
+function groupView(ones: readonly HourlyFailureCount[], by: GroupBy) {
   const newest = ones.reduce((a, b) => (b.lastAt > a.lastAt ? b : a));
   const isTimed = by === "hour" || by === "hour,code";
   return {

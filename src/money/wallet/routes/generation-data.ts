@@ -1,8 +1,8 @@
 import { timestamp } from "../../../shared/clock.ts";
 import type { FailedRequest } from "../../../shared/failed-request.ts";
-import type { GenerationRecord, RequestRecord } from "../../../shared/contracts/wallet.ts";
+import type { SettledGeneration, RequestRecord } from "../../../shared/contracts/wallet.ts";
 import { dollarsOf } from "../../../shared/money.ts";
-import { promptTokens } from "../../../shared/usage.ts";
+import { sumPromptTokens } from "../../../shared/usage.ts";
 
 const UNKNOWN_FIELDS = {
   upstream_id: null,
@@ -47,7 +47,7 @@ export function generationData(request: RequestRecord) {
   };
 }
 
-function servedView(generation: GenerationRecord) {
+function servedView(generation: SettledGeneration) {
   const cost = dollarsOf(generation.costMicro);
   return {
     model: generation.model,
@@ -78,7 +78,7 @@ function unservedView({ failed = null }: RequestRecord) {
 
 function tokensView(generation: RequestRecord["generation"]) {
   const usage = generation?.usage ?? null;
-  const prompt = usage === null ? null : promptTokens(usage);
+  const prompt = usage === null ? null : sumPromptTokens(usage);
   const output = usage?.output ?? null;
   return {
     tokens_prompt: prompt,
@@ -116,7 +116,7 @@ function attemptsView({ generation, failed }: RequestRecord) {
  * other calls.
  */
 export function hasChargedAttempt(
-  generation: GenerationRecord,
+  generation: SettledGeneration,
   failed: FailedRequest | null | undefined,
 ): boolean {
   return (failed?.attempts.length ?? 0) > (generation.failed?.length ?? 0);

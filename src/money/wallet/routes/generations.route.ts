@@ -3,24 +3,24 @@ import type { AppContext } from "../../../shared/http/context.ts";
 import type { Caller } from "../../../shared/caller.ts";
 import { holdNameOf } from "../../../shared/placed-hold.ts";
 import type { HoldPurpose } from "../../../shared/placed-hold.ts";
-import { docsAnchorOf, errorResponseOf } from "../../../shared/http/failure-mapping.ts";
+import { errorDocsAnchorOf, errorResponseOf } from "../../../shared/http/failure-mapping.ts";
 import {
   singleValueSchema,
   parseQuery,
-  wholeNumberWithDefault,
+  wholeNumberParameterWithDefault,
 } from "../../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import type { FailedRequest, ReportedError } from "../../../shared/failed-request.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { isUnfinished, parseRequestId } from "../../../shared/generation.ts";
-import type { FailedAttempt, UnfinishedReason } from "../../../shared/generation.ts";
-import { chargeLines, promptTokens } from "../../../shared/usage.ts";
+import { isIncompleteCallReason, parseRequestId } from "../../../shared/generation.ts";
+import type { FailedAttempt, IncompleteCallReason } from "../../../shared/generation.ts";
+import { listChargeLines, sumPromptTokens } from "../../../shared/usage.ts";
 import type {
   RequestOutcome,
-  GenerationRecord,
-  HoldRecord,
+  SettledGeneration,
+  OpenHoldRecord,
   RequestRecord,
 } from "../../../shared/contracts/wallet.ts";
 import { generationData, hasChargedAttempt } from "./generation-data.ts";
@@ -51,7 +51,7 @@ const statuses = z.pipe(
 const requestId = singleValueSchema.check(
   z.regex(/^req_[0-9A-Za-z]{24}$/, "must be the next_after of an earlier response"),
 );
-const limit = wholeNumberWithDefault(1, 100, 50);
+const limit = wholeNumberParameterWithDefault(1, 100, 50);
 const after = z._default(z.nullable(requestId), null);
 export const generationsQuery = z.object({
   from: z.optional(daySchema),
@@ -226,14 +226,14 @@ function unservedView(failed: FailedRequest | null) {
 function refusalError({ failure }: RequestRecord): ReportedError | null {
   if (failure === null || failure === undefined) return null;
   const { status, message, param = null } = errorResponseOf(failure);
-  return { code: docsAnchorOf(failure), message, status, param };
+  return { code: errorDocsAnchorOf(failure), message, status, param };
 }
 
-function attemptsView(generation: GenerationRecord | null, failed: FailedRequest | null) {
+function attemptsView(generation: SettledGeneration | null, failed: FailedRequest | null) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {
     const times = { started_ms: startedMs, ended_ms: endedMs };
-    return isUnfinished(why)
+    return isIncompleteCallReason(why)
       ? { route, outcome: why, why: null, status, ...times }
       : { route, outcome: "failed" as const, why, status, ...times };
   });
@@ -242,7 +242,7 @@ function attemptsView(generation: GenerationRecord | null, failed: FailedRequest
 }
 
 function lastAttempt(
-  { provider, durationMs }: GenerationRecord,
+  { provider, durationMs }: SettledGeneration,
   {
     failed,
     last,
@@ -253,13 +253,13 @@ function lastAttempt(
   return { route: provider, outcome: lastOutcome(failed), why: null, status: null, ...times };
 }
 
-function lastOutcome(failed: FailedRequest | null): "served" | UnfinishedReason {
+function lastOutcome(failed: FailedRequest | null): "served" | IncompleteCallReason {
   if (failed === null) return "served";
   return failed.clientLeftMs === null ? "stopped" : "left";
 }
 
 /** Returns the fields of a settled request. Prices are in micro-credits per million tokens. */
-function settledView(generation: GenerationRecord) {
+function settledView(generation: SettledGeneration) {
   const { usage, price, purpose } = generation;
   return {
     cost_micro: generation.costMicro,
@@ -268,7 +268,7 @@ function settledView(generation: GenerationRecord) {
     provider: generation.provider,
     region: generation.region,
     streamed: generation.streamed,
-    prompt_tokens: promptTokens(usage),
+    prompt_tokens: sumPromptTokens(usage),
     cached_tokens: usage.cacheRead,
     cache_write_tokens: usage.cacheWrite,
     ...(usage.cacheWriteHour !== undefined && { cache_write_hour_tokens: usage.cacheWriteHour }),
@@ -283,7 +283,7 @@ function settledView(generation: GenerationRecord) {
     },
     price_from: priceStart(generation),
     price_list: generation.origin?.list ?? null,
-    lines: chargeLines(price, usage)
+    lines: listChargeLines(price, usage)
       .filter(([, tokens]) => tokens > 0)
       .map(([what, tokens, perMillion]) => {
         return { what, tokens, price: perMillion, micro: (tokens * perMillion) / 1_000_000 };
@@ -300,7 +300,7 @@ function settledView(generation: GenerationRecord) {
   };
 }
 
-function priceStart({ origin }: GenerationRecord): string | null {
+function priceStart({ origin }: SettledGeneration): string | null {
   const from = origin?.from ?? null;
   return from === null ? null : timestamp(from);
 }
@@ -332,7 +332,7 @@ const UNSETTLED_FIELDS = {
   skipped: [],
 } satisfies { readonly [K in keyof ReturnType<typeof settledView>]: unknown };
 
-function holdView(hold: HoldRecord, { orgId, home }: Pick<Caller, "orgId" | "home">) {
+function holdView(hold: OpenHoldRecord, { orgId, home }: Pick<Caller, "orgId" | "home">) {
   const { id, purpose = null, expiresAt } = hold;
   return {
     id,

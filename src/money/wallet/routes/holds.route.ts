@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { requestCredential } from "../../../shared/caller.ts";
+import { createRequestCredential } from "../../../shared/caller.ts";
 import type { Caller } from "../../../shared/caller.ts";
 import { now, timestamp } from "../../../shared/clock.ts";
 import type { HoldAction, HoldCaller, PlacedHold } from "../../../shared/contracts/holds.ts";
@@ -10,7 +10,7 @@ import type { AppContext } from "../../../shared/http/context.ts";
 import { created, readBody } from "../../../shared/http/endpoint.ts";
 import { parseFields } from "../../../shared/http/parse-body.ts";
 import { mintId } from "../../../shared/id.ts";
-import { idempotencyOf, readIdempotencyKey } from "../../../shared/idempotency.ts";
+import { hashIdempotentRequest, readIdempotencyKey } from "../../../shared/idempotency.ts";
 import { keyTermFields } from "../../../shared/key-terms.ts";
 import { labelSchema } from "../../../shared/label.ts";
 import { dollarsOf, micros, microsOfDollars } from "../../../shared/money.ts";
@@ -92,9 +92,9 @@ async function createHold(
   if (refused !== null) return refused;
   const { keyId, orgId, keyHash, shown } = c.var.admitted.caller;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
-  const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
+  const idempotency = name.value === null ? null : await hashIdempotentRequest(name.value, named);
   const request = { ...holdRequestOf(fields, now(c.env), shown?.session), keyId, idempotency };
-  const called = requestCredential(keyHash, shown);
+  const called = createRequestCredential(keyHash, shown);
   const placed = await callOwnWallet(c, (wallet) => wallet.placeHold(request, called, isCaptured));
   return placed.ok ? created(placedHoldView(placed.value, c.var.admitted.caller)) : placed;
 }
@@ -213,7 +213,7 @@ async function changeOwnHold(c: AppContext, action: HoldAction) {
   const { caller } = c.var.admitted;
   const { keyId, keyHash, shown } = caller;
   const by: HoldCaller = { kind: "key", keyId, sessionId: shown?.session?.id ?? null };
-  const called = requestCredential(keyHash, shown);
+  const called = createRequestCredential(keyHash, shown);
   const changed = await callOwnWallet(c, (wallet) => wallet.changeHold({ id, by, action }, called));
   return changed.ok ? success(placedHoldView(changed.value, caller)) : changed;
 }

@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import {
-  timeParameter,
+  timeParameterSchema,
   singleValueSchema,
   pageQuerySchema,
   parseQuery,
-  wholeNumberWithDefault,
+  wholeNumberParameterWithDefault,
 } from "../../../shared/http/parse-body.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import { EVENT_TYPES } from "../../../shared/event.ts";
@@ -15,13 +15,13 @@ import type { Result } from "../../../shared/failure.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import { dollarsOf } from "../../../shared/money.ts";
 import { callObject } from "../../../shared/reach-object.ts";
-import type { WalletCalls, EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
+import type { WalletMethods, EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 
 /** Calls the caller's wallet and retries failures, so `call` must be safe to repeat. */
 export function callOwnWallet<T>(
   c: AppContext,
-  call: (wallet: WalletCalls) => Promise<Result<T>>,
+  call: (wallet: WalletMethods) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { orgId } = c.var.admitted.caller;
   return callObject(() => call(objectsOf(c.env).wallet(orgId)));
@@ -67,9 +67,9 @@ export function alertsView(
 
 export const eventsParameters = z.object({
   type: z.optional(z.enum(EVENT_TYPES)),
-  from: z.optional(timeParameter),
-  to: z.optional(timeParameter),
-  limit: wholeNumberWithDefault(1, 100, 50),
+  from: z.optional(timeParameterSchema),
+  to: z.optional(timeParameterSchema),
+  limit: wholeNumberParameterWithDefault(1, 100, 50),
   after: z.optional(
     singleValueSchema.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id")),
   ),

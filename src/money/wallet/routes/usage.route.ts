@@ -3,7 +3,7 @@ import type { AppContext } from "../../../shared/http/context.ts";
 import {
   singleValueSchema,
   parseQuery,
-  wholeNumberWithDefault,
+  wholeNumberParameterWithDefault,
 } from "../../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
 import { DAY_MS, HOUR_MS, now, timestamp } from "../../../shared/clock.ts";
@@ -12,7 +12,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { usageAmountsView } from "../../../shared/usage-sums.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
-import type { WalletCalls } from "../../../shared/contracts/wallet.ts";
+import type { WalletMethods } from "../../../shared/contracts/wallet.ts";
 import type {
   MemberIdByKeyId,
   RowDimension,
@@ -42,7 +42,7 @@ export function usageRoute(keyMembers: ReadKeyMembers) {
 type UsageSources = {
   readonly ask: <T>(
     call: (
-      wallet: Pick<WalletCalls, "usage" | "usageOfRows" | "usageByMember">,
+      wallet: Pick<WalletMethods, "usage" | "usageOfRows" | "usageByMember">,
     ) => Promise<Result<T>>,
   ) => Promise<Result<T>>;
   readonly members: () => Promise<Result<MemberIdByKeyId>>;
@@ -165,7 +165,7 @@ export const usageParameters = z.object({
   member_id: z.optional(listFilter),
   tag: z.optional(tagFilter),
   with: z.optional(z.enum(["latency"])),
-  limit: wholeNumberWithDefault(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
+  limit: wholeNumberParameterWithDefault(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
   after: z._default(z.nullable(singleValueSchema), null),
 });
 

@@ -1,7 +1,7 @@
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { mintTimeOf } from "../../../shared/id.ts";
-import type { RateState } from "../../../shared/key-terms.ts";
+import { creationTimeOfId } from "../../../shared/id.ts";
+import type { RateLimitState } from "../../../shared/key-terms.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
@@ -18,7 +18,7 @@ export const ID_AGE_MAX_MS = 120_000;
  * null.
  */
 export function refuseInvalidId(id: string, nowMs: number): Refusal | null {
-  const minted = mintTimeOf(id, HOLD_ID_PREFIX);
+  const minted = creationTimeOfId(id, HOLD_ID_PREFIX);
   if (minted === null) return refuse({ kind: "internal" });
   return Math.abs(minted - nowMs) > ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
 }
@@ -83,7 +83,7 @@ export function rateWaitMs(log: RateLog, limit: number, nowMs: number): number {
   return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
 }
 
-export function rateLimitState(log: RateLog, limit: number, nowMs: number): RateState {
+export function rateLimitState(log: RateLog, limit: number, nowMs: number): RateLimitState {
   dropOldTimes(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];
   const resetMs = oldest === undefined ? 0 : Math.max(1, oldest + WINDOW_MS - nowMs);

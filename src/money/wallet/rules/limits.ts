@@ -13,8 +13,8 @@ import type { Limit } from "./ledger.ts";
 import {
   addToBucket,
   bucketAt,
-  isAfterNow,
-  findCapacityReturn,
+  hasLaterPeriod,
+  findTimeWithCapacity,
   sumInWindow,
 } from "../../../shared/budget-meter.ts";
 import type { BudgetTime, BucketSums } from "../../../shared/budget-meter.ts";
@@ -197,7 +197,7 @@ function budgetFailure(meter: Meter, at: BudgetTime, short: Shortage): Failure {
     left: Math.max(0, left),
     held,
     required,
-    resetsAt: findCapacityReturn(budget.window, tally, { at, missing }),
+    resetsAt: findTimeWithCapacity(budget.window, tally, { at, missing }),
     onlyHolds,
   };
 }
@@ -250,7 +250,7 @@ export function freeForCharge(
     const { budget, tally } = meter;
     if (budget.unit !== "dollars" || budget.amount === Infinity) continue;
     if (!isAnyModelCounted(budget, [model]) || (!isLate && isQuota(meter))) continue;
-    const isOver = isAfterNow(budget.window, tally, at);
+    const isOver = hasLaterPeriod(budget.window, tally, at);
     least = Math.min(least, isOver ? 0 : amountsOf(meter, at).free);
   }
   return least;

@@ -1,11 +1,11 @@
-import type { RateState } from "../../../shared/key-terms.ts";
-import type { TokenRequest } from "../../../shared/contracts/wallet.ts";
+import type { RateLimitState } from "../../../shared/key-terms.ts";
+import type { RequestTokenCounts } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 type CountedTokens = { readonly id: string; readonly at: number; tokens: number };
 
 /** `share` returns how many free tokens the request can reserve above its minimum. */
-type WindowRequest = Pick<TokenRequest, "least" | "most"> & {
+type WindowRequest = Pick<RequestTokenCounts, "least" | "most"> & {
   readonly share: (free: number) => number;
 };
 
@@ -52,7 +52,7 @@ export class TokenWindow {
   }
 
   /** Returns the remaining tokens, and the ms until the oldest request leaves the window. */
-  rateState(limit: number, nowMs: number): RateState {
+  rateState(limit: number, nowMs: number): RateLimitState {
     const remaining = Math.max(0, limit - this.#count(nowMs));
     const [oldest] = this.#counted.values();
     const resetMs = oldest === undefined ? 0 : Math.max(1, oldest.at + WINDOW_MS - nowMs);

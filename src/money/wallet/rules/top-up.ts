@@ -1,4 +1,8 @@
-import type { AutoTopUp, DisabledReason, TopUpEnd } from "../../../shared/contracts/payments.ts";
+import type {
+  AutoTopUpSettings,
+  TopUpDisabledReason,
+  TopUpFailure,
+} from "../../../shared/contracts/payments.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
@@ -23,7 +27,7 @@ export type TopUpState = {
   readonly pausedUntil: number | null;
   readonly declines: number;
   readonly cappedMonth: string | null;
-  readonly disabledReason: DisabledReason | null;
+  readonly disabledReason: TopUpDisabledReason | null;
 };
 export const NO_TOP_UP: TopUpState = {
   open: null,
@@ -36,7 +40,7 @@ export const NO_TOP_UP: TopUpState = {
 };
 
 type TopUpConditions = {
-  readonly setting: AutoTopUp | null;
+  readonly setting: AutoTopUpSettings | null;
   readonly balance: Micros;
   readonly owed: Micros;
   readonly isShort: boolean;
@@ -92,7 +96,7 @@ export function completeTopUp(state: TopUpState, id: string): TopUpState {
 export function endTopUp(
   state: TopUpState,
   id: string,
-  { end, nowMs }: { readonly end: TopUpEnd; readonly nowMs: number },
+  { end, nowMs }: { readonly end: TopUpFailure; readonly nowMs: number },
 ): TopUpState {
   const { open } = state;
   if (open?.id !== id) return state;

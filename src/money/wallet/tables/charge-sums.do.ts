@@ -2,7 +2,7 @@ import { insertRow } from "../../../shared/tables.do.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Price } from "../../../shared/usage.ts";
-import type { ChargeFacts, ChargeGroup } from "../../../shared/contracts/exports.ts";
+import type { ChargeDimensions, ChargeGroup } from "../../../shared/contracts/exports.ts";
 
 /** Daily sums of charges, which remain after the rows of their requests are deleted. */
 export const CHARGE_SUMS_TABLES_SQL =
@@ -60,7 +60,7 @@ export function chargeGroupKey({
   region,
   price,
   tags,
-}: ChargeFacts): string {
+}: ChargeDimensions): string {
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies GroupKeyFields);
 }
 

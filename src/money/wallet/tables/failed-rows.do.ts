@@ -1,5 +1,9 @@
 import { insertRow } from "../../../shared/tables.do.ts";
-import type { FailureBatch, FailedRequest, FailureCount } from "../../../shared/failed-request.ts";
+import type {
+  FailureBatch,
+  FailedRequest,
+  HourlyFailureCount,
+} from "../../../shared/failed-request.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
 export const FAILED_REQUESTS_TABLES_SQL =
@@ -69,7 +73,7 @@ export function replaceExternalId(
   );
 }
 
-function addFailureCount(sql: SqlStorage, one: FailureCount): void {
+function addFailureCount(sql: SqlStorage, one: HourlyFailureCount): void {
   sql.exec(
     `INSERT INTO failure_counts (hour, key_id, code, status, requests, last_at, last_id)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -127,9 +131,9 @@ export function selectFailureCounts(
   sql: SqlStorage,
   fromMs: number,
   beforeMs: number,
-): FailureCount[] {
+): HourlyFailureCount[] {
   return sql
-    .exec<FailureCount>(
+    .exec<HourlyFailureCount>(
       `SELECT hour, key_id AS keyId, code, status, requests AS count, last_at AS lastAt,
         last_id AS lastId
       FROM failure_counts WHERE hour >= ? AND hour < ? ORDER BY hour, key_id, code`,

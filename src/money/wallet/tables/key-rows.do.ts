@@ -3,15 +3,15 @@ import { assert } from "../../../shared/assert.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import { keyTermsFromJson, keyTermsToJson } from "../../../shared/key-terms.ts";
 import type { KeyTerms, BudgetPeriod } from "../../../shared/key-terms.ts";
-import { parseSecrets, formatSecrets } from "../../../shared/key.ts";
-import type { Key, Scope } from "../../../shared/key.ts";
+import { keySecretsFromJson, keySecretsToJson } from "../../../shared/key.ts";
+import type { Key, KeyScope } from "../../../shared/key.ts";
 import type { KeyAfterUse } from "../../../shared/key-uses.store.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import { TokenWindow } from "../rules/token-window.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
-import type { UsedKey } from "../../../shared/contracts/wallet.ts";
+import type { WalletKeyRecord } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID_SQL } from "./request-rows.do.ts";
 
 /** Maximum revoked keys whose admissions one transaction deletes. Each key can have 1,000. */
@@ -34,7 +34,7 @@ type StoredKey = {
   number: number;
   key_id: string | null;
   member_id: string | null;
-  scope: Scope | null;
+  scope: KeyScope | null;
   rpm_limit: number | null;
   terms: string | null;
   secrets: string | null;
@@ -65,7 +65,7 @@ export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   };
 }
 
-export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
+export function selectUsedKey(sql: SqlStorage, keyId: string): WalletKeyRecord | null {
   const [row] = sql.exec<StoredKey & { hash: string }>(
     "SELECT * FROM keys WHERE key_id = ?",
     keyId,
@@ -92,7 +92,7 @@ function activeKeyFromRow(row: StoredKey): ActiveKey | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
   const terms = keyTermsFromJson(row.terms);
-  const secrets = parseSecrets(row.secrets);
+  const secrets = keySecretsFromJson(row.secrets);
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
@@ -108,7 +108,7 @@ export function isKeySameInDatabase(
   return (
     reported.rpmLimit === known.rpmLimit &&
     keyTermsToJson(reported.terms) === keyTermsToJson(known.terms) &&
-    formatSecrets(reported.secrets) === formatSecrets(known.secrets)
+    keySecretsToJson(reported.secrets) === keySecretsToJson(known.secrets)
   );
 }
 
@@ -140,7 +140,7 @@ export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
     record.scope,
     record.rpmLimit,
     keyTermsToJson(record.terms),
-    formatSecrets(record.secrets),
+    keySecretsToJson(record.secrets),
     record.checkedAt,
   );
   sql.exec(

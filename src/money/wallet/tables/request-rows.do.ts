@@ -4,7 +4,7 @@ import type { Failure } from "../../../shared/failure.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import type { Idempotency } from "../../../shared/idempotency.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { promptTokens } from "../../../shared/usage.ts";
+import { sumPromptTokens } from "../../../shared/usage.ts";
 import type { IdempotencyHolder } from "../rules/hold-guards.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
@@ -211,7 +211,7 @@ export function updateSettled(
     posting.charged,
     cost,
     posting.shortfall,
-    promptTokens(generation.usage),
+    sumPromptTokens(generation.usage),
     generation.usage.output,
     place.at,
     receiptDetailJson(generation),

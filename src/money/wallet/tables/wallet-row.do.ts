@@ -1,4 +1,4 @@
-import type { Settings } from "../../../shared/contracts/settings.ts";
+import type { SettingsWithoutRestrictions } from "../../../shared/contracts/settings.ts";
 import { settingsFromRow } from "../snapshot.store.ts";
 import type { StoredSettings } from "../snapshot.store.ts";
 
@@ -21,7 +21,7 @@ export type WalletRow = {
   readonly rearmedSeq: number;
   /** Unpaid requests up to this ID are deleted. */
   readonly sweptId: string;
-  readonly settings: Settings;
+  readonly settings: SettingsWithoutRestrictions;
 };
 
 type Flags = Record<"publishAll" | "suspended" | "closed", number | null>;
@@ -44,7 +44,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
   };
 }
 
-function readSettings(sql: SqlStorage): Settings {
+function readSettings(sql: SqlStorage): SettingsWithoutRestrictions {
   const row = sql
     .exec<StoredSettings>(
       `SELECT monthly_quota AS defaultUserMonthlyQuotaMicro,
@@ -75,7 +75,11 @@ export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
   );
 }
 
-export function updateSettings(sql: SqlStorage, settings: Settings, changed: number): void {
+export function updateSettings(
+  sql: SqlStorage,
+  settings: SettingsWithoutRestrictions,
+  changed: number,
+): void {
   sql.exec(
     `UPDATE settings SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, low_balance = ?,
       keep_hours = ?, auto_top_up = ?, tag_keys = ?, changed = ? WHERE id = 1`,
@@ -104,7 +108,7 @@ export function readCheckpoint(sql: SqlStorage): Checkpoint {
 export function selectPublishedSettings(
   sql: SqlStorage,
   { acknowledged, settings }: WalletRow,
-): Settings | null {
+): SettingsWithoutRestrictions | null {
   const { changed } = sql.exec<{ changed: number }>("SELECT changed FROM settings").one();
   return changed <= acknowledged ? settings : null;
 }

@@ -1,6 +1,6 @@
 import { lowestIdAt } from "../../../shared/id.ts";
 import { createOrMigrateTables } from "../../../shared/tables.do.ts";
-import type { Tables } from "../../../shared/tables.do.ts";
+import type { TableMigrations } from "../../../shared/tables.do.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { CHARGE_SUMS_TABLES_SQL } from "./charge-sums.do.ts";
 import { FAILED_REQUESTS_TABLES_SQL } from "./failed-rows.do.ts";
@@ -271,7 +271,7 @@ const ADD_CLOSED_COLUMN_SQL = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
 const ADD_INDEX_OF_NAMES_SQL = `CREATE INDEX events_of_names ON events (data ->> '$.end_user')
   WHERE data ->> '$.end_user' IS NOT NULL`;
 
-export const WALLET_TABLES: Tables = {
+export const WALLET_TABLES: TableMigrations = {
   name: "wallet",
   steps: [
     {
