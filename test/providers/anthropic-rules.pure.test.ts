@@ -21,7 +21,7 @@ const SPELLINGS = [
   ["claude-opus-5-5", "claude-opus-7", "claude-fable-5-1", "claude-saga-9", "claude-next"],
 ];
 
-it("claudeRules recognizes a model by its version in every provider's spelling", () => {
+it("getClaudeRules recognizes a model by its version in every provider's spelling", () => {
   for (const [first = "", ...others] of SPELLINGS) {
     for (const name of others) expect(claudeRules(name), name).toEqual(claudeRules(first));
   }
@@ -41,7 +41,7 @@ it.each([
   ["claude-opus-5-5", "always", "native", false, true],
   ["claude-fable-5", "always", "native", false, true],
 ])(
-  "claudeRules returns for %s: thinking %s, schema %s, sampling %s, geo %s",
+  "getClaudeRules returns for %s: thinking %s, schema %s, sampling %s, geo %s",
   (model, ...expected) => {
     const {
       thinking,
@@ -53,7 +53,7 @@ it.each([
   },
 );
 
-it("claudeRules reports which models accept a forced tool", () => {
+it("getClaudeRules reports which models accept a forced tool", () => {
   const refusing = [
     "claude-opus-5-5",
     "claude-sonnet-5-5",

@@ -20,6 +20,7 @@ import type { CallKind } from "../../shared/kinds.ts";
 import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 import type { Region } from "../../shared/regions.ts";
 
+/** Removes forbidden routes. Fails with `model_not_allowed` if none is left. */
 export function applyModelPolicies(
   model: Model,
   sent: string,
@@ -35,6 +36,7 @@ export function applyModelPolicies(
     : success({ ...model, routes: model.routes.filter((_, index) => allowed.includes(index)) });
 }
 
+/** A configured provider, with the locations in which it guarantees to process data. */
 export type ActiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
 /** This region's active models by ID, until the next price change. */
@@ -159,6 +161,7 @@ function claudeName(name: string): string {
     .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
 }
 
+/** Returns functions that look up a model, alias or author by name. */
 export function createModelNameLookup(catalog: Catalog) {
   const { models, aliases } = catalog;
   const isAlias = (name: string): boolean => aliases.has(name);
@@ -174,6 +177,7 @@ export function findModel(sold: CallerCatalog, name: string): ListedModel | unde
   return listModels(sold).find((listed) => listed.id === id);
 }
 
+/** Returns a model with its routes, at the caller's prices. */
 export function findRoutes(
   sold: CallerCatalog,
   name: string,
@@ -231,6 +235,7 @@ function priceForCaller(
   return { model: now, next: null };
 }
 
+/** Returns the locations that the region's residency setting allows. */
 export function getAllowedHostTags(
   config: Pick<Config, "region" | "residency">,
 ): readonly HostTag[] {

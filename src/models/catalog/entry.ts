@@ -8,8 +8,8 @@ import type { Region } from "../../shared/regions.ts";
 export type HostTag = Region | "global";
 
 /**
- * IDs of providers with routes in the catalog. `docs/internals/adding.md` lists the steps for a new
- * provider.
+ * The ID of a provider with routes in the catalog. `docs/internals/adding.md` lists the steps for a
+ * new provider.
  */
 export type ProviderId =
   | "anthropic"
@@ -39,6 +39,7 @@ export type LongPromptRule = {
   readonly outputPercent: number;
 };
 
+/** A price from its first day on, as read on `seenOn`. */
 export type DatedPrice = { readonly from: string; readonly price: Price; readonly seenOn: string };
 
 export type RouteEntry = {
@@ -75,18 +76,18 @@ export type CatalogEntry = {
   readonly routes: readonly RouteEntry[];
 };
 
-/** Upper bound of o200k tokens in any language, as a multiple of estimated tokens. */
+/** Upper bound of o200k tokens per estimated token, in any language. */
 export const O200K_FACTOR = 1.15;
-/** Upper-bound factor for Gemini's tokenizer. */
+/** Upper bound of Gemini's tokens per estimated token. */
 export const GEMINI_FACTOR = 1.25;
-/** Upper-bound factor for the tokenizer of older Claude models. */
+/** Upper bound of older Claude models' tokens per estimated token. */
 export const CLAUDE_OLD_FACTOR = 1.4;
 /**
- * Upper-bound factor for cl100k and similar open tokenizers (Llama, Mistral, Qwen, DeepSeek, GLM,
- * Kimi, Cohere).
+ * Upper bound of tokens per estimated token for cl100k and similar open tokenizers (Llama, Mistral,
+ * Qwen, DeepSeek, GLM, Kimi, Cohere).
  */
 export const CL100K_FACTOR = 1.5;
-/** Upper-bound factor for Claude from 4.7 on, and for unknown tokenizers. */
+/** Upper bound of tokens per estimated token for Claude from 4.7 on, and for unknown tokenizers. */
 export const ESTIMATE_FACTOR_MAX = 1.65;
 /**
  * Prompt tokens that Claude adds for tools, besides their text. Unknown models use this number too.
@@ -95,10 +96,13 @@ export const TOOLS_TOKENS_MAX = 700;
 /** Maximum tokens of an image if the model's author publishes no maximum. */
 export const UNKNOWN_IMAGE_TOKENS = 16_384;
 
-/** Abilities of models: T for tools, V for vision, R for reasoning. */
+/** The ability to call tools. */
 export const T: readonly Ability[] = ["tools"];
+/** Tools and vision. */
 export const TV: readonly Ability[] = ["tools", "vision"];
+/** Tools and reasoning. */
 export const TR: readonly Ability[] = ["tools", "reasoning"];
+/** Tools, vision and reasoning. */
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
 /** A chat model's facts in an author's file. */
@@ -113,6 +117,7 @@ export type ChatFacts = readonly [
 /** Returns its arguments. With this call, the formatter keeps a model's first line together. */
 export const facts = (...values: ChatFacts): ChatFacts => values;
 
+/** Returns the catalog entry of a chat model. */
 export function chatModel(
   id: string,
   released: string,
@@ -144,6 +149,7 @@ type ModelFactory = (
   routes: readonly RouteEntry[],
 ) => CatalogEntry;
 
+/** Returns a function that creates entries of models without output tokens. */
 export function modelFactory(
   kind: CallKindWithoutOutput,
   abilities: readonly Ability[] = [],
@@ -156,8 +162,9 @@ export function modelFactory(
   };
 }
 
-/** Embedding models whose requests can choose the vector size. */
+/** Creates the entry of an embedding model whose vector size clients can choose. */
 export const embeddingModel = modelFactory("embeddings", ["dimensions"]);
+/** Creates the entry of an embedding model with a fixed vector size. */
 export const fixedEmbeddingModel = modelFactory("embeddings");
 
 /** Dollars per million tokens. A missing cache price equals the input price. */

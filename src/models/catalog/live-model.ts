@@ -20,7 +20,7 @@ import { CALL_KINDS } from "../../shared/kinds.ts";
 import type { CallKind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The active providers, each with the tags of its hosts for this region. */
+/** The active providers, each with its data locations for this region. */
 export type HostTagsByProvider = ReadonlyMap<string, readonly HostTag[]>;
 
 type CatalogTerms = {

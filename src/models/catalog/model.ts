@@ -33,6 +33,7 @@ export type RouteLimits = {
   readonly reasoningTokens?: number;
 };
 
+/** One way to call a model: a provider, and the provider's name for the model. */
 export type Route = {
   readonly provider: string;
   readonly upstreamId: string;

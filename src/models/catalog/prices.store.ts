@@ -61,6 +61,7 @@ export async function findPrice(db: D1Database, id: string): Promise<PriceRecord
   return row === null ? null : priceRecordOf(row);
 }
 
+/** Returns stored rows with the same list, item and start, by `formatPriceKey`. */
 export async function findExistingPrices(
   db: D1Database,
   rows: readonly Pick<PriceRecord, "list" | "item" | "from">[],

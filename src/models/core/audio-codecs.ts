@@ -41,6 +41,7 @@ function aacSeconds(config: Uint8Array): number {
 /** Matches an extension after the configuration whose rate isn't in the table. */
 const LATER_RATE = /01010110111001011(?:1101|1110|1111)/;
 
+/** Returns the maximum seconds of a frame by the codec header at `at`. */
 export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
   if (hasText(bytes, at, "OpusHead")) return OPUS_FRAME_S_MAX;
   if (OGG_SILENT.some((name) => hasText(bytes, at, name))) return 0;
@@ -53,6 +54,7 @@ const VORBIS = "\u0001vorbis";
 /** Signatures of Ogg streams without sound, such as an index or video. */
 const OGG_SILENT = ["fishead\0", "\u0080theora"];
 
+/** Returns the maximum seconds of a frame by its track's codec. */
 export function matroskaCodecSeconds(codec: string, config: Uint8Array): number {
   if (codec === "" || /^[VSBD]_/.test(codec)) return 0;
   if (codec.startsWith("A_OPUS")) return OPUS_FRAME_S_MAX;

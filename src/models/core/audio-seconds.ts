@@ -6,7 +6,7 @@ const MP3_BYTE_RATE_MIN = 1000;
 const OTHER_BYTE_RATE_MIN = 500;
 /** The sample rate of Opus. Vorbis can be slower, but its bytes also give an upper bound. */
 const OPUS_SAMPLE_RATE = 48_000;
-/** The duration of a file whose size doesn't limit it. */
+/** The number of seconds that stands for an unbounded duration. */
 export const SECONDS_MAX = 1_000_000;
 const ID3_TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;

@@ -1,3 +1,4 @@
+/** A part of a streamed response. */
 export type SequencedPart = {
   readonly isWhole: boolean;
   readonly isOpen: boolean;

@@ -23,7 +23,10 @@ export function isWebAddress(address: string): boolean {
   return url.protocol === "https:" || url.protocol === "http:";
 }
 
-/** Checks a base URL. `own` is the URL of the domain's only host that keeps data in this region. */
+/**
+ * Returns the problems of a base URL. `own` is the URL of the provider's only host that keeps data
+ * in this region.
+ */
 export function baseUrlProblems(
   config: ProviderConfig,
   variable: string,
@@ -37,6 +40,7 @@ export function baseUrlProblems(
   return [otherHostProblem(variable, ownHost)];
 }
 
+/** Returns the problem of a host that keeps no data in this region. */
 export function otherHostProblem(variable: string, own: string): ConfigProblem {
   return {
     variable,

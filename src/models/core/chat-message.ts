@@ -39,6 +39,7 @@ export function toResponseMessage(raw: JsonObject & MessageFields, finish: strin
   };
 }
 
+/** Returns a message's optional fields, such as reasoning. */
 export function extraMessageFields(raw: JsonObject): Delta {
   const {
     function_call: call,
@@ -120,6 +121,7 @@ export function hasErrorField(
   return raw.object === "error" || typeof raw.message === "string";
 }
 
+/** Returns the fields that all chunks of a stream share. */
 export function chunkIdentity(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
   const { created } = raw;
   return {
@@ -128,6 +130,7 @@ export function chunkIdentity(raw: JsonObject): Omit<Chunk, "choices" | "object"
   };
 }
 
+/** Returns the provider's ID of a tool call, or a new ID. */
 export function toolCallId(raw: unknown): string {
   return typeof raw === "string" && raw !== "" ? raw : newToolCallId();
 }

@@ -32,6 +32,7 @@ export type ConversationTurn = {
   readonly parts: readonly ConversationPart[];
 };
 
+/** The instructions (`system`) and turns of a chat. */
 export type Conversation = {
   readonly system: readonly string[];
   readonly markedSystem?: ReadonlySet<number>;
@@ -191,6 +192,7 @@ export function legacyFunctionsFailure(): ProviderFailure {
   );
 }
 
+/** Returns the failure for a feature that the model lacks. */
 export function unsupportedFailure(feature: string, param: string): ProviderFailure {
   return refusalFailure(`${feature} are not supported by this model.`, param);
 }
@@ -202,6 +204,7 @@ export function badImageFailure(message: string, at: string): ProviderFailure {
   return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
 }
 
+/** Returns a failure after which no other route of the model is tried. */
 export function refusalFailure(message: string, param: string): ProviderFailure {
   return { kind: "refused", reason: "unsupported", message, param };
 }
@@ -276,6 +279,7 @@ function selectAllowedTools(
 
 const NO_PARAMETERS: JsonObject = { type: "object", properties: {} };
 
+/** A chat request in a provider-independent form. */
 export type Prompt = {
   readonly conversation: Conversation;
   readonly tools: RequestedTools;
@@ -284,6 +288,7 @@ export type Prompt = {
   readonly caches: boolean;
 };
 
+/** The requested output: text, any JSON, or JSON that matches a schema. */
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
 /**

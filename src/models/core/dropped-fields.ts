@@ -30,6 +30,7 @@ const UNREPORTED_FIELDS: ReadonlySet<string> = new Set([
   "user",
 ]);
 
+/** Reports the client's fields that are absent from the body `sent`. */
 export function reportDroppedFields(
   call: ProviderCall,
   sent: JsonObject,
@@ -44,6 +45,7 @@ export function reportDroppedFields(
   );
 }
 
+/** Reports the client's fields for which `isSent` returns false. */
 export function reportUnsentFields(
   { body, onDropped }: ProviderCall,
   isSent: (field: string) => boolean,

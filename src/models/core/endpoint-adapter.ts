@@ -31,12 +31,14 @@ export type EndpointAdapter = {
   readonly storedIdsOf?: (body: object) => StoredResponseQuery | null;
 };
 
+/** Headers and query parameters of a request. */
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
   readonly wantsUsage?: boolean;
 };
 
+/** A client request after its endpoint adapter parsed it. */
 export type ParsedRequest = {
   readonly request: CoreRequest;
   /** The end user in the body, not in the header `x-end-user`. */
@@ -62,11 +64,13 @@ export type ParsedRequest = {
   readonly keep?: ConversationAddition;
 };
 
+/** A turn to store: its input, and the ID of the previous response. */
 export type ConversationAddition = {
   readonly previous: string | null;
   readonly input: readonly JsonObject[];
 };
 
+/** Converts responses to the client's format. */
 export type ResponseWriter =
   | {
       readonly kind: "json";
@@ -87,6 +91,7 @@ export type ResponseWriter =
       stream(head: ResponseHead): StreamWriter;
     };
 
+/** The facts of a response that are known before its output. */
 export type ResponseHead = {
   readonly id: string;
   readonly model: string;
@@ -96,6 +101,7 @@ export type ResponseHead = {
   readonly keeps: boolean;
 };
 
+/** The usage and cost of a complete response. */
 export type Receipt = ResponseHead & {
   readonly provider: string;
   readonly usage: Usage;

@@ -7,6 +7,7 @@ import type { ProviderFailure, StreamEvent, JsonObject } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 import { EVENT_LENGTH_MAX, SseDecoder } from "../../shared/http/server-sent-events.ts";
 
+/** Adds the usage, or an estimate, if the request caused the failure. */
 export function failureWithUsage(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },
@@ -64,6 +65,7 @@ export function outputTextOfChoices({ choices }: Chunk | Completion): string {
 export const END_EVENT: StreamEvent = { kind: "end" };
 const DONE = "[DONE]";
 
+/** Converts the bytes of a provider's stream to events. */
 export type StreamReader = {
   push(bytes: Uint8Array): StreamEvent[];
   flush(): StreamEvent[];
@@ -143,12 +145,14 @@ export abstract class FrameReader {
   }
 }
 
+/** Returns a failure after which another route is tried. */
 export function retryFailure(reason: string): ProviderFailure {
   return { kind: "retry", reason };
 }
 
 export type NamedFrame = { readonly name: string; readonly data: string };
 
+/** Splits the bytes of a stream into frames. */
 export type FrameSource = {
   events(bytes: Uint8Array): readonly NamedFrame[];
   flushEvents(): readonly NamedFrame[];

@@ -5,6 +5,7 @@ import { parseBody } from "../../shared/http/parse-body.ts";
 
 export type RouteSort = "price" | "latency" | "throughput";
 
+/** Another model to try after the requested one. */
 export type ModelFallback = {
   readonly name: string;
   readonly param: string;

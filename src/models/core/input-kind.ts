@@ -15,7 +15,7 @@ export type RouteNeed = {
   readonly isMetBy: (route: Route) => boolean;
 };
 
-/** Returns the requirement of an ability that some of a model's routes lack. */
+/** Returns the requirement that a route has an ability. */
 export function abilityNeed(ability: Ability, param: string, lack: string): RouteNeed {
   return {
     param,
@@ -42,6 +42,7 @@ export function filterRoutesByNeeds(
   return success(capableRoutes);
 }
 
+/** The size and route needs of one kind of requests. */
 export type InputKindRules<Body, U extends CountedUnit = never> = {
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
   needs(body: Body, model: Model): readonly RouteNeed[];

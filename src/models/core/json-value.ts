@@ -1,6 +1,7 @@
 import { parseJson } from "../../shared/exact-json.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
+/** Fields whose values are not validated yet. */
 export type KnownFields<Name extends string> = { readonly [N in Name]?: unknown };
 
 /**
@@ -29,6 +30,7 @@ export function textOfLiteral(literal: string): string {
   return String(JSON.parse(literal));
 }
 
+/** Returns an object, or `{}` for another type. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
@@ -52,14 +54,17 @@ export function isShallow(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((part) => isShallow(part, levels - 1));
 }
 
+/** Returns an array, or `[]` for another type. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** Returns a text, or "" for another type. */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+/** Returns a number, or undefined for another type. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
@@ -67,6 +72,7 @@ export function numberOf(value: unknown): number | undefined {
 /** Reads an untyped value. Never throws. A value of an unexpected type counts as empty. */
 export type ValueReader<T> = (value: unknown) => T;
 
+/** Returns a reader of objects with these fields. */
 export function objectReader<Fields extends Readonly<Record<string, ValueReader<unknown>>>>(
   fields: Fields,
 ): ValueReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
@@ -83,10 +89,12 @@ export function objectReader<Fields extends Readonly<Record<string, ValueReader<
   };
 }
 
+/** Returns a reader of arrays of objects. */
 export function listReader<T>(one: ValueReader<T>): ValueReader<readonly T[]> {
   return (value) => listOf(value).filter(isObject).map(one);
 }
 
+/** Returns a reader that returns null for values that aren't objects. */
 export function optionalReader<T>(one: ValueReader<T>): ValueReader<T | null> {
   return (value) => (isObject(value) ? one(value) : null);
 }

@@ -40,8 +40,11 @@ export const INPUT_KINDS: {
   ocr: OCR_KIND,
 };
 
+/** A client request after conversion to OpenAI's format. */
 export type CoreRequest = ChatRequest | InputRequest;
-/** If `apart` is set, each message is a separate prompt with the same settings. Never streamed. */
+/**
+ * A chat request. If `apart` is set, each message is a separate prompt, and nothing is streamed.
+ */
 export type ChatRequest = { readonly kind: "chat"; readonly body: ChatBody; readonly apart?: true };
 export type InputRequest<K extends CallKindWithoutOutput = CallKindWithoutOutput> = {
   [One in K]: { readonly kind: One; readonly body: Bodies[One] };

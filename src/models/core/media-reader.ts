@@ -204,7 +204,7 @@ function nativeEvent(event: JsonObject): StreamEvent {
 /** The failure of a provider that returned no audio. Another provider may succeed. */
 export const NO_AUDIO = retryFailure("no_audio");
 
-/** Passes on an audio file. `counts` contains the billed units that the provider reports. */
+/** Forwards an audio file. `counts` contains the billed units that the provider reports. */
 export class AudioFileReader implements StreamReader {
   readonly ended = false;
   readonly #counts: UnitCounts | null;
@@ -285,7 +285,7 @@ export function toAudioEvents(base64: string): StreamEvent[] {
 const PCM_RATE = 24_000;
 const PCM_BYTES = 2;
 
-/** Puts the header of a WAV file before PCM audio. */
+/** Adds the header of a WAV file to PCM audio. */
 export class WavReader implements StreamReader {
   readonly #pcm: StreamReader;
   #hasBegun = false;

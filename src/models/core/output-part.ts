@@ -48,6 +48,7 @@ export function isCutOffReason(reason: string | null): boolean {
   return reason === "length" || reason === "content_filter";
 }
 
+/** A provider-independent part of one choice's output. */
 export type OutputPart =
   | { readonly kind: "text" | "thought" | "refusal"; readonly text: string }
   | { readonly kind: "detail"; readonly detail: JsonObject }

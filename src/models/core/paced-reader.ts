@@ -40,6 +40,7 @@ declare const IdentityTransformStream: new () => {
   readonly writable: WritableStream<Uint8Array>;
 };
 
+/** A response body to read piece by piece. */
 export type ByteSource = {
   /** Waits for data. Returns null at the end. Rejects when the connection breaks. */
   read(): Promise<Uint8Array | null>;

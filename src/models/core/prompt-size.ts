@@ -51,7 +51,7 @@ export type NativePartCountRule =
 
 export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;
 
-/** The rules for bodies that contain only text. */
+/** The counting rules for bodies that contain only text. */
 export const NO_PART_RULES: NativePartCountRules = new Map();
 
 export function measureChatPrompt(body: ChatBody, model: Model): PromptSize {

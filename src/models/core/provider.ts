@@ -6,6 +6,7 @@ import type { Chunk } from "./chunk.ts";
 
 export type { JsonObject } from "./json-value.ts";
 
+/** A protocol that the gateway can forward unconverted. */
 export type NativeProtocol = "responses" | "messages";
 
 export type NativeBody = {
@@ -111,6 +112,7 @@ export type ProviderFailure = {
   readonly reason: string;
 };
 
+/** The usage of a failed call, or an estimate of its output tokens. */
 export type FailedUsage = { readonly usage: Usage | null; readonly output: number };
 
 export function isFailure(result: object | string | ProviderFailure): result is ProviderFailure {

@@ -30,6 +30,7 @@ export function parseRankedResponse(
   return { body: { results: sortedResults.slice(0, resultsMax) }, usage };
 }
 
+/** Returns search units and tokens as usage, or null. */
 export function rankedUsage({
   searchUnits: units,
   tokens,

@@ -12,7 +12,7 @@ import type {
 } from "./provider.ts";
 import { failureWithUsage } from "./frame-reader.ts";
 
-/** Maximum concurrent requests (a Workers limit). */
+/** Maximum concurrent provider calls for one request (a Workers limit). */
 export const CONCURRENT_PROMPTS_MAX = 6;
 
 type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;

@@ -8,6 +8,7 @@ const CONTENT = /"delta":\s?\{"content":\s?/;
 
 const MISSES_MAX = 8;
 
+/** Reads chunks that differ from an earlier chunk only in their text, without JSON parsing. */
 export class RepeatedTextReader {
   readonly #at: RegExp;
   #template: TextTemplate | null = null;

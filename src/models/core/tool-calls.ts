@@ -77,6 +77,7 @@ function fittingToolName(name: string): string {
   return `${base62Hash(name, 8)}_${readable}`;
 }
 
+/** Replaces tool names that providers reject. `origins` maps them back. */
 export class FittingToolNames {
   readonly origins = new Map<string, string>();
   readonly #fittingByName = new Map<string, string>();

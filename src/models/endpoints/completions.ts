@@ -43,7 +43,8 @@ const text = z.string().check(z.minLength(1));
 const PROMPTS_MAX = 20;
 
 /**
- * The request body. Rejects unsupported fields that change the output, except for default values.
+ * The body of POST /v1/completions. Rejects unsupported fields that change the output, except for
+ * default values.
  */
 export const completionsBody = z.looseObject({
   model: chat.model,

@@ -24,6 +24,7 @@ export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
   return next();
 }
 
+/** Returns the error format of a path, or null for the default. */
 export function dialectOf(path: string, at: EndpointContext): Dialect | null {
   const endpoint = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
   const own = endpoint?.dialect(at) ?? null;

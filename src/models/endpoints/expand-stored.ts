@@ -17,6 +17,7 @@ import type { KnownFields } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
 
+/** A request body with stored content in place of references. */
 export type ExpandedBody = {
   readonly body: object;
   readonly before: number;
@@ -43,6 +44,7 @@ export function storedIdsOfRequest(body: object): StoredResponseQuery | null {
   return { previous, outputs: [...outputs], inputs: [...inputs] };
 }
 
+/** Replaces references to stored responses by their content. */
 export function expandStored(
   body: object,
   recalled: StoredResponseResult | undefined,
@@ -74,6 +76,7 @@ function resolveReferences(
   return success(own);
 }
 
+/** Converts a `param` of the expanded body to the client's body. */
 export function paramInRequest(param: string | null, before: number): string | null {
   const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
   if (before === 0 || param === null || whole === undefined) return param;

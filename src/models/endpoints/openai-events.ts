@@ -12,6 +12,7 @@ import { openAiUsage } from "../core/openai-usage.ts";
 export const TEXT_PLACEHOLDER = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 
+/** The JSON before and after a chunk's text. */
 export type EventTemplate = { readonly before: string; readonly after: string };
 
 export function splitAtPlaceholder(written: string): EventTemplate {

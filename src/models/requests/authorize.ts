@@ -21,6 +21,7 @@ import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
  * below.
  */
 export type PeerHoldRequest = Omit<HoldRequest, "keyId" | "peer" | "placed">;
+/** A peer's request to check a key and place a hold. */
 export type AuthorizeRequest = RequestCredential & { readonly hold: PeerHoldRequest | null };
 
 const amount = z.int().check(z.minimum(0));

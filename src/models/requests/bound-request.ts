@@ -272,6 +272,7 @@ function requireNativeRoutes(
   return capable.length > 0 ? success(capable) : invalid(only.message, only.param);
 }
 
+/** Reports whether a route accepts the client's request unconverted. */
 export function supportsNativeRequest(
   provider: Provider | undefined,
   { upstreamId }: Route,

@@ -11,6 +11,7 @@ import type { MedianSpeed } from "../routing/route-times.ts";
 import { highestInputPrice } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 
+/** The facts for choosing and ordering routes. */
 export type RouteChoice = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;

@@ -140,6 +140,7 @@ export function recordOpenCall({ progress }: Run, open: UnfinishedCall): void {
   };
 }
 
+/** Adds the charge to the error for the client. */
 export function addChargeToFailure(
   { id, progress }: Run,
   failure: Failure,

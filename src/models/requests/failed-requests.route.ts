@@ -111,6 +111,7 @@ async function sendReportOnce(
 const makeFailedRequests = ({ numbers }: Config): FailedRequests =>
   new FailedRequests(numbers.METRICS_DELAY_MS);
 
+/** The facts to record if the request fails. */
 export type RequestSummary = {
   readonly model: string | null;
   readonly externalId: string | null;
@@ -209,6 +210,7 @@ function redactFailure(failure: Failure, wasProviderCalled: boolean): Failure {
 
 const FLUSH_WAIT_MS_MAX = 1000;
 
+/** Middleware that reports failed requests before a read. */
 export async function flushFailedRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   const failedRequests = Isolate.of(c.var.config).get(makeFailedRequests);
   const report = failedRequests.reportNow(c.var.admitted.caller.orgId, makeSender(c));

@@ -6,6 +6,7 @@ const HIDDEN_TOKENS_PER_SECOND = 100;
 
 const SILENCE_MS = 1000;
 
+/** The facts for estimating unsent reasoning. */
 export type ReasoningModel = {
   readonly mayThink: boolean;
   readonly summarizes: boolean;

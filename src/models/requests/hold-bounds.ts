@@ -15,6 +15,7 @@ import type { PromptSize } from "../core/prompt-size.ts";
 /** Minimum useful output. A request that can't get this many tokens is rejected. */
 const MIN_OUTPUT_TOKENS = 64;
 
+/** The output cap and its minimum in tokens, and the number of choices. */
 export type OutputCap = {
   /** The requested output cap or the default, at most the model's maximum. */
   readonly whole: number;

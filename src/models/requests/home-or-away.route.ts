@@ -35,6 +35,7 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
 
+/** Returns null at home. */
 export function homeClientOf(
   c: Context<AppEnv>,
   caller: Caller,

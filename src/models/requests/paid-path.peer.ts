@@ -205,6 +205,7 @@ export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
   return c.json({ ok: !walletCall.unanswered && walletCall.result.ok });
 }
 
+/** Handles POST /internal/v1/kept, which reads and stores responses. */
 export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {
   const request = parseStoredResponsesRequest(c.var.peerBody);
   const answer =
@@ -229,6 +230,7 @@ async function runOperation(
   return callObject(() => kept().keep({ ...keep, by: responseOwnerOf(admitted.caller) }));
 }
 
+/** Handles POST /internal/v1/watch. Returns which of a peer's running requests must end. */
 export async function watchPeer(c: Context<AppEnv>): Promise<Response> {
   const query = parseWatchBody(c.var.peerBody);
   if (query === null) return fail(c, { kind: "internal" });

@@ -105,6 +105,7 @@ export type OverloadCounters = {
 };
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
+/** Returns an outbox for one attempt. */
 export type OutboxAt = (name: string, attempt: number) => Outbox;
 /** Returns a wallet for one attempt. Only the first call can be grouped with others. */
 export type WalletAt = (orgId: string, attempt: number) => GroupableWalletMethods;
@@ -170,6 +171,7 @@ export type UnfinishedCall = {
   close(failure: Failure): Promise<void>;
 };
 
+/** One paid request from admission to settlement. */
 export type Run = {
   readonly id: string;
   readonly startedMs: number;
@@ -188,8 +190,10 @@ export type Run = {
   readonly respond: (response: Response | Failure) => void;
 };
 
+/** A route that the hold can pay for. */
 export type PaidRoute = AttemptCandidate & { readonly route: Route; readonly option: ModelOption };
 
+/** The route that responded, and the failed attempts before it. */
 export type ServingRoute = {
   readonly route: Route;
   /** Maximum output tokens per choice. Null for a kind without output tokens. */
@@ -223,10 +227,7 @@ export type Release = { readonly kind: "void"; readonly reason: string; readonly
 /** The end of a hold, with or without a charge. */
 export type Outcome = Charge | Release;
 
-/**
- * Whether an outcome was saved in the wallet or outbox, refused by both, or unknown after a failed
- * call.
- */
+/** The result of saving an outcome: saved by the wallet or outbox, refused by both, or unknown. */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 
 /** The end of a run. `charged` is in micro-credits, as far as it is known. */

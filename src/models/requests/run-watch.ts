@@ -20,7 +20,7 @@ import type { RunTimer } from "./run-timer.ts";
 const QUERY_INTERVAL_MS = 4000;
 /** Ms after which the next query is sent even without a result of the last query. */
 const QUERY_RETRY_MS = 2000;
-/** Maximum ms to wait for the result of a query. */
+/** Maximum ms to wait for the result of a query for requests that must end. */
 export const QUERY_TIMEOUT_MS = 3500;
 const STALE_RUN_MS = 3000;
 const QUERIED_RUNS_MAX = 1000;
@@ -103,7 +103,7 @@ type RunToWatch = {
 
 /**
  * Ends a running request within 15 s after a pause with `stop_running`, or after its key or session
- * ends: up to 6 s unwatched, 4 s between queries, 3.5 s for the result and a tick.
+ * ends.
  */
 export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: RunToWatch): void {
   const { orgId } = caller;

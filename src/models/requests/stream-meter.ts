@@ -94,6 +94,7 @@ class TokenCounter {
 
 const NON_REASONING_MODEL: ReasoningModel = { mayThink: false, summarizes: false, askedMs: 0 };
 
+/** Measures the output and usage of a stream. */
 export class StreamMeter {
   readonly #choices: number;
   readonly #finished = new Set<unknown>();

@@ -18,6 +18,7 @@ const CONSECUTIVE_OVERLOADS_MAX = 3;
  */
 const WINDOW_FAULTS_MAX = 5;
 const HALF_WINDOW_MS = 15_000;
+/** Duration of the first open state. Doubles each time. */
 export const BREAKER_OPEN_MS = 15_000;
 export const BREAKER_OPEN_MS_MAX = 300_000;
 /** Maximum duration of an attempt in ms. A probe that runs longer never reports its result. */

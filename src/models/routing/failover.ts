@@ -163,6 +163,7 @@ export function failureReason({ kind, reason }: ProviderFailure): string {
   return kind === "overloaded" ? kind : reason;
 }
 
+/** The response, and the attempts before it. */
 export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;

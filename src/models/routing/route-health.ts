@@ -20,6 +20,7 @@ export function isInCooldown(pass: BreakerPermit | CooldownReason): pass is Cool
   return typeof pass !== "string" && "why" in pass;
 }
 
+/** A route in cooldown. */
 export type RouteStatus = {
   readonly route: string;
   readonly state: "disabled" | "overloaded" | Exclude<BreakerState, "closed">;

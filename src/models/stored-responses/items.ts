@@ -37,6 +37,7 @@ type StoredItem = Readonly<Record<string, unknown>> & { readonly type?: string }
 
 type ListedItem = StoredItem & { readonly id: string; readonly type: string };
 
+/** A response. If `hidden`, the client didn't request encrypted reasoning. */
 export type StoredResponse = {
   readonly response: StoredItem & { readonly output: readonly ListedItem[] };
   readonly hidden: boolean;
@@ -54,11 +55,13 @@ export function itemsOfTurn({ input, response }: ConversationTurn): readonly Sto
   return [...parseStoredItems(input), ...parseStoredResponse(response).response.output];
 }
 
+/** Returns a response for a client. Omits `hidden` reasoning unless `isWhole`. */
 export function toResponseView({ response, hidden }: StoredResponse, isWhole: boolean): StoredItem {
   if (!hidden || isWhole) return response;
   return { ...response, output: response.output.map(withoutEncryptedReasoning) };
 }
 
+/** Returns the items of earlier turns and the last turn's input. */
 export function listInputItems(links: readonly ConversationTurn[]): readonly ListedItem[] {
   return links.flatMap((link, at) => {
     const input = parseStoredItems(link.input).map((item, index) =>

@@ -55,7 +55,7 @@ const MINIMAX_AND_QWEN_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** Open-weight models, hosted by their authors or by American companies. */
+/** Open-weight models of Chinese authors. */
 export const CHINESE_MODELS: readonly CatalogEntry[] = [
   ...DEEPSEEK_MODELS,
   ...MOONSHOT_MODELS,

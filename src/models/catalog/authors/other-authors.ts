@@ -198,7 +198,7 @@ const JINA_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** Models of authors that have no file of their own. */
+/** Models of Amazon, Cohere, Jina, Mistral, Voyage and xAI. */
 export const OTHER_AUTHORS_MODELS: readonly CatalogEntry[] = [
   ...MISTRAL_MODELS,
   MISTRAL_MODERATION,

@@ -25,7 +25,7 @@ import { failureEvents, END_EVENT, FrameReader, sseReader } from "../../core/fra
 import { speechVoiceOf } from "../../core/speech.ts";
 import { usageOfSeconds } from "../../core/transcription.ts";
 
-/** Calls of OpenAI's and Mistral's moderation endpoints. */
+/** The protocol of OpenAI's and Mistral's moderation endpoints. */
 export const MODERATION_CALL: CallProtocol<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
@@ -53,7 +53,7 @@ const readCounts = objectReader({
   usage_info: objectReader({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
 });
 
-/** Calls of Mistral's OCR endpoint. */
+/** The protocol of Mistral's OCR endpoint. */
 export const OCR_CALL: CallProtocol<"ocr"> = {
   path: "/ocr",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
@@ -95,7 +95,7 @@ export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"
   };
 }
 
-/** Calls of OpenAI's image endpoints. */
+/** The protocol of OpenAI's image endpoints. */
 export const IMAGE_CALL: CallProtocol<"image"> = {
   path: "/images/generations",
   otherPath: ({ body }) => (body.edit === undefined ? null : "/images/edits"),
@@ -187,7 +187,7 @@ function readImageUsage(raw: JsonObject): Usage | null {
   };
 }
 
-/** Calls of OpenAI-compatible speech endpoints. */
+/** The protocol of OpenAI-compatible speech endpoints. */
 export const SPEECH_CALL: CallProtocol<"speech"> = {
   path: "/audio/speech",
   request: ({ body: { stream_format: _format, ...body }, upstreamId }) => {

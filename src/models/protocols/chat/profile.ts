@@ -10,6 +10,7 @@ import type {
 } from "../../core/provider.ts";
 import type { ToolCallIdShape } from "../../core/tool-calls.ts";
 
+/** The fields and rules of an OpenAI-compatible host. */
 export type Profile = {
   /** The chat fields to forward. Empty if the host doesn't support chat. */
   readonly chatFields: ReadonlySet<string>;
@@ -55,6 +56,7 @@ export type CallProtocol<K extends CallKindWithoutOutput> = {
   reader?(secret: string | undefined): StreamReader;
 };
 
+/** A rule that replaces or drops fields. */
 export type FieldRule = {
   readonly fields: readonly string[];
   /**

@@ -29,6 +29,7 @@ export function converseFinishReason(stopReason: unknown): FinishReason | null {
   return toFinishReason(textOf(stopReason));
 }
 
+/** The failure of a response that the model abandoned. */
 export const INCOMPLETE_FAILURE: ProviderFailure = {
   kind: "retry",
   reason: "broken_off",

@@ -73,6 +73,7 @@ export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOu
   return { kind: "told", words };
 }
 
+/** Returns the tool whose input is the JSON output, or null. */
 export function answerToolName(call: ChatCall): string | null {
   const format = converseOutputFormat(call);
   return format.kind === "tool" ? format.name : null;

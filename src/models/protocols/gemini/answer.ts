@@ -100,6 +100,7 @@ type Candidate = {
   readonly finish: string;
 };
 
+/** Returns the candidates and usage, and whether the prompt was blocked. */
 export function readGeminiCandidates(raw: JsonObject) {
   const { candidates, promptFeedback, usageMetadata } = readResponse(raw);
   const isBlocked = candidates.length === 0 && promptFeedback.blockReason !== "";

@@ -66,7 +66,9 @@ const BLOCK_REASONS = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
 type MediaUsage = ReturnType<typeof readMediaResponse>["usageMetadata"];
 
-/** Reads usage and fields. The customer also pays for the tokens of a blocked request. */
+/**
+ * Reads a response's usage and fields. The customer also pays for the tokens of a blocked request.
+ */
 export function readGeminiImageFields(
   raw: JsonObject,
   imageCount: number,
@@ -147,7 +149,7 @@ export function geminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonObj
  */
 const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
-/** Reads usage and fields. The customer also pays for the tokens of blocked text. */
+/** Reads a response's usage and fields. The customer also pays for the tokens of blocked text. */
 export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: readonly string[]) {
   const failure = geminiFailureInside(raw, secrets);
   if (failure !== null) return failure;

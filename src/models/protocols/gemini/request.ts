@@ -233,7 +233,10 @@ const NAMED_SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(
   "properties $defs definitions patternProperties".split(" "),
 );
 
-/** Google accepts objects with `$ref` only if all keywords start with `$` (ai.google.dev). */
+/**
+ * Removes all keywords next to `$ref` that don't start with `$`, because Google rejects them
+ * (ai.google.dev).
+ */
 export function geminiSchema(schema: JsonObject): JsonObject {
   const { $ref: reference } = schema;
   const entries = Object.entries(schema)

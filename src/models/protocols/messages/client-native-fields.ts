@@ -186,6 +186,7 @@ export const NATIVE_REQUEST_FIELDS: NativeFieldRules = {
   ...CACHE,
 };
 
+/** Fields without an equivalent in chat requests. */
 export const UNCONVERTIBLE_FIELDS: ReadonlySet<string> = new Set([
   "text.citations",
   "image.transformations",

@@ -5,6 +5,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
+/** Features of a Messages request that the chat request lacks. */
 export class ConversionLosses {
   readonly dropped = new Set<string>();
   readonly names: FittingToolNames;

@@ -28,7 +28,7 @@ const readError = objectReader({
 });
 const LIMIT_NAMES = ["requests", "tokens", "input-tokens", "output-tokens"];
 
-/** Returns the failure that an error response in the Messages format means. */
+/** Converts an error response of the Messages API. */
 export function messagesFailure(
   status: number,
   headers: Headers,

@@ -74,6 +74,7 @@ function definedFields(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
+/** Reads an unconverted message. */
 export function readClaudeNativeMessage(
   raw: JsonObject,
   requestsHour: boolean,
@@ -118,6 +119,7 @@ function eventText({
   return text + thinking + json + name + (input === "{}" ? "" : input);
 }
 
+/** Reads an unconverted Messages stream. */
 export class ClaudeNativeReader extends FrameReader {
   #usage: JsonObject = {};
   #isCounted = false;

@@ -11,6 +11,7 @@ import type { OutputOptions } from "./client-output.ts";
 import { closedResponse, openResponse } from "./client-response-object.ts";
 import type { ResponseState, ResponseError, OutputItem } from "./client-response-object.ts";
 
+/** The facts of a request that its response depends on. */
 export type ResponseContext = {
   readonly wanted: Omit<OutputOptions, "storesResponse">;
   readonly echo: JsonObject;

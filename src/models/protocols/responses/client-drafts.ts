@@ -19,6 +19,7 @@ export type DraftPosition = {
   readonly write: EventWriter;
 };
 
+/** An output item that is being written. */
 export type ItemDraft = SequencedPart & { item(): OutputItem; storedItem(): OutputItem };
 
 export abstract class BaseDraft implements ItemDraft {
@@ -75,6 +76,7 @@ type GrowingPart = GrowingText | { readonly kind: "refusal"; refusal: string };
 
 export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
 
+/** An open text to which deltas are added. */
 export type DraftText = { readonly fields: object; append(json: string): void };
 
 export class MessageDraft extends BaseDraft {

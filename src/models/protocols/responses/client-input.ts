@@ -22,6 +22,7 @@ import { customArguments } from "./client-tools.ts";
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 type UserPart = Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number];
 
+/** The chat messages of a request's input items. */
 export type ConvertedInput = {
   readonly messages: readonly ChatMessage[];
   /** Types of dropped items, such as reasoning that only its own provider can read. */
@@ -273,6 +274,7 @@ function outputParts({ item, at }: OutputAtPath): Result<readonly UserPart[]> {
   return success([{ type: "text", text: textOf(output) }]);
 }
 
+/** Parses a JSON list of content parts, or returns null. */
 export function partsInText(text: string): readonly InputPart[] | null {
   if (!text.startsWith("[")) return null;
   try {

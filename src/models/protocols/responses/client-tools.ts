@@ -66,6 +66,7 @@ const tool: z.ZodMiniType<JsonObject> = otherTool.check(
 );
 export const responsesTools = z.array(tool).check(z.maxLength(TOOLS_MAX));
 
+/** The client's tool from which a function was made. */
 export type ToolOrigin = {
   readonly kind: "function" | "custom";
   readonly namespace: string | null;

@@ -48,6 +48,7 @@ export function readResponsesCompletion(
   return toCompletion([[...output, { kind: "finish", reason: finish }]], usage);
 }
 
+/** Reads an unconverted response. */
 export function readNativeResponse(
   raw: RawResponse,
   secret: string | undefined,

@@ -162,6 +162,7 @@ const START_EVENTS: ReadonlySet<string> = new Set([
 const SEQUENCE_NUMBER = /"sequence_number":\s?\d+/;
 const TEXT_DELTA = "response.output_text.delta";
 
+/** Reads an unconverted stream. */
 export class ResponsesNativeReader extends ResponseReader {
   #heldEvents: StreamEvent[] = [];
   readonly #texts = new RepeatedTextReader(/"delta":\s?/);

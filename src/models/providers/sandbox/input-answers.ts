@@ -17,7 +17,7 @@ import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
-/** The responses to calls of one kind. A method, because its parameter is then bivariant. */
+/** Simulates responses to calls of one kind. A method, because its parameter is then bivariant. */
 export type SandboxAnswer<K extends CallKindWithoutOutput> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];

@@ -33,7 +33,7 @@ const FAILURE_BY_MODEL: ReadonlyMap<string, ProviderFailure> = new Map<string, P
 
 /**
  * Returns a provider that acts like a deterministic model. Each special model simulates one
- * behavior (`BEHAVIORS`) or one failure (`FAILURE_BY_MODEL`).
+ * behavior (`SANDBOX_BEHAVIORS`) or one failure (`FAILURE_BY_MODEL`).
  */
 export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };
