@@ -1,6 +1,6 @@
 import { CATALOG } from "../src/models/catalog/models.ts";
 import type { RouteEntry } from "../src/models/catalog/entry.ts";
-import { routeName } from "../src/models/routing/route-health.ts";
+import { formatRouteName } from "../src/models/routing/route-health.ts";
 import type { FailedRequest } from "../src/shared/failed-request.ts";
 import type { Failure } from "../src/shared/failure.ts";
 import { errorDocsAnchorOf, errorResponseOf } from "../src/shared/http/failure-mapping.ts";
@@ -154,7 +154,7 @@ function failedRequestOf(
   const { message, status: sentStatus } = errorResponseOf(failure);
   const failsAfterMs = Math.round(200 + 900 * random());
   const attempt = {
-    route: routeName(provider, upstreamId),
+    route: formatRouteName(provider, upstreamId),
     why,
     ...(status !== undefined && { status }),
   };

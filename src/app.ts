@@ -12,15 +12,15 @@ import type { AppEnv } from "./shared/http/context.ts";
 import { respondNotFound, refuseOtherMethods } from "./shared/http/not-found.ts";
 import { routingPath } from "./shared/http/routing-path.ts";
 import {
-  watchPeer,
-  authorizePeer,
-  failuresPeer,
-  storedResponsesPeer,
-  outcomesPeer,
+  handlePeerStopQuery,
+  handlePeerAuthorize,
+  handlePeerFailures,
+  handlePeerStoredResponses,
+  handlePeerOutcomes,
 } from "./models/requests/paid-path.peer.ts";
 import { selectDialect } from "./models/endpoints/dialect.route.ts";
 import { requireActiveKeyAtHome } from "./models/requests/home-or-away.route.ts";
-import { deploymentOf } from "./models/requests/deployment.ts";
+import { getDeployment } from "./models/requests/deployment.ts";
 import { flushFailedRequests } from "./models/requests/failed-requests.route.ts";
 import { requireSoundDeployment } from "./models/requests/require-deployment.route.ts";
 import {
@@ -81,13 +81,13 @@ refuseOtherMethods(app, [{ method: "POST", path: "/payments/stripe" }]);
 
 app.use("/internal/v1/*", requirePeer);
 app.post("/internal/v1/lookup", lookupPeer);
-app.post("/internal/v1/outcomes", outcomesPeer);
+app.post("/internal/v1/outcomes", handlePeerOutcomes);
 app.post("/internal/v1/revocations", revocationsPeer);
-app.post("/internal/v1/authorize", authorizePeer);
-app.post("/internal/v1/kept", storedResponsesPeer);
+app.post("/internal/v1/authorize", handlePeerAuthorize);
+app.post("/internal/v1/kept", handlePeerStoredResponses);
 app.post("/internal/v1/holds", holdsPeer);
-app.post("/internal/v1/failures", failuresPeer);
-app.post("/internal/v1/watch", watchPeer);
+app.post("/internal/v1/failures", handlePeerFailures);
+app.post("/internal/v1/watch", handlePeerStopQuery);
 app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, isHandledAtHome }));
 
 app.get("/v1/holds/:id", merchantRoute("read"));
@@ -115,7 +115,7 @@ for (const path of ["/v1/keys/*", "/v1/orgs/:org_id", "/v1/webhooks/*"]) {
 serve("managed");
 refuseOtherMethods(app, filterRoutesByReach("managed"));
 
-addOperatorRoutes(app, deploymentOf);
+addOperatorRoutes(app, getDeployment);
 
 app.get("/console/api/login/callback/:issuer", callbackRoute);
 app.use("/console/api/*", requireConsolePage);

@@ -8,7 +8,7 @@ import { countTokensRoute } from "./models/requests/count-tokens.route.ts";
 import { ENDPOINTS } from "./models/endpoints/endpoints.ts";
 import { modelEndpointsRoute } from "./models/requests/model-endpoints.route.ts";
 import { loadCallerCatalog } from "./models/requests/pricing.route.ts";
-import { deploymentOf } from "./models/requests/deployment.ts";
+import { getDeployment } from "./models/requests/deployment.ts";
 import { handlePaidRequest } from "./models/requests/paid-path.route.ts";
 import {
   deleteResponseRoute,
@@ -295,7 +295,7 @@ function findAnyKey(...[db, id, owner]: Parameters<Parameters<typeof generationR
 }
 
 function catalogOf(c: AppContext): Catalog {
-  return deploymentOf(c.var.config).catalogAt(now(c.env));
+  return getDeployment(c.var.config).catalogAt(now(c.env));
 }
 
 function modelNamesOf(c: AppContext): ReturnType<typeof createModelNameLookup> {

@@ -1,11 +1,11 @@
 import type { Unstable_Config } from "wrangler";
 import { ALIAS_KINDS } from "../../src/models/catalog/aliases.ts";
-import { getAllowedHostTags } from "../../src/models/catalog/catalog.ts";
+import { getAllowedDataLocations } from "../../src/models/catalog/catalog.ts";
 import type { CallKind } from "../../src/shared/kinds.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
-import { deploymentOf } from "../../src/models/requests/deployment.ts";
+import { getDeployment } from "../../src/models/requests/deployment.ts";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import { formatUtcDay, getPriceOnDay } from "../../src/models/catalog/price.ts";
 import { regionRowOf } from "../../src/shared/regions.ts";
@@ -63,7 +63,7 @@ export function parseOutlook(settings: Settings, known: SecretNames, today: numb
     const wrong = parsed.problems.map(({ variable, problem }) => error(variable, problem, remedy));
     return { findings: [...plain, ...wrong], aliases: null, kindOf: () => undefined, assumed };
   }
-  const deployment = deploymentOf(parsed.config);
+  const deployment = getDeployment(parsed.config);
   const catalog = deployment.catalogAt(today);
   const unsound = deployment.problems.map(({ variable, problem }) =>
     error(variable, problem, "Correct it: with this every request is answered 503 misconfigured."),
@@ -247,7 +247,7 @@ function saleFindings({ env }: Settings, config: Config, catalog: Catalog): Find
 
 /** Reports providers with a key whose data residency isn't sufficient for RESIDENCY. */
 function residencyFindings(config: Config): Finding[] {
-  const allowed = getAllowedHostTags(config);
+  const allowed = getAllowedDataLocations(config);
   return BUILT_IN_PROVIDERS.filter((one) => one.isSet(config)).flatMap((builtIn) => {
     const tags = builtIn.tags(config);
     if (tags.length === 0 || tags.some((tag) => allowed.includes(tag))) return [];

@@ -1,6 +1,6 @@
 import { errorDocsAnchorOf, errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
 import type { Dialect, RateLimitStates } from "../../src/shared/http/dialect.ts";
-import { dialectOf } from "../../src/models/endpoints/dialect.route.ts";
+import { findDialect } from "../../src/models/endpoints/dialect.route.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 
@@ -205,7 +205,7 @@ const CLIENTS: readonly Readonly<Record<string, string>>[] = [
 /** Returns a path's formats. Null is OpenAI's. */
 function dialectsOf(path: string): readonly (Dialect | null)[] {
   const dialects = CLIENTS.map((headers) =>
-    dialectOf(path, { header: (name) => headers[name], query: () => undefined }),
+    findDialect(path, { header: (name) => headers[name], query: () => undefined }),
   );
   return [...new Set(dialects)];
 }

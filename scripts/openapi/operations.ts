@@ -1,15 +1,18 @@
 import * as z from "zod/mini";
-import { gatewayFields } from "../../src/models/core/gateway-fields.ts";
-import { chatBody } from "../../src/models/core/core-request.ts";
-import { embeddingsBody } from "../../src/models/core/embeddings.ts";
-import { countBody, messagesBody } from "../../src/models/protocols/messages/client-request.ts";
-import { completionsBody } from "../../src/models/endpoints/completions.ts";
-import { responsesBody } from "../../src/models/protocols/responses/client-request.ts";
-import { messagesListQuery } from "../../src/models/catalog/listed-model.ts";
+import { gatewayFieldsSchema } from "../../src/models/core/gateway-fields.ts";
+import { chatBodySchema } from "../../src/models/core/core-request.ts";
+import { embeddingsBodySchema } from "../../src/models/core/embeddings.ts";
+import {
+  countBodySchema,
+  messagesBodySchema,
+} from "../../src/models/protocols/messages/client-request.ts";
+import { completionsBodySchema } from "../../src/models/endpoints/completions.ts";
+import { responsesBodySchema } from "../../src/models/protocols/responses/client-request.ts";
+import { messagesListQuerySchema } from "../../src/models/catalog/listed-model.ts";
 import { pageQuerySchema } from "../../src/shared/http/parse-body.ts";
 import { keysParameters } from "../../src/accounts/keys/keys.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
-import { inputItemsQuery } from "../../src/models/stored-responses/stored-responses.route.ts";
+import { inputItemsQuerySchema } from "../../src/models/stored-responses/stored-responses.route.ts";
 import { newSessionSchema, sessionsParameters } from "../../src/accounts/keys/sessions.route.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/accounts/organizations/organization.ts";
@@ -67,24 +70,24 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
     200: record.completion,
     description:
       "The format of OpenAI's chat completions. `x-cost-micro` is the cost. In a stream, the last chunk has the cost if the request sets `stream_options.include_usage` or `usage.include`.",
-    body: z.extend(chatBody, gatewayFields.shape),
+    body: z.extend(chatBodySchema, gatewayFieldsSchema.shape),
     events: stream.chatChunk,
   }),
   "POST /v1/completions": described("Legacy text completions, as JSON or as a stream", {
     200: record.textCompletion,
-    body: z.extend(completionsBody, gatewayFields.shape),
+    body: z.extend(completionsBodySchema, gatewayFieldsSchema.shape),
     events: stream.textChunk,
   }),
   "POST /v1/embeddings": described("Embeddings of texts or token arrays", {
     200: record.embeddings,
-    body: z.extend(embeddingsBody, gatewayFields.shape),
+    body: z.extend(embeddingsBodySchema, gatewayFieldsSchema.shape),
   }),
   ...MEDIA_OPERATIONS,
   "POST /v1/responses": described("OpenAI's Responses, as JSON or as a stream", {
     200: record.response,
     description:
       "The format of OpenAI's Responses. Responses are stored for `keep_responses_hours`, a setting of the organization, so that `previous_response_id` and `item_reference` can continue them. By default, nothing is stored, so send the whole input. Tools that run at a provider are dropped and listed in `x-dropped`. `usage.cost_micro` is the cost.",
-    body: z.extend(responsesBody, gatewayFields.shape),
+    body: z.extend(responsesBodySchema, gatewayFieldsSchema.shape),
     events: stream.responseEvent,
     errors: ["previous_response_not_found"],
   }),
@@ -92,7 +95,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
     200: record.message,
     description:
       "The format of Anthropic's API. Errors have Anthropic's format too: `{ type: error, error: { type, message } }`. You can send the key as `x-api-key`.",
-    body: z.extend(messagesBody, gatewayFields.shape),
+    body: z.extend(messagesBodySchema, gatewayFieldsSchema.shape),
     events: stream.messageEvent,
     headers: [VERSION, BETA],
   }),
@@ -100,7 +103,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
     description: "The call is free.",
     200: record.counted,
     headers: [VERSION, BETA],
-    body: countBody,
+    body: countBodySchema,
     errors: ["model_not_found", "paused"],
   }),
 };
@@ -165,14 +168,14 @@ const OTHERS = {
       200: record.inputItems,
       description:
         "Includes the items of earlier responses (`previous_response_id`). The default order is newest first.",
-      query: inputItemsQuery,
+      query: inputItemsQuerySchema,
     },
   ),
   "GET /v1/models": described("List the models of this region, including aliases", {
     200: listed.listedModels,
     description:
       "`limit`, `after_id` and `before_id` apply only to Anthropic's list, which has pages. OpenAI's list is complete.",
-    query: messagesListQuery,
+    query: messagesListQuerySchema,
     headers: [LIST_VERSION],
   }),
   "GET /v1/models/{id}": described("Read a model; the slash in its ID can be raw or encoded", {

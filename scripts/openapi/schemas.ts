@@ -2,18 +2,18 @@ import * as z from "zod";
 import type * as core from "zod/v4/core";
 import { timeParameterSchema } from "../../src/shared/http/parse-body.ts";
 import { DOLLARS_MAX } from "../../src/shared/money.ts";
-import { opaqueObject } from "../../src/models/core/core-request.ts";
-import { formFile } from "../../src/models/core/image-edit.ts";
-import { audioFile } from "../../src/models/core/transcription.ts";
+import { opaqueObjectSchema } from "../../src/models/core/core-request.ts";
+import { formFileSchema } from "../../src/models/core/image-edit.ts";
+import { audioFileSchema } from "../../src/models/core/transcription.ts";
 import { daySchema } from "../../src/money/wallet/routes/usage.route.ts";
 
 export type Json = Record<string, unknown>;
 
 /** Constraints of schemas with checks in code, which zod can't convert. */
 const KNOWN: ReadonlyMap<core.$ZodType, Json> = new Map<core.$ZodType, Json>([
-  [opaqueObject, { type: "object" }],
-  [audioFile, { type: "string", format: "binary" }],
-  [formFile, { type: "string", format: "binary" }],
+  [opaqueObjectSchema, { type: "object" }],
+  [audioFileSchema, { type: "string", format: "binary" }],
+  [formFileSchema, { type: "string", format: "binary" }],
   [daySchema, { type: "string", format: "date" }],
   [timeParameterSchema, { type: "string", anyOf: [{ format: "date-time" }, { format: "date" }] }],
 ]);

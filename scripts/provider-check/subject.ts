@@ -1,8 +1,8 @@
-import { getAllowedHostTags } from "../../src/models/catalog/catalog.ts";
+import { getAllowedDataLocations } from "../../src/models/catalog/catalog.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { AiBinding, Config } from "../../src/shared/config/config.ts";
-import { deploymentOf } from "../../src/models/requests/deployment.ts";
+import { getDeployment } from "../../src/models/requests/deployment.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import type { BuiltInProvider } from "../../src/models/core/built-in.ts";
 import { listHostAddresses } from "../../src/models/providers/openai-hosts.ts";
@@ -59,14 +59,14 @@ export function subjectOf(id: string, wishes: SubjectOptions, env: Environment):
     wishes.region === undefined ? [...new Set([...called, ...REGION_NAMES])] : [wishes.region];
   for (const region of regions) {
     const config = configFor(region, env);
-    const { providers, catalogAt, problems } = deploymentOf(config);
+    const { providers, catalogAt, problems } = getDeployment(config);
     const catalog = catalogAt(Date.now());
     const [problem] = problems;
     if (problem !== undefined) throw new WrongUsage(`${problem.variable} ${problem.problem}.`);
     const provider = providers.get(id);
     if (provider === undefined) continue;
     const secrets = secretsOf(env, variables);
-    const strange = deploymentOf(configFor(region, invalidKeyEnvironment(env, variables)));
+    const strange = getDeployment(configFor(region, invalidKeyEnvironment(env, variables)));
     return {
       region,
       provider,
@@ -95,7 +95,7 @@ function notSoldReason(
 ): string | null {
   const residency = env["RESIDENCY"] === "relaxed" ? "relaxed" : "strict";
   const tags = builtIn?.tags(configFor(region, env)) ?? [];
-  const allowed = getAllowedHostTags({ region, residency });
+  const allowed = getAllowedDataLocations({ region, residency });
   if (tags.length === 0 || tags.some((tag) => allowed.includes(tag))) return null;
   return `${region} sells nothing of it: its host promises no region, and RESIDENCY is strict there`;
 }

@@ -1,7 +1,7 @@
 import { formatUtcDay, hasRouteEnded, getPriceOnDay } from "../models/catalog/price.ts";
 import type { CatalogEntry, RouteEntry } from "../models/catalog/entry.ts";
 import type { Model, Route } from "../models/catalog/model.ts";
-import { routeName } from "../models/routing/route-health.ts";
+import { formatRouteName } from "../models/routing/route-health.ts";
 import { readRouteSpeeds } from "../events/metrics/region-speeds.ts";
 import type { RouteSpeed } from "../shared/route-speed.ts";
 import { CATALOG } from "../models/catalog/models.ts";
@@ -36,7 +36,7 @@ export async function getCatalog(context: OperatorCall) {
 type CatalogCall = OperatorCall & { readonly speeds: ReadonlyMap<string, RouteSpeed> };
 
 function speedView({ speeds }: CatalogCall, { provider, upstreamId }: NamedRoute) {
-  const { latency, throughput } = speeds.get(routeName(provider, upstreamId)) ?? {};
+  const { latency, throughput } = speeds.get(formatRouteName(provider, upstreamId)) ?? {};
   return { latency_ms: measureView(latency), tokens_per_second: measureView(throughput) };
 }
 

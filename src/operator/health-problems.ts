@@ -3,7 +3,7 @@ import type { DatabaseState } from "../accounts/organizations/organizations.stor
 import { METRICS, metricSeriesName } from "../events/metrics/series.ts";
 import type { MetricValues } from "../shared/contracts/metrics.ts";
 import type { Model } from "../models/catalog/model.ts";
-import { routeName } from "../models/routing/route-health.ts";
+import { formatRouteName } from "../models/routing/route-health.ts";
 import type { RouteStatus } from "../models/routing/route-health.ts";
 import type { OutboxState } from "../shared/contracts/outbox.ts";
 import type { Region } from "../shared/regions.ts";
@@ -92,7 +92,7 @@ function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   const refused = [...models].flatMap(([id, { routes }]) => {
     const names = routes
       .filter(({ provider }) => provider !== "sandbox") // the sandbox's models fail on purpose
-      .map(({ provider, upstreamId }) => routeName(provider, upstreamId));
+      .map(({ provider, upstreamId }) => formatRouteName(provider, upstreamId));
     return names.length > 0 && names.every(isRefused) ? [`${id} (${names.join(", ")})`] : [];
   });
   return problemOfMany("model_refused", refused, "models are rejected by all their providers");

@@ -2,7 +2,11 @@ import { NO_PRICE_LISTS } from "../../src/models/catalog/price-lists.ts";
 import { dollarsPerToken } from "../../src/models/catalog/listed-model.ts";
 import { expect, it } from "vitest";
 import { findCatalogProblems } from "../../src/models/catalog/catalog-problems.ts";
-import { getAllowedHostTags, listModels, resolveModel } from "../../src/models/catalog/catalog.ts";
+import {
+  getAllowedDataLocations,
+  listModels,
+  resolveModel,
+} from "../../src/models/catalog/catalog.ts";
 import type { ActiveProvider } from "../../src/models/catalog/catalog.ts";
 import { SANDBOX_MODELS } from "../../src/models/catalog/models.ts";
 import { catalogOf, configWith } from "./config-fixture.ts";
@@ -48,7 +52,7 @@ it("the catalog includes only routes to hosts that the region's RESIDENCY allows
       }
     }
   }
-  expect(getAllowedHostTags({ region: "eu", residency: "strict" })).toEqual(["eu"]);
+  expect(getAllowedDataLocations({ region: "eu", residency: "strict" })).toEqual(["eu"]);
 });
 
 it("the catalog raises built-in prices by a markup, and keeps an operator's own prices", () => {

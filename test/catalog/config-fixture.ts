@@ -1,6 +1,6 @@
 import { buildCatalog } from "../../src/models/catalog/catalog.ts";
 import type { Catalog, ActiveProvider } from "../../src/models/catalog/catalog.ts";
-import type { HostTag, ProviderId } from "../../src/models/catalog/entry.ts";
+import type { DataLocation, ProviderId } from "../../src/models/catalog/entry.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
 import type { Region } from "../../src/shared/regions.ts";
@@ -13,7 +13,7 @@ const BASE = {
 
 /** The residency that each provider's hosts promise in the EU and in the US. */
 const TAGS: Readonly<
-  Record<Exclude<ProviderId, "sandbox">, readonly [eu: HostTag[], us: HostTag[]]>
+  Record<Exclude<ProviderId, "sandbox">, readonly [eu: DataLocation[], us: DataLocation[]]>
 > = {
   anthropic: [["global"], ["us", "global"]],
   bedrock: [["eu"], ["us"]],

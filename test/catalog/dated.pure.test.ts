@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { findUnchangedSpan } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
-import { deploymentOf } from "../../src/models/requests/deployment.ts";
+import { getDeployment } from "../../src/models/requests/deployment.ts";
 import { catalogOf, configWith, liveModelsIn } from "./config-fixture.ts";
 
 const at = (moment: string): number => Date.parse(moment);
@@ -69,7 +69,7 @@ describe("the catalog at a given time", () => {
   });
 
   it("gets rebuilt when an announced date is reached, not earlier", () => {
-    const { catalogAt } = deploymentOf(configWith({ SANDBOX: "off" }));
+    const { catalogAt } = getDeployment(configWith({ SANDBOX: "off" }));
     const before = catalogAt(at("2026-12-11"));
     expect(catalogAt(at("2026-12-31T23:59:59.999Z"))).toBe(before);
     const after = catalogAt(at("2027-01-01"));

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import {
   PRICE_AGE_MARGIN_MS,
-  signedPriceCopies,
+  createSignedPriceCopies,
 } from "../../src/models/catalog/price-list-cache.ts";
 import type { PriceCopies } from "../../src/models/catalog/price-list-cache.ts";
 import { LEAD_MS, LEAD_S, priceListFixture } from "./price-list-fixture.ts";
@@ -18,7 +18,7 @@ function place() {
       void kept.set(new Request(at).url, response),
   };
   const of = (region = "eu", secret = "secret") =>
-    signedPriceCopies(cache, { region, secret, keptS: LEAD_S });
+    createSignedPriceCopies(cache, { region, secret, keptS: LEAD_S });
   return { kept, of };
 }
 

@@ -2,9 +2,9 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Model } from "../../src/models/catalog/model.ts";
 import {
-  upcomingChangeTimes,
+  listUpcomingPriceChangeTimes,
   createPriceList,
-  priceModel,
+  applyPriceLists,
 } from "../../src/models/catalog/price-lists.ts";
 import type { PriceOrMarkup, PriceRow } from "../../src/models/catalog/price-lists.ts";
 import type { Price } from "../../src/shared/usage.ts";
@@ -136,7 +136,7 @@ it("the price at any time matches a simple model of price lists with priorities 
       const { own, region, id, list, at, isConfigured } = given;
       const model = modelOf(id, list, isConfigured);
       const lists = [createPriceList("own", own), createPriceList("default", region)];
-      const [route] = priceModel(model, { lists, at }).routes;
+      const [route] = applyPriceLists(model, { lists, at }).routes;
       expect({ price: route?.price, origin: route?.origin }).toEqual(expected(given));
       // Price lists don't change the provider's cost.
       expect(route?.bought).toEqual(model.routes[0]?.bought);
@@ -152,15 +152,17 @@ it("a price changes only at announced times", () => {
     fc.property(world, ({ own, region, id, list, at }) => {
       const model = modelOf(id, list, false);
       const lists = [createPriceList("own", own), createPriceList("default", region)];
-      const changes = new Set(upcomingChangeTimes(model, { lists, at }));
+      const changes = new Set(listUpcomingPriceChangeTimes(model, { lists, at }));
       const priceAt = (then: number): string =>
-        JSON.stringify(priceModel(model, { lists, at: then }).routes[0]?.price);
+        JSON.stringify(applyPriceLists(model, { lists, at: then }).routes[0]?.price);
       for (let then = at + 1; then <= 45; then++) {
         expect(changes.has(then) || priceAt(then) === priceAt(then - 1)).toBe(true);
       }
     }),
     { numRuns: effortFor(200, 20_000) },
   );
-  expect(upcomingChangeTimes(modelOf("a/one", FREE, false), { lists: [], at: 0 })).toEqual([]);
+  expect(listUpcomingPriceChangeTimes(modelOf("a/one", FREE, false), { lists: [], at: 0 })).toEqual(
+    [],
+  );
 });
 const FREE: Price = { input: 0, cached: 0, cacheWrite: 0, output: 0 };

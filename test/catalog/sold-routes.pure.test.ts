@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { getAllowedHostTags } from "../../src/models/catalog/catalog.ts";
-import type { HostTag } from "../../src/models/catalog/entry.ts";
+import { getAllowedDataLocations } from "../../src/models/catalog/catalog.ts";
+import type { DataLocation } from "../../src/models/catalog/entry.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
 import { catalogOf, configWith, liveModelsIn } from "./config-fixture.ts";
@@ -17,7 +17,7 @@ describe.each(WORLDS)(
   "the routes in $region, with RESIDENCY $residency and all providers",
   (world) => {
     const { models } = catalogOf(varsOf(world), liveModelsIn(world.region));
-    const allowed = getAllowedHostTags(configWith(varsOf(world)));
+    const allowed = getAllowedDataLocations(configWith(varsOf(world)));
 
     it("use only hosts of providers that the region's RESIDENCY allows", () => {
       const hosts = liveModelsIn(world.region).flatMap(({ regions }) => regions);
@@ -43,7 +43,7 @@ describe.each(WORLDS)(
         const wanted = entry.routes.filter(({ provider, regions }) =>
           liveModelsIn(world.region)
             .find((host) => host.id === provider)
-            ?.regions.some((tag: HostTag) => allowed.includes(tag) && regions.includes(tag)),
+            ?.regions.some((tag: DataLocation) => allowed.includes(tag) && regions.includes(tag)),
         );
         const sold = models.get(entry.id)?.routes ?? [];
         expect(sold.map(({ upstreamId }) => upstreamId)).toEqual(

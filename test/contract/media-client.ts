@@ -1,5 +1,5 @@
 import { beforeAll, expect } from "vitest";
-import { RequestForm } from "../../src/models/core/outgoing-body.ts";
+import { MultipartForm } from "../../src/models/core/outgoing-body.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
 import { balanceOf, bindingsWith, openAccount, send } from "./client.ts";
 import type { Sending } from "./client.ts";
@@ -18,7 +18,7 @@ export function usePayer(): void {
 
 /** Returns the content type and bytes of a form. */
 export async function formOf(fields: readonly FormField[]) {
-  const form = new RequestForm([...fields]);
+  const form = new MultipartForm([...fields]);
   const body = new Uint8Array(await new Response(form.stream()).arrayBuffer());
   return { headers: { "content-type": form.type }, body };
 }

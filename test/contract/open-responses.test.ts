@@ -1,4 +1,4 @@
-import { PDF_DATA_PREFIX } from "../../src/models/core/core-request.ts";
+import { PDF_DATA_URL_PREFIX } from "../../src/models/core/core-request.ts";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { beforeAll, describe, expect, it } from "vitest";
 import { eventsOf, followResponse } from "../protocols/responses/follow.ts";
@@ -30,7 +30,7 @@ const WEATHER = {
 const ASKED = user("What's the weather like in San Francisco?");
 const PIXEL =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const PAPER = PDF_DATA_PREFIX + btoa(pdfOf(1));
+const PAPER = PDF_DATA_URL_PREFIX + btoa(pdfOf(1));
 const NOTE = "data:text/plain;base64,aGVsbG8gd29ybGQ=";
 
 async function ask(fields: Record<string, unknown>): Promise<AnyResponse> {

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { effortFor } from "../effort.ts";
 import { admin, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { RequestForm } from "../../src/models/core/outgoing-body.ts";
+import { MultipartForm } from "../../src/models/core/outgoing-body.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
 import { CALL_KINDS } from "../../src/shared/kinds.ts";
@@ -115,7 +115,7 @@ async function sendTo(path: string, fields: object, sending: { key: string; bind
   if (!given.some(([, value]) => value instanceof FormFile)) {
     return send(path, { ...sending, body: fields });
   }
-  const form = new RequestForm(given as readonly FormField[]);
+  const form = new MultipartForm(given as readonly FormField[]);
   const body = new Uint8Array(await new Response(form.stream()).arrayBuffer());
   return send(path, { ...sending, headers: { "content-type": form.type }, body });
 }

@@ -1,4 +1,4 @@
-import { PDF_DATA_PREFIX } from "../../src/models/core/core-request.ts";
+import { PDF_DATA_URL_PREFIX } from "../../src/models/core/core-request.ts";
 import { describe, expect, it } from "vitest";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { RESPONSES_CHAT } from "../fixtures/responses-replies.ts";
@@ -190,7 +190,7 @@ describe("a balance of $0.04 at a provider that charges one token per four bytes
     const pdf = { type: "base64", media_type: "application/pdf", data: btoa(pdfOf(100)) };
     const document = shown({ type: "document", source: pdf });
     expect((await asked(key, env, "/v1/messages", document)).status).toBe(402);
-    const file_data = PDF_DATA_PREFIX + pdf.data;
+    const file_data = PDF_DATA_URL_PREFIX + pdf.data;
     const file = [{ role: "user", content: [{ type: "input_file", file_data }] }];
     expect((await asked(key, env, "/v1/responses", { input: file })).status).toBe(402);
     expect(calls).toEqual([]);

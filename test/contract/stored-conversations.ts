@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { assert } from "vitest";
-import { inputItemId } from "../../src/models/stored-responses/items.ts";
+import { createInputItemId } from "../../src/models/stored-responses/items.ts";
 import { callItem, reasoningItem, scenario, textItem } from "../fixtures/responses-replies.ts";
 import { setClock } from "../wallet/wallet-fixture.ts";
 import { errorOf, send } from "./client.ts";
@@ -163,7 +163,7 @@ export class StoredConversations {
     const references = named.flatMap((turn) => [
       ...(one.names && turn.follows === turn.parent
         ? turn.added.map((item, at) =>
-            reference(inputItemId(turn.id, item["type"] ?? "message", at)),
+            reference(createInputItemId(turn.id, item["type"] ?? "message", at)),
           )
         : turn.added),
       ...turn.output.map(({ id }) => reference(id)),

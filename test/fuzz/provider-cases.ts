@@ -1,9 +1,9 @@
-import { anthropic } from "../../src/models/providers/anthropic.ts";
-import { cohere } from "../../src/models/providers/cohere.ts";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
+import { createAnthropicProvider } from "../../src/models/providers/anthropic.ts";
+import { createCohereProvider } from "../../src/models/providers/cohere.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
-import { workersAi } from "../../src/models/providers/workers-ai.ts";
+import { createWorkersAiProvider } from "../../src/models/providers/workers-ai.ts";
 import { ANTHROPIC_CHAT, ANTHROPIC_FAILURES } from "../fixtures/anthropic-replies.ts";
 import { BEDROCK_CHAT, BEDROCK_FAILURES } from "../fixtures/bedrock-replies.ts";
 import { COHERE_CHAT, COHERE_FAILURES } from "../fixtures/cohere-replies.ts";
@@ -49,10 +49,15 @@ const SECRET = CANARY.key;
 
 /** Returns responses of OpenAI-compatible providers, each in its own variant. */
 function hostCases({ dialect, chat, errorFirst, errorMid, cut, provoked }: HostReplies): Case[] {
-  const profile = PROFILES.get(dialect.profile);
+  const profile = HOST_PROFILES.get(dialect.profile);
   if (profile === undefined) throw new Error(dialect.profile);
   const baseUrl = `https://${CANARY.host}/v1`;
-  const provider = openAiCompatible({ id: dialect.profile, baseUrl, profile, secret: SECRET });
+  const provider = createOpenAiCompatibleProvider({
+    id: dialect.profile,
+    baseUrl,
+    profile,
+    secret: SECRET,
+  });
   const errors = Object.fromEntries(
     HOST_FAILURES.filter((one) => one.profile === dialect.profile).map((one, index) => [
       index,
@@ -66,13 +71,17 @@ const JSON_TYPE = { "content-type": "application/json" };
 export const CASES: readonly Case[] = [
   ...HOST_REPLIES.flatMap(hostCases),
   ...casesOf(
-    anthropic({ baseUrl: `https://${CANARY.host}/v1`, secret: SECRET, geo: null }),
+    createAnthropicProvider({ baseUrl: `https://${CANARY.host}/v1`, secret: SECRET, geo: null }),
     ANTHROPIC_CHAT,
     ANTHROPIC_FAILURES,
   ),
   ...casesOf(GEMINI, GOOGLE_CHAT, GOOGLE_FAILURES, MODEL),
   ...casesOf(BEDROCK, BEDROCK_CHAT, BEDROCK_FAILURES, NOVA),
-  ...casesOf(cohere(`https://${CANARY.host}/v2`, SECRET), COHERE_CHAT, COHERE_FAILURES),
-  ...casesOf(workersAi(BINDING), WORKERS_AI_CHAT, WORKERS_AI_FAILURES),
-  ...casesOf(workersAi(BINDING), WORKERS_AI_OPENAI_CHAT, WORKERS_AI_FAILURES),
+  ...casesOf(
+    createCohereProvider(`https://${CANARY.host}/v2`, SECRET),
+    COHERE_CHAT,
+    COHERE_FAILURES,
+  ),
+  ...casesOf(createWorkersAiProvider(BINDING), WORKERS_AI_CHAT, WORKERS_AI_FAILURES),
+  ...casesOf(createWorkersAiProvider(BINDING), WORKERS_AI_OPENAI_CHAT, WORKERS_AI_FAILURES),
 ];

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { sseReader } from "../../src/models/core/frame-reader.ts";
+import { createSseReader } from "../../src/models/core/frame-reader.ts";
 import * as replies from "../fixtures/openai-replies.ts";
 import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
@@ -145,7 +145,7 @@ function textOf({ stream, end, changed, noise }: Input): string {
 
 /** Returns the events of a stream in these pieces, without IDs that the adapter generates. */
 function read(parts: readonly Uint8Array[]): { events: StreamEvent[]; ended: boolean } {
-  const reader = sseReader(new ChatChunkReader(SECRET));
+  const reader = createSseReader(new ChatChunkReader(SECRET));
   const events = [...parts.flatMap((part) => reader.push(part)), ...reader.flush()];
   return { events, ended: reader.ended };
 }

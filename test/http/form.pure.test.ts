@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { RequestForm } from "../../src/models/core/outgoing-body.ts";
+import { MultipartForm } from "../../src/models/core/outgoing-body.ts";
 import {
   parseFormBoundary,
   FormFile,
@@ -26,7 +26,7 @@ function formOf(text: string): readonly FormField[] {
   return [["file", new FormFile("a", "a/b", utf8(text))]];
 }
 
-async function sent(form: RequestForm): Promise<Uint8Array> {
+async function sent(form: MultipartForm): Promise<Uint8Array> {
   return new Uint8Array(await new Response(form.stream()).arrayBuffer());
 }
 
@@ -39,7 +39,7 @@ describe("the form parser", () => {
   it("returns all fields of a form unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(word, value)), async (fields) => {
-        const form = new RequestForm(fields);
+        const form = new MultipartForm(fields);
         expect(parsed(await sent(form), form.type)).toEqual(fields);
       }),
     );
@@ -66,7 +66,7 @@ describe("the form parser", () => {
   it("returns equal fingerprints for forms with equal fields, whatever the boundary", async () => {
     const [one, two] = await Promise.all(
       [0, 1].map(async () => {
-        const form = new RequestForm(formOf("same"));
+        const form = new MultipartForm(formOf("same"));
         return serializeFormForHash(parsed(await sent(form), form.type) ?? []);
       }),
     );
@@ -97,7 +97,7 @@ describe("the form parser", () => {
   ])(
     "returns a safe name and type for a file %j of the type %j",
     async (filename, type, ...plain) => {
-      const form = new RequestForm([["file", new FormFile(filename, type, utf8("x"))]]);
+      const form = new MultipartForm([["file", new FormFile(filename, type, utf8("x"))]]);
       const [[, file] = []] = parsed(await sent(form), form.type) ?? [];
       expect(file instanceof FormFile && [file.filename, file.type]).toEqual(plain);
     },

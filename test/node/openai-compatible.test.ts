@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { afterTimeout } from "../../src/shared/timers.ts";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import type { ProviderResult, ChatCall, StreamEvent } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
@@ -25,7 +25,7 @@ function send(
   upstreamId: string,
   more: Partial<Omit<ChatCall, "kind">> = {},
 ): Promise<ProviderResult> {
-  return openAiCompatible(host()).send({
+  return createOpenAiCompatibleProvider(host()).send({
     kind: "chat",
     upstreamId,
     body: { model: upstreamId, messages: [{ role: "user", content: "Hi" }] },
@@ -49,7 +49,7 @@ async function events(upstreamId: string): Promise<StreamEvent[]> {
 
 function serve(ids: readonly string[], more: Partial<FailoverOptions> = {}, stream = true) {
   const candidates = ids.map((upstreamId) => {
-    return { provider: openAiCompatible(host()), upstreamId, cap: 100 };
+    return { provider: createOpenAiCompatibleProvider(host()), upstreamId, cap: 100 };
   });
   const request = { kind: "chat" as const, body: { model: "m", messages: [] }, stream };
   return failover(candidates, request, {

@@ -3,18 +3,18 @@ import { describe, expect, it } from "vitest";
 import type { ChatCall, JsonObject } from "../../src/models/core/provider.ts";
 import { toCompletion } from "../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../src/models/core/output-part.ts";
-import { GENERIC_PROFILE, OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
+import { GENERIC_HOST_PROFILE, OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import * as chat from "../../src/models/protocols/chat/answer.ts";
-import { openAiChatRequest as plainRequest } from "../../src/models/protocols/chat/request.ts";
-import type { Profile } from "../../src/models/protocols/chat/profile.ts";
+import { toOpenAiChatRequest as plainRequest } from "../../src/models/protocols/chat/request.ts";
+import type { HostProfile } from "../../src/models/protocols/chat/profile.ts";
 import * as cohere from "../../src/models/protocols/cohere/answer.ts";
-import { cohereChatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
-import { converseAnswer } from "../../src/models/protocols/converse/converse-answer.ts";
-import { converseRequest } from "../../src/models/protocols/converse/converse-request.ts";
+import { toCohereChatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
+import { readConverseResponse } from "../../src/models/protocols/converse/converse-answer.ts";
+import { toConverseRequest } from "../../src/models/protocols/converse/converse-request.ts";
 import * as gemini from "../../src/models/protocols/gemini/answer.ts";
-import { geminiChatRequest as geminiRequest } from "../../src/models/protocols/gemini/request.ts";
+import { toGeminiChatRequest as geminiRequest } from "../../src/models/protocols/gemini/request.ts";
 import * as workersAi from "../../src/models/protocols/workers-ai/answer.ts";
-import { workersAiChatInputs } from "../../src/models/protocols/workers-ai/request.ts";
+import { toWorkersAiChatInputs } from "../../src/models/protocols/workers-ai/request.ts";
 import { callOf } from "../providers/adapter-kit.ts";
 
 /**
@@ -39,7 +39,7 @@ const parsed = (body: unknown): unknown =>
 const ofChoice = (message: unknown): JsonObject => ({
   choices: [{ index: 0, message, finish_reason: "stop" }],
 });
-const openAi = (profile: Profile): Turns => ({
+const openAi = (profile: HostProfile): Turns => ({
   model: "gpt-5",
   write: (call) => {
     const request = plainRequest(call, profile);
@@ -50,7 +50,7 @@ const openAi = (profile: Profile): Turns => ({
 
 const PROTOCOLS: Readonly<Record<string, Turns>> = {
   "chat, as it is": openAi(OPENAI_HOST_PROFILE),
-  "chat, simplified": openAi(GENERIC_PROFILE),
+  "chat, simplified": openAi(GENERIC_HOST_PROFILE),
   cohere: {
     model: "command-a",
     write: cohereRequest,
@@ -66,9 +66,12 @@ const PROTOCOLS: Readonly<Record<string, Turns>> = {
   },
   converse: {
     model: "anthropic.claude-sonnet-4-6-v1:0",
-    write: async (call) => parsed(await converseRequest(call)),
+    write: async (call) => parsed(await toConverseRequest(call)),
     answer: (written) =>
-      converseAnswer({ output: { message: assistant(written) }, stopReason: "end_turn" }, null),
+      readConverseResponse(
+        { output: { message: assistant(written) }, stopReason: "end_turn" },
+        null,
+      ),
     signs: "thoughts",
   },
   gemini: {
@@ -82,7 +85,7 @@ const PROTOCOLS: Readonly<Record<string, Turns>> = {
   },
   "workers-ai": {
     model: "@cf/openai/gpt-oss-120b",
-    write: workersAiChatInputs,
+    write: toWorkersAiChatInputs,
     answer: (written, call) => workersAi.readWorkersAiChat(ofChoice(assistant(written)), call),
   },
 };

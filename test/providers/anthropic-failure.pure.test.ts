@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { anthropic } from "../../src/models/providers/anthropic.ts";
+import { createAnthropicProvider } from "../../src/models/providers/anthropic.ts";
 import type { ProviderFailure } from "../../src/models/core/provider.ts";
 import {
   ANTHROPIC_FAILURES,
@@ -14,7 +14,11 @@ import { CANARY, CANARY_TEXT } from "../fixtures/reply-scenarios.ts";
 import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 
-const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: CANARY.key, geo: null });
+const PROVIDER = createAnthropicProvider({
+  baseUrl: "https://upstream.test/v1",
+  secret: CANARY.key,
+  geo: null,
+});
 
 async function failure(reply: RawReply, asStream = false): Promise<ProviderFailure> {
   const { answer } = await answerTo(PROVIDER, { stream: asStream }, reply);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { ANTHROPIC } from "../../src/models/providers/anthropic.ts";
-import { activeProviders, providerProblems } from "../../src/models/providers/registry.ts";
+import { ANTHROPIC_PROVIDER } from "../../src/models/providers/anthropic.ts";
+import { listActiveProviders, providerProblems } from "../../src/models/providers/registry.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 
@@ -18,11 +18,11 @@ function configOf(vars: Record<string, string>) {
 }
 
 it("the Anthropic provider needs only its API key, and requests US-only inference only in the US", () => {
-  expect(activeProviders(configOf({}))).toEqual([]);
-  expect(activeProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
+  expect(listActiveProviders(configOf({}))).toEqual([]);
+  expect(listActiveProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
     { id: "anthropic", regions: ["global"] },
   ]);
-  expect(activeProviders(configOf({ ANTHROPIC_API_KEY: "k", REGION: "us" }))).toEqual([
+  expect(listActiveProviders(configOf({ ANTHROPIC_API_KEY: "k", REGION: "us" }))).toEqual([
     { id: "anthropic", regions: ["us", "global"] },
   ]);
 });
@@ -30,7 +30,7 @@ it("the Anthropic provider needs only its API key, and requests US-only inferenc
 it("the Anthropic provider with an invalid base URL reports an error, and isn't used", () => {
   const config = configOf({ ANTHROPIC_API_KEY: "k", ANTHROPIC_BASE_URL: "no address" });
   expect(providerProblems(config).map((one) => one.variable)).toEqual(["ANTHROPIC_BASE_URL"]);
-  expect(activeProviders(config)).toEqual([]);
+  expect(listActiveProviders(config)).toEqual([]);
 });
 
 it.each([
@@ -40,7 +40,9 @@ it.each([
 ])(
   "the Anthropic provider in the region %s with the variables %j calls %s with inference_geo %s",
   async (REGION, vars, url, geo) => {
-    const provider = ANTHROPIC.build(configOf({ ANTHROPIC_API_KEY: "k", REGION, ...vars }));
+    const provider = ANTHROPIC_PROVIDER.build(
+      configOf({ ANTHROPIC_API_KEY: "k", REGION, ...vars }),
+    );
     const call = { upstreamId: "claude-sonnet-5" };
     const { asked } = await answerTo(provider, call, ANTHROPIC_CHAT.text.json);
     expect(asked[0]).toMatchObject({ url, json: { model: "claude-sonnet-5" } });

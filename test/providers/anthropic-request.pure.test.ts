@@ -1,12 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { anthropic } from "../../src/models/providers/anthropic.ts";
+import { createAnthropicProvider } from "../../src/models/providers/anthropic.ts";
 import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-replies.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 
 const HAIKU = "claude-haiku-4-5-20251001";
-const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1//", secret: "sk-x", geo: null });
+const PROVIDER = createAnthropicProvider({
+  baseUrl: "https://upstream.test/v1//",
+  secret: "sk-x",
+  geo: null,
+});
 const OLD = "claude-sonnet-4-20250514";
 
 /** Returns the request's body for these chat fields, or the failure. */

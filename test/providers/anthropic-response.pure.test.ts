@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { anthropic } from "../../src/models/providers/anthropic.ts";
+import { createAnthropicProvider } from "../../src/models/providers/anthropic.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import {
   ANTHROPIC_CHAT,
@@ -16,7 +16,11 @@ import {
 import type { RawReply, RawScenario } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 
-const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: "key", geo: null });
+const PROVIDER = createAnthropicProvider({
+  baseUrl: "https://upstream.test/v1",
+  secret: "key",
+  geo: null,
+});
 const USAGE = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
 const FORMAT = { type: "json_schema", json_schema: { name: "x", schema: SCHEMA } };

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { claudeRules, claudeReasoningFields } from "../../src/models/claude/claude-rules.ts";
+import { getClaudeRules, claudeReasoningFields } from "../../src/models/claude/claude-rules.ts";
 
 function fields(model: string, effort?: string, mayThink = true, cap = 10_000) {
-  return claudeReasoningFields(claudeRules(model), effort, cap, mayThink);
+  return claudeReasoningFields(getClaudeRules(model), effort, cap, mayThink);
 }
 const ADAPTIVE = { type: "adaptive", display: "summarized" };
 
@@ -23,7 +23,7 @@ const SPELLINGS = [
 
 it("getClaudeRules recognizes a model by its version in every provider's spelling", () => {
   for (const [first = "", ...others] of SPELLINGS) {
-    for (const name of others) expect(claudeRules(name), name).toEqual(claudeRules(first));
+    for (const name of others) expect(getClaudeRules(name), name).toEqual(getClaudeRules(first));
   }
 });
 
@@ -48,7 +48,7 @@ it.each([
       jsonSchema,
       acceptsSampling: sampling,
       acceptsInferenceGeo: geo,
-    } = claudeRules(model);
+    } = getClaudeRules(model);
     expect([thinking, jsonSchema, sampling, geo]).toEqual(expected);
   },
 );
@@ -61,8 +61,8 @@ it("getClaudeRules reports which models accept a forced tool", () => {
     "claude-mythos-5-1",
   ];
   const taking = ["claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5-5"];
-  for (const model of refusing) expect(claudeRules(model).canForceTools, model).toBe(false);
-  for (const model of taking) expect(claudeRules(model).canForceTools, model).toBe(true);
+  for (const model of refusing) expect(getClaudeRules(model).canForceTools, model).toBe(false);
+  for (const model of taking) expect(getClaudeRules(model).canForceTools, model).toBe(true);
 });
 
 it.each([

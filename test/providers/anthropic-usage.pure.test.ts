@@ -1,11 +1,18 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { anthropic } from "../../src/models/providers/anthropic.ts";
-import { mergeLaterUsage, messagesUsage } from "../../src/models/protocols/messages/host-answer.ts";
+import { createAnthropicProvider } from "../../src/models/providers/anthropic.ts";
+import {
+  mergeLaterUsage,
+  readMessagesUsage,
+} from "../../src/models/protocols/messages/host-answer.ts";
 import { STOP, streamReply, textEvents } from "../fixtures/anthropic-replies.ts";
 import { eventsOf } from "./adapter-kit.ts";
 
-const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: "k", geo: null });
+const PROVIDER = createAnthropicProvider({
+  baseUrl: "https://upstream.test/v1",
+  secret: "k",
+  geo: null,
+});
 
 function start(usage: string): string {
   return `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],${usage}}}`;
@@ -57,7 +64,7 @@ it("usage reported by Anthropic is converted to five counts without overlap, or 
   );
   fc.assert(
     fc.property(raw, raw, (first, second) => {
-      const usage = messagesUsage(mergeLaterUsage(first, second));
+      const usage = readMessagesUsage(mergeLaterUsage(first, second));
       if (usage === null) return;
       for (const count of Object.values(usage)) {
         expect(Number.isSafeInteger(count) && count >= 0 && count <= 1e9).toBe(true);

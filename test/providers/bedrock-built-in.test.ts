@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import {
   buildProviders,
-  activeProviders,
+  listActiveProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
@@ -25,7 +25,7 @@ function configOf(vars: Record<string, string>) {
 
 const host = (region: string) => `https://bedrock-runtime.${region}.amazonaws.com`;
 const liveWith = (vars: Record<string, string>) =>
-  activeProviders(configOf(vars)).filter(({ id }) => id === "bedrock");
+  listActiveProviders(configOf(vars)).filter(({ id }) => id === "bedrock");
 const problemsWith = (vars: Record<string, string>) => providerProblems(configOf(vars));
 /** Returns the URL and the authorization of a request. */
 async function askedWith(vars: Record<string, string>) {

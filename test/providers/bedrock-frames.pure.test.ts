@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import {
   FrameDecoder,
   ConverseReader,
-  converseReader,
+  createConverseStreamReader,
 } from "../../src/models/protocols/converse/converse-stream.ts";
 import type { EventStreamFrame } from "../../src/models/protocols/converse/converse-stream.ts";
 import {
@@ -147,7 +147,7 @@ it("the reader of Bedrock's frames never throws or hangs, whatever the bytes", (
   );
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
-      const reader = converseReader(new ConverseReader("json", []));
+      const reader = createConverseStreamReader(new ConverseReader("json", []));
       const events = [...pieces.flatMap((bytes) => reader.push(bytes)), ...reader.flush()];
       const last = events.findIndex(({ kind }) => kind === "end" || kind === "error");
       expect(last === -1 || last === events.length - 1).toBe(true);

@@ -1,4 +1,4 @@
-import { bedrock } from "../../src/models/providers/bedrock.ts";
+import { createBedrockProvider } from "../../src/models/providers/bedrock.ts";
 import type { JsonObject, ProviderFailure } from "../../src/models/core/provider.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
 import { CANARY } from "../fixtures/reply-scenarios.ts";
@@ -15,7 +15,10 @@ const HOST = {
 } as const;
 
 /** With an API key. */
-export const BEDROCK = bedrock({ ...HOST, credentials: { kind: "bearer", token: CANARY.key } });
+export const BEDROCK = createBedrockProvider({
+  ...HOST,
+  credentials: { kind: "bearer", token: CANARY.key },
+});
 
 export const ACCESS_KEY = {
   kind: "signature",
@@ -25,7 +28,10 @@ export const ACCESS_KEY = {
 
 /** Signs with an access key, which is temporary if there is a session token. */
 export const signing = (sessionToken?: string) =>
-  bedrock({ ...HOST, credentials: { ...ACCESS_KEY, ...(sessionToken && { sessionToken }) } });
+  createBedrockProvider({
+    ...HOST,
+    credentials: { ...ACCESS_KEY, ...(sessionToken && { sessionToken }) },
+  });
 
 /** Returns the sent body of a chat request, by default to Nova. */
 export async function sent(body: JsonObject, upstreamId = NOVA, cap = 256): Promise<JsonObject> {

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  Breaker,
+  CircuitBreaker,
   BREAKER_OPEN_MS,
   BREAKER_OPEN_MS_MAX,
   PROBE_TIMEOUT_MS,
@@ -88,7 +88,7 @@ const steps = (...heard: Outcome[]): fc.Arbitrary<Step[]> =>
 
 /** Runs steps on both, and lists the differences. */
 class Play {
-  readonly breaker = new Breaker();
+  readonly breaker = new CircuitBreaker();
   readonly plain = new PlainBreaker();
   readonly differences: string[] = [];
   readonly underWay: Ticket[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import { callOf, mockNetwork } from "./adapter-kit.ts";
 import type { Call } from "./adapter-kit.ts";
 
@@ -26,12 +26,14 @@ type Asking = { readonly body?: Call["body"]; readonly user?: string | null };
 /** Sends a chat to a provider with this profile. Returns the request as text, and its cache key. */
 async function sent(name: string, orgId: string, asking: Asking = {}) {
   const { body = { prompt_cache_key: KEY }, user = null } = asking;
-  const profile = PROFILES.get(name);
+  const profile = HOST_PROFILES.get(name);
   if (profile === undefined) throw new Error(`no profile ${name}`);
   const asked = mockNetwork({ status: 500, headers: {}, body: "{}" });
   const host = { id: name, baseUrl: "http://up.test/v1", profile, secret: "a secret" };
   const customer = { orgId, user };
-  await openAiCompatible(host).send(callOf({ upstreamId: "m-1", customer, ...(body && { body }) }));
+  await createOpenAiCompatibleProvider(host).send(
+    callOf({ upstreamId: "m-1", customer, ...(body && { body }) }),
+  );
   const { headers, json, text } = asked[0] ?? NO_REQUEST;
   const all = JSON.stringify([...headers]) + text;
   const place = PLACES[name] ?? "prompt_cache_key";
@@ -49,7 +51,7 @@ describe("an end user's hash", () => {
     expect(new Set([known, ...others]).size).toBe(4);
   });
 
-  it.each([...PROFILES.keys()])(
+  it.each([...HOST_PROFILES.keys()])(
     "replaces the end user's name in every request to a provider: %s",
     async (name) => {
       const body = { safety_identifier: "the-name-of-ann", user: "the-name-of-ann" };
@@ -74,7 +76,7 @@ describe("a client's cache key", () => {
     },
   );
 
-  it.each([...PROFILES.keys()])("never reaches a provider unchanged: %s", async (name) => {
+  it.each([...HOST_PROFILES.keys()])("never reaches a provider unchanged: %s", async (name) => {
     expect((await sent(name, "org-a")).all).not.toContain(KEY);
   });
 

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { cohere } from "../../src/models/providers/cohere.ts";
+import { createCohereProvider } from "../../src/models/providers/cohere.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-replies.ts";
 import { expectSameHoweverCut } from "./adapter-kit.ts";
 
-const provider = cohere("https://api.cohere.com/v2", "key");
+const provider = createCohereProvider("https://api.cohere.com/v2", "key");
 // Cohere rejects with a status, so there is no stream to split.
 const { refusal: _refusal, ...streams } = COHERE_CHAT;
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { cohere } from "../../src/models/providers/cohere.ts";
-import { cohereChatRequest } from "../../src/models/protocols/cohere/request.ts";
+import { createCohereProvider } from "../../src/models/providers/cohere.ts";
+import { toCohereChatRequest } from "../../src/models/protocols/cohere/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-replies.ts";
@@ -9,10 +9,10 @@ import { answerTo, callOf } from "./adapter-kit.ts";
 
 const MODEL = "command-a-03-2025";
 const requestOf = (body: JsonObject, upstreamId = MODEL) =>
-  cohereChatRequest(callOf({ body, upstreamId })) as JsonObject;
+  toCohereChatRequest(callOf({ body, upstreamId })) as JsonObject;
 
 it("the Cohere adapter sends a request to /chat with API key and output cap, and without the client's ID", async () => {
-  const provider = cohere("https://api.cohere.com/v2/", "secret");
+  const provider = createCohereProvider("https://api.cohere.com/v2/", "secret");
   const body = { model: "smart", user: "u", logit_bias: {}, parallel_tool_calls: false };
   const { asked } = await answerTo(provider, { body, upstreamId: MODEL }, COHERE_CHAT.text.json);
   expect(asked[0]?.url).toBe("https://api.cohere.com/v2/chat");
@@ -158,7 +158,7 @@ it("the Cohere adapter converts or rejects every accepted request, and sends onl
   const models = fc.constantFrom("command-a-03-2025", "command-a-reasoning-08-2025");
   fc.assert(
     fc.property(CHAT_BODIES, models, (body, upstreamId) => {
-      const request = cohereChatRequest(callOf({ upstreamId, body }));
+      const request = toCohereChatRequest(callOf({ upstreamId, body }));
       // A rejection has no fields to check.
       const isRefused = request["kind" as keyof typeof request] === "refused";
       const sent = (isRefused ? { messages: [], max_tokens: 256 } : request) as JsonObject;

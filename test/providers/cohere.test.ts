@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { cohere } from "../../src/models/providers/cohere.ts";
+import { createCohereProvider } from "../../src/models/providers/cohere.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import {
-  activeProviders,
+  listActiveProviders,
   buildProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
@@ -21,7 +21,7 @@ import { CANARY } from "../fixtures/reply-scenarios.ts";
 import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { answerTo, callOf, eventsOf, messageOf, mockNetwork } from "./adapter-kit.ts";
 
-const provider = cohere("https://api.cohere.com/v2", "key");
+const provider = createCohereProvider("https://api.cohere.com/v2", "key");
 
 const PARIS = { name: "get_weather", arguments: '{"city":"Paris"}' };
 
@@ -109,7 +109,7 @@ it("the Cohere adapter treats a model error, or a 200 without output, as a failu
   }
 });
 
-const COHERE = cohere("https://api.cohere.com/v2", CANARY.key);
+const COHERE = createCohereProvider("https://api.cohere.com/v2", CANARY.key);
 
 const MEANINGS: Readonly<Record<string, object>> = {
   "400": { kind: "refused" },
@@ -233,9 +233,9 @@ const configOf = (more: object) => {
 };
 
 it("the Cohere provider is available with its key, at Cohere's host or the configured one", async () => {
-  expect(activeProviders(configOf({}))).toEqual([]);
+  expect(listActiveProviders(configOf({}))).toEqual([]);
   const config = configOf({ COHERE_API_KEY: "k" });
-  expect(activeProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);
+  expect(listActiveProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);
   const asked = mockNetwork(COHERE_CHAT.text.json);
   await buildProviders(config, COHERE).get("cohere")?.send(callOf());
   const other = configOf({ COHERE_API_KEY: "k", COHERE_BASE_URL: "https://proxy.example/v2/" });

@@ -1,25 +1,25 @@
 import { expect, it } from "vitest";
 import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-request.ts";
-import { converseRequest } from "../../src/models/protocols/converse/converse-request.ts";
-import { cohereChatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
-import { geminiChatRequest as googleRequest } from "../../src/models/protocols/gemini/request.ts";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
-import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
-import type { Profile } from "../../src/models/protocols/chat/profile.ts";
+import { toConverseRequest } from "../../src/models/protocols/converse/converse-request.ts";
+import { toCohereChatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
+import { toGeminiChatRequest as googleRequest } from "../../src/models/protocols/gemini/request.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
+import type { HostProfile } from "../../src/models/protocols/chat/profile.ts";
 import {
   responsesNativeBody,
   toResponsesApiRequest,
 } from "../../src/models/protocols/responses/host-request.ts";
 import type { JsonObject, ChatCall } from "../../src/models/core/provider.ts";
-import { workersAiChatInputs } from "../../src/models/protocols/workers-ai/request.ts";
+import { toWorkersAiChatInputs } from "../../src/models/protocols/workers-ai/request.ts";
 import { callOf } from "./adapter-kit.ts";
 
 type Build = (call: ChatCall) => unknown;
 
 const compatible =
-  (profile: Profile): Build =>
+  (profile: HostProfile): Build =>
   (call) =>
-    openAiChatRequest(call, profile);
+    toOpenAiChatRequest(call, profile);
 const HOSTS_MODELS = [
   "gpt-5.4",
   "gpt-4o",
@@ -39,7 +39,7 @@ const PROTOCOLS: readonly (readonly [name: string, build: Build, models: readonl
   ],
   [
     "bedrock",
-    converseRequest,
+    toConverseRequest,
     [
       "eu.anthropic.claude-sonnet-4-6",
       "eu.amazon.nova-2-lite-v1:0",
@@ -51,11 +51,13 @@ const PROTOCOLS: readonly (readonly [name: string, build: Build, models: readonl
   ["cohere", cohereRequest, ["command-a-03-2025", "command-a-reasoning-08-2025"]],
   [
     "workers-ai",
-    workersAiChatInputs,
+    toWorkersAiChatInputs,
     ["@cf/zai-org/glm-5.3-flash", "@cf/openai/gpt-oss-120b", "@cf/meta/llama-3.1-8b-instruct"],
   ],
   ["responses", toResponsesApiRequest, ["gpt-6.1-sol"]],
-  ...[...PROFILES].map(([name, profile]) => [name, compatible(profile), HOSTS_MODELS] as const),
+  ...[...HOST_PROFILES].map(
+    ([name, profile]) => [name, compatible(profile), HOSTS_MODELS] as const,
+  ),
 ];
 
 const TOOLS = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }];
@@ -149,7 +151,7 @@ it("temperature or top_p is reported as dropped if the gateway sends only one of
   const both = { temperature: 0.3, top_p: 0.9 };
   for (const [build, model] of [
     [(call: ChatCall) => toMessagesApiRequest(call, null), "claude-sonnet-4-5"],
-    [converseRequest, "eu.anthropic.claude-sonnet-4-5"],
+    [toConverseRequest, "eu.anthropic.claude-sonnet-4-5"],
   ] as const) {
     expect((await built(build, model, both)).named).toEqual(["top_p"]);
   }

@@ -1,16 +1,16 @@
 import { expect, it } from "vitest";
 import { getProviderLimits } from "../../src/models/catalog/entry.ts";
-import { bedrockEmbeddingAuthor } from "../../src/models/protocols/converse/embeddings.ts";
+import { getBedrockEmbeddingAuthor } from "../../src/models/protocols/converse/embeddings.ts";
 import {
-  embeddingList,
+  createEmbeddingList,
   embedInBatches,
-  inputTexts,
+  getInputTexts,
 } from "../../src/models/core/embedding-batches.ts";
 import { VERTEX_EMBEDDINGS } from "../../src/models/protocols/gemini/embeddings.ts";
 import type { ProviderResult, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
-const FINE: ProviderResult = { kind: "json", ...embeddingList([[1]], null) };
+const FINE: ProviderResult = { kind: "json", ...createEmbeddingList([[1]], null) };
 
 /** Returns a call with this number of texts. */
 const callFor = (count: number) =>
@@ -36,8 +36,8 @@ async function sliced(
     if (failure !== null) return { kind: "failure", failure };
     return {
       kind: "json",
-      ...embeddingList(
-        inputTexts(part).map(() => [1]),
+      ...createEmbeddingList(
+        getInputTexts(part).map(() => [1]),
         null,
       ),
     };
@@ -98,7 +98,7 @@ it("the catalog limits the texts of an embedding request if the model accepts on
     );
   }
   for (const model of ["amazon.titan-embed-text-v2:0", "eu.cohere.embed-v4:0"]) {
-    const isSingle = bedrockEmbeddingAuthor(model).textsMax === 1;
+    const isSingle = getBedrockEmbeddingAuthor(model).textsMax === 1;
     expect(boundOf("bedrock", model), model).toBe(isSingle ? 128 : undefined);
   }
   expect(boundOf("google", "gemini-embedding-001")).toBeUndefined();
@@ -112,7 +112,7 @@ it("a batch of embeddings with responses of more than 20 MB fails with their usa
   let sent = 0;
   const answer = await embedInBatches(callFor(20), 1, () => {
     sent++;
-    return Promise.resolve({ kind: "json", ...embeddingList([vector], usage) });
+    return Promise.resolve({ kind: "json", ...createEmbeddingList([vector], usage) });
   });
   expect(answer).toMatchObject({
     kind: "failure",
@@ -135,7 +135,7 @@ it("a batch of embeddings reports the usage of completed requests if another req
     Promise.resolve(
       ++sent === 3
         ? { kind: "failure", failure: refused }
-        : { kind: "json", ...embeddingList([[1]], usage) },
+        : { kind: "json", ...createEmbeddingList([[1]], usage) },
     ),
   );
   expect(answer).toMatchObject({ failure: { ...refused, spent: { usage: { input: 14 } } } });

@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 
 it("a provider's extra headers are sent with every request, together with its key", async () => {
   const sent: Headers[] = [];
@@ -8,10 +8,10 @@ it("a provider's extra headers are sent with every request, together with its ke
     sent.push(new Headers(init?.headers));
     return new Response("{}", { status: 500 });
   });
-  const profile = PROFILES.get("generic");
+  const profile = HOST_PROFILES.get("generic");
   if (profile === undefined) throw new Error("no generic profile");
   const headers = { "cf-aig-authorization": "Bearer aig" };
-  const provider = openAiCompatible({
+  const provider = createOpenAiCompatibleProvider({
     id: "up",
     baseUrl: "http://up.test/v1",
     profile,

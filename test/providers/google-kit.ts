@@ -1,6 +1,6 @@
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { ProviderConfig } from "../../src/models/core/built-in.ts";
-import { GOOGLE } from "../../src/models/providers/google.ts";
+import { GOOGLE_PROVIDERS } from "../../src/models/providers/google.ts";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
 import { GOOGLE_CHAT } from "../fixtures/google-replies.ts";
 import { CANARY } from "../fixtures/reply-scenarios.ts";
@@ -21,7 +21,7 @@ export function configOf(vars: Record<string, string>): ProviderConfig {
 
 /** Returns one of Google's two built-in providers. */
 export function builtIn(id: "google" | "vertex") {
-  const found = GOOGLE.find((one) => one.id === id);
+  const found = GOOGLE_PROVIDERS.find((one) => one.id === id);
   if (found === undefined) throw new Error(id);
   return found;
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { geminiSchema } from "../../src/models/protocols/gemini/request.ts";
+import { toGeminiSchema } from "../../src/models/protocols/gemini/request.ts";
 import { parseObject } from "../../src/models/core/json-value.ts";
 
 it("a schema sent to Google keeps, next to $ref, only keywords that start with $, at any depth", () => {
@@ -11,7 +11,7 @@ it("a schema sent to Google keeps, next to $ref, only keywords that start with $
     default: { $ref: "data", title: "data" },
     $defs: { X: { type: "object" } },
   };
-  expect(geminiSchema(schema)).toEqual({
+  expect(toGeminiSchema(schema)).toEqual({
     ...schema,
     properties: { ...schema.properties, a: reference },
     items: [{ anyOf: [reference] }],
@@ -21,5 +21,5 @@ it("a schema sent to Google keeps, next to $ref, only keywords that start with $
 it("a schema sent to Google keeps its digits and key order", () => {
   const text =
     '{"type":"object","properties":{"b":{"maximum":9223372036854775807},"1":{"minimum":1.0}}}';
-  expect(JSON.stringify(geminiSchema(parseObject(text) ?? {}))).toBe(text);
+  expect(JSON.stringify(toGeminiSchema(parseObject(text) ?? {}))).toBe(text);
 });

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import {
   requiresCallSignatures,
-  geminiThinkingConfig,
+  toGeminiThinkingConfig,
 } from "../../src/models/protocols/gemini/request.ts";
 
 const level = (model: string, effort: string) =>
-  geminiThinkingConfig(model, effort, 4096)?.["thinkingLevel"];
+  toGeminiThinkingConfig(model, effort, 4096)?.["thinkingLevel"];
 const budget = (model: string, effort: string, cap: number | null = 100_000) =>
-  geminiThinkingConfig(model, effort, cap)?.["thinkingBudget"];
+  toGeminiThinkingConfig(model, effort, cap)?.["thinkingBudget"];
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 it.each([
@@ -47,20 +47,22 @@ it("a thinking budget leaves a quarter of the cap for output, unless the model's
 });
 
 it("Gemini's thoughts are requested only if an effort is set, and otherwise no thinking config is sent", () => {
-  expect(geminiThinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty(
+  expect(toGeminiThinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty(
     "includeThoughts",
     true,
   );
-  expect(geminiThinkingConfig("gemini-2.5-flash", "low", 9)).toHaveProperty(
+  expect(toGeminiThinkingConfig("gemini-2.5-flash", "low", 9)).toHaveProperty(
     "includeThoughts",
     true,
   );
   for (const model of ["gemini-3.5-flash", "gemini-2.5-flash"]) {
-    expect(JSON.stringify(geminiThinkingConfig(model, "none", 9))).not.toContain("includeThoughts");
-    expect(geminiThinkingConfig(model, undefined, 9)).toBeUndefined();
+    expect(JSON.stringify(toGeminiThinkingConfig(model, "none", 9))).not.toContain(
+      "includeThoughts",
+    );
+    expect(toGeminiThinkingConfig(model, undefined, 9)).toBeUndefined();
   }
   for (const model of ["gemini-2.0-flash", "gemma-4-26b-a4b-it", "my-own"]) {
-    expect(geminiThinkingConfig(model, "high", 9)).toBeUndefined();
+    expect(toGeminiThinkingConfig(model, "high", 9)).toBeUndefined();
     expect(requiresCallSignatures(model)).toBe(false);
   }
 });

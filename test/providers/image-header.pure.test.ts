@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { imageHeader } from "../../src/models/core/image-edit.ts";
+import { readImageHeader } from "../../src/models/core/image-edit.ts";
 import { pngOf } from "../fixtures/pictures.ts";
 
 const ascii = (text: string): number[] => Array.from(text, (one) => one.charCodeAt(0));
@@ -53,16 +53,16 @@ describe("the parser of image headers", () => {
   it.each(MADE)("returns the size of a %s", (_, type, make) => {
     fc.assert(
       fc.property(side, side, (width, height) => {
-        expect(imageHeader(make(width, height))).toEqual({ type, width, height });
+        expect(readImageHeader(make(width, height))).toEqual({ type, width, height });
       }),
     );
   });
 
   it.each(MADE)("returns no size for a %s that ends early", (_, __, make) => {
     const whole = make(300, 200);
-    const least = whole.findIndex((_byte, at) => imageHeader(whole.slice(0, at)) !== null);
+    const least = whole.findIndex((_byte, at) => readImageHeader(whole.slice(0, at)) !== null);
     for (let at = 0; at < (least === -1 ? whole.length : least); at += 1) {
-      expect(imageHeader(whole.slice(0, at)), String(at)).toBeNull();
+      expect(readImageHeader(whole.slice(0, at)), String(at)).toBeNull();
     }
     expect(least === -1 || least > 20).toBe(true);
   });
@@ -84,19 +84,19 @@ describe("the parser of image headers", () => {
       ),
     ],
   ])("returns no size for %s", (_, bytes) => {
-    expect(imageHeader(new Uint8Array(bytes))).toBeNull();
+    expect(readImageHeader(new Uint8Array(bytes))).toBeNull();
   });
 
   it("returns no size if the width or height is zero", () => {
-    expect(imageHeader(pngOf(0, 5))).toBeNull();
-    expect(imageHeader(jpegOf(5, 0))).toBeNull();
+    expect(readImageHeader(pngOf(0, 5))).toBeNull();
+    expect(readImageHeader(jpegOf(5, 0))).toBeNull();
   });
 
   it("never throws for any bytes", () => {
     const magic = fc.constantFrom([], [0xff, 0xd8, 0xff], ascii("RIFF0000WEBPVP8 "), [0x89, 0x50]);
     fc.assert(
       fc.property(magic, fc.uint8Array({ maxLength: 200 }), (head, rest) => {
-        const found = imageHeader(new Uint8Array([...head, ...rest]));
+        const found = readImageHeader(new Uint8Array([...head, ...rest]));
         expect(found === null || (found.width > 0 && found.height > 0)).toBe(true);
       }),
     );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { IMAGE_KIND } from "../../src/models/core/images.ts";
+import { IMAGE_REQUEST_RULES } from "../../src/models/core/images.ts";
 import type { ImageBody } from "../../src/models/core/images.ts";
 import type { Model } from "../../src/models/catalog/model.ts";
 
@@ -11,7 +11,8 @@ const KNOWN = ["gpt-image-2", "gpt-image-2.5-flare"];
 function held(upstreamId: string, fields: Partial<ImageBody>): number {
   const model = { routes: [{ upstreamId }] } as unknown as Model;
   return (
-    IMAGE_KIND.size({ model: "m", prompt: "a", n: 1, ...fields }, model).units?.image_token ?? 0
+    IMAGE_REQUEST_RULES.size({ model: "m", prompt: "a", n: 1, ...fields }, model).units
+      ?.image_token ?? 0
   );
 }
 

@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { converseMessages } from "../../src/models/protocols/converse/converse-request.ts";
 import { toConversation } from "../../src/models/core/conversation.ts";
-import { httpProvider, postRequest } from "../../src/models/core/http-provider.ts";
+import { createHttpProvider, postRequest } from "../../src/models/core/http-provider.ts";
 import type { CallHandler, ProviderHandlers } from "../../src/models/core/http-provider.ts";
 import type { ChatCall, ProviderCall } from "../../src/models/core/provider.ts";
 import { callOf, chatOf } from "./adapter-kit.ts";
@@ -18,7 +18,7 @@ function asking(ask: CallHandler<ChatCall>["send"]) {
     failure: (status) => ({ kind: "retry", reason: String(status) }),
     reader: () => ({ push: () => [], flush: () => [], ended: false }),
   };
-  return httpProvider(protocol);
+  return createHttpProvider(protocol);
 }
 
 /** Returns a call that has ended. */

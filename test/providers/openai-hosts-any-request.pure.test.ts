@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/models/core/core-request.ts";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
-import type { Profile } from "../../src/models/protocols/chat/profile.ts";
-import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import type { HostProfile } from "../../src/models/protocols/chat/profile.ts";
+import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 import { effortFor } from "../effort.ts";
@@ -138,7 +138,7 @@ const MESSAGE_KEYS: ReadonlySet<string> = new Set([
   "reasoning_details",
 ]);
 
-function mayBeSent(profile: Profile): ReadonlySet<string> {
+function mayBeSent(profile: HostProfile): ReadonlySet<string> {
   const patches = (profile.rules ?? []).flatMap(({ values = {} }) =>
     Object.values(values).flatMap((value) => (value instanceof Object ? Object.keys(value) : [])),
   );
@@ -153,7 +153,7 @@ function mayBeSent(profile: Profile): ReadonlySet<string> {
   ]);
 }
 
-it.each([...PROFILES])(
+it.each([...HOST_PROFILES])(
   "the OpenAI-compatible adapter converts or rejects any accepted request, and sends only allowed fields: %s",
   (name, profile) => {
     const allowed = mayBeSent(profile);
@@ -167,7 +167,7 @@ it.each([...PROFILES])(
           const parsed = parseChatRequest({ ...junk, ...raw });
           fc.pre(parsed.ok);
           if (!parsed.ok) return;
-          const request = openAiChatRequest(
+          const request = toOpenAiChatRequest(
             callOf({ upstreamId, stream, body: parsed.value }),
             profile,
           );

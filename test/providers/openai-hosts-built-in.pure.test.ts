@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { OPENAI_COMPATIBLE } from "../../src/models/providers/openai-hosts.ts";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILE_BY_ID } from "../../src/models/providers/profiles.ts";
+import { OPENAI_COMPATIBLE_PROVIDERS } from "../../src/models/providers/openai-hosts.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
+import { HOST_PROFILE_BY_ID } from "../../src/models/providers/profiles.ts";
 import { answerTo, callOf, mockNetwork } from "./adapter-kit.ts";
 
 const BASE = {
@@ -10,7 +10,9 @@ const BASE = {
   ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
 };
 const KEYS = Object.fromEntries(
-  OPENAI_COMPATIBLE.flatMap(({ variables }) => variables.map((name) => [name, `key of ${name}`])),
+  OPENAI_COMPATIBLE_PROVIDERS.flatMap(({ variables }) =>
+    variables.map((name) => [name, `key of ${name}`]),
+  ),
 );
 
 function configOf(region: string, vars: Record<string, string> = {}) {
@@ -22,7 +24,9 @@ function configOf(region: string, vars: Record<string, string> = {}) {
 /** Returns the address, key and promised region of each provider that is available in a region. */
 async function addresses(region: string, vars: Record<string, string> = KEYS) {
   const config = configOf(region, vars);
-  const live = OPENAI_COMPATIBLE.filter((one) => one.isSet(config) && one.tags(config).length > 0);
+  const live = OPENAI_COMPATIBLE_PROVIDERS.filter(
+    (one) => one.isSet(config) && one.tags(config).length > 0,
+  );
   const asked = mockNetwork([{ status: 500, headers: {}, body: "" }]);
   const rows: string[] = [];
   for (const builtIn of live) {
@@ -116,7 +120,7 @@ it("a valid base URL replaces the address of one provider only, and an invalid b
     "xai-us us https://proxy.test/x/chat/completions",
   ]);
   const bad = configOf("eu", { ...KEYS, GROQ_BASE_URL: "ftp://x" });
-  expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(bad))).toMatchObject([
+  expect(OPENAI_COMPATIBLE_PROVIDERS.flatMap((one) => one.problems(bad))).toMatchObject([
     { variable: "GROQ_BASE_URL" },
   ]);
 });
@@ -137,7 +141,7 @@ it.each([
       OPENROUTER_EU: "on",
       [`${name}_BASE_URL`]: url,
     });
-    expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([
+    expect(OPENAI_COMPATIBLE_PROVIDERS.flatMap((one) => one.problems(config))).toEqual([
       {
         variable: `${name}_BASE_URL`,
         problem: `its provider does not keep prompts in this region, but ${own} does`,
@@ -155,12 +159,12 @@ it.each([
   ["us", "OPENROUTER", "https://eu.openrouter.ai/api/v1"],
 ])("a deployment in %s accepts %s_BASE_URL=%s", (region, name, url) => {
   const config = configOf(region, { ...KEYS, [`${name}_BASE_URL`]: url });
-  expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([]);
+  expect(OPENAI_COMPATIBLE_PROVIDERS.flatMap((one) => one.problems(config))).toEqual([]);
 });
 
 it("Azure's key is sent in its own header", async () => {
   const host = { id: "azure", baseUrl: "https://r.openai.azure.com/openai/v1", secret: "k" };
-  const azure = openAiCompatible({ ...host, profile: PROFILE_BY_ID.azure });
+  const azure = createOpenAiCompatibleProvider({ ...host, profile: HOST_PROFILE_BY_ID.azure });
   const { asked } = await answerTo(
     azure,
     { upstreamId: "my-deployment" },

@@ -1,15 +1,15 @@
 import { expect, it } from "vitest";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
-import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 type Sent = { readonly messages: readonly JsonObject[] } & JsonObject;
 
 function request(profile: string, body: JsonObject, upstreamId = "m") {
-  const found = PROFILES.get(profile);
+  const found = HOST_PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
-  return openAiChatRequest(callOf({ upstreamId, body }), found);
+  return toOpenAiChatRequest(callOf({ upstreamId, body }), found);
 }
 
 function sent(profile: string, body: JsonObject, upstreamId?: string): Sent {
@@ -24,7 +24,7 @@ function refused(profile: string, body: JsonObject): ProviderFailure {
   return made;
 }
 
-const PLAIN = [...PROFILES]
+const PLAIN = [...HOST_PROFILES]
   .filter(([, { plainStyle: plain }]) => plain !== undefined)
   .map(([name]) => name);
 const call = (id: string, name: string, args: string) => {

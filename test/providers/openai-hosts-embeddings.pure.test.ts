@@ -1,13 +1,18 @@
 import { expect, it, vi } from "vitest";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { answerTo } from "./adapter-kit.ts";
 
 function host(name: string) {
-  const profile = PROFILES.get(name);
+  const profile = HOST_PROFILES.get(name);
   if (profile === undefined) throw new Error(`no profile ${name}`);
-  return openAiCompatible({ id: name, baseUrl: "https://host.test/v1", profile, secret: "k" });
+  return createOpenAiCompatibleProvider({
+    id: name,
+    baseUrl: "https://host.test/v1",
+    profile,
+    secret: "k",
+  });
 }
 
 /** Returns Voyage's response: `embedding` before `index`, and only a total. */

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
 import { HOST_REPLIES } from "../fixtures/hosts-replies.ts";
 import type { HostReplies } from "../fixtures/hosts-replies.ts";
@@ -22,9 +22,13 @@ const CASES = HOST_REPLIES.flatMap((replies) =>
 );
 
 function providerOf({ dialect }: HostReplies): Provider {
-  const profile = PROFILES.get(dialect.profile);
+  const profile = HOST_PROFILES.get(dialect.profile);
   if (profile === undefined) throw new Error(`no profile ${dialect.profile}`);
-  return openAiCompatible({ id: dialect.profile, baseUrl: "https://host.test/v1", profile });
+  return createOpenAiCompatibleProvider({
+    id: dialect.profile,
+    baseUrl: "https://host.test/v1",
+    profile,
+  });
 }
 
 /** Returns the message of the scenario, which is the same for every provider. */

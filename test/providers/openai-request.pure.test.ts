@@ -2,15 +2,15 @@ import { callOf, chatOf } from "./adapter-kit.ts";
 import { expect, it } from "vitest";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
-import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
+import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 
 function sent(body: JsonObject, profile: string, more: object = {}): JsonObject {
-  const found = PROFILES.get(profile);
+  const found = HOST_PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
   const call = callOf({ upstreamId: "up", cap: 64 });
-  const request = openAiChatRequest({ ...call, body: chatOf(body), ...more }, found);
+  const request = toOpenAiChatRequest({ ...call, body: chatOf(body), ...more }, found);
   if (!("body" in request)) throw new Error(request.reason);
   return request.body;
 }
@@ -50,8 +50,8 @@ it.each(ENDPOINTS)(
 
 it("a stream always requests usage, except at Mistral, which always sends it", () => {
   const body = { messages: [], stream_options: { include_usage: false } };
-  const chatting = [...PROFILES].filter(([, profile]) => profile.chatFields.size > 0);
-  expect(chatting).toHaveLength(PROFILES.size - 2);
+  const chatting = [...HOST_PROFILES].filter(([, profile]) => profile.chatFields.size > 0);
+  expect(chatting).toHaveLength(HOST_PROFILES.size - 2);
   for (const [profile] of chatting) {
     const asked = sent(body, profile, { stream: true });
     expect(asked["stream"]).toBe(true);

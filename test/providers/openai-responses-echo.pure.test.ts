@@ -1,14 +1,14 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { echoTooLarge } from "../../src/models/protocols/responses/host-request.ts";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { findTooLargeEcho } from "../../src/models/protocols/responses/host-request.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { RESPONSES_CHAT } from "../fixtures/responses-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 
 const MIB = 1024 * 1024;
-const OPENAI = openAiCompatible({
+const OPENAI = createOpenAiCompatibleProvider({
   id: "openai",
   baseUrl: "https://api.openai.test/v1/",
   profile: OPENAI_HOST_PROFILE,
@@ -77,7 +77,7 @@ it("a Responses request is accepted only if its response fits in memory, and rej
       const tools = Array.from({ length: Math.ceil((times * MIB) / one / 40) }, () => inner);
       const asked = { input: LONG, tools: Array.from({ length: 20 }, () => tools) };
       const bytes = written({ tools: asked.tools });
-      const isRefused = echoTooLarge(asked) !== null;
+      const isRefused = findTooLargeEcho(asked) !== null;
       expect(bytes).toBeGreaterThan(isRefused ? 4 * MIB : 0);
       expect(bytes).toBeLessThan(isRefused ? Infinity : 16 * MIB);
     }),

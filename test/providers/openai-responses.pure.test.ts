@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import type { JsonObject, ProviderCall, StreamEvent } from "../../src/models/core/provider.ts";
 import {
@@ -21,7 +21,7 @@ import {
 import { CANARY } from "../fixtures/reply-scenarios.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 
-const OPENAI = openAiCompatible({
+const OPENAI = createOpenAiCompatibleProvider({
   id: "openai",
   baseUrl: "https://api.openai.test/v1/",
   profile: OPENAI_HOST_PROFILE,

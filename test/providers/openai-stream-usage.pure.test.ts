@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
 import {
   chunkOf,
   DONE,
@@ -40,7 +40,7 @@ it("usage is reported as complete only after every requested choice has finished
 
 it("the number of requested choices is taken from the call", async () => {
   const host = { id: "openai", baseUrl: "https://upstream.test/v1", secret: "k" };
-  const provider = openAiCompatible({ ...host, profile: OPENAI_HOST_PROFILE });
+  const provider = createOpenAiCompatibleProvider({ ...host, profile: OPENAI_HOST_PROFILE });
   const body = [choice(0, "stop", used), choice(1, "stop")].map(openAiEvent).join("") + DONE;
   const reply = { status: 200, headers: { "content-type": "text/event-stream" }, body };
   for (const [n, partial] of [

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ImageReader, decodePiece } from "../../src/models/core/media-reader.ts";
+import { ImageReader, toPieceText } from "../../src/models/core/media-reader.ts";
 import { imagesEndpoint } from "../../src/models/endpoints/images.ts";
-import { IMAGE_CALL } from "../../src/models/protocols/chat/calls.ts";
+import { IMAGE_PROTOCOL } from "../../src/models/protocols/chat/calls.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 
 const MEGABYTE = 1024 * 1024;
@@ -11,7 +11,7 @@ function reader(): ImageReader {
   const body = { model: "m", prompt: "a", n: 1 };
   const { signal } = new AbortController();
   const call = { kind: "image", body, upstreamId: "m", stream: false, signal } as const;
-  const made = IMAGE_CALL.pieces?.(undefined, new Headers(), call);
+  const made = IMAGE_PROTOCOL.pieces?.(undefined, new Headers(), call);
   if (!(made instanceof ImageReader)) throw new Error("it doesn't read in pieces");
   return made;
 }
@@ -30,7 +30,7 @@ function joined(events: readonly StreamEvent[]) {
   const pictures: string[] = [];
   for (const event of events) {
     if (event.kind !== "piece") continue;
-    pictures[event.index - 1] = (pictures[event.index - 1] ?? "") + decodePiece(event.text);
+    pictures[event.index - 1] = (pictures[event.index - 1] ?? "") + toPieceText(event.text);
   }
   const rest = events.filter(({ kind }) => kind !== "piece");
   return { pictures, rest };

@@ -4,7 +4,7 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import {
   buildProviders,
-  activeProviders,
+  listActiveProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
 import { chunkOf, DONE, openAiEvent, usageChunk } from "../fixtures/openai-replies.ts";
@@ -85,7 +85,7 @@ it("the provider vLLM gets its key and a request for usage when streaming", asyn
 
 it("a provider is available once its key is set, or the secret that its entry in PROVIDERS names", () => {
   const live = (vars: Record<string, string>) =>
-    activeProviders(configOf(vars)).map((provider) => provider.id);
+    listActiveProviders(configOf(vars)).map((provider) => provider.id);
   expect(live({})).toEqual([]);
   expect(live({ SANDBOX: "on" })).toEqual(["sandbox"]);
   expect(live({ PROVIDERS: JSON.stringify(LOCAL) })).toEqual(["ollama"]);

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { INCOMPLETE_FAILURE } from "../../src/models/protocols/converse/converse-answer.ts";
-import { converseFinishReason as converseFinish } from "../../src/models/protocols/converse/converse-answer.ts";
+import { INCOMPLETE_RESPONSE_FAILURE } from "../../src/models/protocols/converse/converse-answer.ts";
+import { parseConverseFinishReason as converseFinish } from "../../src/models/protocols/converse/converse-answer.ts";
 import { cohereGaveUpFailure } from "../../src/models/protocols/cohere/answer.ts";
-import { geminiFinishReason as googleFinish } from "../../src/models/protocols/gemini/answer.ts";
+import { parseGeminiFinishReason as googleFinish } from "../../src/models/protocols/gemini/answer.ts";
 import { readChatCompletion } from "../../src/models/protocols/chat/answer.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { ProviderFailure } from "../../src/models/core/provider.ts";
@@ -30,7 +30,7 @@ const PROVOKED: Readonly<Record<string, unknown>> = {
   "Workers AI": workersAiAnswer(whole("error"), callOf()),
   "Workers AI, a stream": streamed(new WorkersAiStream(256), "error"),
   Gemini: googleFinish("MALFORMED_FUNCTION_CALL"),
-  Converse: converseFinish("malformed_tool_use") ?? INCOMPLETE_FAILURE,
+  Converse: converseFinish("malformed_tool_use") ?? INCOMPLETE_RESPONSE_FAILURE,
   Cohere: cohereGaveUpFailure("ERROR"),
 };
 const OWN: Readonly<Record<string, unknown>> = {

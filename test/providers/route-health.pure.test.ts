@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ProviderFailure } from "../../src/models/core/provider.ts";
-import { isInCooldown, RouteHealth } from "../../src/models/routing/route-health.ts";
+import { isCooldownReason, RouteHealth } from "../../src/models/routing/route-health.ts";
 
 const BAD_KEY: ProviderFailure = { kind: "disabled", reason: "401" };
 const FAULT: ProviderFailure = { kind: "retry", reason: "500" };
@@ -25,7 +25,7 @@ describe("a route's health", () => {
     for (let at = 0; at < 6; at++) {
       health.recordFailure("up:m", "free", BAD_KEY, nowMs);
       const out = health.requestPermit("up:m", nowMs);
-      if (!isInCooldown(out)) throw new Error("not left out");
+      if (!isCooldownReason(out)) throw new Error("not left out");
       expect(out.why).toBe("disabled");
       lengths.push((out.untilMs - nowMs) / MINUTE);
       nowMs = out.untilMs;
@@ -66,8 +66,8 @@ describe("a route's health", () => {
       expect(health.requestPermit("up:m", 0)).toBe("free");
       fail(health, failure, 1);
       expect(health.requestPermit("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
-      expect(isInCooldown(health.requestPermit("up:m", 15_000))).toBe(false);
-      expect(isInCooldown(health.requestPermit("up:m", 15_000))).toBe(true);
+      expect(isCooldownReason(health.requestPermit("up:m", 15_000))).toBe(false);
+      expect(isCooldownReason(health.requestPermit("up:m", 15_000))).toBe(true);
     }
   });
 
@@ -96,9 +96,9 @@ describe("a route's health", () => {
       const health = new RouteHealth();
       fail(health, FAULT, 5);
       const probe = health.requestPermit("up:m", 15_000);
-      if (isInCooldown(probe)) throw new Error("left out");
+      if (isCooldownReason(probe)) throw new Error("left out");
       health.recordFailure("up:m", probe, failure, 15_000);
-      expect(isInCooldown(health.requestPermit("up:m", 15_000 + MINUTE))).toBe(false);
+      expect(isCooldownReason(health.requestPermit("up:m", 15_000 + MINUTE))).toBe(false);
     }
   });
 
@@ -118,7 +118,7 @@ describe("a route's health", () => {
       state: "half_open",
     });
     const probe = health.requestPermit("up:m", 15_000);
-    if (isInCooldown(probe)) throw new Error("left out");
+    if (isCooldownReason(probe)) throw new Error("left out");
     health.recordSuccess("up:m", probe, 15_000);
     // Its minute has passed, so it is called again. Only a success proves its key.
     expect(health.unavailableRoutes(MINUTE)).toEqual([

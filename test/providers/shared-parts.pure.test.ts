@@ -3,16 +3,20 @@ import { expect, it } from "vitest";
 import { ChunkBuilder, toCompletion } from "../../src/models/core/output-part.ts";
 import {
   embedInBatches,
-  embeddingList,
-  inputTexts,
+  createEmbeddingList,
+  getInputTexts,
 } from "../../src/models/core/embedding-batches.ts";
 import type { EmbeddingsCall, ProviderResult } from "../../src/models/core/provider.ts";
-import { NINE_CHARACTER_ID, ToolCallIds, WORD_64_ID } from "../../src/models/core/tool-calls.ts";
+import {
+  NINE_CHARACTER_ID_SHAPE,
+  ToolCallIds,
+  WORD_CHARACTER_ID_SHAPE,
+} from "../../src/models/core/tool-calls.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
 
 it.each([
-  ["nine", NINE_CHARACTER_ID],
-  ["word", WORD_64_ID],
+  ["nine", NINE_CHARACTER_ID_SHAPE],
+  ["word", WORD_CHARACTER_ID_SHAPE],
 ])("tool call IDs (%s) are converted to valid, stable and unique IDs", (_, shape) => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (ids) => {
@@ -28,8 +32,8 @@ it.each([
 });
 
 it("a valid tool call ID is kept, even if the conversion of another ID would result in this ID", () => {
-  const mapped = new ToolCallIds(NINE_CHARACTER_ID).idFor("call_long");
-  const ids = new ToolCallIds(NINE_CHARACTER_ID);
+  const mapped = new ToolCallIds(NINE_CHARACTER_ID_SHAPE).idFor("call_long");
+  const ids = new ToolCallIds(NINE_CHARACTER_ID_SHAPE);
   expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
   expect(ids.idFor(mapped)).toBe(mapped);
   expect(ids.idFor("call_long")).not.toBe(mapped);
@@ -98,10 +102,13 @@ it("parts of an embeddings batch are merged completely, in order, with summed us
       const input = Array.from({ length: count + 1 }, (_, at) => `text ${at}`);
       const sizes: number[] = [];
       const send = (part: EmbeddingsCall): Promise<ProviderResult> => {
-        const texts = inputTexts(part);
+        const texts = getInputTexts(part);
         sizes.push(texts.length);
         const vectors = texts.map((text) => [Number(text.slice(5))]);
-        return Promise.resolve({ kind: "json", ...embeddingList(vectors, used(texts.length)) });
+        return Promise.resolve({
+          kind: "json",
+          ...createEmbeddingList(vectors, used(texts.length)),
+        });
       };
       const answer = await embedInBatches(
         callOf({ kind: "embeddings", body: { input } }),
@@ -117,7 +124,7 @@ it("parts of an embeddings batch are merged completely, in order, with summed us
 
 it("an embeddings batch fails if a part fails, has no usage if a part has no usage, and rejects token IDs", async () => {
   const call = callOf({ kind: "embeddings", body: { input: ["a", "b"] } });
-  const ok: ProviderResult = { kind: "json", ...embeddingList([[1]], null) };
+  const ok: ProviderResult = { kind: "json", ...createEmbeddingList([[1]], null) };
   expect(await embedInBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });
   const failure = { kind: "overloaded", reason: "429" } as const;
   let asked = 0;

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { FrameReader, StreamReader } from "../../src/models/core/frame-reader.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { sseReader } from "../../src/models/core/frame-reader.ts";
+import { createSseReader } from "../../src/models/core/frame-reader.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { CohereStream } from "../../src/models/protocols/cohere/answer.ts";
 import {
   ConverseReader,
-  converseReader,
+  createConverseStreamReader,
 } from "../../src/models/protocols/converse/converse-stream.ts";
 import { GeminiChunkReader as GeminiReader } from "../../src/models/protocols/gemini/answer.ts";
-import { MessagesReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
+import { MessagesStreamReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
 import { ClaudeNativeReader as NativeMessages } from "../../src/models/protocols/messages/host-native.ts";
 import * as responses from "../../src/models/protocols/responses/host-stream.ts";
 import { WorkersAiStream } from "../../src/models/protocols/workers-ai/answer.ts";
@@ -27,7 +27,7 @@ import { messageOf, splitBytes } from "./adapter-kit.ts";
 
 /** Every protocol of server-sent events with its recorded streams. */
 const PROTOCOLS: readonly (readonly [string, () => FrameReader, ChatScenarios])[] = [
-  ["Messages", () => new MessagesReader(null, "key"), ANTHROPIC_CHAT],
+  ["Messages", () => new MessagesStreamReader(null, "key"), ANTHROPIC_CHAT],
   ["Messages, native", () => new NativeMessages("key", false), ANTHROPIC_CHAT],
   ["Responses", () => new responses.ResponsesChunkReader(), RESPONSES_CHAT],
   ["Responses, native", () => new responses.ResponsesNativeReader(), RESPONSES_CHAT],
@@ -36,7 +36,7 @@ const PROTOCOLS: readonly (readonly [string, () => FrameReader, ChatScenarios])[
   ["Workers AI, its own form", () => new WorkersAiStream(256), WORKERS_AI_CHAT],
   ["Workers AI, OpenAI's form", () => new WorkersAiStream(256), WORKERS_AI_OPENAI_CHAT],
   ...HOST_REPLIES.map(({ dialect: { profile }, chat }) => {
-    const usage = PROFILES.get(profile)?.usageShape;
+    const usage = HOST_PROFILES.get(profile)?.usageShape;
     return [`chat at ${profile}`, () => new ChatChunkReader("key", usage), chat] as const;
   }),
 ];
@@ -88,7 +88,7 @@ function isFinish(event: StreamEvent): boolean {
 function finishedAt(frames: readonly string[], reader: () => FrameReader): number {
   const at = frames.findIndex((_, index) => {
     const bytes = new TextEncoder().encode(frames.slice(0, index + 1).join(""));
-    return sseReader(reader()).push(bytes).some(isFinish);
+    return createSseReader(reader()).push(bytes).some(isFinish);
   });
   return at === -1 ? frames.length : at + 1;
 }
@@ -100,7 +100,7 @@ describe.each(PROTOCOLS)("a provider's stream in the protocol %s", (_, reader, c
     (__, { stream }) => {
       const body = String(stream.body);
       const readText = (text: string): string =>
-        resultOf(eventsOf(sseReader(reader()), [new TextEncoder().encode(text)]));
+        resultOf(eventsOf(createSseReader(reader()), [new TextEncoder().encode(text)]));
       const expected = readText(body);
       expect(expected).toContain('"end":"end"');
       const frames = body.split(/(?<=\n\n|\r\n\r\n)/);
@@ -117,13 +117,13 @@ describe.each(PROTOCOLS)("a provider's stream in the protocol %s", (_, reader, c
       expect(readText(lines.replaceAll("\n", "\r\n")), "with CRLF").toBe(expected);
       expect(readText(lines.replaceAll("\n", "\r")), "with CR").toBe(expected);
       const bytes = splitBytes(new TextEncoder().encode(frames.join(NOISE[0])));
-      expect(resultOf(eventsOf(sseReader(reader()), bytes)), "byte by byte").toBe(expected);
+      expect(resultOf(eventsOf(createSseReader(reader()), bytes)), "byte by byte").toBe(expected);
     },
   );
 });
 
 function read(parts: readonly Uint8Array[]): string {
-  return resultOf(eventsOf(converseReader(new ConverseReader(null, [])), parts));
+  return resultOf(eventsOf(createConverseStreamReader(new ConverseReader(null, [])), parts));
 }
 
 describe("a provider's stream in Bedrock's protocol", () => {

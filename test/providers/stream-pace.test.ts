@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { eventStream } from "../../src/models/core/http-provider.ts";
+import { createBatchedEventStream } from "../../src/models/core/http-provider.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { ClaudeNativeReader as MessageEvents } from "../../src/models/protocols/messages/host-native.ts";
 import { ResponsesNativeReader as ResponseEvents } from "../../src/models/protocols/responses/host-stream.ts";
-import { sseReader } from "../../src/models/core/frame-reader.ts";
+import { createSseReader } from "../../src/models/core/frame-reader.ts";
 import type { FrameReader } from "../../src/models/core/frame-reader.ts";
 
 const PACE_MS = 50;
@@ -26,7 +26,7 @@ async function batchesOf(
     await writer.close();
   };
   const said = say();
-  const events = eventStream(readable, sseReader(payloads), paceMs);
+  const events = createBatchedEventStream(readable, createSseReader(payloads), paceMs);
   const batches: number[] = [];
   for (let batch = await events.next(); batch !== null;) {
     if (batch.length > 0) batches.push(batch.length);
@@ -86,7 +86,11 @@ it("a stream delivers every chunk separately with a pace of 0", async () => {
 it("a stream ends without a failure if the gateway cancels it within an event", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
-  const events = eventStream(readable, sseReader(new ChatChunkReader()), PACE_MS);
+  const events = createBatchedEventStream(
+    readable,
+    createSseReader(new ChatChunkReader()),
+    PACE_MS,
+  );
   void writer.write(new TextEncoder().encode(SAID.join("") + SAID[1]?.slice(0, 20)));
   expect(await events.next()).toHaveLength(4);
   const next = events.next();
@@ -98,7 +102,7 @@ it("a stream delivers collected events after it is canceled, because they may co
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
-  const events = eventStream(readable, sseReader(new ChatChunkReader()), 10_000);
+  const events = createBatchedEventStream(readable, createSseReader(new ChatChunkReader()), 10_000);
   void writer.write(encoder.encode(SAID.join("")));
   expect(await events.next()).toHaveLength(4);
   const next = events.next();
@@ -122,7 +126,7 @@ it("a stream is read to its end after [DONE], so that the connection can be reus
     },
     { highWaterMark: 0 },
   );
-  const events = eventStream(body, sseReader(new ChatChunkReader()), PACE_MS);
+  const events = createBatchedEventStream(body, createSseReader(new ChatChunkReader()), PACE_MS);
   expect((await events.next())?.at(-1)).toEqual({ kind: "end" });
   await scheduler.wait(0);
   expect(pulls).toBe(2);

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { matchText, textTemplate } from "../../src/models/core/text-template.ts";
+import { matchTemplateText, createTextTemplate } from "../../src/models/core/text-template.ts";
 
 const payload = (content: string, more: object = {}): string =>
   JSON.stringify({
@@ -19,8 +19,8 @@ const text = fc.string({ unit: "binary" });
 it("a text template reproduces any text exactly", () => {
   fc.assert(
     fc.property(text, text, (first, second) => {
-      const template = textTemplate(payload(first), 0, first);
-      const found = template === null ? null : matchText(payload(second), template);
+      const template = createTextTemplate(payload(first), 0, first);
+      const found = template === null ? null : matchTemplateText(payload(second), template);
       expect(JSON.parse(found ?? "null")).toBe(second);
     }),
     { numRuns: 2000 },
@@ -28,8 +28,9 @@ it("a text template reproduces any text exactly", () => {
 });
 
 it("a text template matches only data that differs in nothing but the text", () => {
-  const template = textTemplate(payload("a"), 0, "a");
-  const fits = (data: string): boolean => template !== null && matchText(data, template) !== null;
+  const template = createTextTemplate(payload("a"), 0, "a");
+  const fits = (data: string): boolean =>
+    template !== null && matchTemplateText(data, template) !== null;
   expect(fits(payload("b"))).toBe(true);
   for (const data of [
     payload("b", { usage: { prompt_tokens: 1 } }),

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { FrameReader } from "../../src/models/core/frame-reader.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
-import { MessagesReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
+import { MessagesStreamReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
 
 function argumentsIn(events: readonly StreamEvent[]): string {
   return events
@@ -22,7 +22,7 @@ const chat = (finish: string) =>
     { choices: [{ index: 0, delta: {}, finish_reason: finish }] },
   ] as object[]);
 const claude = (input: object, stop: string) =>
-  read(new MessagesReader(null, ""), [
+  read(new MessagesStreamReader(null, ""), [
     { type: "message_start", message: { usage: { input_tokens: 1, output_tokens: 1 } } },
     {
       type: "content_block_start",

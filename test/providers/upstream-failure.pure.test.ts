@@ -1,16 +1,16 @@
 import { expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { cleanMessage } from "../../src/models/core/cleaned-message.ts";
-import { httpFailure, parseRetryAfterMs } from "../../src/models/core/upstream-failure.ts";
+import { parseHttpFailure, parseRetryAfterMs } from "../../src/models/core/upstream-failure.ts";
 
 const NO_HEADERS = new Headers();
 const wait = (headers: Record<string, string>) => parseRetryAfterMs(new Headers(headers));
 const failure = (status: number, error: unknown = { message: "no" }) =>
-  httpFailure(status, NO_HEADERS, JSON.stringify({ error }));
+  parseHttpFailure(status, NO_HEADERS, JSON.stringify({ error }));
 
 /** Returns the code and param of a rejection as clients see them. */
 const shown = (fields: Record<string, string>, secret?: string) => {
-  const refused = httpFailure(400, NO_HEADERS, JSON.stringify({ error: fields }), secret);
+  const refused = parseHttpFailure(400, NO_HEADERS, JSON.stringify({ error: fields }), secret);
   return [refused.code, refused.param];
 };
 
@@ -62,7 +62,7 @@ it("xAI's 403 for content is a rejection of the request, without our team or key
     error:
       "Content violates usage guidelines. Team: acme-corp, API key ID: 1f2e, Model: grok-4-0709, Failed check: SAFETY_CHECK_TYPE_BIO",
   };
-  expect(httpFailure(403, NO_HEADERS, JSON.stringify(body))).toEqual({
+  expect(parseHttpFailure(403, NO_HEADERS, JSON.stringify(body))).toEqual({
     kind: "refused",
     reason: "403",
     message: "Content violates usage guidelines.",
@@ -75,10 +75,15 @@ it("a provider's text is returned only for a rejected request, and never contain
   const secret = "hunter2-hunter2";
   for (const status of [302, 401, 404, 408, 429, 500, 503]) {
     const body = JSON.stringify({ error: { message: `canary ${secret}` } });
-    const read = JSON.stringify(httpFailure(status, NO_HEADERS, body, secret));
+    const read = JSON.stringify(parseHttpFailure(status, NO_HEADERS, body, secret));
     expect(read).not.toMatch(/canary|hunter2/);
   }
-  const refused = httpFailure(400, NO_HEADERS, `{"error":{"message":"bad key ${secret}"}}`, secret);
+  const refused = parseHttpFailure(
+    400,
+    NO_HEADERS,
+    `{"error":{"message":"bad key ${secret}"}}`,
+    secret,
+  );
   expect(refused.message).toBe("bad key [removed]");
 });
 
@@ -94,7 +99,7 @@ it("the error of a rejected request keeps a valid param and code, and loses othe
   );
   const odd = failure(400, { message: "", param: "<script>", code: 400 });
   expect(odd).toMatchObject({ param: null, code: null, message: expect.stringMatching(/\w/) });
-  expect(httpFailure(400, NO_HEADERS, "<html>nope</html>").kind).toBe("refused");
+  expect(parseHttpFailure(400, NO_HEADERS, "<html>nope</html>").kind).toBe("refused");
 });
 
 it("every provider's error for a too long prompt gets the code and text that clients check", () => {
@@ -115,7 +120,7 @@ it("every provider's error for a too long prompt gets the code and text that cli
     });
   }
   const flat = '{"object":"error","message":"maximum context length is 4096 tokens","code":400}';
-  expect(httpFailure(400, NO_HEADERS, flat).code).toBe("context_length_exceeded");
+  expect(parseHttpFailure(400, NO_HEADERS, flat).code).toBe("context_length_exceeded");
   const other = { message: "maximum context length", code: "string_above_max_length" };
   expect(failure(400, other).code).toBe("string_above_max_length");
 });

@@ -12,15 +12,15 @@ import { readEmbeddings } from "../../src/models/protocols/chat/answer.ts";
 import {
   readInputUsage,
   readUsage,
-  findUsage,
-  openAiUsage,
+  findRawUsage,
+  toOpenAiUsage,
 } from "../../src/models/core/openai-usage.ts";
 import { objectOf } from "../../src/models/core/json-value.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { readConverseUsage } from "../../src/models/protocols/converse/converse-answer.ts";
 import { readGeminiUsage } from "../../src/models/protocols/gemini/answer.ts";
-import { messagesUsage } from "../../src/models/protocols/messages/host-answer.ts";
-import { PROFILES } from "../../src/models/providers/profiles.ts";
+import { readMessagesUsage } from "../../src/models/protocols/messages/host-answer.ts";
+import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Usage } from "../../src/shared/usage.ts";
 import { callOf } from "./adapter-kit.ts";
 
@@ -31,7 +31,7 @@ const embeddings: Reader = (answer) => readInputUsage(answer["usage"]);
 
 /** The readers of providers with their own protocol. The others are OpenAI-compatible profiles. */
 const READERS: Readonly<Record<string, Reader>> = {
-  messages: (answer) => messagesUsage(objectOf(answer["usage"])),
+  messages: (answer) => readMessagesUsage(objectOf(answer["usage"])),
   converse: (answer) => readConverseUsage(answer["usage"]),
   gemini: (answer) => readGeminiUsage(answer["usageMetadata"]),
   cohere: (answer) => cohereUsage(answer["usage"]),
@@ -39,8 +39,8 @@ const READERS: Readonly<Record<string, Reader>> = {
 };
 
 function readerOf(name: string): Reader {
-  const shape = PROFILES.get(name)?.usageShape;
-  return READERS[name] ?? ((answer) => readUsage(findUsage(answer, shape ?? {}), shape));
+  const shape = HOST_PROFILES.get(name)?.usageShape;
+  return READERS[name] ?? ((answer) => readUsage(findRawUsage(answer, shape ?? {}), shape));
 }
 
 /**
@@ -131,7 +131,7 @@ it.each(RECORDINGS)(
   (...[reader = "", , ours = "", shown = "", raw = ""]) => {
     const usage = readerOf(reader)(JSON.parse(raw) as JsonObject);
     const { input, cacheRead, cacheWrite, output, reasoning } = usage ?? {};
-    const view = usage && openAiUsage(usage);
+    const view = usage && toOpenAiUsage(usage);
     expect({
       ours: usage === null ? "none" : [input, cacheRead, cacheWrite, output, reasoning].join(" "),
       shown:

@@ -1,5 +1,5 @@
 import type { Provider } from "../../src/models/core/provider.ts";
-import { vertex } from "../../src/models/providers/google.ts";
+import { createVertexProvider } from "../../src/models/providers/google.ts";
 import type { RawReply } from "../fixtures/reply-scenarios.ts";
 import { configOf } from "./google-kit.ts";
 
@@ -50,7 +50,10 @@ export async function vertexProvider(
   nowMs: () => number = () => 1_760_000_000_000,
   vars: Record<string, string> = {},
 ): Promise<Provider> {
-  return vertex(configOf({ GOOGLE_VERTEX_CREDENTIALS: await credentials(), ...vars }), nowMs);
+  return createVertexProvider(
+    configOf({ GOOGLE_VERTEX_CREDENTIALS: await credentials(), ...vars }),
+    nowMs,
+  );
 }
 
 /** Returns Google's response to a valid assertion. */

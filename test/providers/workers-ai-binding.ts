@@ -1,5 +1,5 @@
 import type { AiBinding } from "../../src/shared/config/config.ts";
-import { workersAi } from "../../src/models/providers/workers-ai.ts";
+import { createWorkersAiProvider } from "../../src/models/providers/workers-ai.ts";
 
 /** The binding as in workerd (src/cloudflare/internal/ai-api.ts) for a raw response. */
 export const BINDING: AiBinding = {
@@ -15,4 +15,4 @@ export const BINDING: AiBinding = {
   },
 };
 
-export const WORKERS_AI_PROVIDER = workersAi(BINDING);
+export const WORKERS_AI_PROVIDER = createWorkersAiProvider(BINDING);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { buildProviders, activeProviders } from "../../src/models/providers/registry.ts";
+import { buildProviders, listActiveProviders } from "../../src/models/providers/registry.ts";
 import { bindingFailure, jsonReply } from "../fixtures/workers-ai-replies.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { BINDING, WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
@@ -72,8 +72,8 @@ const configWith = (more: object) =>
 it("the Workers AI provider is available with its binding, without a region", async () => {
   const [without, having] = [configWith({}), configWith({ AI: BINDING })];
   if (!without.ok || !having.ok) throw new Error("bad configuration");
-  expect(activeProviders(without.config)).toEqual([]);
-  expect(activeProviders(having.config)).toEqual([{ id: "workers-ai", regions: ["global"] }]);
+  expect(listActiveProviders(without.config)).toEqual([]);
+  expect(listActiveProviders(having.config)).toEqual([{ id: "workers-ai", regions: ["global"] }]);
   const built = buildProviders(having.config, provider).get("workers-ai");
   const { answer } = await answerTo(built ?? provider, {}, jsonReply('{"response":"Hi"}'));
   expect(built).toBeDefined();

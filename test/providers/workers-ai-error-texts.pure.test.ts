@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { workersAiFailure } from "../../src/models/protocols/workers-ai/failure.ts";
+import { parseWorkersAiFailure } from "../../src/models/protocols/workers-ai/failure.ts";
 
-const said = (status: number, text: string) => workersAiFailure(status, new Headers(), text);
+const said = (status: number, text: string) => parseWorkersAiFailure(status, new Headers(), text);
 
 it("the Workers AI adapter recognizes an exhausted allocation, but not a client's text that quotes such an error", () => {
   const words = "you have used up your daily free allocation of 10,000 neurons, please upgrade";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { AiBinding } from "../../src/shared/config/config.ts";
-import { workersAi } from "../../src/models/providers/workers-ai.ts";
+import { createWorkersAiProvider } from "../../src/models/providers/workers-ai.ts";
 import {
   cutStreamReply,
   bindingFailure,
@@ -51,7 +51,9 @@ for (const [code, status, meaning] of CODES) {
     expect(await failureOf(restFailure(200, code), true)).toMatchObject(want);
     for (const words of [`${code}: sorry`, `InferenceUpstreamError: ${code}: AiError: sorry`]) {
       const thrower: AiBinding = { run: () => Promise.reject(new Error(words)) };
-      expect(await workersAi(thrower).send(callOf())).toMatchObject({ failure: want });
+      expect(await createWorkersAiProvider(thrower).send(callOf())).toMatchObject({
+        failure: want,
+      });
     }
   });
 }
@@ -91,13 +93,19 @@ it("the Workers AI adapter returns only the sentence of a rejection, without err
 it("the Workers AI adapter allows a retry after a network failure, but not after an abort", async () => {
   const lost: AiBinding = { run: () => Promise.reject(new TypeError("Network connection lost.")) };
   const failure = { kind: "retry", reason: "connection", again: true };
-  expect(await workersAi(lost).send(callOf())).toEqual({ kind: "failure", failure });
+  expect(await createWorkersAiProvider(lost).send(callOf())).toEqual({ kind: "failure", failure });
   const aborted = { ...callOf(), signal: AbortSignal.abort() };
-  expect(await workersAi(lost).send(aborted)).toMatchObject({ failure: { reason: "aborted" } });
+  expect(await createWorkersAiProvider(lost).send(aborted)).toMatchObject({
+    failure: { reason: "aborted" },
+  });
   const late: AiBinding = { run: () => Promise.reject(new Error("3040: no capacity")) };
-  expect(await workersAi(late).send(aborted)).toMatchObject({ failure: { reason: "aborted" } });
+  expect(await createWorkersAiProvider(late).send(aborted)).toMatchObject({
+    failure: { reason: "aborted" },
+  });
   const plain: AiBinding = { run: () => Promise.resolve({ response: "Hi" }) };
-  expect(await workersAi(plain).send(callOf())).toMatchObject({ failure: { kind: "retry" } });
+  expect(await createWorkersAiProvider(plain).send(callOf())).toMatchObject({
+    failure: { kind: "retry" },
+  });
 });
 
 const kindsOf = async (reply: RawReply) =>
@@ -126,7 +134,7 @@ it("the Workers AI adapter returns none of the provider's text with a failure", 
     seen.push(await eventsOf(provider, {}, reply));
   }
   const thrower: AiBinding = { run: () => Promise.reject(new Error(`5004: ${CANARY_TEXT}`)) };
-  seen.push(await workersAi(thrower).send(callOf()));
+  seen.push(await createWorkersAiProvider(thrower).send(callOf()));
   const text = JSON.stringify(seen);
   for (const secret of [CANARY.key, CANARY.host, CANARY.account]) {
     expect(text).not.toContain(secret);

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { workersAiChatInputs } from "../../src/models/protocols/workers-ai/request.ts";
+import { toWorkersAiChatInputs } from "../../src/models/protocols/workers-ai/request.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
 import { WORKERS_AI_CHAT } from "../fixtures/workers-ai-replies.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
@@ -10,7 +10,7 @@ import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 const LLAMA = "@cf/meta/llama-3.3-70b-instruct-fp8-fast";
 const GLM = "@cf/zai-org/glm-4.7-flash";
 const inputsOf = (body: JsonObject, upstreamId = LLAMA, stream = false) =>
-  workersAiChatInputs(callOf({ body, upstreamId, stream }));
+  toWorkersAiChatInputs(callOf({ body, upstreamId, stream }));
 
 it("the Workers AI adapter calls the binding with model, cap and a raw response, without the client's ID", async () => {
   const body = { model: "smart", user: "u", stream_options: {}, temperature: 0.5 };
@@ -168,7 +168,7 @@ it("the Workers AI adapter converts or rejects every accepted request, and sends
   const models = fc.constantFrom(LLAMA, GLM, "@cf/openai/gpt-oss-20b", "@cf/mistral/x");
   fc.assert(
     fc.property(CHAT_BODIES, models, fc.boolean(), (body, upstreamId, stream) => {
-      const inputs = workersAiChatInputs(callOf({ upstreamId, stream, body }));
+      const inputs = toWorkersAiChatInputs(callOf({ upstreamId, stream, body }));
       // A rejection has no fields to check.
       const isRefused = inputs["kind" as keyof typeof inputs] === "refused";
       const sent = (isRefused ? { messages: [], max_tokens: 256 } : inputs) as JsonObject;

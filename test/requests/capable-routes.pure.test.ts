@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Model, Route, RouteLimits } from "../../src/models/catalog/model.ts";
-import { embeddingRouteNeeds } from "../../src/models/core/embeddings.ts";
+import { listEmbeddingRouteNeeds } from "../../src/models/core/embeddings.ts";
 import { filterRoutesByNeeds } from "../../src/models/core/input-kind.ts";
 import { findCapableRoutes } from "../../src/models/requests/bound-request.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
@@ -35,7 +35,7 @@ function modelOf(...limits: (RouteLimits | undefined)[]): Model {
 /** Returns the number of routes for an embeddings request, or its failure. */
 function embedders(model: Model, dimensions?: number): unknown {
   const body = { model: "m", input: "a", ...(dimensions !== undefined && { dimensions }) };
-  const routes = filterRoutesByNeeds(embeddingRouteNeeds(body), model);
+  const routes = filterRoutesByNeeds(listEmbeddingRouteNeeds(body), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 
@@ -114,7 +114,7 @@ describe("the selected routes of a chat request", () => {
 
 /** Returns the number of routes for these embeddings, or the failure. */
 function routesFor(model: Model, input: string | string[] | number[] | number[][]): unknown {
-  const routes = filterRoutesByNeeds(embeddingRouteNeeds({ model: "m", input }), model);
+  const routes = filterRoutesByNeeds(listEmbeddingRouteNeeds({ model: "m", input }), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 

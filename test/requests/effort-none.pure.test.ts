@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
-import { anthropic } from "../../src/models/providers/anthropic.ts";
-import { bedrock } from "../../src/models/providers/bedrock.ts";
-import { google } from "../../src/models/providers/google.ts";
-import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { workersAi } from "../../src/models/providers/workers-ai.ts";
+import { createAnthropicProvider } from "../../src/models/providers/anthropic.ts";
+import { createBedrockProvider } from "../../src/models/providers/bedrock.ts";
+import { createGoogleProvider } from "../../src/models/providers/google.ts";
+import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
+import { createWorkersAiProvider } from "../../src/models/providers/workers-ai.ts";
 import {
   OPENAI_HOST_PROFILE,
   XAI_PROFILE,
@@ -18,16 +18,22 @@ import type { Provider } from "../../src/models/core/provider.ts";
 import { MODEL } from "./run-fixture.ts";
 
 const hostOf = (profile: typeof GROQ_PROFILE): Provider =>
-  openAiCompatible({ id: "host", baseUrl: "https://host.test/v1", profile });
-const CLAUDE = anthropic({ baseUrl: "https://claude.test/v1", secret: "", geo: null });
-const BEDROCK = bedrock({
+  createOpenAiCompatibleProvider({ id: "host", baseUrl: "https://host.test/v1", profile });
+const CLAUDE = createAnthropicProvider({
+  baseUrl: "https://claude.test/v1",
+  secret: "",
+  geo: null,
+});
+const BEDROCK = createBedrockProvider({
   tag: "eu",
   awsRegion: "eu-central-1",
   baseUrl: "https://bedrock.test",
   credentials: { kind: "bearer", token: "" },
 });
-const WORKERS_AI = workersAi({ run: () => Promise.reject(new Error("nothing is sent")) });
-const GEMINI = google({
+const WORKERS_AI = createWorkersAiProvider({
+  run: () => Promise.reject(new Error("nothing is sent")),
+});
+const GEMINI = createGoogleProvider({
   id: "google-ai-studio",
   modelsUrl: "https://gemini.test/v1beta/models",
   embeddings: GEMINI_EMBEDDINGS,

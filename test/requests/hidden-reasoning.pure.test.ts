@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
-import { MessagesReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
+import { MessagesStreamReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
 import { ClaudeNativeReader as NativeMessages } from "../../src/models/protocols/messages/host-native.ts";
 import {
   ResponsesChunkReader as ResponsesReader,
@@ -132,7 +132,7 @@ const PROTOCOLS: readonly Protocol[] = [
   {
     name: "messages, converted",
     write: MESSAGES,
-    reader: () => new MessagesReader(null, ""),
+    reader: () => new MessagesStreamReader(null, ""),
     shown: SUMMARIZING,
   },
   {

@@ -15,7 +15,7 @@ import { computeAffordableCap } from "../../src/models/requests/hold-bounds.ts";
 import type { PaidRequest } from "../../src/models/requests/paid-request.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
-import { PDF_DATA_PREFIX } from "../../src/models/core/core-request.ts";
+import { PDF_DATA_URL_PREFIX } from "../../src/models/core/core-request.ts";
 import { sendPromptsSeparately } from "../../src/models/core/separate-prompts.ts";
 import type { ProviderCall } from "../../src/models/core/provider.ts";
 import { effortFor } from "../effort.ts";
@@ -217,7 +217,7 @@ describe.each(COUNTED)(
 const said = (part: object) => [{ role: "user", content: [part] }];
 
 describe("a PDF in the prompt", () => {
-  const file = { file_data: PDF_DATA_PREFIX + PDF_DATA };
+  const file = { file_data: PDF_DATA_URL_PREFIX + PDF_DATA };
   const READERS = ["openai", "openai", "anthropic", "anthropic", "google", "sandbox"];
 
   it.each([

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import * as z from "zod/mini";
-import { chatBody, isPlainChat } from "../../src/models/core/core-request.ts";
+import { chatBodySchema, isPlainChat } from "../../src/models/core/core-request.ts";
 
 /** A field's value: usually valid, sometimes almost valid, or anything. */
 const or = (right: fc.Arbitrary<unknown>, ...near: readonly unknown[]): fc.Arbitrary<unknown> =>
@@ -48,7 +48,7 @@ it("isPlainChat accepts only bodies that the schema would accept unchanged", () 
     fc.property(body, (value) => {
       if (!isPlainChat(value)) return;
       plain++;
-      const parsed = z.safeParse(chatBody, value);
+      const parsed = z.safeParse(chatBodySchema, value);
       expect(parsed.success).toBe(true);
       expect(parsed.data).toEqual(value);
       expect(JSON.stringify(parsed.data)).toHaveLength(JSON.stringify(value).length);

@@ -1,4 +1,4 @@
-import { embeddingsPromptSize } from "../../src/models/core/embeddings.ts";
+import { measureEmbeddingsPrompt } from "../../src/models/core/embeddings.ts";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
@@ -10,7 +10,8 @@ const body = (fields: object): ChatBody => ({
   messages: [],
   ...fields,
 });
-const size = (input: number[] | number[][]) => embeddingsPromptSize({ model: "m", input }, MODEL);
+const size = (input: number[] | number[][]) =>
+  measureEmbeddingsPrompt({ model: "m", input }, MODEL);
 const said = (content: unknown, more: object = {}) => ({ role: "user", content, ...more });
 const bytes = (value: string): number => new TextEncoder().encode(value).length;
 

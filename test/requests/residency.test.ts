@@ -6,7 +6,7 @@ import type { CallKind } from "../../src/shared/kinds.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
-import { deploymentOf } from "../../src/models/requests/deployment.ts";
+import { getDeployment } from "../../src/models/requests/deployment.ts";
 import type { Deployment } from "../../src/models/requests/deployment.ts";
 import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { liveModelsIn, PROVIDERS } from "../catalog/config-fixture.ts";
@@ -80,7 +80,7 @@ describe.each(["eu", "us"] as const)("the deployment in %s with every provider",
   it("sends requests for every model, alias and operator's model only to hosts of the region", async () => {
     const asked = mockNetwork(REPLY);
     runs = [];
-    const deployment = deploymentOf(configOf(region));
+    const deployment = getDeployment(configOf(region));
     expect(deployment.problems).toEqual([]);
     const routes = routesOf(deployment.catalogAt(0));
     expect(routes.length).toBeGreaterThan(PROVIDERS.length);
@@ -114,7 +114,7 @@ it("the configuration rejects an operator's model of a kind that its provider do
   const MODELS = JSON.stringify(
     ["chat", "embeddings"].map((kind) => ({ id: `own/${kind}`, kind, context: 9, price, routes })),
   );
-  expect(deploymentOf(configOf("eu", { MODELS })).problems).toEqual([
+  expect(getDeployment(configOf("eu", { MODELS })).problems).toEqual([
     {
       variable: "MODELS",
       problem: '"own/embeddings" is for embeddings, which "anthropic" does not do',
@@ -129,14 +129,14 @@ it.each([
 ] as const)(
   "a usual OpenAI key sells models in %s with RESIDENCY %s: %s",
   (region, RESIDENCY, isSold) => {
-    const { catalogAt } = deploymentOf(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
+    const { catalogAt } = getDeployment(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
     const routes = catalogAt(0).models.get("openai/gpt-4o")?.routes ?? [];
     expect(routes.some(({ provider }) => provider === "openai")).toBe(isSold);
   },
 );
 
 it("a request requires US-only inference from Anthropic only for models whose price includes the surcharge", async () => {
-  const { catalogAt, providers } = deploymentOf(configOf("us"));
+  const { catalogAt, providers } = getDeployment(configOf("us"));
   for (const { id, routes } of catalogAt(0).models.values()) {
     const route = routes.find(({ provider }) => provider === "anthropic");
     const list = CATALOG.find((entry) => entry.id === id)?.routes[0]?.prices[0].price.input;

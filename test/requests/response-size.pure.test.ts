@@ -5,7 +5,7 @@ import type { OutputCap } from "../../src/models/requests/hold-bounds.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
-import { responseTooLarge } from "../../src/models/core/response-size.ts";
+import { createResponseTooLargeFailure } from "../../src/models/core/response-size.ts";
 import { JSON_REPLY, STREAM_REPLY } from "./run-fixture.ts";
 
 const MIB = 1024 * 1024;
@@ -80,10 +80,10 @@ it("a Responses stream gets a lower output cap, because the last event repeats a
 it("an oversized JSON response of 128 choices is rejected, and its whole output cap is charged", () => {
   const call = { kind: "chat", upstreamId: "m", stream: false, cap: 20_000 } as const;
   const { signal } = new AbortController();
-  const many = responseTooLarge({ ...call, signal, body: { ...CHAT, n: 128 } });
+  const many = createResponseTooLargeFailure({ ...call, signal, body: { ...CHAT, n: 128 } });
   expect(many).toMatchObject({ kind: "refused", param: "n", spent: { usage: null } });
   expect(many.spent?.output).toBeGreaterThan(128 * 20_000);
-  expect(responseTooLarge({ ...call, signal, body: CHAT })).toEqual({
+  expect(createResponseTooLargeFailure({ ...call, signal, body: CHAT })).toEqual({
     kind: "retry",
     reason: "body_too_large",
   });

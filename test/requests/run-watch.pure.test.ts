@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
-  QUERY_TIMEOUT_MS,
+  STOP_QUERY_TIMEOUT_MS,
   LongRuns,
-  parseStops,
-  parseWatchBody,
-  watchRequestToJson,
+  parseStoppedRequests,
+  parseStopQuery,
+  stopQueryToJson,
   watchRun,
 } from "../../src/models/requests/run-watch.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
@@ -87,7 +87,7 @@ class WatchFixture {
     await new Promise((resolve) => void setTimeout(resolve, latencyMs / 2));
     const isPaused = Date.now() - this.#beganMs >= this.#pauseMs; // the wallet's decision
     await new Promise((resolve) => void setTimeout(resolve, latencyMs / 2));
-    if (latencyMs > QUERY_TIMEOUT_MS) throw new Error("no answer in time");
+    if (latencyMs > STOP_QUERY_TIMEOUT_MS) throw new Error("no answer in time");
     if (isLost()) await new Promise(() => undefined);
     return isPaused ? runs.map(({ id }) => ({ id, failure: PAUSED })) : [];
   };
@@ -172,13 +172,15 @@ describe("a call to the home region about running requests", () => {
       { id: "req_1", called: { keyHash } },
       { id: "req_2", called: { keyHash, shown: { session } } },
     ];
-    expect(parseWatchBody(watchRequestToJson("org", runs))).toEqual({ orgId: "org", runs });
-    expect(parseWatchBody({ org_id: "org" })).toBeNull();
+    expect(parseStopQuery(stopQueryToJson("org", runs))).toEqual({ orgId: "org", runs });
+    expect(parseStopQuery({ org_id: "org" })).toBeNull();
   });
 
   it("accepts a response with a known failure, and rejects an unknown failure", () => {
     const stops = [{ id: "req_1", failure: PAUSED }];
-    expect(parseStops({ stops })).toEqual(stops);
-    expect(parseStops({ stops: [{ id: "req_1", failure: { kind: "nonsense" } }] })).toBeNull();
+    expect(parseStoppedRequests({ stops })).toEqual(stops);
+    expect(
+      parseStoppedRequests({ stops: [{ id: "req_1", failure: { kind: "nonsense" } }] }),
+    ).toBeNull();
   });
 });

@@ -8,13 +8,13 @@ import { regionRowOf } from "../../shared/regions.ts";
 import { resolveAliases } from "./aliases.ts";
 import { formatUtcDay, findUnchangedSpan } from "./price.ts";
 import type { TimeSpan } from "./price.ts";
-import type { HostTag } from "./entry.ts";
+import type { DataLocation } from "./entry.ts";
 import { makeBuiltInModel, makeOperatorModel } from "./live-model.ts";
 import { toListedModel, toListedPrice } from "./listed-model.ts";
 import type { CooldownCheck, ListedModel, PricedModel } from "./listed-model.ts";
-import { upcomingChangeTimes, priceModel } from "./price-lists.ts";
+import { listUpcomingPriceChangeTimes, applyPriceLists } from "./price-lists.ts";
 import type { Pricing } from "./price-lists.ts";
-import type { HostTagsByProvider } from "./live-model.ts";
+import type { DataLocationsByProvider } from "./live-model.ts";
 import { CALL_KINDS } from "../../shared/kinds.ts";
 import type { CallKind } from "../../shared/kinds.ts";
 import { CATALOG, SANDBOX_MODELS } from "./models.ts";
@@ -37,7 +37,7 @@ export function applyModelPolicies(
 }
 
 /** A configured provider, with the locations in which it guarantees to process data. */
-export type ActiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
+export type ActiveProvider = { readonly id: string; readonly regions: readonly DataLocation[] };
 
 /** This region's active models by ID, until the next price change. */
 export type Catalog = {
@@ -77,8 +77,8 @@ export function buildCatalog(options: {
   readonly at: number;
 }): Catalog {
   const { at, config } = options;
-  const allowed = getAllowedHostTags(config);
-  const hosts: HostTagsByProvider = new Map(
+  const allowed = getAllowedDataLocations(config);
+  const hosts: DataLocationsByProvider = new Map(
     options.live.map((host) => [host.id, host.regions.filter((tag) => allowed.includes(tag))]),
   );
   const own = new Set(config.models.map((entry) => entry.id));
@@ -218,16 +218,16 @@ function priceForCaller(
   const allowed = applyModelPolicies(fullModel, name, policies);
   if (!allowed.ok) return null;
   const model = allowed.value;
-  const now = priceModel(model, pricing);
+  const now = applyPriceLists(model, pricing);
   const shown = JSON.stringify(toListedPrice(now));
-  const changes = upcomingChangeTimes(model, pricing);
+  const changes = listUpcomingPriceChangeTimes(model, pricing);
   const moments = [...changes, ...later.map(({ from }) => from)].toSorted((a, b) => a - b);
   for (const from of moments) {
     const then = later.findLast((one) => one.from <= from)?.catalog.models;
     const sold = then === undefined ? model : then.get(model.id);
     const left = sold === undefined ? null : applyModelPolicies(sold, name, policies);
     if (left?.ok !== true) break; // The model is no longer active.
-    const next = priceModel(left.value, { ...pricing, at: from });
+    const next = applyPriceLists(left.value, { ...pricing, at: from });
     if (JSON.stringify(toListedPrice(next)) !== shown) {
       return { model: now, next: { from, model: next } };
     }
@@ -236,8 +236,8 @@ function priceForCaller(
 }
 
 /** Returns the locations that the region's residency setting allows. */
-export function getAllowedHostTags(
+export function getAllowedDataLocations(
   config: Pick<Config, "region" | "residency">,
-): readonly HostTag[] {
-  return regionRowOf(config.region).hosts[config.residency] as readonly HostTag[];
+): readonly DataLocation[] {
+  return regionRowOf(config.region).hosts[config.residency] as readonly DataLocation[];
 }

@@ -5,7 +5,7 @@ import type { CallKindWithoutOutput, CallKind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** The region in which a provider guarantees to process data, or `global`. */
-export type HostTag = Region | "global";
+export type DataLocation = Region | "global";
 
 /**
  * The ID of a provider with routes in the catalog. `docs/internals/adding.md` lists the steps for a
@@ -51,7 +51,7 @@ export type RouteEntry = {
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
   readonly until?: string;
-  readonly regions: readonly HostTag[];
+  readonly regions: readonly DataLocation[];
   readonly uplift?: number;
   readonly longPrompt?: LongPromptRule;
   readonly limits?: RouteLimits;

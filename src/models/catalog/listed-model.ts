@@ -173,7 +173,7 @@ export function toListedEndpoint(
 }
 
 const id = z.optional(singleValueSchema);
-export const messagesListQuery = z.object({
+export const messagesListQuerySchema = z.object({
   limit: wholeNumberParameterWithDefault(1, 1000, 20),
   after_id: id,
   before_id: id,
@@ -201,7 +201,7 @@ export function toMessagesModel(model: ListedModel) {
  */
 export function toMessagesList(
   models: readonly ListedModel[],
-  { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,
+  { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuerySchema>,
 ) {
   const all = models.filter(({ kind }) => kind === "chat").map(toMessagesModel);
   const end = all.findIndex((model) => model.id === before);

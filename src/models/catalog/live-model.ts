@@ -4,8 +4,8 @@ import type { Price } from "../../shared/usage.ts";
 import {
   hasRouteEnded,
   getPriceOnDay,
-  longPromptPrice,
-  pricesWithMarkup,
+  computeLongPromptPrice,
+  applyMarkupToPrices,
   applyMarkup,
 } from "./price.ts";
 import {
@@ -14,14 +14,14 @@ import {
   ESTIMATE_FACTOR_MAX,
   TOOLS_TOKENS_MAX,
 } from "./entry.ts";
-import type { CatalogEntry, HostTag, RouteEntry } from "./entry.ts";
+import type { CatalogEntry, DataLocation, RouteEntry } from "./entry.ts";
 import type { Model, Route, RouteLimits } from "./model.ts";
 import { CALL_KINDS } from "../../shared/kinds.ts";
 import type { CallKind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** The active providers, each with its data locations for this region. */
-export type HostTagsByProvider = ReadonlyMap<string, readonly HostTag[]>;
+export type DataLocationsByProvider = ReadonlyMap<string, readonly DataLocation[]>;
 
 type CatalogTerms = {
   readonly region: Region;
@@ -35,7 +35,7 @@ const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 /** Returns a model with the highest limits of its active routes, or null if no route is active. */
 export function makeBuiltInModel(
   entry: CatalogEntry,
-  hosts: HostTagsByProvider,
+  hosts: DataLocationsByProvider,
   terms: CatalogTerms,
 ): Model | null {
   const isSoldAfterEnd = terms.sellEnded.includes(entry.id);
@@ -71,7 +71,7 @@ export function makeBuiltInModel(
  */
 export function makeOperatorModel(
   entry: ModelEntry,
-  hosts: HostTagsByProvider,
+  hosts: DataLocationsByProvider,
   { profiles, region }: { readonly profiles: ReadonlyMap<string, string>; readonly region: Region },
 ): Model | null {
   const price = parsePriceFields(entry.price);
@@ -115,16 +115,16 @@ function operatorRoute(
 
 function hostTagFor(
   route: RouteEntry,
-  tags: readonly HostTag[],
+  tags: readonly DataLocation[],
   region: Region,
-): HostTag | undefined {
+): DataLocation | undefined {
   return preferRegion(
     tags.filter((tag) => route.regions.includes(tag)),
     region,
   );
 }
 
-function preferRegion(tags: readonly HostTag[], region: Region): HostTag | undefined {
+function preferRegion(tags: readonly DataLocation[], region: Region): DataLocation | undefined {
   return tags.includes(region) ? region : tags[0];
 }
 
@@ -142,7 +142,7 @@ function highestLimits(entry: CatalogEntry, limits: readonly RouteLimits[]): Hig
 
 function activeRoute(
   route: RouteEntry,
-  tag: HostTag,
+  tag: DataLocation,
   best: HighestLimits,
   { region, markupPercent, day, kind }: CatalogTerms & { readonly kind: CallKind },
 ): Route {
@@ -153,7 +153,7 @@ function activeRoute(
     provider,
     upstreamId,
     dataRegion: tag,
-    ...pricesWithMarkup(bought, markupPercent),
+    ...applyMarkupToPrices(bought, markupPercent),
     ...limitsIfAny({
       ...getProviderLimits(provider, { kind, upstreamId }),
       ...lowerLimits(best, route.limits ?? {}),
@@ -171,7 +171,7 @@ function purchasePrices(
   const { price } = getPriceOnDay({ prices }, day);
   if (longPrompt === undefined) return { price: applyMarkup(price, uplift) };
   const { above: aboveTokens, ...percents } = longPrompt;
-  const long = applyMarkup(longPromptPrice(price, percents), uplift);
+  const long = applyMarkup(computeLongPromptPrice(price, percents), uplift);
   return { price: applyMarkup(price, uplift), longPrompt: { aboveTokens, price: long, percents } };
 }
 

@@ -6,12 +6,12 @@ import type { Failure, Result } from "../../shared/failure.ts";
 import { findModel, listModels } from "./catalog.ts";
 import type { CallerCatalog } from "./catalog.ts";
 import type { ListedModel } from "./listed-model.ts";
-import { toMessagesList, messagesListQuery, toMessagesModel } from "./listed-model.ts";
+import { toMessagesList, messagesListQuerySchema, toMessagesModel } from "./listed-model.ts";
 
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
   const models = listModels(sold.value);
-  const query = parseQuery(messagesListQuery, c.req.url);
+  const query = parseQuery(messagesListQuerySchema, c.req.url);
   if (!query.ok) return fail(c, query.failure);
   if (!isMessagesClient(c.req)) return c.json(openAiList(models));
   return c.json(toMessagesList(models, query.value));
@@ -36,11 +36,11 @@ export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>):
   if (!sold.ok) return fail(c, sold.failure);
   const name = c.req.param("id") ?? "";
   const model = findModel(sold.value, name);
-  if (model === undefined) return fail(c, unlistedModelFailure(sold.value, name));
+  if (model === undefined) return fail(c, createUnlistedModelFailure(sold.value, name));
   return c.json(isMessagesClient(c.req) ? toMessagesModel(model) : model);
 }
 
-export function unlistedModelFailure(sold: CallerCatalog, name: string): Failure {
+export function createUnlistedModelFailure(sold: CallerCatalog, name: string): Failure {
   const isSold = findModel({ ...sold, policies: [] }, name) !== undefined;
   return { kind: isSold ? "model_not_allowed" : "model_not_found", model: name };
 }

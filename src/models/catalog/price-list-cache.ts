@@ -23,7 +23,7 @@ const TAG_DIGITS = 64;
  * Stores signed copies in a cache that others can write to. Ignores copies without a valid
  * signature of this region.
  */
-export function signedPriceCopies(
+export function createSignedPriceCopies(
   cache: Pick<Cache, "match" | "put">,
   { region, secret, keptS }: Readonly<Record<"region" | "secret", string>> & { keptS: number },
 ): PriceCopies {

@@ -1,7 +1,7 @@
 import type { Result } from "../../shared/failure.ts";
 import type { Price } from "../../shared/usage.ts";
 import type { Model, Route } from "./model.ts";
-import { longPromptPrice, pricesWithMarkup } from "./price.ts";
+import { computeLongPromptPrice, applyMarkupToPrices } from "./price.ts";
 
 /** The region's list. It applies to models that are absent from an organization's own list. */
 export const REGION_PRICE_LIST = "default";
@@ -49,7 +49,7 @@ export type Pricing = {
  * Functions that return an organization's price lists, or `prices_unavailable`. `current` uses the
  * cached list name. `corrected` uses the list name from the wallet.
  */
-export type PricingFor = {
+export type PricingLookup = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
   readonly corrected: (orgId: string, list: string | null, at: number) => Promise<Result<Pricing>>;
 };
@@ -59,7 +59,7 @@ export const NO_PRICE_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type PriceRule = { readonly list: string; readonly row: PriceRow };
 
-export function priceModel(model: Model, { lists, at }: Pick<Pricing, "lists" | "at">): Model {
+export function applyPriceLists(model: Model, { lists, at }: Pick<Pricing, "lists" | "at">): Model {
   const rule = ruleFor(model, lists, at);
   if (rule === null) return model;
   return { ...model, routes: model.routes.map((route) => pricedRoute(model, route, rule)) };
@@ -95,7 +95,7 @@ function pricedRoute(model: Model, route: Route, { list, row }: PriceRule): Rout
   const base = model.isConfigured === true ? route : (route.bought ?? route);
   return {
     ...route,
-    ...pricesWithMarkup(base, says.percent),
+    ...applyMarkupToPrices(base, says.percent),
     origin: { from: Math.max(from, route.origin?.from ?? from), list },
   };
 }
@@ -103,10 +103,10 @@ function pricedRoute(model: Model, route: Route, { list, row }: PriceRule): Rout
 function longPromptAt(long: NonNullable<Route["longPrompt"]>, price: Price) {
   return long.percents === undefined
     ? { ...long, price }
-    : { ...long, price: longPromptPrice(price, long.percents) };
+    : { ...long, price: computeLongPromptPrice(price, long.percents) };
 }
 
-export function upcomingChangeTimes(
+export function listUpcomingPriceChangeTimes(
   model: Model,
   { lists, at }: Pick<Pricing, "lists" | "at">,
 ): readonly number[] {

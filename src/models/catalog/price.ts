@@ -24,7 +24,7 @@ export function applyMarkup(price: Price, percent: number): Price {
   };
 }
 
-export function pricesWithMarkup(
+export function applyMarkupToPrices(
   { price, longPrompt }: Pick<Route, "price" | "longPrompt">,
   percent: number,
 ): Pick<Route, "price" | "longPrompt"> {
@@ -39,7 +39,7 @@ function applyPercentToUnits(units: UnitPrices, percent: number): UnitPrices {
 }
 
 /** Returns the price of a long prompt. `inputPercent` also applies to cache prices. */
-export function longPromptPrice(
+export function computeLongPromptPrice(
   price: Price,
   {
     inputPercent,

@@ -74,10 +74,10 @@ export async function findExistingPrices(
     )
     .bind(places)
     .all<StoredPrice>();
-  return new Map(results.map(priceRecordOf).map((row) => [priceKey(row), row]));
+  return new Map(results.map(priceRecordOf).map((row) => [formatPriceKey(row), row]));
 }
 
-export function priceKey({
+export function formatPriceKey({
   list,
   item,
   from,

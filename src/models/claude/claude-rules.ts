@@ -31,7 +31,7 @@ const FOUR_EFFORTS = ["low", "medium", "high", "max"];
 const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
 /** Returns the rules of a Claude model. Returns the newest rules for a name without a version. */
-export function claudeRules(model: string): ClaudeRules {
+export function getClaudeRules(model: string): ClaudeRules {
   const [, family = "", major, minor = "0"] = MODEL_NAME.exec(model) ?? [];
   const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
   const alwaysThinks = family === "fable" || family === "mythos" || family === "";
@@ -51,12 +51,12 @@ export function claudeRules(model: string): ClaudeRules {
 
 /** Reports whether a model thinks by default. Returns true for other authors' models. */
 export function thinksByDefault(model: string): boolean {
-  return !model.includes("claude-") || claudeRules(model).thinksByDefault;
+  return !model.includes("claude-") || getClaudeRules(model).thinksByDefault;
 }
 
 /** Reports whether a Claude model thinks even if the client sends the effort "none". */
 export function thinksAlways(model: string): boolean {
-  return model.includes("claude-") && claudeRules(model).thinking === "always";
+  return model.includes("claude-") && getClaudeRules(model).thinking === "always";
 }
 
 function effortsOf(version: number): readonly string[] {
@@ -72,7 +72,7 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
   return canStop ? "adaptive" : "always";
 }
 
-export type ClaudeReasoning = {
+export type ClaudeReasoningFields = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
   /** Whether the model thinks. Requests then contain earlier thoughts but no sampling fields. */
@@ -99,7 +99,7 @@ export function claudeReasoningFields(
   effort: unknown,
   cap: number,
   mayThink: boolean,
-): ClaudeReasoning {
+): ClaudeReasoningFields {
   const knownEffort =
     typeof effort === "string" && Object.hasOwn(BUDGET_PERCENT, effort) ? effort : null;
   if (rules.thinking === "none") return { thinks: false };
@@ -110,14 +110,14 @@ export function claudeReasoningFields(
   return adaptiveThinking(rules, effort === "none" ? "low" : knownEffort);
 }
 
-function adaptiveThinking(rules: ClaudeRules, effort: string | null): ClaudeReasoning {
+function adaptiveThinking(rules: ClaudeRules, effort: string | null): ClaudeReasoningFields {
   if (effort === null && !rules.thinksByDefault) return { thinks: false };
   // By default, the newest models hide their thoughts.
   const thinking = { type: "adaptive", display: "summarized" };
   return { thinking, ...outputConfigOf(rules, effort), thinks: true };
 }
 
-function withoutThinking(rules: ClaudeRules, effort: string | null): ClaudeReasoning {
+function withoutThinking(rules: ClaudeRules, effort: string | null): ClaudeReasoningFields {
   const cappedEffort = effort === "xhigh" || effort === "max" ? "high" : effort;
   return {
     ...(rules.thinksByDefault && { thinking: { type: rules.thinkingOffType } }),
@@ -126,7 +126,11 @@ function withoutThinking(rules: ClaudeRules, effort: string | null): ClaudeReaso
   };
 }
 
-function budgetThinking(effort: string | null, cap: number, mayThink: boolean): ClaudeReasoning {
+function budgetThinking(
+  effort: string | null,
+  cap: number,
+  mayThink: boolean,
+): ClaudeReasoningFields {
   if (effort === null || !mayThink || cap <= BUDGET_TOKENS_MIN) return { thinks: false };
   const tokenShare = Math.floor((cap * (BUDGET_PERCENT[effort] ?? 0)) / 100);
   const budget = Math.max(BUDGET_TOKENS_MIN, tokenShare);
@@ -136,7 +140,7 @@ function budgetThinking(effort: string | null, cap: number, mayThink: boolean): 
 function outputConfigOf(
   { efforts }: ClaudeRules,
   effort: string | null,
-): Pick<ClaudeReasoning, "output_config"> {
+): Pick<ClaudeReasoningFields, "output_config"> {
   if (effort === null) return {};
   const hostEffort = effort === "minimal" ? "low" : effort;
   return { output_config: { effort: efforts.includes(hostEffort) ? hostEffort : "max" } };

@@ -42,10 +42,10 @@ function aacSeconds(config: Uint8Array): number {
 const LATER_RATE = /01010110111001011(?:1101|1110|1111)/;
 
 /** Returns the maximum seconds of a frame by the codec header at `at`. */
-export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
-  if (hasText(bytes, at, "OpusHead")) return OPUS_FRAME_S_MAX;
-  if (OGG_SILENT.some((name) => hasText(bytes, at, name))) return 0;
-  if (!hasText(bytes, at, VORBIS) || at + 29 > bytes.length) return Infinity;
+export function getMaxOggFrameSeconds(bytes: Uint8Array, at: number): number {
+  if (hasTextAt(bytes, at, "OpusHead")) return OPUS_FRAME_S_MAX;
+  if (OGG_SILENT.some((name) => hasTextAt(bytes, at, name))) return 0;
+  if (!hasTextAt(bytes, at, VORBIS) || at + 29 > bytes.length) return Infinity;
   const rate = [12, 13, 14, 15].reduce((sum, i) => sum + (bytes[at + i] ?? 0) * 256 ** (i - 12), 0);
   return 2 ** ((bytes[at + 28] ?? 0) >> 4) / 2 / Math.max(1, rate);
 }
@@ -55,14 +55,16 @@ const VORBIS = "\u0001vorbis";
 const OGG_SILENT = ["fishead\0", "\u0080theora"];
 
 /** Returns the maximum seconds of a frame by its track's codec. */
-export function matroskaCodecSeconds(codec: string, config: Uint8Array): number {
+export function getMaxMatroskaFrameSeconds(codec: string, config: Uint8Array): number {
   if (codec === "" || /^[VSBD]_/.test(codec)) return 0;
   if (codec.startsWith("A_OPUS")) return OPUS_FRAME_S_MAX;
   if (codec.startsWith("A_MPEG/L")) return MPEG_FRAME_S_MAX;
   if (codec.startsWith("A_AAC")) return aacSeconds(config);
   if (codec.startsWith("A_AC3")) return AC3_FRAME_S_MAX;
   if (codec !== "A_VORBIS" || config.length > VORBIS_BYTES) return Infinity;
-  const headerPositions = positionsOf(config, VORBIS).map((at) => oggCodecSeconds(config, at));
+  const headerPositions = positionsOf(config, VORBIS).map((at) =>
+    getMaxOggFrameSeconds(config, at),
+  );
   return headerPositions.length === 0 ? Infinity : Math.max(...headerPositions);
 }
 
@@ -70,7 +72,7 @@ const MP4_SILENT =
   /^(?:avc[1-4]|hvc1|hev1|dvh[1e]|vp0[89]|av01|mp4v|s263|h263|jpeg|ap[a-z0-9]{2}|tx3g|text|tmcd|mebx|c608|wvtt|stpp)$/;
 
 /** Returns the maximum seconds of a frame by its sample entry's name and data. */
-export function mp4CodecSeconds(name: string, data: Uint8Array): number {
+export function getMaxMp4FrameSeconds(name: string, data: Uint8Array): number {
   if (name === "Opus") return OPUS_FRAME_S_MAX;
   if (name === ".mp3") return MPEG_FRAME_S_MAX;
   if (name === "ac-3") return AC3_FRAME_S_MAX;
@@ -115,12 +117,12 @@ function positionsOf(bytes: Uint8Array, text: string): number[] {
   const first = text.charCodeAt(0);
   const found: number[] = [];
   for (let at = bytes.indexOf(first); at !== -1; at = bytes.indexOf(first, at + 1)) {
-    if (hasText(bytes, at, text)) found.push(at);
+    if (hasTextAt(bytes, at, text)) found.push(at);
   }
   return found;
 }
 
-export function hasText(bytes: Uint8Array, at: number, text: string): boolean {
+export function hasTextAt(bytes: Uint8Array, at: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
   return true;
 }

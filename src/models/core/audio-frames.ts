@@ -1,9 +1,9 @@
 import {
   AAC_FRAME_S_MAX,
-  hasText,
-  matroskaCodecSeconds,
-  mp4CodecSeconds,
-  oggCodecSeconds,
+  hasTextAt,
+  getMaxMatroskaFrameSeconds,
+  getMaxMp4FrameSeconds,
+  getMaxOggFrameSeconds,
 } from "./audio-codecs.ts";
 
 const DEPTH_MAX = 8;
@@ -19,8 +19,8 @@ const PARTS_MAX = 500_000;
  */
 export function computeMaxSecondsByFrames(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  if (hasText(bytes, 0, "fLaC") && bytes.length > 26) return flacSeconds(bytes, view);
-  if (hasText(bytes, 0, "OggS")) return oggSeconds(bytes, view);
+  if (hasTextAt(bytes, 0, "fLaC") && bytes.length > 26) return flacSeconds(bytes, view);
+  if (hasTextAt(bytes, 0, "OggS")) return oggSeconds(bytes, view);
   if (isMp4(bytes)) return mp4Seconds(view);
   if (bytes.length >= 4 && view.getUint32(0) === EBML) return matroskaSeconds(bytes, view);
   return isAdts(bytes, 0) ? adtsSeconds(bytes) : Infinity;
@@ -80,14 +80,14 @@ function oggSeconds(bytes: Uint8Array, view: DataView): number {
   let parts = 0;
   for (let at = bytes.indexOf(0x4f); at !== -1; at = bytes.indexOf(0x4f, at + 1)) {
     if (parts++ > PARTS_MAX) return Infinity;
-    if (!hasText(bytes, at, "OggS\0") || at + 27 > bytes.length) continue;
+    if (!hasTextAt(bytes, at, "OggS\0") || at + 27 > bytes.length) continue;
     const data = at + 27 + (bytes[at + 26] ?? 0);
     parts += (data - at) >> 5;
     packets += countPackets(bytes.subarray(at + 27, data));
     const stream = view.getUint32(at + 14);
     const isFirst = ((bytes[at + 5] ?? 0) & 2) !== 0 || !streams.has(stream);
     streams.add(stream);
-    if (isFirst) longest = Math.max(longest, oggCodecSeconds(bytes, data));
+    if (isFirst) longest = Math.max(longest, getMaxOggFrameSeconds(bytes, data));
   }
   return longest === 0 ? Infinity : packets * longest;
 }
@@ -200,7 +200,7 @@ function entriesSeconds(view: DataView, from: number, end: number): number {
     const size = at + 8 <= end ? view.getUint32(at) : 0;
     if (size < 8 || entries++ > ENTRIES_MAX) return Infinity;
     const entry = bytes.subarray(at + 8, at + size);
-    longest = Math.max(longest, mp4CodecSeconds(readBoxName(view, at + 4), entry));
+    longest = Math.max(longest, getMaxMp4FrameSeconds(readBoxName(view, at + 4), entry));
     at += size;
   }
   return longest;
@@ -281,7 +281,7 @@ function matroskaDuration(found: MatroskaFacts): number {
 const NO_CONFIG = new Uint8Array();
 
 function endTrack(found: MatroskaFacts): void {
-  found.longest = Math.max(found.longest, matroskaCodecSeconds(found.codec, found.config));
+  found.longest = Math.max(found.longest, getMaxMatroskaFrameSeconds(found.codec, found.config));
   found.codec = "";
   found.config = NO_CONFIG;
 }

@@ -1,4 +1,4 @@
-import { hasText } from "./audio-codecs.ts";
+import { hasTextAt } from "./audio-codecs.ts";
 import { adtsSeconds, computeMaxSecondsByFrames, isHiddenMp4, isMp4 } from "./audio-frames.ts";
 
 /** Minimum bytes per second of MP3: 8 kbit/s. The next constant is for other formats: 4 kbit/s. */
@@ -7,7 +7,7 @@ const OTHER_BYTE_RATE_MIN = 500;
 /** The sample rate of Opus. Vorbis can be slower, but its bytes also give an upper bound. */
 const OPUS_SAMPLE_RATE = 48_000;
 /** The number of seconds that stands for an unbounded duration. */
-export const SECONDS_MAX = 1_000_000;
+export const UNBOUNDED_AUDIO_SECONDS = 1_000_000;
 const ID3_TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;
 
@@ -19,7 +19,7 @@ export function computeMaxAudioSeconds(file: Uint8Array): number {
   const audio = removeTags(file);
   const maximumSeconds = file.length / lowestRate(audio);
   const seconds = Math.max(secondsInHeader(audio), secondsByFrames(audio), maximumSeconds);
-  return Math.min(SECONDS_MAX, Math.ceil(seconds));
+  return Math.min(UNBOUNDED_AUDIO_SECONDS, Math.ceil(seconds));
 }
 
 /** Returns the seconds by frames. Only MPEG audio and AAC frames can start after the first byte. */
@@ -27,7 +27,7 @@ function secondsByFrames(audio: Uint8Array): number {
   if (isHiddenMp4(audio)) return Infinity;
   if (isWav(audio)) return 0;
   if (isMp4(audio)) return computeMaxSecondsByFrames(audio);
-  return isMpeg(audio) || hasText(audio, 0, "ID3")
+  return isMpeg(audio) || hasTextAt(audio, 0, "ID3")
     ? adtsSeconds(audio)
     : computeMaxSecondsByFrames(audio);
 }
@@ -40,7 +40,7 @@ function removeTags(bytes: Uint8Array): Uint8Array {
 
 function removeId3(bytes: Uint8Array): Uint8Array {
   const digits = bytes.subarray(6, 10);
-  if (!hasText(bytes, 0, "ID3") || digits.some((digit) => digit > 127)) return bytes;
+  if (!hasTextAt(bytes, 0, "ID3") || digits.some((digit) => digit > 127)) return bytes;
   const end = digits.reduce((sum, digit) => sum * 128 + digit, 0) + 10;
   return end > bytes.length ? bytes : bytes.subarray(end);
 }
@@ -52,7 +52,7 @@ function lowestRate(audio: Uint8Array): number {
 }
 
 function isWav(audio: Uint8Array): boolean {
-  return hasText(audio, 0, "RIFF") && hasText(audio, 8, "WAVE");
+  return hasTextAt(audio, 0, "RIFF") && hasTextAt(audio, 8, "WAVE");
 }
 
 function isMpeg(audio: Uint8Array): boolean {
@@ -75,7 +75,7 @@ function wavRate(bytes: Uint8Array): number {
   let at = 12;
   while (at + 8 <= bytes.length) {
     const end = at + 8 + view.getUint32(at + 4, true);
-    const isFormat = hasText(bytes, at, "fmt ");
+    const isFormat = hasTextAt(bytes, at, "fmt ");
     if (isFormat) lowest = Math.min(lowest, wavFormatRate(bytes.subarray(at + 8, end)));
     at = end + (end % 2);
   }
@@ -112,12 +112,12 @@ function wavFormatRate(format: Uint8Array): number {
  */
 function secondsInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);
-  if (hasText(bytes, 0, "fLaC") && bytes.length > 26) {
+  if (hasTextAt(bytes, 0, "fLaC") && bytes.length > 26) {
     const rate = view.getUint32(18) >>> 12;
     const samples = ((bytes[21] ?? 0) & 15) * 2 ** 32 + view.getUint32(22);
     return rate === 0 ? 0 : samples / rate;
   }
-  return hasText(bytes, 0, "OggS") ? oggSeconds(bytes, view) : 0;
+  return hasTextAt(bytes, 0, "OggS") ? oggSeconds(bytes, view) : 0;
 }
 
 /**
@@ -126,7 +126,7 @@ function secondsInHeader(bytes: Uint8Array): number {
  */
 function oggSeconds(bytes: Uint8Array, view: DataView): number {
   for (let at = bytes.length - 14; at >= 0; at--) {
-    const samples = hasText(bytes, at, "OggS") ? view.getBigInt64(at + 6, true) : -1n;
+    const samples = hasTextAt(bytes, at, "OggS") ? view.getBigInt64(at + 6, true) : -1n;
     if (samples >= 0n) return Number(samples) / OPUS_SAMPLE_RATE;
   }
   return 0;

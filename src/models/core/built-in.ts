@@ -1,17 +1,17 @@
-import type { HostTag } from "../catalog/entry.ts";
+import type { DataLocation } from "../catalog/entry.ts";
 import type { Config, ConfigProblem } from "../../shared/config/config.ts";
 import type { Provider } from "./provider.ts";
 
 export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "secret" | "ai">;
 
-export type { HostTag };
+export type { DataLocation };
 
 /** A provider that is active if its variables are set. */
 export type BuiltInProvider = {
   readonly id: string;
   readonly variables: readonly string[];
   isSet(config: ProviderConfig): boolean;
-  tags(config: ProviderConfig): readonly HostTag[];
+  tags(config: ProviderConfig): readonly DataLocation[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
   /** Requires valid variables and a host. */
   build(config: ProviderConfig): Provider;
@@ -27,7 +27,7 @@ export function isWebAddress(address: string): boolean {
  * Returns the problems of a base URL. `own` is the URL of the provider's only host that keeps data
  * in this region.
  */
-export function baseUrlProblems(
+export function findBaseUrlProblems(
   config: ProviderConfig,
   variable: string,
   own?: string,
@@ -35,20 +35,20 @@ export function baseUrlProblems(
   const address = config.secret(variable);
   if (address === undefined) return [];
   if (!isWebAddress(address)) return [{ variable, problem: "must be an http or https address" }];
-  const [host, ownHost] = [hostOf(address), hostOf(own ?? address)];
+  const [host, ownHost] = [parseHostname(address), parseHostname(own ?? address)];
   if (host === ownHost || domainOf(host) !== domainOf(ownHost)) return [];
-  return [otherHostProblem(variable, ownHost)];
+  return [createOtherHostProblem(variable, ownHost)];
 }
 
 /** Returns the problem of a host that keeps no data in this region. */
-export function otherHostProblem(variable: string, own: string): ConfigProblem {
+export function createOtherHostProblem(variable: string, own: string): ConfigProblem {
   return {
     variable,
     problem: `its provider does not keep prompts in this region, but ${own} does`,
   };
 }
 
-export function hostOf(address: string): string {
+export function parseHostname(address: string): string {
   return (URL.parse(address)?.hostname ?? "").replace(/\.$/, "");
 }
 

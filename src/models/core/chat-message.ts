@@ -1,8 +1,8 @@
-import { isObject, isShallow, isTyped, textOf } from "./json-value.ts";
+import { isObject, isShallow, hasTextType, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, ToolCallDelta } from "./chunk.ts";
-import { toFinishReason, isCutOffReason, newToolCallId } from "./output-part.ts";
+import { toFinishReason, isCutOffReason, createToolCallId } from "./output-part.ts";
 
 const NESTING_MAX = 8;
 /**
@@ -32,15 +32,15 @@ export function toResponseMessage(raw: JsonObject & MessageFields, finish: strin
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {
     role: "assistant",
-    content: contentAsText(raw.content),
-    refusal: textOrNull(raw.refusal),
+    content: readContentText(raw.content),
+    refusal: readTextOrNull(raw.refusal),
     ...(calls.length > 0 && { tool_calls: calls.map((call) => toToolCall(call, finish)) }),
-    ...extraMessageFields(raw),
+    ...readExtraMessageFields(raw),
   };
 }
 
 /** Returns a message's optional fields, such as reasoning. */
-export function extraMessageFields(raw: JsonObject): Delta {
+export function readExtraMessageFields(raw: JsonObject): Delta {
   const {
     function_call: call,
     annotations,
@@ -50,7 +50,7 @@ export function extraMessageFields(raw: JsonObject): Delta {
   } = raw;
   const { reasoning_details: details } = raw;
   const reasoningText =
-    textOrNull(thoughtText) ?? textOrNull(reasoning) ?? thinkingText(content) ?? "";
+    readTextOrNull(thoughtText) ?? readTextOrNull(reasoning) ?? thinkingText(content) ?? "";
   return {
     ...(reasoningText !== "" && { reasoning_content: reasoningText }),
     ...(hasDetails(details) && { reasoning_details: details }),
@@ -63,7 +63,7 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
   return (
     Array.isArray(details) &&
     details.length > 0 &&
-    details.every((detail) => isObject(detail) && isTyped(detail)) &&
+    details.every((detail) => isObject(detail) && hasTextType(detail)) &&
     isShallow(details, NESTING_MAX)
   );
 }
@@ -75,11 +75,11 @@ export function toolCallExtras({
   return isObject(extra) && isShallow(extra, NESTING_MAX) ? { extra_content: extra } : {};
 }
 
-export function choiceLogprobsOf({ logprobs }: JsonObject): JsonObject | null {
+export function readChoiceLogprobs({ logprobs }: JsonObject): JsonObject | null {
   return isObject(logprobs) && isShallow(logprobs, NESTING_MAX) ? logprobs : null;
 }
 
-export function customToolCall(raw: JsonObject): NonNullable<ToolCallDelta["custom"]> {
+export function readCustomToolCall(raw: JsonObject): NonNullable<ToolCallDelta["custom"]> {
   return readTexts(raw, ["name", "input"]);
 }
 
@@ -95,8 +95,8 @@ function readTexts<Name extends string>(
   return read;
 }
 
-export function contentAsText(raw: unknown): string | null {
-  if (!Array.isArray(raw)) return textOrNull(raw);
+export function readContentText(raw: unknown): string | null {
+  if (!Array.isArray(raw)) return readTextOrNull(raw);
   return raw.map((part) => textOf(toPart(part).text)).join("");
 }
 
@@ -106,7 +106,7 @@ function toPart(raw: unknown): KnownFields<"text" | "thinking"> {
 
 function thinkingText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return null;
-  return raw.map((part) => contentAsText(toPart(part).thinking) ?? "").join("");
+  return raw.map((part) => readContentText(toPart(part).thinking) ?? "").join("");
 }
 
 /**
@@ -122,7 +122,7 @@ export function hasErrorField(
 }
 
 /** Returns the fields that all chunks of a stream share. */
-export function chunkIdentity(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
+export function readChunkIdentity(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
   const { created } = raw;
   return {
     ...(typeof created === "number" && Number.isSafeInteger(created) && { created }),
@@ -131,8 +131,8 @@ export function chunkIdentity(raw: JsonObject): Omit<Chunk, "choices" | "object"
 }
 
 /** Returns the provider's ID of a tool call, or a new ID. */
-export function toolCallId(raw: unknown): string {
-  return typeof raw === "string" && raw !== "" ? raw : newToolCallId();
+export function readToolCallId(raw: unknown): string {
+  return typeof raw === "string" && raw !== "" ? raw : createToolCallId();
 }
 
 /** Returns tool arguments as JSON text. Some hosts send an object instead. */
@@ -141,13 +141,13 @@ export function argumentsText(raw: unknown): string {
   return isObject(raw) ? JSON.stringify(raw) : "";
 }
 
-export function textOrNull(raw: unknown): string | null {
+export function readTextOrNull(raw: unknown): string | null {
   return typeof raw === "string" ? raw : null;
 }
 
 function toToolCall(raw: RawToolCall, finish: string | null): ToolCallDelta {
-  const id = toolCallId(raw.id);
-  if (isObject(raw.custom)) return { id, type: "custom", custom: customToolCall(raw.custom) };
+  const id = readToolCallId(raw.id);
+  if (isObject(raw.custom)) return { id, type: "custom", custom: readCustomToolCall(raw.custom) };
   const functionCall: KnownFields<"name" | "arguments"> = isObject(raw.function)
     ? raw.function
     : {};
@@ -157,7 +157,7 @@ function toToolCall(raw: RawToolCall, finish: string | null): ToolCallDelta {
     type: "function",
     // A call without arguments gets "{}", because clients always parse them.
     function: {
-      name: textOrNull(functionCall.name) ?? "",
+      name: readTextOrNull(functionCall.name) ?? "",
       arguments: argumentsValue === "" && !isCutOffReason(finish) ? "{}" : argumentsValue,
     },
     ...toolCallExtras(raw),

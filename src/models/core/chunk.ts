@@ -52,7 +52,7 @@ export type Completion = Omit<Chunk, "choices"> & {
   readonly usage?: JsonObject;
 };
 
-export function outputText({ content, ...spoken }: Delta): string {
+export function joinOutputText({ content, ...spoken }: Delta): string {
   const { reasoning_content: thought = "", refusal, function_call: functionCall } = spoken;
   let all = (content ?? "") + thought + (refusal ?? "") + callText(functionCall);
   for (const call of spoken.tool_calls ?? []) {

@@ -51,14 +51,14 @@ export function toConversation({ messages }: ChatBody): Conversation | ProviderF
     const { role } = message;
     if (usesLegacyFunctions(message)) return legacyFunctionsFailure();
     if (role === "system" || role === "developer") {
-      const text = textOfContent(message.content);
+      const text = joinContentText(message.content);
       if (text === "") continue;
       if (turns.length === 0) system.push({ text, isMarked: hasCacheMark(message.content) });
       else appendPart(turns, "user", [{ kind: "text", text: `<system>${text}</system>` }]);
     } else if (role === "tool") {
       const { tool_call_id: id, content } = message;
       appendPart(turns, "user", [
-        { kind: "result", id, name: names.get(id) ?? "", text: textOfContent(content) },
+        { kind: "result", id, name: names.get(id) ?? "", text: joinContentText(content) },
       ]);
     } else if (role === "assistant") {
       const parts = assistantParts(message, index, names);
@@ -75,7 +75,7 @@ export function usesLegacyFunctions(message: ChatMessage): boolean {
   return message.role === "function" || (message.role === "assistant" && !!message.function_call);
 }
 
-export function textOfContent(content: Content): string {
+export function joinContentText(content: Content): string {
   if (typeof content === "string") return content;
   return (content ?? [])
     .map(({ text = "" }) => text)
@@ -172,7 +172,7 @@ function assistantParts(
   names: Map<string, string>,
 ): ConversationPart[] | ProviderFailure {
   const parts: ConversationPart[] = (details ?? []).map((detail) => ({ kind: "thought", detail }));
-  const text = textOfContent(content as Content) || (refusalText ?? "");
+  const text = joinContentText(content as Content) || (refusalText ?? "");
   if (text !== "") parts.push({ kind: "text", text });
   for (const [at, call] of (calls ?? []).entries()) {
     const path = `messages[${index}].tool_calls[${at}]`;

@@ -3,23 +3,23 @@ import { parseBody } from "../../shared/http/parse-body.ts";
 import { findExternalIdProblem } from "../../shared/external-id.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { imageUrl } from "./data-url.ts";
-import { isObject, isTyped } from "./json-value.ts";
+import { imageUrlSchema } from "./data-url.ts";
+import { isObject, hasTextType } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
-export const PDF = "application/pdf";
-export const PDF_DATA_PREFIX = `data:${PDF};base64,`;
-export const DEFAULT_FILENAME = "document.pdf";
+export const PDF_MEDIA_TYPE = "application/pdf";
+export const PDF_DATA_URL_PREFIX = `data:${PDF_MEDIA_TYPE};base64,`;
+export const DEFAULT_PDF_FILENAME = "document.pdf";
 
 const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
 const nonempty = z.string().check(z.minLength(1));
 /** An object to forward unchanged. A copy by Zod would lose a property `__proto__`. */
-export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
+export const opaqueObjectSchema = z.custom<JsonObject>(isObject, "must be an object");
 
 const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
-  (value) => isObject(value) && isTyped(value),
+  (value) => isObject(value) && hasTextType(value),
   "must be an object with a 'type'",
 );
 
@@ -29,7 +29,7 @@ const textPart = z.object({ type: z.literal("text"), text: z.string(), cache_con
 const imagePart = z.object({
   type: z.literal("image_url"),
   image_url: z.object({
-    url: imageUrl.check(z.minLength(1)),
+    url: imageUrlSchema.check(z.minLength(1)),
     detail: z.nullish(z.enum(["auto", "low", "high"])),
   }),
   cache_control,
@@ -39,8 +39,8 @@ const filePart = z.object({
   type: z.literal("file"),
   file: z.object({
     file_data: z.string().check(
-      z.startsWith(PDF_DATA_PREFIX, {
-        error: `must be a PDF as a data URL: ${PDF_DATA_PREFIX}...`,
+      z.startsWith(PDF_DATA_URL_PREFIX, {
+        error: `must be a PDF as a data URL: ${PDF_DATA_URL_PREFIX}...`,
       }),
     ),
     filename: z.nullish(z.string().check(z.maxLength(256))),
@@ -68,7 +68,7 @@ const toolCall = z.discriminatedUnion("type", [
     function: z.object({ name: toolNameSchema, arguments: z.string() }),
     // Google's thought signature (ai.google.dev, OpenAI compatibility). If a client doesn't send
     // the signature back, the next turn fails.
-    extra_content: z.nullish(opaqueObject),
+    extra_content: z.nullish(opaqueObjectSchema),
   }),
   z.object({
     id: nonempty,
@@ -121,7 +121,7 @@ const tool = z.discriminatedUnion("type", [
     function: z.looseObject({
       name: functionName,
       description: z.nullish(z.string()),
-      parameters: z.nullish(opaqueObject),
+      parameters: z.nullish(opaqueObjectSchema),
       strict: z.nullish(z.boolean()),
     }),
   }),
@@ -151,7 +151,7 @@ const responseFormat = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("json_object") }),
   z.looseObject({
     type: z.literal("json_schema"),
-    json_schema: z.looseObject({ name: functionName, schema: z.optional(opaqueObject) }),
+    json_schema: z.looseObject({ name: functionName, schema: z.optional(opaqueObjectSchema) }),
   }),
 ]);
 const flag = z.optional(z.boolean());
@@ -162,7 +162,7 @@ const penalty = numberBetween(-2, 2);
  * Options of the prompt cache. Rejects cache warming. Drops other options, because longer caching
  * has another price.
  */
-export const promptCacheOptions = z.looseObject({
+export const promptCacheOptionsSchema = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
 });
 const tuningNumber = z.optional(z.number());
@@ -178,7 +178,7 @@ export const REASONING_EFFORTS = [
 ] as const;
 /** A field that costs extra but has no price in the catalog. Any value is an error. */
 const unsupportedField = z.optional(z.never({ error: "is not supported" }));
-export const chatBody = z.looseObject({
+export const chatBodySchema = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
   messages: z.array(chatMessage).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
   temperature: numberBetween(0, 2),
@@ -207,7 +207,7 @@ export const chatBody = z.looseObject({
   repetition_penalty: tuningNumber,
   top_k: tuningNumber,
   prompt_cache_key: z.optional(z.string().check(z.maxLength(1024))),
-  prompt_cache_options: z.optional(promptCacheOptions),
+  prompt_cache_options: z.optional(promptCacheOptionsSchema),
   prompt_cache_retention: z.optional(z.string().check(z.maxLength(64))),
   safety_identifier: z.optional(z.string().check(z.maxLength(128))),
   user: z.optional(externalIdSchema),
@@ -219,7 +219,7 @@ export const chatBody = z.looseObject({
   prediction: unsupportedField,
 });
 
-export type ChatBody = z.infer<typeof chatBody>;
+export type ChatBody = z.infer<typeof chatBodySchema>;
 
 export function parseChatRequest(value: object): Result<ChatBody> {
   if (!("messages" in value) && "input" in value) {
@@ -229,7 +229,7 @@ export function parseChatRequest(value: object): Result<ChatBody> {
     );
   }
   if (isPlainChat(value)) return success(value as ChatBody);
-  const parsed = parseBody(chatBody, removeNulls(value));
+  const parsed = parseBody(chatBodySchema, removeNulls(value));
   if (!parsed.ok) return explainUnsupportedPart(value, parsed);
   return refuseUndeclaredTool(parsed.value) ?? parsed;
 }

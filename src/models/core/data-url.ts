@@ -45,7 +45,7 @@ export function isDataUrl(url: string, media: readonly string[]): boolean {
   return padding === "" ? data.length % 4 !== 1 : data.length % 4 === 0;
 }
 
-export function fileOfDataUrl(url: string): FormFile {
+export function dataUrlToFile(url: string): FormFile {
   const [, type = "", group = "", data = ""] = DATA_URL.exec(url) ?? [];
   return new FormFile(`${group}.${type.split("/")[1]}`, type, fromBase64(data));
 }
@@ -83,7 +83,7 @@ export function isImageData(text: string): boolean {
 }
 
 /** The URL of an image. Only a data URL can be long, because other URLs count as prompt text. */
-export const imageUrl = z
+export const imageUrlSchema = z
   .string()
   .check(
     z.refine(

@@ -2,8 +2,8 @@ import { decodeBase64, toBase64 } from "./data-url.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { sumUsage } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
-import { responseTooLarge } from "./response-size.ts";
-import { failureWithUsage } from "./frame-reader.ts";
+import { createResponseTooLargeFailure } from "./response-size.ts";
+import { addUsageToFailure } from "./frame-reader.ts";
 import type {
   ProviderResponse,
   EmbeddingsCall,
@@ -11,7 +11,7 @@ import type {
   ProviderResult,
   ProviderFailure,
 } from "./provider.ts";
-import { countedUsage, openAiInputUsage } from "./openai-usage.ts";
+import { discardUsageWithoutPrompt, toOpenAiInputUsage } from "./openai-usage.ts";
 
 const BYTES_PER_FLOAT = 4;
 
@@ -80,7 +80,7 @@ function requireTexts({ body: { input } }: EmbeddingsCall): readonly string[] | 
   };
 }
 
-export function inputTexts({ body: { input } }: EmbeddingsCall): readonly string[] {
+export function getInputTexts({ body: { input } }: EmbeddingsCall): readonly string[] {
   return [input].flat().filter((text) => typeof text === "string");
 }
 
@@ -108,10 +108,13 @@ export async function embedInBatches(
     parts.push(answer);
   }
   const vectors = parts.flatMap((part) => part.body["data"] as readonly JsonObject[]);
-  return { kind: "json", ...embeddingList(vectors, sumUsage(parts.map((part) => part.usage))) };
+  return {
+    kind: "json",
+    ...createEmbeddingList(vectors, sumUsage(parts.map((part) => part.usage))),
+  };
 }
 
-export function batchEmbedder(size: number) {
+export function createBatchEmbedder(size: number) {
   return (call: EmbeddingsCall, send: EmbeddingSlices["send"]): Promise<ProviderResult> =>
     embedInBatches(call, size, send);
 }
@@ -134,7 +137,7 @@ async function sendSlices(
     if (slices.length > 1 && shouldRetry(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += countValues(answer.body);
-    if (values > VECTOR_VALUES_MAX) failures.push(responseTooLarge(call));
+    if (values > VECTOR_VALUES_MAX) failures.push(createResponseTooLargeFailure(call));
     return answer;
   });
   const [failure] = failures;
@@ -148,7 +151,7 @@ function addFinishedUsage(
   answers: readonly ProviderResult[],
 ): ProviderFailure {
   const usages = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
-  return failureWithUsage(failure, {
+  return addUsageToFailure(failure, {
     usage: usages.length === 0 ? null : sumUsage(usages),
     text: "",
   });
@@ -168,17 +171,17 @@ function shouldRetry(answer: ProviderResult, { signal }: EmbeddingsCall): boolea
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
-export function embeddingList(
+export function createEmbeddingList(
   vectors: readonly unknown[],
   reported: Usage | null,
 ): ProviderResponse {
-  const usage = countedUsage(reported);
+  const usage = discardUsageWithoutPrompt(reported);
   const data = vectors.map((vector, index) => {
     const embedding = isEmbeddingItem(vector) ? vector.embedding : vector;
     return { object: "embedding", index, embedding };
   });
   const body = { object: "list", data };
-  return { body: usage === null ? body : { ...body, usage: openAiInputUsage(usage) }, usage };
+  return { body: usage === null ? body : { ...body, usage: toOpenAiInputUsage(usage) }, usage };
 }
 
 function isEmbeddingItem(vector: unknown): vector is { readonly embedding: unknown } {

@@ -31,7 +31,7 @@ const anyInput = z.union([
   z.array(token).check(...lengthChecks),
   z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...lengthChecks),
 ]);
-export const embeddingsBody = z.looseObject({
+export const embeddingsBodySchema = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   input: anyInput,
   encoding_format: z.optional(z.enum(["float", "base64"])),
@@ -40,26 +40,26 @@ export const embeddingsBody = z.looseObject({
   user: z.optional(externalIdSchema),
 });
 
-export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
+export type EmbeddingsBody = z.infer<typeof embeddingsBodySchema>;
 
 /**
  * Parses a request. Keeps unknown fields and `user` in the body, because OpenAI's schema is open.
  */
 export function parseEmbeddingsRequest(value: object): Result<ParsedInputRequest<EmbeddingsBody>> {
-  const parsed = parseBody(embeddingsBody, removeNulls(value));
+  const parsed = parseBody(embeddingsBodySchema, removeNulls(value));
   return parsed.ok ? success({ body: parsed.value, user: parsed.value.user ?? null }) : parsed;
 }
 
-export const EMBEDDINGS_KIND: InputKindRules<EmbeddingsBody> = {
-  size: embeddingsPromptSize,
-  needs: embeddingRouteNeeds,
+export const EMBEDDINGS_REQUEST_RULES: InputKindRules<EmbeddingsBody> = {
+  size: measureEmbeddingsPrompt,
+  needs: listEmbeddingRouteNeeds,
   sizeAdvice: {
     advice: "send fewer inputs at once, or ask for fewer 'dimensions'.",
     param: "input",
   },
 };
 
-export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): PromptSize {
+export function measureEmbeddingsPrompt(body: EmbeddingsBody, model: Model): PromptSize {
   const tally = new PromptSizeCounter(model);
   const inputs = typeof body.input === "string" ? [body.input] : body.input;
   for (const input of inputs) {
@@ -71,7 +71,7 @@ export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): Prompt
   return tally.size();
 }
 
-export function embeddingRouteNeeds(body: EmbeddingsBody): readonly RouteNeed[] {
+export function listEmbeddingRouteNeeds(body: EmbeddingsBody): readonly RouteNeed[] {
   const inputs = countEmbeddingInputs(body);
   const severalInputs: RouteNeed = {
     param: "input",

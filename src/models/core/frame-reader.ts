@@ -1,18 +1,18 @@
-import { textOfLiteral, parseObject } from "./json-value.ts";
+import { parseStringLiteral, parseObject } from "./json-value.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import type { Usage } from "../../shared/usage.ts";
-import { outputText } from "./chunk.ts";
-import { isRequestCaused } from "./provider.ts";
+import { joinOutputText } from "./chunk.ts";
+import { isCausedByRequest } from "./provider.ts";
 import type { ProviderFailure, StreamEvent, JsonObject } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 import { EVENT_LENGTH_MAX, SseDecoder } from "../../shared/http/server-sent-events.ts";
 
 /** Adds the usage, or an estimate, if the request caused the failure. */
-export function failureWithUsage(
+export function addUsageToFailure(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },
 ): ProviderFailure {
-  if (!isRequestCaused(failure) || (usage === null && text === "")) return failure;
+  if (!isCausedByRequest(failure) || (usage === null && text === "")) return failure;
   const output = usage === null ? Math.ceil(estimateTokens(text)) : 0;
   return { ...failure, spent: { usage, output } };
 }
@@ -21,10 +21,13 @@ export function failureWithUsage(
  * Returns the final events of a failed stream. Partial usage is charged only if the request may
  * have caused the failure.
  */
-export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
+export function createFailureEvents(
+  failure: ProviderFailure,
+  usage: Usage | null = null,
+): StreamEvent[] {
   const error: StreamEvent = { kind: "error", failure };
   if (usage === null) return [error];
-  const partial = !isRequestCaused(failure);
+  const partial = !isCausedByRequest(failure);
   return [{ kind: "usage", usage, ...(partial && { partial }) }, error];
 }
 
@@ -41,7 +44,7 @@ export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
   };
 }
 
-export function addReportedUsage(
+export function addUsageOfEvents(
   failure: ProviderFailure,
   events: readonly StreamEvent[],
 ): ProviderFailure {
@@ -49,16 +52,16 @@ export function addReportedUsage(
   let text = "";
   for (const event of events) {
     if (event.kind === "usage") usage = event.partial === true ? null : event.usage;
-    else if (event.kind === "text") text += textOfLiteral(event.json);
+    else if (event.kind === "text") text += parseStringLiteral(event.json);
     else if (event.kind === "native") text += event.text;
-    else if (event.kind === "chunk") text += outputTextOfChoices(event.chunk);
+    else if (event.kind === "chunk") text += joinOutputTextOfChoices(event.chunk);
   }
-  return failureWithUsage(failure, { usage, text });
+  return addUsageToFailure(failure, { usage, text });
 }
 
-export function outputTextOfChoices({ choices }: Chunk | Completion): string {
+export function joinOutputTextOfChoices({ choices }: Chunk | Completion): string {
   return choices
-    .map((choice) => outputText("delta" in choice ? choice.delta : choice.message))
+    .map((choice) => joinOutputText("delta" in choice ? choice.delta : choice.message))
     .join("");
 }
 
@@ -99,7 +102,7 @@ export abstract class FrameReader {
     const wasFinished = this.isFinished;
     if (raw !== null) return this.#accept(this.convertFrame(raw, name, data), wasFinished);
     this.#hasUnreadable = true;
-    const events = name === "error" ? failureEvents(retryFailure("error_event")) : [];
+    const events = name === "error" ? createFailureEvents(createRetryFailure("error_event")) : [];
     return this.#accept(events, wasFinished);
   }
 
@@ -108,13 +111,15 @@ export abstract class FrameReader {
     const events = this.#accept(this.eventsAtEnd(unparsedData), this.isFinished);
     if (this.ended) return events;
     if (this.isFinished) return this.#accept([...events, END_EVENT], true);
-    return this.#hasUnreadable ? [...events, ...this.fail(retryFailure("bad_event"))] : events;
+    return this.#hasUnreadable
+      ? [...events, ...this.fail(createRetryFailure("bad_event"))]
+      : events;
   }
 
   /** Ends an unreadable stream. Fails unless every choice has finished. */
   fail(failure: ProviderFailure): StreamEvent[] {
     if (this.ended) return [];
-    return this.#accept(this.isFinished ? [END_EVENT] : failureEvents(failure), false);
+    return this.#accept(this.isFinished ? [END_EVENT] : createFailureEvents(failure), false);
   }
 
   protected abstract get isFinished(): boolean;
@@ -146,7 +151,7 @@ export abstract class FrameReader {
 }
 
 /** Returns a failure after which another route is tried. */
-export function retryFailure(reason: string): ProviderFailure {
+export function createRetryFailure(reason: string): ProviderFailure {
   return { kind: "retry", reason };
 }
 
@@ -174,7 +179,7 @@ export function toStreamReader(source: FrameSource, reader: FrameReader): Stream
   };
 }
 
-export function sseReader(reader: FrameReader): StreamReader {
+export function createSseReader(reader: FrameReader): StreamReader {
   const decoder = new SseDecoder(EVENT_LENGTH_MAX, reader.repeated);
   const source: FrameSource = {
     events: (bytes) => decoder.events(bytes),

@@ -3,7 +3,7 @@ import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 
-export type RouteSort = "price" | "latency" | "throughput";
+export type RouteSortOrder = "price" | "latency" | "throughput";
 
 /** Another model to try after the requested one. */
 export type ModelFallback = {
@@ -26,7 +26,7 @@ export type RoutePreferences = {
   readonly only: readonly string[] | null;
   readonly ignore: readonly string[];
   readonly allowsFallbacks: boolean;
-  readonly sort: RouteSort | null;
+  readonly sort: RouteSortOrder | null;
   readonly maxPrice: MaxPrice | null;
   readonly requiresParameters: boolean;
 };
@@ -117,7 +117,7 @@ type GatewayOptions = z.infer<typeof gatewayOptions>;
 export function toRoutePreferences(
   provider: ProviderPreferences | null | undefined,
   gateway: GatewayOptions | null | undefined,
-  suffixSort: RouteSort | null,
+  suffixSort: RouteSortOrder | null,
 ): RoutePreferences | null {
   const sortPreference = { sort: sortOf(provider, gateway) ?? suffixSort };
   const preferences = provider
@@ -166,7 +166,7 @@ function isDefault(preferences: RoutePreferences): boolean {
 function sortOf(
   provider: ProviderPreferences | null | undefined,
   gateway: GatewayOptions | null | undefined,
-): RouteSort | null {
+): RouteSortOrder | null {
   const requested = provider?.sort ?? null;
   if (requested !== null) return typeof requested === "string" ? requested : requested.by;
   const other = gateway?.sort ?? null;
@@ -188,16 +188,22 @@ function scaleAmount(amount: number | null, scale: number): number | null {
   return amount === null ? null : amount * scale;
 }
 
-const SORT_BY_SUFFIX: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
+const SORT_BY_SUFFIX: Readonly<Record<string, RouteSortOrder>> = {
+  floor: "price",
+  nitro: "throughput",
+};
 
-function splitSortSuffix(name: string): { readonly name: string; readonly sort: RouteSort | null } {
+function splitSortSuffix(name: string): {
+  readonly name: string;
+  readonly sort: RouteSortOrder | null;
+} {
   const at = name.lastIndexOf(":");
   const by = at === -1 ? undefined : SORT_BY_SUFFIX[name.slice(at + 1)];
   return by === undefined ? { name, sort: null } : { name: name.slice(0, at), sort: by };
 }
 
 /** Body fields for the gateway (formats of OpenRouter and Vercel). Providers never get them. */
-export const gatewayFields = z.object({
+export const gatewayFieldsSchema = z.object({
   /**
    * OpenRouter's legacy request for usage. By default, only streams of OpenAI endpoints omit usage.
    */
@@ -208,7 +214,7 @@ export const gatewayFields = z.object({
   provider: z.nullish(providerPreferences),
   providerOptions: z.nullish(z.looseObject({ gateway: z.nullish(gatewayOptions) })),
 });
-type Fields = z.infer<typeof gatewayFields>;
+type Fields = z.infer<typeof gatewayFieldsSchema>;
 
 type GatewayFields = {
   readonly wantsUsage: boolean;
@@ -220,7 +226,7 @@ type GatewayFields = {
 
 type SplitBody = { readonly fields: GatewayFields; readonly rest: object };
 
-const FIELD_NAMES = Object.keys(gatewayFields.shape);
+const FIELD_NAMES = Object.keys(gatewayFieldsSchema.shape);
 const NO_GATEWAY_FIELDS: GatewayFields = {
   wantsUsage: false,
   session: null,
@@ -242,7 +248,7 @@ export function splitGatewayFields(body: object): Result<SplitBody> {
   if (model.sort === null && !FIELD_NAMES.some((name) => Object.hasOwn(body, name))) {
     return success({ fields: NO_GATEWAY_FIELDS, rest: body });
   }
-  const parsed = parseBody(gatewayFields, body);
+  const parsed = parseBody(gatewayFieldsSchema, body);
   if (!parsed.ok) return parsed;
   const { usage, session_id: session = null } = parsed.value;
   const rest = Object.fromEntries(
@@ -261,7 +267,7 @@ export function splitGatewayFields(body: object): Result<SplitBody> {
   return success({ fields, rest: name === nameWithSuffix ? rest : { ...rest, model: name } });
 }
 
-function routePreferences({ provider, providerOptions }: Fields, sort: RouteSort | null) {
+function routePreferences({ provider, providerOptions }: Fields, sort: RouteSortOrder | null) {
   return toRoutePreferences(provider, providerOptions?.gateway, sort);
 }
 

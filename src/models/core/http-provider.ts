@@ -4,11 +4,11 @@ import { readBoundedText, discardBody } from "../../shared/http/bounded-body.ts"
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { FileReadPacer, FILE_READ_BYTES, BufferedBody, PacedBodyReader } from "./paced-reader.ts";
-import { retryFailure, END_EVENT } from "./frame-reader.ts";
+import { createRetryFailure, END_EVENT } from "./frame-reader.ts";
 import type { StreamReader } from "./frame-reader.ts";
-import { JSON_BYTES_MAX, responseTooLarge } from "./response-size.ts";
+import { JSON_RESPONSE_BYTES_MAX, createResponseTooLargeFailure } from "./response-size.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
-import type { OutgoingBody, RequestForm } from "./outgoing-body.ts";
+import type { OutgoingBody, MultipartForm } from "./outgoing-body.ts";
 import type {
   ProviderResponse,
   ProviderCallOf,
@@ -51,11 +51,11 @@ export type ProviderHandlers = { readonly [K in CallKind]?: CallHandler<Provider
 
 const ERROR_BYTES_MAX = 64 * 1024;
 
-export function httpProvider(wire: ProviderHandlers): Provider {
-  return { id: wire.id, kinds: supportedKinds(wire), send: (call) => sendCall(wire, call) };
+export function createHttpProvider(wire: ProviderHandlers): Provider {
+  return { id: wire.id, kinds: listSupportedKinds(wire), send: (call) => sendCall(wire, call) };
 }
 
-export function supportedKinds(wire: ProviderHandlers): readonly CallKind[] {
+export function listSupportedKinds(wire: ProviderHandlers): readonly CallKind[] {
   return CALL_KIND_NAMES.filter((kind) => wire[kind] !== undefined);
 }
 
@@ -71,7 +71,7 @@ function handleCall<Call extends ProviderCall>(
   call: Call,
 ): Promise<ProviderResult> {
   if (handler === undefined) {
-    return Promise.resolve(failureResult({ kind: "disabled", reason: `no_${call.kind}` }));
+    return Promise.resolve(toFailureResult({ kind: "disabled", reason: `no_${call.kind}` }));
   }
   if (handler.sendInParts === undefined) return sendWithHandler(wire, handler, call);
   return handler.sendInParts(call, (part) => sendWithHandler(wire, handler, part));
@@ -86,21 +86,21 @@ async function sendWithHandler<Call extends ProviderCall>(
   try {
     response = await handler.send(call);
   } catch (error) {
-    if (call.signal.aborted) return failureResult(connectionFailure(call));
+    if (call.signal.aborted) return toFailureResult(createConnectionFailure(call));
     throw error;
   }
-  if (!(response instanceof Response)) return failureResult(response);
+  if (!(response instanceof Response)) return toFailureResult(response);
   try {
     return await readResponse({ wire, handler, call }, response);
   } catch {
-    return failureResult({ kind: "retry", reason: "body" });
+    return toFailureResult({ kind: "retry", reason: "body" });
   }
 }
 
 type ProviderRequest = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: OutgoingBody | RequestForm;
+  readonly body: OutgoingBody | MultipartForm;
 };
 
 export async function postRequest(
@@ -119,11 +119,11 @@ export async function postRequest(
       ...(typeof body === "string" ? { body } : { body: body.stream(), duplex: "half" }),
     });
   } catch {
-    return connectionFailure(call);
+    return createConnectionFailure(call);
   }
 }
 
-export function connectionFailure({ signal }: ProviderCall): ProviderFailure {
+export function createConnectionFailure({ signal }: ProviderCall): ProviderFailure {
   return signal.aborted
     ? { kind: "retry", reason: "aborted" }
     : { kind: "retry", reason: "connection", again: true };
@@ -146,7 +146,7 @@ async function readResponse<Call extends ProviderCall>(
   const { wire, handler, call } = handledCall;
   if (!response.ok) {
     const text = (await readBoundedText(response, ERROR_BYTES_MAX)) ?? "";
-    return failureResult(wire.failure(response.status, response.headers, text, call));
+    return toFailureResult(wire.failure(response.status, response.headers, text, call));
   }
   if (handler.pieces !== undefined && response.body !== null) {
     return {
@@ -170,9 +170,9 @@ async function readStream<Call extends ProviderCall>(
   const isStream = type === wire.streamType || type === "";
   if (!isStream || response.body === null || reader === undefined) {
     discardBody(response);
-    return failureResult(retryFailure("content_type"));
+    return toFailureResult(createRetryFailure("content_type"));
   }
-  return { kind: "stream", events: eventStream(response.body, reader, call.paceMs) };
+  return { kind: "stream", events: createBatchedEventStream(response.body, reader, call.paceMs) };
 }
 
 /** Converts a complete response to a stream, because some hosts ignore `stream`. */
@@ -181,10 +181,10 @@ function streamCompleteResponse(
   whole: ProviderResult,
 ): ProviderResult {
   if (whole.kind !== "json") return whole;
-  if (whole.native !== undefined) return failureResult(retryFailure("no_stream"));
+  if (whole.native !== undefined) return toFailureResult(createRetryFailure("no_stream"));
   return {
     kind: "stream",
-    events: streamOfEvents(events === undefined ? eventsOfResponse(whole) : events(whole)),
+    events: createSingleBatchStream(events === undefined ? eventsOfResponse(whole) : events(whole)),
   };
 }
 
@@ -192,12 +192,12 @@ async function readJsonResponse<Call extends ProviderCall>(
   handledCall: HandledCall<Call>,
   response: Response,
 ): Promise<ProviderResult> {
-  const text = await readBoundedText(response, JSON_BYTES_MAX);
-  if (text === null) return failureResult(responseTooLarge(handledCall.call));
+  const text = await readBoundedText(response, JSON_RESPONSE_BYTES_MAX);
+  if (text === null) return toFailureResult(createResponseTooLargeFailure(handledCall.call));
   try {
     return convertResponse(handledCall, text, response.headers);
   } catch (error) {
-    return failureResult({
+    return toFailureResult({
       ...bugFailure(error),
       spent: { usage: null, output: Math.ceil(estimateTokens(text)) },
     });
@@ -210,12 +210,12 @@ function convertResponse<Call extends ProviderCall>(
   headers: Headers,
 ): ProviderResult {
   const raw = call.kind === "chat" ? parseObject(text) : parsePlainObject(text);
-  if (raw === null) return failureResult({ kind: "retry", reason: "bad_json" });
+  if (raw === null) return toFailureResult({ kind: "retry", reason: "bad_json" });
   const failureInBody = wire.failureInBody(raw);
-  if (failureInBody !== null) return failureResult(failureInBody);
+  if (failureInBody !== null) return toFailureResult(failureInBody);
   const answer = handler.convertResponse(raw, call, headers);
-  if (answer === null) return failureResult({ kind: "retry", reason: "bad_answer" });
-  return "kind" in answer ? failureResult(answer) : { ...answer, kind: "json" };
+  if (answer === null) return toFailureResult({ kind: "retry", reason: "bad_answer" });
+  return "kind" in answer ? toFailureResult(answer) : { ...answer, kind: "json" };
 }
 
 /**
@@ -233,7 +233,7 @@ const BUG_FAILURE = { kind: "retry", reason: "exception", fault: "request" } as 
  * Returns the events of a body in batches. Until the first output, each network chunk is a batch.
  * Later, there is at most one batch per `paceMs`.
  */
-export function eventStream(
+export function createBatchedEventStream(
   body: ReadableStream<Uint8Array>,
   stream: StreamReader,
   paceMs = 0,
@@ -300,17 +300,17 @@ function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): Eve
       return stream.ended;
     },
   };
-  const events = eventStream(body, countingReader, 0, FILE_READ_BYTES);
+  const events = createBatchedEventStream(body, countingReader, 0, FILE_READ_BYTES);
   const next = () => FILE_PACER.waitAfter(lastBytes).then(() => events.next());
   return { next, cancel: () => events.cancel() };
 }
 
-export function streamOfEvents(events: readonly StreamEvent[]): EventStream {
+export function createSingleBatchStream(events: readonly StreamEvent[]): EventStream {
   const batches = [events];
   return { next: () => Promise.resolve(batches.pop() ?? null), cancel: () => void batches.pop() };
 }
 
-export function failureResult(failure: ProviderFailure): ProviderResult {
+export function toFailureResult(failure: ProviderFailure): ProviderResult {
   return { kind: "failure", failure };
 }
 

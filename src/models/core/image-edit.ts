@@ -2,8 +2,8 @@ import * as z from "zod/mini";
 import { FormFile } from "../../shared/http/form.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { fileOfDataUrl, isDataUrl } from "./data-url.ts";
-import { imageBody, IMAGE_HOLD_PERCENT, setDefaultCount } from "./images.ts";
+import { dataUrlToFile, isDataUrl } from "./data-url.ts";
+import { imageBodySchema, IMAGE_HOLD_PERCENT, setDefaultImageCount } from "./images.ts";
 import type { ImageBody, ImageEdit } from "./images.ts";
 import { parseInput } from "./input-kind.ts";
 import type { ParsedInputRequest } from "./input-kind.ts";
@@ -19,7 +19,7 @@ const PATCH_PIXELS = 32;
 const SOURCE_TOKENS_MIN = 6_821;
 const MEDIA_KINDS = ["image"];
 
-export const formFile = z.custom<FormFile>(
+export const formFileSchema = z.custom<FormFile>(
   (value: unknown) => value instanceof FormFile,
   "must be a file of a form",
 );
@@ -30,19 +30,19 @@ const reference = z.strictObject({
       z.refine((url) => isDataUrl(url, MEDIA_KINDS), "must be a data URL of an image in base64"),
     ),
 });
-const { moderation: _moderation, ...shared } = imageBody.shape;
-export const imageEditBody = z.strictObject({
+const { moderation: _moderation, ...shared } = imageBodySchema.shape;
+export const imageEditBodySchema = z.strictObject({
   ...shared,
-  image: z.optional(z.union([formFile, z.array(formFile)])),
+  image: z.optional(z.union([formFileSchema, z.array(formFileSchema)])),
   images: z.optional(z.array(reference)),
-  mask: z.optional(z.union([formFile, reference])),
+  mask: z.optional(z.union([formFileSchema, reference])),
 });
 
-export function parseImageEdit(value: object): Result<ParsedInputRequest<ImageBody>> {
-  const parsed = parseInput(imageEditBody, parseFormValues(value));
+export function parseImageEditRequest(value: object): Result<ParsedInputRequest<ImageBody>> {
+  const parsed = parseInput(imageEditBodySchema, parseFormValues(value));
   if (!parsed.ok) return parsed;
   const { image = [], images = [], mask, ...fields } = parsed.value.body;
-  const counted = setDefaultCount({ body: fields, user: parsed.value.user });
+  const counted = setDefaultImageCount({ body: fields, user: parsed.value.user });
   if (!counted.ok) return counted;
   const edit = toImageEdit([...[image].flat(), ...images], mask ?? null);
   if (!edit.ok) return edit;
@@ -90,8 +90,8 @@ function readSource(
   source: Source,
   param: "image" | "mask",
 ): Result<{ readonly file: FormFile; readonly tokens: number }> {
-  const { filename, bytes } = source instanceof FormFile ? source : fileOfDataUrl(source.image_url);
-  const header = imageHeader(bytes);
+  const { filename, bytes } = source instanceof FormFile ? source : dataUrlToFile(source.image_url);
+  const header = readImageHeader(bytes);
   if (header === null || (param === "mask" && header.type !== "image/png")) {
     return invalid(`'${param}' must be a ${FORMATS[param]} file.`, param);
   }
@@ -112,7 +112,7 @@ type ImageHeader = {
   readonly height: number;
 };
 
-export function imageHeader(bytes: Uint8Array): ImageHeader | null {
+export function readImageHeader(bytes: Uint8Array): ImageHeader | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {
     const found = pngHeader(view) ?? jpegHeader(view) ?? webpHeader(view);

@@ -16,7 +16,7 @@ const IMAGES_MAX = 10;
 const PARTIAL_IMAGES_MAX = 3;
 const SIZE = /^(?:auto|[1-9]\d{1,3}x[1-9]\d{1,3})$/;
 
-export const imageBody = z.strictObject({
+export const imageBodySchema = z.strictObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   prompt: z.string().check(z.minLength(1), z.maxLength(PROMPT_CHARACTERS_MAX)),
   n: z.optional(z.int().check(z.minimum(1), z.maximum(IMAGES_MAX))),
@@ -32,7 +32,7 @@ export const imageBody = z.strictObject({
   user: z.optional(externalIdSchema),
 });
 
-type Fields = Omit<z.infer<typeof imageBody>, "user">;
+type Fields = Omit<z.infer<typeof imageBodySchema>, "user">;
 export type ImageBody = Omit<Fields, "response_format" | "n"> & {
   readonly n: number;
   readonly edit?: ImageEdit;
@@ -45,11 +45,11 @@ export type ImageEdit = {
 };
 
 export function parseImageRequest(value: object): Result<ParsedInputRequest<ImageBody>> {
-  const parsed = parseInput(imageBody, value);
-  return parsed.ok ? setDefaultCount(parsed.value) : parsed;
+  const parsed = parseInput(imageBodySchema, value);
+  return parsed.ok ? setDefaultImageCount(parsed.value) : parsed;
 }
 
-export function setDefaultCount({
+export function setDefaultImageCount({
   body,
   user: name,
 }: ParsedInputRequest<Fields>): Result<ParsedInputRequest<ImageBody>> {
@@ -65,7 +65,7 @@ export function setDefaultCount({
 
 type ImagePixels = { readonly width: number; readonly height: number };
 
-export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): ImagePixels | null {
+export function parseImagePixels({ size = "auto" }: Pick<ImageBody, "size">): ImagePixels | null {
   if (size === "auto") return null;
   const [width = 0, height = 0] = size.split("x").map(Number);
   return { width, height };
@@ -116,7 +116,7 @@ function acceptsOpenAiSize({ width, height }: ImagePixels): boolean {
 const ASPECT_RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
 const RATIO_TOLERANCE = 0.02;
 
-export function aspectRatioOf({ width, height }: ImagePixels): string | null {
+export function findAspectRatio({ width, height }: ImagePixels): string | null {
   const isNearRatio = (ratio: string): boolean => {
     const [across = 1, down = 1] = ratio.split(":").map(Number);
     return Math.abs(width / height / (across / down) - 1) <= RATIO_TOLERANCE;
@@ -132,7 +132,7 @@ export const IMAGE_HOLD_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
 /** The output cap of each request to Gemini. It limits reasoning, drafts and images together. */
-export const GEMINI_OUTPUT_MAX = 16_384;
+export const GEMINI_OUTPUT_TOKENS_MAX = 16_384;
 /**
  * Gemini's own default output cap. Servers with OpenAI's API that forward to Gemini use this cap.
  */
@@ -172,14 +172,14 @@ const DEFAULT_FAMILY: ImageFamily = { ...OPENAI, takes: () => true, tokens: GPT_
 const FAMILY_BY_API: Readonly<Record<NonNullable<RouteLimits["imageApi"]>, ImageFamily>> = {
   gemini: {
     fields: ["stream"],
-    takes: (pixels) => aspectRatioOf(pixels) !== null,
-    tokensMax: GEMINI_OUTPUT_MAX,
+    takes: (pixels) => findAspectRatio(pixels) !== null,
+    tokensMax: GEMINI_OUTPUT_TOKENS_MAX,
     countsText: true,
     sourceUnit: "input_image_token",
   },
   xai: {
     fields: ["n", "stream"],
-    takes: (pixels) => aspectRatioOf(pixels) !== null && pixels.width * pixels.height <= AREA_1K,
+    takes: (pixels) => findAspectRatio(pixels) !== null && pixels.width * pixels.height <= AREA_1K,
     tokens: {},
     sourceUnit: "input_image",
     sourcesMax: 3,
@@ -191,7 +191,7 @@ function familyOf({ upstreamId, limits }: Pick<Route, "upstreamId" | "limits">):
   return FAMILY_BY_NAME.find(([models]) => models.test(upstreamId))?.[1] ?? DEFAULT_FAMILY;
 }
 
-export const IMAGE_KIND: InputKindRules<ImageBody, UnitOf<"image">> = {
+export const IMAGE_REQUEST_RULES: InputKindRules<ImageBody, UnitOf<"image">> = {
   size: (body, model) => {
     const tally = new PromptSizeCounter(model);
     tally.addText(body.prompt);
@@ -208,7 +208,7 @@ function imageUnits(body: ImageBody, { routes }: Model) {
   return {
     image: body.n,
     image_token: tokens,
-    text_token: countsText ? GEMINI_OUTPUT_MAX : 0,
+    text_token: countsText ? GEMINI_OUTPUT_TOKENS_MAX : 0,
     input_image_token: body.edit?.tokens ?? 0,
     input_image: body.edit?.images.length ?? 0,
   };
@@ -217,7 +217,7 @@ function imageUnits(body: ImageBody, { routes }: Model) {
 function outputTokensMax(body: ImageBody, { tokens, tokensMax: most = 0 }: ImageFamily): number {
   const { n, quality = "auto", partial_images: partials = 0 } = body;
   if (tokens === undefined) return n * most;
-  const pixels = pixelsOf(body);
+  const pixels = parseImagePixels(body);
   const at = pixels !== null && pixels.width * pixels.height <= AREA_SMALL ? 0 : 1;
   const requested = quality === "auto" ? Object.values(tokens) : [tokens[quality]];
   const tokensMax = Math.max(0, ...requested.map((row) => row?.[at] ?? 0));
@@ -225,7 +225,7 @@ function outputTokensMax(body: ImageBody, { tokens, tokensMax: most = 0 }: Image
 }
 
 function imageNeeds(body: ImageBody): readonly RouteNeed[] {
-  const pixels = pixelsOf(body);
+  const pixels = parseImagePixels(body);
   const needs = OPENAI_FIELDS.filter((field) => isRequested(body, field)).map(
     (field): RouteNeed => ({
       param: field,
@@ -280,7 +280,7 @@ const DEFAULTS: Partial<ImageBody> = { n: 1, stream: false, partial_images: 0 };
 
 const ECHOED_FIELDS = ["background", "output_format", "quality", "size"] as const;
 
-export function responseFieldsOfImage(raw: JsonObject): JsonObject {
+export function pickImageResponseFields(raw: JsonObject): JsonObject {
   const fields = ECHOED_FIELDS.filter((field) => typeof raw[field] === "string");
   return Object.fromEntries(fields.map((field) => [field, raw[field]]));
 }

@@ -2,7 +2,7 @@ import { discardBody, readBodyParts } from "../../shared/http/bounded-body.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import { PDF } from "./core-request.ts";
+import { PDF_MEDIA_TYPE } from "./core-request.ts";
 import { badImageFailure } from "./conversation.ts";
 import type { Conversation, ConversationPart, ConversationTurn } from "./conversation.ts";
 import type { ParsedImageUrl } from "./data-url.ts";
@@ -11,15 +11,15 @@ import type { DownloadedImages } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
 type InlineImage = Extract<ParsedImageUrl, { readonly base64: string }>;
-export type PartWithImages =
+export type PartWithDownloadedImage =
   | Exclude<ConversationPart, { readonly kind: "image" }>
   | { readonly kind: "image"; readonly image: InlineImage };
 type InlineTurn = {
   readonly role: ConversationTurn["role"];
-  readonly parts: readonly PartWithImages[];
+  readonly parts: readonly PartWithDownloadedImage[];
 };
 
-export type ConversationWithImages = {
+export type ConversationWithDownloadedImages = {
   readonly system: readonly string[];
   readonly turns: readonly InlineTurn[];
   readonly downloads: DownloadedImages;
@@ -56,7 +56,7 @@ type DownloadOptions = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 export async function downloadImages(
   { system, turns }: Conversation,
   call: DownloadOptions,
-): Promise<ConversationWithImages | ProviderFailure> {
+): Promise<ConversationWithDownloadedImages | ProviderFailure> {
   const images = turns.flatMap(({ parts }) => parts.filter((part) => part.kind === "image"));
   const pathByUrl = new Map<string, string>();
   for (const { image, at } of images) {
@@ -75,7 +75,7 @@ export async function downloadImages(
     if (inline === undefined) return imageFailure(WRONG_TYPE, at);
     inlined.set(image, inline);
   }
-  const partOf = (part: ConversationPart): PartWithImages[] => {
+  const partOf = (part: ConversationPart): PartWithDownloadedImage[] => {
     if (part.kind !== "image") return [part];
     const image = inlined.get(part.image);
     return image === undefined ? [] : [{ kind: "image", image }];
@@ -99,7 +99,7 @@ function imageFailure(why: string, at = "messages"): ProviderFailure {
 }
 
 function withNormalizedType({ mediaType, base64 }: InlineImage): InlineImage | undefined {
-  const known = mediaType === PDF ? PDF : MEDIA_TYPES.get(mediaType);
+  const known = mediaType === PDF_MEDIA_TYPE ? PDF_MEDIA_TYPE : MEDIA_TYPES.get(mediaType);
   return known === undefined ? undefined : { mediaType: known, base64 };
 }
 

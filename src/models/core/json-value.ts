@@ -26,7 +26,7 @@ function parseObjectBy(parse: (text: string) => unknown, text: string | null): J
   }
 }
 
-export function textOfLiteral(literal: string): string {
+export function parseStringLiteral(literal: string): string {
   return String(JSON.parse(literal));
 }
 
@@ -39,7 +39,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export function isTyped<T extends KnownFields<"type">>(
+export function hasTextType<T extends KnownFields<"type">>(
   value: T,
 ): value is T & { readonly type: string } {
   return typeof value.type === "string" && value.type !== "";

@@ -1,19 +1,19 @@
 import type { CallKindWithoutOutput, UnitOf } from "../../shared/kinds.ts";
 import type { ChatBody } from "./core-request.ts";
-import { EMBEDDINGS_KIND } from "./embeddings.ts";
+import { EMBEDDINGS_REQUEST_RULES } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
-import { IMAGE_KIND } from "./images.ts";
+import { IMAGE_REQUEST_RULES } from "./images.ts";
 import type { ImageBody } from "./images.ts";
 import type { InputKindRules } from "./input-kind.ts";
-import { MODERATION_KIND } from "./moderation.ts";
+import { MODERATION_REQUEST_RULES } from "./moderation.ts";
 import type { ModerationBody } from "./moderation.ts";
-import { OCR_KIND } from "./ocr.ts";
+import { OCR_REQUEST_RULES } from "./ocr.ts";
 import type { OcrBody } from "./ocr.ts";
-import { RERANK_KIND } from "./rerank.ts";
+import { RERANK_REQUEST_RULES } from "./rerank.ts";
 import type { RerankBody } from "./rerank.ts";
-import { SPEECH_KIND } from "./speech.ts";
+import { SPEECH_REQUEST_RULES } from "./speech.ts";
 import type { SpeechBody } from "./speech.ts";
-import { TRANSCRIPTION_KIND } from "./transcription.ts";
+import { TRANSCRIPTION_REQUEST_RULES } from "./transcription.ts";
 import type { TranscriptionBody } from "./transcription.ts";
 
 type Bodies = {
@@ -28,16 +28,16 @@ type Bodies = {
 };
 
 /** Rules for the size and route needs of requests, for each kind without output tokens. */
-export const INPUT_KINDS: {
+export const INPUT_REQUEST_RULES: {
   readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOf<K>>;
 } = {
-  embeddings: EMBEDDINGS_KIND,
-  rerank: RERANK_KIND,
-  moderation: MODERATION_KIND,
-  image: IMAGE_KIND,
-  transcription: TRANSCRIPTION_KIND,
-  speech: SPEECH_KIND,
-  ocr: OCR_KIND,
+  embeddings: EMBEDDINGS_REQUEST_RULES,
+  rerank: RERANK_REQUEST_RULES,
+  moderation: MODERATION_REQUEST_RULES,
+  image: IMAGE_REQUEST_RULES,
+  transcription: TRANSCRIPTION_REQUEST_RULES,
+  speech: SPEECH_REQUEST_RULES,
+  ocr: OCR_REQUEST_RULES,
 };
 
 /** A client request after conversion to OpenAI's format. */

@@ -1,9 +1,14 @@
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage, UnitCounts } from "../../shared/usage.ts";
-import { eventTooLargeFailure, failureEvents, END_EVENT, retryFailure } from "./frame-reader.ts";
+import {
+  eventTooLargeFailure,
+  createFailureEvents,
+  END_EVENT,
+  createRetryFailure,
+} from "./frame-reader.ts";
 import type { StreamReader } from "./frame-reader.ts";
 import { parsePlainObject, textOf } from "./json-value.ts";
-import { isFailure } from "./provider.ts";
+import { isProviderFailure } from "./provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent, ProviderResponse } from "./provider.ts";
 import { fromBase64 } from "./data-url.ts";
 
@@ -170,15 +175,15 @@ export class ImageReader implements StreamReader {
     this.#otherParts = null;
     this.kept = 0;
     this.#line = "";
-    if (raw === null) return this.#fail(events, retryFailure("bad_json"));
+    if (raw === null) return this.#fail(events, createRetryFailure("bad_json"));
     if (this.#isPartial) {
       this.#isPartial = false;
       events.push(nativeEvent(raw), { kind: "thinking" });
       return;
     }
     const facts = this.#facts(raw, this.#count);
-    if (isFailure(facts)) return this.#fail(events, facts);
-    if (this.#count === 0) return this.#fail(events, retryFailure("no_image"));
+    if (isProviderFailure(facts)) return this.#fail(events, facts);
+    if (this.#count === 0) return this.#fail(events, createRetryFailure("no_image"));
     events.push(nativeEvent(facts.fields));
     const images = { ...(facts.usage ?? NO_USAGE), image: this.#count };
     const usage = this.#isImage ? images : facts.usage;
@@ -189,11 +194,11 @@ export class ImageReader implements StreamReader {
 
   #fail(events: StreamEvent[], failure: ProviderFailure): void {
     this.ended = true;
-    events.push(...failureEvents(failure, failure.spent?.usage));
+    events.push(...createFailureEvents(failure, failure.spent?.usage));
   }
 }
 
-export function decodePiece(piece: string | Uint8Array): string {
+export function toPieceText(piece: string | Uint8Array): string {
   return typeof piece === "string" ? piece : new TextDecoder().decode(piece);
 }
 
@@ -202,7 +207,7 @@ function nativeEvent(event: JsonObject): StreamEvent {
 }
 
 /** The failure of a provider that returned no audio. Another provider may succeed. */
-export const NO_AUDIO = retryFailure("no_audio");
+export const NO_AUDIO_FAILURE = createRetryFailure("no_audio");
 
 /** Forwards an audio file. `counts` contains the billed units that the provider reports. */
 export class AudioFileReader implements StreamReader {
@@ -220,7 +225,7 @@ export class AudioFileReader implements StreamReader {
   }
 
   flush(): StreamEvent[] {
-    if (this.#isEmpty) return failureEvents(NO_AUDIO);
+    if (this.#isEmpty) return createFailureEvents(NO_AUDIO_FAILURE);
     if (this.#counts === null) return [END_EVENT];
     return [{ kind: "usage", usage: { ...NO_USAGE, ...this.#counts } }, END_EVENT];
   }
@@ -252,14 +257,16 @@ export class JsonAudioReader implements StreamReader {
 
   #read(event: StreamEvent): readonly StreamEvent[] {
     if (this.#isBroken) return [];
-    if (event.kind === "piece") return this.#decode(this.#text + decodePiece(event.text), 4);
+    if (event.kind === "piece") return this.#decode(this.#text + toPieceText(event.text), 4);
     if (event.kind === "native") return []; // A native event would count as the first output.
     if (event.kind === "usage") this.#usage = [event];
     if (event.kind === "usage") return [];
     if (event.kind !== "end") return [...this.#usage, event];
     const last = this.#decode(this.#text, 1);
     if (this.#isBroken) return last;
-    return this.#hasAudio ? [...last, ...this.#usage, event] : failureEvents(NO_AUDIO);
+    return this.#hasAudio
+      ? [...last, ...this.#usage, event]
+      : createFailureEvents(NO_AUDIO_FAILURE);
   }
 
   #decode(text: string, unit: number): StreamEvent[] {
@@ -277,7 +284,7 @@ export function toAudioEvents(base64: string): StreamEvent[] {
   try {
     return [{ kind: "audio", bytes: fromBase64(base64) }];
   } catch {
-    return failureEvents(retryFailure("bad_audio"));
+    return createFailureEvents(createRetryFailure("bad_audio"));
   }
 }
 
@@ -345,7 +352,7 @@ function wavHeader(): Uint8Array {
   return bytes;
 }
 
-export function transcriptEvents({ body, usage }: ProviderResponse): StreamEvent[] {
+export function toTranscriptEvents({ body, usage }: ProviderResponse): StreamEvent[] {
   const { text: transcript } = body;
   const text = textOf(transcript);
   const delta = { type: "transcript.text.delta", delta: text };

@@ -13,7 +13,7 @@ const part = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("text"), text }),
   z.strictObject({ type: z.literal("image_url"), image_url: z.strictObject({ url: text }) }),
 ]);
-export const moderationBody = z.strictObject({
+export const moderationBodySchema = z.strictObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   input: z.union([
     text,
@@ -23,13 +23,13 @@ export const moderationBody = z.strictObject({
   user: z.optional(externalIdSchema),
 });
 
-export type ModerationBody = Omit<z.infer<typeof moderationBody>, "user">;
+export type ModerationBody = Omit<z.infer<typeof moderationBodySchema>, "user">;
 
 export function parseModerationRequest(value: object): Result<ParsedInputRequest<ModerationBody>> {
-  return parseInput(moderationBody, value);
+  return parseInput(moderationBodySchema, value);
 }
 
-export const MODERATION_KIND: InputKindRules<ModerationBody> = {
+export const MODERATION_REQUEST_RULES: InputKindRules<ModerationBody> = {
   size: ({ input }, model) => {
     const tally = new PromptSizeCounter(model);
     for (const one of [input].flat()) {

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { externalIdSchema } from "./core-request.ts";
-import { imageUrl } from "./data-url.ts";
+import { imageUrlSchema } from "./data-url.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 
@@ -10,10 +10,10 @@ const PAGES_MAX = 1000;
 const RANGES_LENGTH_MAX = 4096;
 const RANGES = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*$/;
 
-const url = imageUrl.check(z.minLength(1));
+const url = imageUrlSchema.check(z.minLength(1));
 const number = z.int().check(z.minimum(0));
 const pageNumber = number.check(z.maximum(99_999));
-export const ocrBody = z.strictObject({
+export const ocrBodySchema = z.strictObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   document: z.discriminatedUnion("type", [
     z.strictObject({
@@ -45,12 +45,12 @@ export const ocrBody = z.strictObject({
   user: z.optional(externalIdSchema),
 });
 
-export type OcrBody = Omit<z.infer<typeof ocrBody>, "pages" | "user"> & {
+export type OcrBody = Omit<z.infer<typeof ocrBodySchema>, "pages" | "user"> & {
   readonly pages: readonly number[];
 };
 
 export function parseOcrRequest(value: object): Result<ParsedInputRequest<OcrBody>> {
-  const parsed = parseInput(ocrBody, value);
+  const parsed = parseInput(ocrBodySchema, value);
   if (!parsed.ok) return parsed;
   const { pages: requestedPages, ...rest } = parsed.value.body;
   if (requestedPages === undefined && rest.document.type === "document_url") {
@@ -77,7 +77,7 @@ function pageNumbers(pages: number | readonly number[] | string): readonly numbe
  * The rules of OCR, which is billed by the page. Requested pages beyond the document aren't
  * charged.
  */
-export const OCR_KIND: InputKindRules<OcrBody, "page"> = {
+export const OCR_REQUEST_RULES: InputKindRules<OcrBody, "page"> = {
   size: ({ pages }) => ({ bound: 0, estimate: 0, likely: 0, units: { page: pages.length } }),
   needs: () => [],
   sizeAdvice: { advice: "ask for fewer pages or images.", param: "pages" },

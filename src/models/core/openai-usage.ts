@@ -5,22 +5,22 @@ import { anyValue, objectReader } from "./json-value.ts";
 
 const TOKENS_MAX = 1_000_000_000;
 
-export function tokenCount(value: unknown): number | null {
+export function readTokenCount(value: unknown): number | null {
   if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
   return value >= 0 && value <= TOKENS_MAX ? value : null;
 }
 
 /** Returns a token count, 0 if it is absent, or null if it is invalid. */
 export function countOrZero(value: unknown): number | null {
-  return tokenCount(value ?? 0);
+  return readTokenCount(value ?? 0);
 }
 
 /** Returns the usage, or null if the provider reported no prompt tokens. */
-export function countedUsage(usage: Usage | null): Usage | null {
+export function discardUsageWithoutPrompt(usage: Usage | null): Usage | null {
   return usage === null || sumPromptTokens(usage) === 0 ? null : usage;
 }
 
-export function openAiUsage(usage: Usage): JsonObject {
+export function toOpenAiUsage(usage: Usage): JsonObject {
   const prompt = sumPromptTokens(usage);
   return {
     prompt_tokens: prompt,
@@ -31,7 +31,7 @@ export function openAiUsage(usage: Usage): JsonObject {
   };
 }
 
-export function openAiInputUsage(usage: Usage): JsonObject {
+export function toOpenAiInputUsage(usage: Usage): JsonObject {
   const prompt = sumPromptTokens(usage);
   return { prompt_tokens: prompt, total_tokens: prompt };
 }
@@ -40,8 +40,11 @@ const parseCounts = objectReader({
   prompt_tokens: anyValue,
   completion_tokens: anyValue,
   total_tokens: anyValue,
-  prompt_tokens_details: objectReader({ cached_tokens: anyValue, cache_write_tokens: tokenCount }),
-  completion_tokens_details: objectReader({ reasoning_tokens: tokenCount }),
+  prompt_tokens_details: objectReader({
+    cached_tokens: anyValue,
+    cache_write_tokens: readTokenCount,
+  }),
+  completion_tokens_details: objectReader({ reasoning_tokens: readTokenCount }),
   prompt_cache_hit_tokens: anyValue,
   num_cached_tokens: anyValue,
   cached_tokens: anyValue,
@@ -66,13 +69,15 @@ export type UsageDifferences = {
  * missing or invalid count, or an empty prompt.
  */
 export function readUsage(raw: unknown, usageShape: UsageDifferences = {}): Usage | null {
-  return countedUsage(readCounts(raw, usageShape));
+  return discardUsageWithoutPrompt(readCounts(raw, usageShape));
 }
 
 /** Reads usage without output tokens. Voyage returns only the total. */
 export function readInputUsage(raw: unknown): Usage | null {
   const reported = parseCounts(raw);
-  return countedUsage(toUsage(reported, reported.prompt_tokens ?? reported.total_tokens, 0, {}));
+  return discardUsageWithoutPrompt(
+    toUsage(reported, reported.prompt_tokens ?? reported.total_tokens, 0, {}),
+  );
 }
 
 /** Reads usage in which 0 is valid, for hosts that report usage per stream event. */
@@ -87,7 +92,7 @@ function toUsage(
   outputCount: unknown,
   usageShape: UsageDifferences,
 ): Usage | null {
-  const [prompt, output] = [tokenCount(promptCount), tokenCount(outputCount)];
+  const [prompt, output] = [readTokenCount(promptCount), readTokenCount(outputCount)];
   if (prompt === null || output === null) return null;
   const cached = cachedTokens(read);
   const cacheWriteTokens = read.prompt_tokens_details.cache_write_tokens ?? 0;
@@ -96,7 +101,7 @@ function toUsage(
   const totalInput = isCacheSeparate && cached > prompt ? prompt + cached : prompt;
   // The output excludes reasoning if the total shows it, or if there are more reasoning tokens than
   // output tokens.
-  const total = tokenCount(read.total_tokens);
+  const total = readTokenCount(read.total_tokens);
   const isReasoningSeparate = isCacheSeparate
     ? total !== totalInput + output
     : reasoningTokens > output || total === totalInput + output + reasoningTokens;
@@ -112,7 +117,7 @@ function toUsage(
   };
 }
 
-export function findUsage(raw: JsonObject, { inside }: UsageDifferences): unknown {
+export function findRawUsage(raw: JsonObject, { inside }: UsageDifferences): unknown {
   const { usage } = raw;
   return usage ?? (inside === undefined ? null : usageField(raw[inside]).usage);
 }
@@ -124,5 +129,5 @@ function cachedTokens(read: Counts): number {
     read.num_cached_tokens ??
     read.cached_tokens ??
     read.prompt_token_details.cached_tokens;
-  return tokenCount(reported) ?? 0;
+  return readTokenCount(reported) ?? 0;
 }

@@ -4,7 +4,7 @@ import { toBase64 } from "./data-url.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 import { randomBase62 } from "../../shared/id.ts";
 
-export type OutgoingBody = string | BodyInPieces;
+export type OutgoingBody = string | BodyWithDownloadedImages;
 
 export type DownloadedImages = ReadonlyMap<string, readonly Uint8Array[]>;
 
@@ -27,10 +27,10 @@ export function addImage(
 /** Returns a body that encodes its downloaded images while it is sent, without a second copy. */
 export function createOutgoingBody(value: object, downloads: DownloadedImages): OutgoingBody {
   const json = JSON.stringify(value);
-  return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
+  return downloads.size === 0 ? json : new BodyWithDownloadedImages(json, downloads);
 }
 
-export class BodyInPieces {
+export class BodyWithDownloadedImages {
   readonly #texts: readonly string[];
   readonly #downloads: DownloadedImages;
 
@@ -71,7 +71,7 @@ export class BodyInPieces {
   }
 }
 
-export class RequestForm {
+export class MultipartForm {
   readonly type: string;
   readonly #pieces: readonly Uint8Array[];
 

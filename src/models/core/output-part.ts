@@ -2,7 +2,7 @@ import { randomBase62 } from "../../shared/id.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { Completion, CompletionChoice, Delta, ToolCallDelta } from "./chunk.ts";
 import type { JsonObject, StreamEvent } from "./provider.ts";
-import { openAiUsage } from "./openai-usage.ts";
+import { toOpenAiUsage } from "./openai-usage.ts";
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
@@ -72,10 +72,10 @@ export function toCompletion(
   usage: Usage | null,
 ): { readonly body: Completion; readonly usage: Usage | null } {
   const body = { object: "chat.completion", choices: choices.map(toChoice) };
-  return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
+  return { body: usage === null ? body : { ...body, usage: toOpenAiUsage(usage) }, usage };
 }
 
-export function textOfOutputParts(parts: readonly OutputPart[]): string {
+export function joinTextOfOutputParts(parts: readonly OutputPart[]): string {
   return parts
     .map((one) => {
       if (one.kind === "call") return one.name + one.arguments;
@@ -124,7 +124,7 @@ function toToolCall(
   { id: given, name, arguments: text, isCustom, more }: OutputCall,
   cut: boolean,
 ): ToolCallDelta {
-  const id = given === "" ? newToolCallId() : given;
+  const id = given === "" ? createToolCallId() : given;
   if (isCustom === true) return { id, type: "custom", custom: { name, input: text } };
   const isEmpty = text === "" || text === "{}";
   const emptyArguments = cut ? "" : "{}";
@@ -132,7 +132,7 @@ function toToolCall(
   return { id, type: "function", function: functionCall, ...more };
 }
 
-export function newToolCallId(): string {
+export function createToolCallId(): string {
   return `call_${randomBase62(24)}`;
 }
 
@@ -201,7 +201,7 @@ export class ChunkBuilder {
   ): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });
-    const call = { index, id: id === "" ? newToolCallId() : id, type: "function" } as const;
+    const call = { index, id: id === "" ? createToolCallId() : id, type: "function" } as const;
     return this.#deltaEvents({
       tool_calls: [{ ...call, function: { name, arguments: "" }, ...extraFields }],
     });
@@ -210,7 +210,7 @@ export class ChunkBuilder {
   addCustomTool(id: string, name: string): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: true });
-    const call = { index, id: id === "" ? newToolCallId() : id, type: "custom" } as const;
+    const call = { index, id: id === "" ? createToolCallId() : id, type: "custom" } as const;
     return this.#deltaEvents({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
   }
 

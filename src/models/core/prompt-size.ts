@@ -3,9 +3,9 @@ import type { UnitCounts } from "../../shared/usage.ts";
 import { estimateTokens, utf8Bytes } from "../../shared/tokens.ts";
 import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./json-value.ts";
-import { PDF_DATA_PREFIX } from "./core-request.ts";
+import { PDF_DATA_URL_PREFIX } from "./core-request.ts";
 import { isImageData } from "./data-url.ts";
-import { flatToolName } from "./tool-calls.ts";
+import { joinNamespaceAndName } from "./tool-calls.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { computeMaxPdfPages } from "./pdf-pages.ts";
 
@@ -120,7 +120,7 @@ const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
   "instructions",
 ]);
 
-export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
+export function getLargerPromptSize(one: PromptSize, other: PromptSize): PromptSize {
   return {
     bound: Math.max(one.bound, other.bound),
     estimate: Math.max(one.estimate, other.estimate),
@@ -128,7 +128,7 @@ export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
   };
 }
 
-export function hasParts(body: ChatBody, type: "image_url" | "file"): boolean {
+export function hasPartsOfType(body: ChatBody, type: "image_url" | "file"): boolean {
   return body.messages.some(
     ({ content }) => Array.isArray(content) && content.some((part) => part.type === type),
   );
@@ -211,7 +211,7 @@ export class PromptSizeCounter {
       if (part.type === "image_url") this.#countImage(part.image_url.url);
       else if (part.type === "file") {
         this.addText(part.file.filename ?? "");
-        this.#countPdf(part.file.file_data.slice(PDF_DATA_PREFIX.length));
+        this.#countPdf(part.file.file_data.slice(PDF_DATA_URL_PREFIX.length));
       } else {
         this.overhead += PART_OVERHEAD;
         this.addText(part.type === "text" ? part.text : part.refusal);
@@ -265,7 +265,7 @@ export class PromptSizeCounter {
     this.addValue(tool);
     if (!isObject(tool) || tool["type"] !== "namespace") return;
     for (const { name } of listOf(tool["tools"]).filter(isObject)) {
-      this.addText(flatToolName(textOf(tool["name"]), textOf(name)));
+      this.addText(joinNamespaceAndName(textOf(tool["name"]), textOf(name)));
     }
   }
 
@@ -277,7 +277,9 @@ export class PromptSizeCounter {
       return image !== null && isImageData(textOf(value[image])) ? image : null;
     }
     const data = textOf(value[weight.pdf]);
-    this.#countPdf(data.startsWith(PDF_DATA_PREFIX) ? data.slice(PDF_DATA_PREFIX.length) : data);
+    this.#countPdf(
+      data.startsWith(PDF_DATA_URL_PREFIX) ? data.slice(PDF_DATA_URL_PREFIX.length) : data,
+    );
     return weight.pdf;
   }
 

@@ -115,11 +115,13 @@ export type ProviderFailure = {
 /** The usage of a failed call, or an estimate of its output tokens. */
 export type FailedUsage = { readonly usage: Usage | null; readonly output: number };
 
-export function isFailure(result: object | string | ProviderFailure): result is ProviderFailure {
+export function isProviderFailure(
+  result: object | string | ProviderFailure,
+): result is ProviderFailure {
   return typeof result === "object" && "reason" in result && "kind" in result;
 }
 
-export function isRequestCaused({ kind, fault }: ProviderFailure): boolean {
+export function isCausedByRequest({ kind, fault }: ProviderFailure): boolean {
   return kind === "refused" || fault === "request";
 }
 

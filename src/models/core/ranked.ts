@@ -31,7 +31,7 @@ export function parseRankedResponse(
 }
 
 /** Returns search units and tokens as usage, or null. */
-export function rankedUsage({
+export function toRankedUsage({
   searchUnits: units,
   tokens,
 }: {

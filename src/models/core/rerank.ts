@@ -18,7 +18,7 @@ const PIECE_TOKENS = 510;
 
 const text = z.string().check(z.minLength(1));
 const document = z.union([z.string(), z.strictObject({ text: z.string() })]);
-export const rerankBody = z.strictObject({
+export const rerankBodySchema = z.strictObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   query: text,
   documents: z.array(document).check(z.minLength(1), z.maxLength(DOCUMENTS_MAX)),
@@ -40,7 +40,7 @@ export type RerankBody = {
 type ParsedRerank = ParsedInputRequest<RerankBody> & { readonly returnsDocuments: boolean };
 
 export function parseRerankRequest(value: object): Result<ParsedRerank> {
-  const parsed = parseInput(rerankBody, value);
+  const parsed = parseInput(rerankBodySchema, value);
   if (!parsed.ok) return parsed;
   const { model, query, top_n, top_k, return_documents, ...rest } = parsed.value.body;
   if (top_n !== undefined && top_k !== undefined && top_n !== top_k) {
@@ -57,7 +57,7 @@ export function parseRerankRequest(value: object): Result<ParsedRerank> {
   return success({ body, user: parsed.value.user, returnsDocuments: return_documents === true });
 }
 
-export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
+export const RERANK_REQUEST_RULES: InputKindRules<RerankBody, "search_unit"> = {
   size: (body, model) => ({ ...pairsSize(body, model), units: { search_unit: searchUnits(body) } }),
   needs: rerankNeeds,
   sizeAdvice: { advice: "send fewer documents.", param: "documents" },

@@ -2,7 +2,7 @@ import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { sumUsage } from "../../shared/usage.ts";
 import type { ChatBody } from "./core-request.ts";
 import { isObject, listOf, numberOf } from "./json-value.ts";
-import { outputText } from "./chunk.ts";
+import { joinOutputText } from "./chunk.ts";
 import type {
   ChatCall,
   JsonObject,
@@ -10,10 +10,10 @@ import type {
   ProviderResult,
   ProviderFailure,
 } from "./provider.ts";
-import { failureWithUsage } from "./frame-reader.ts";
+import { addUsageToFailure } from "./frame-reader.ts";
 
 /** Maximum concurrent provider calls for one request (a Workers limit). */
-export const CONCURRENT_PROMPTS_MAX = 6;
+export const CONCURRENT_PROVIDER_CALLS_MAX = 6;
 
 type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;
 
@@ -29,7 +29,7 @@ export async function sendPromptsSeparately(
   const { messages } = call.body;
   const failures: ProviderFailure[] = [];
   const answers = await mapConcurrently(
-    Math.min(CONCURRENT_PROMPTS_MAX, messages.length),
+    Math.min(CONCURRENT_PROVIDER_CALLS_MAX, messages.length),
     messages,
     async (message): Promise<JsonAnswer | null> => {
       if (failures.length > 0) return null;
@@ -79,8 +79,8 @@ function addFinishedUsage(
     ...(spent === undefined ? [] : [spent.usage]),
   ];
   const texts = finished.flatMap(({ body }) => choicesOf(body)).map(({ message }) => message);
-  const text = texts.filter(isObject).map(outputText).join("");
-  return failureWithUsage(failure, { usage: usages.length === 0 ? null : sumUsage(usages), text });
+  const text = texts.filter(isObject).map(joinOutputText).join("");
+  return addUsageToFailure(failure, { usage: usages.length === 0 ? null : sumUsage(usages), text });
 }
 
 function choicesOf({ choices }: JsonObject): JsonObject[] {

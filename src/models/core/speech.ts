@@ -11,7 +11,7 @@ import type { PromptSize } from "./prompt-size.ts";
 
 const INPUT_CHARACTERS_MAX = 4096;
 
-export const AUDIO_TYPES = {
+export const AUDIO_MEDIA_TYPES = {
   mp3: "audio/mpeg",
   opus: "audio/opus",
   aac: "audio/aac",
@@ -19,11 +19,11 @@ export const AUDIO_TYPES = {
   wav: "audio/wav",
   pcm: "audio/pcm",
 } as const;
-type Format = keyof typeof AUDIO_TYPES;
+type Format = keyof typeof AUDIO_MEDIA_TYPES;
 
 const text = z.string().check(z.minLength(1), z.maxLength(INPUT_CHARACTERS_MAX));
 const voice = z.string().check(z.minLength(1), z.maxLength(256));
-export const speechBody = z.strictObject({
+export const speechBodySchema = z.strictObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   input: text,
   voice: z.optional(z.union([voice, z.strictObject({ id: voice })])),
@@ -36,7 +36,7 @@ export const speechBody = z.strictObject({
   user: z.optional(externalIdSchema),
 });
 
-type Fields = z.infer<typeof speechBody>;
+type Fields = z.infer<typeof speechBodySchema>;
 export type SpeechBody = Omit<
   Fields,
   "response_format" | "stream" | "user" | "voice" | "voice_id"
@@ -46,7 +46,7 @@ export type SpeechBody = Omit<
 type ParsedSpeech = ParsedInputRequest<SpeechBody> & { readonly isMistral: boolean };
 
 export function parseSpeechRequest(value: object): Result<ParsedSpeech> {
-  const parsed = parseInput(speechBody, value);
+  const parsed = parseInput(speechBodySchema, value);
   if (!parsed.ok) return parsed;
   const { voice: voiceName, voice_id: id, stream, response_format, ...rest } = parsed.value.body;
   const spoken = voiceName ?? id;
@@ -92,7 +92,7 @@ const PROMPT_OVERHEAD = 64;
  * Returns the maximum audio tokens for a text, which is also Gemini's output cap. A second has 25
  * tokens and about 15 bytes of English. The factor leaves room for slow speech.
  */
-export function audioTokensMax(body: SpokenText): number {
+export function computeMaxAudioTokens(body: SpokenText): number {
   const audioTokens = AUDIO_TOKENS_MIN + textBytes(body) * AUDIO_TOKENS_PER_BYTE;
   return Math.min(AUDIO_TOKENS_MAX, audioTokens);
 }
@@ -107,10 +107,10 @@ function textBytes({ input, instructions = "" }: SpokenText): number {
  * The rules of speech. Providers don't define a character as a code point, UTF-16 unit or byte, so
  * each byte counts as one.
  */
-export const SPEECH_KIND: InputKindRules<SpeechBody, "character" | "audio_token"> = {
+export const SPEECH_REQUEST_RULES: InputKindRules<SpeechBody, "character" | "audio_token"> = {
   size: (body, model) => ({
     ...inputSize(body, model),
-    units: { character: textBytes(body), audio_token: audioTokensMax(body) },
+    units: { character: textBytes(body), audio_token: computeMaxAudioTokens(body) },
   }),
   needs: speechNeeds,
   sizeAdvice: { advice: "send a shorter text.", param: "input" },
@@ -142,10 +142,10 @@ function speechNeeds(body: SpeechBody): readonly RouteNeed[] {
   ];
 }
 
-export function codePoints(spoken: string): number {
+export function countCodePoints(spoken: string): number {
   return Array.from(spoken).length;
 }
 
-export function speechVoiceOf({ voice: voiceName }: SpeechBody): string {
+export function getSpeechVoice({ voice: voiceName }: SpeechBody): string {
   return typeof voiceName === "string" ? voiceName : voiceName.id;
 }

@@ -20,14 +20,14 @@ export class RepeatedTextReader {
 
   read(payload: string): { kind: "text"; index: number; json: string } | null {
     if (this.#template === null) return null;
-    const json = matchText(payload, this.#template);
+    const json = matchTemplateText(payload, this.#template);
     this.#misses = json === null ? this.#misses + 1 : 0;
     return json === null ? null : { kind: "text", index: this.#template.index, json };
   }
 
   setTemplate(payload: string, index: number, text: string): void {
     this.#template =
-      this.#misses < MISSES_MAX ? textTemplate(payload, index, text, this.#at) : null;
+      this.#misses < MISSES_MAX ? createTextTemplate(payload, index, text, this.#at) : null;
   }
 
   clearTemplate(): void {
@@ -35,7 +35,7 @@ export class RepeatedTextReader {
   }
 }
 
-export function textTemplate(
+export function createTextTemplate(
   payload: string,
   index: number,
   content: string,
@@ -49,7 +49,7 @@ export function textTemplate(
   return { before: payload.slice(0, start), after: payload.slice(end), index };
 }
 
-export function matchText(payload: string, template: TextTemplate): string | null {
+export function matchTemplateText(payload: string, template: TextTemplate): string | null {
   const { before, after } = template;
   if (!payload.startsWith(before) || !payload.endsWith(after)) return null;
   const end = payload.length - after.length;

@@ -38,9 +38,12 @@ export class ToolCallPairs {
 export type ToolCallIdShape = { readonly pattern: RegExp; readonly length: number };
 
 /** The format of Mistral's tool call IDs, also on Bedrock: nine letters and digits. */
-export const NINE_CHARACTER_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
+export const NINE_CHARACTER_ID_SHAPE: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
 /** The format of IDs with at most 64 letters, digits, `_` and `-`. */
-export const WORD_64_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
+export const WORD_CHARACTER_ID_SHAPE: ToolCallIdShape = {
+  pattern: /^[a-zA-Z0-9_-]{1,64}$/,
+  length: 24,
+};
 
 /**
  * Maps each tool call ID to an ID that the host accepts. Never changes an ID's mapping, because
@@ -78,7 +81,7 @@ function fittingToolName(name: string): string {
 }
 
 /** Replaces tool names that providers reject. `origins` maps them back. */
-export class FittingToolNames {
+export class AcceptedToolNames {
   readonly origins = new Map<string, string>();
   readonly #fittingByName = new Map<string, string>();
 
@@ -102,7 +105,7 @@ export class FittingToolNames {
   }
 }
 
-export function flatToolName(namespace: string | null, name: string): string {
+export function joinNamespaceAndName(namespace: string | null, name: string): string {
   if (namespace === null) return name;
   return fittingToolName(`${namespace}__${name}`);
 }
@@ -111,7 +114,7 @@ export function flatToolName(namespace: string | null, name: string): string {
  * Matches models that support tool namespaces. Earlier models reject namespaces, or the names of
  * OpenAI's tools.
  */
-export const SUPPORTS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
+export const MODELS_WITH_TOOL_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
 
 export function removeToolNamespaces({ tools, input, ...body }: JsonObject): JsonObject {
   return {
@@ -125,7 +128,7 @@ function flatTools(tool: JsonObject): JsonObject[] {
   if (tool["type"] !== "namespace") return [tool];
   const namespace = textOf(tool["name"]);
   const removeNamespace = (one: JsonObject): JsonObject => {
-    return { ...one, name: flatToolName(namespace, textOf(one["name"])) };
+    return { ...one, name: joinNamespaceAndName(namespace, textOf(one["name"])) };
   };
   return listOf(tool["tools"]).filter(isObject).map(removeNamespace);
 }
@@ -133,7 +136,7 @@ function flatTools(tool: JsonObject): JsonObject[] {
 function flatCall(item: JsonObject): JsonObject {
   const { namespace, ...call } = item;
   if (typeof namespace !== "string") return item;
-  return { ...call, name: flatToolName(namespace, textOf(call["name"])) };
+  return { ...call, name: joinNamespaceAndName(namespace, textOf(call["name"])) };
 }
 
 export function normalizeBodyHistory(body: ChatBody): ChatBody {

@@ -4,9 +4,12 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
-import { computeMaxAudioSeconds, SECONDS_MAX as AUDIO_SECONDS_MAX } from "./audio-seconds.ts";
+import {
+  computeMaxAudioSeconds,
+  UNBOUNDED_AUDIO_SECONDS as AUDIO_SECONDS_MAX,
+} from "./audio-seconds.ts";
 import { externalIdSchema } from "./core-request.ts";
-import { fileOfDataUrl, isDataUrl } from "./data-url.ts";
+import { dataUrlToFile, isDataUrl } from "./data-url.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 
@@ -16,7 +19,7 @@ export const BILLED_SECONDS_MIN = 10;
 const SECONDS_MAX = 1_000_000_000;
 const MEDIA = ["audio", "video"];
 
-export const audioFile = z.custom<FormFile | string>((value: unknown) => {
+export const audioFileSchema = z.custom<FormFile | string>((value: unknown) => {
   if (value instanceof FormFile) return value.bytes.length > 0;
   return typeof value === "string" && isDataUrl(value, MEDIA);
 }, "must be an audio file of a form, or a data URL in base64");
@@ -28,8 +31,8 @@ const flag = z.pipe(
   z.union([z.boolean(), z.enum(["true", "false"])]),
   z.transform((value) => value === true || value === "true"),
 );
-export const transcriptionBody = z.strictObject({
-  file: audioFile,
+export const transcriptionBodySchema = z.strictObject({
+  file: audioFileSchema,
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   language: z.optional(
     z.string().check(z.regex(/^[a-z]{2,3}$/, "must be a language such as 'en'")),
@@ -59,17 +62,17 @@ export type TranscriptionBody = {
 type ParsedTranscription = ParsedInputRequest<TranscriptionBody> & { readonly isMistral: boolean };
 
 export function parseTranscriptionRequest(value: object): Result<ParsedTranscription> {
-  const parsed = parseInput(transcriptionBody, value);
+  const parsed = parseInput(transcriptionBodySchema, value);
   if (!parsed.ok) return parsed;
   const { response_format: _format, diarize, file, stream = false, ...rest } = parsed.value.body;
-  const sound = typeof file === "string" ? fileOfDataUrl(file) : file;
+  const sound = typeof file === "string" ? dataUrlToFile(file) : file;
   const secondsMax = computeMaxAudioSeconds(sound.bytes);
   if (secondsMax === AUDIO_SECONDS_MAX) return invalid(UNKNOWN_LENGTH_MESSAGE, "file");
   const body = { ...rest, file: sound, secondsMax, stream };
   return success({ body, user: parsed.value.user, isMistral: diarize !== undefined });
 }
 
-export const TRANSCRIPTION_KIND: InputKindRules<TranscriptionBody, "second"> = {
+export const TRANSCRIPTION_REQUEST_RULES: InputKindRules<TranscriptionBody, "second"> = {
   size: ({ secondsMax }) => ({
     bound: 0,
     estimate: 0,
@@ -81,7 +84,7 @@ export const TRANSCRIPTION_KIND: InputKindRules<TranscriptionBody, "second"> = {
 };
 
 /** Returns the usage in seconds, or null if it is invalid. `secondsMin` is the billed minimum. */
-export function usageOfSeconds(seconds: unknown, secondsMin = 0): Usage | null {
+export function toSecondsUsage(seconds: unknown, secondsMin = 0): Usage | null {
   if (typeof seconds !== "number" || !(seconds > 0 && seconds < SECONDS_MAX)) return null;
   return { ...NO_USAGE, second: Math.max(secondsMin, Math.ceil(seconds)) };
 }

@@ -20,7 +20,7 @@ type UpstreamError = {
  * 404 and exhausted quotas are our misconfiguration. 400, 413 and 422 are about the request. 429,
  * 503 and 529 mean overload.
  */
-export function httpFailure(
+export function parseHttpFailure(
   status: number,
   headers: Headers,
   bodyText: string,
@@ -39,7 +39,7 @@ export function httpFailure(
 
 type RawError = KnownFields<"error" | "message" | "code" | "type" | "param" | "status" | "detail">;
 
-export function streamFailure(raw: RawError, secret?: string): ProviderFailure {
+export function parseStreamFailure(raw: RawError, secret?: string): ProviderFailure {
   const upstreamError = parseUpstreamError(raw);
   const hints = secret === undefined ? {} : { secret };
   return toProviderFailure(statusInBody(raw, upstreamError), upstreamError, hints);

@@ -5,7 +5,7 @@ import type { Result } from "../../shared/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk } from "../core/chunk.ts";
 import { isOpenRouterClient } from "../core/gateway-fields.ts";
-import { openAiUsage } from "../core/openai-usage.ts";
+import { toOpenAiUsage } from "../core/openai-usage.ts";
 import {
   formatReasoning,
   formatChunkReasoning,
@@ -27,11 +27,11 @@ import type {
 } from "../core/endpoint-adapter.ts";
 import {
   splitAtPlaceholder,
-  usageChunks,
+  selectUsageChunks,
   TEXT_PLACEHOLDER,
   OpenAiStream,
 } from "./openai-events.ts";
-import type { EventTemplate, UsageChunks } from "./openai-events.ts";
+import type { EventTemplate, UsageChunkSelection } from "./openai-events.ts";
 
 /** POST /v1/chat/completions. Core requests have the same format. */
 export const chatEndpoint: EndpointAdapter = {
@@ -48,7 +48,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   if (!parsed.ok) return parsed;
   const messages = [...restoreReasoning(parsed.value.messages)];
   const body = normalizeBodyHistory({ ...parsed.value, messages });
-  const usage = usageChunks(at.wantsUsage === true, body);
+  const usage = selectUsageChunks(at.wantsUsage === true, body);
   const isOpenRouter = isOpenRouterClient(at);
   const format = { usage, isOpenRouter, reasoning: reasoningFormat(value, isOpenRouter) };
   return success({
@@ -79,7 +79,7 @@ function reasoningFormat(
 }
 
 type ChatFormat = {
-  readonly usage: UsageChunks;
+  readonly usage: UsageChunkSelection;
   readonly isOpenRouter: boolean;
   readonly reasoning: ReasoningFormat | null;
 };
@@ -137,7 +137,7 @@ function completionResponse(
     created,
     model,
     provider,
-    usage: { ...openAiUsage(usage), ...costFields(costMicro) },
+    usage: { ...toOpenAiUsage(usage), ...costFields(costMicro) },
   };
 }
 

@@ -6,8 +6,8 @@ import type { Result, Refusal } from "../../shared/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk, Completion } from "../core/chunk.ts";
 import { isOpenRouterClient } from "../core/gateway-fields.ts";
-import { openAiUsage } from "../core/openai-usage.ts";
-import { chatBody, CHOICES_MAX, removeNulls } from "../core/core-request.ts";
+import { toOpenAiUsage } from "../core/openai-usage.ts";
+import { chatBodySchema, CHOICES_MAX, removeNulls } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import type {
   ParsedRequest,
@@ -19,11 +19,11 @@ import type {
 } from "../core/endpoint-adapter.ts";
 import {
   splitAtPlaceholder,
-  usageChunks,
+  selectUsageChunks,
   TEXT_PLACEHOLDER,
   OpenAiStream,
 } from "./openai-events.ts";
-import type { EventTemplate, UsageChunks } from "./openai-events.ts";
+import type { EventTemplate, UsageChunkSelection } from "./openai-events.ts";
 
 export const completionsEndpoint: EndpointAdapter = {
   name: "completions",
@@ -35,7 +35,7 @@ export const completionsEndpoint: EndpointAdapter = {
 
 const MAX_TOKENS_DEFAULT = 16;
 
-const chat = chatBody.shape;
+const chat = chatBodySchema.shape;
 const text = z.string().check(z.minLength(1));
 /**
  * Maximum prompts in a request. The gateway calls the provider once per prompt. LangChain sends 20.
@@ -46,7 +46,7 @@ const PROMPTS_MAX = 20;
  * The body of POST /v1/completions. Rejects unsupported fields that change the output, except for
  * default values.
  */
-export const completionsBody = z.looseObject({
+export const completionsBodySchema = z.looseObject({
   model: chat.model,
   prompt: z.union([text, z.array(text).check(z.minLength(1), z.maxLength(PROMPTS_MAX))], {
     error: `must be a string or a list of 1 to ${PROMPTS_MAX} strings, without token ids`,
@@ -81,7 +81,7 @@ const CHAT_FIELDS = [
 ] as const;
 
 function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
-  const parsed = parseBody(completionsBody, removeNulls(value));
+  const parsed = parseBody(completionsBodySchema, removeNulls(value));
   if (!parsed.ok) return parsed;
   const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
   const prompts = typeof prompt === "string" ? [prompt] : prompt;
@@ -95,7 +95,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
     messages: prompts.map((content) => ({ role: "user", content })),
     max_tokens,
   };
-  const usage = usageChunks(at.wantsUsage === true, given);
+  const usage = selectUsageChunks(at.wantsUsage === true, given);
   const isOpenRouter = isOpenRouterClient(at);
   return success({
     request: { kind: "chat", body: request, ...(prompts.length > 1 && { apart: true }) },
@@ -110,7 +110,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   });
 }
 
-type CompletionsBody = z.infer<typeof completionsBody>;
+type CompletionsBody = z.infer<typeof completionsBodySchema>;
 
 function refuseTooMany(prompts: number, { n = 1, stream }: CompletionsBody): Refusal | null {
   if (prompts > 1 && stream === true) {
@@ -140,7 +140,7 @@ function completionResponse(answer: JsonObject, receipt: Receipt): JsonObject {
       logprobs: null,
       finish_reason,
     })),
-    usage: { ...openAiUsage(usage), ...costFields(costMicro) },
+    usage: { ...toOpenAiUsage(usage), ...costFields(costMicro) },
   };
 }
 
@@ -148,7 +148,7 @@ class TextStream extends OpenAiStream implements StreamWriter {
   protected override readonly emptyChoice = { text: "", logprobs: null };
   readonly #templates = new Map<number, EventTemplate>();
 
-  constructor(head: ResponseHead, usage: UsageChunks, isOpenRouter: boolean) {
+  constructor(head: ResponseHead, usage: UsageChunkSelection, isOpenRouter: boolean) {
     super("text_completion", head, usage, isOpenRouter);
   }
 

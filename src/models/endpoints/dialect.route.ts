@@ -16,7 +16,7 @@ const DIALECTS = ENDPOINTS.flatMap(({ path, errorFormat: dialect }) =>
 export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
   // A client that repeats the prefix `/v1` also gets its own format.
   const path = c.req.path.replace(/^\/v1(?=\/v1\/)/, "");
-  const dialect = dialectOf(path, {
+  const dialect = findDialect(path, {
     header: (name) => c.req.header(name),
     query: (name) => c.req.query(name),
   });
@@ -25,7 +25,7 @@ export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
 }
 
 /** Returns the error format of a path, or null for the default. */
-export function dialectOf(path: string, at: EndpointContext): Dialect | null {
+export function findDialect(path: string, at: EndpointContext): Dialect | null {
   const endpoint = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
   const own = endpoint?.dialect(at) ?? null;
   if (own !== null) return own;

@@ -3,7 +3,7 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import {
   parseItemId,
   parseStoredItems,
-  itemsOfTurn,
+  listItemsOfTurn,
   parseStoredResponse,
 } from "../stored-responses/items.ts";
 import { RESPONSE_ID_PREFIX } from "../../shared/contracts/stored-responses.ts";
@@ -30,7 +30,7 @@ export type ExpandedBody = {
 
 type StoredReferences = KnownFields<"previous_response_id" | "input">;
 
-export function storedIdsOfRequest(body: object): StoredResponseQuery | null {
+export function findStoredReferences(body: object): StoredResponseQuery | null {
   const { previous_response_id: id, input }: StoredReferences = body;
   const previous =
     typeof id === "string" && creationTimeOfId(id, RESPONSE_ID_PREFIX) !== null ? id : null;
@@ -45,7 +45,7 @@ export function storedIdsOfRequest(body: object): StoredResponseQuery | null {
 }
 
 /** Replaces references to stored responses by their content. */
-export function expandStored(
+export function expandStoredReferences(
   body: object,
   recalled: StoredResponseResult | undefined,
 ): Result<ExpandedBody> {
@@ -57,7 +57,7 @@ export function expandStored(
   if (links === null) return responseNotFound(String(previous));
   const own = resolveReferences(items, recalled);
   if (!own.ok) return own;
-  const before = links.flatMap(itemsOfTurn);
+  const before = links.flatMap(listItemsOfTurn);
   const isPlain = typeof input === "string" && before.length === 0;
   const whole = isPlain ? input : [...before, ...own.value];
   return success({ body: { ...body, input: whole }, before: before.length, own: own.value });
@@ -77,7 +77,7 @@ function resolveReferences(
 }
 
 /** Converts a `param` of the expanded body to the client's body. */
-export function paramInRequest(param: string | null, before: number): string | null {
+export function toParamOfRequest(param: string | null, before: number): string | null {
   const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
   if (before === 0 || param === null || whole === undefined) return param;
   const at = Number(index) - before;

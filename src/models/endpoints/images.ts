@@ -1,9 +1,9 @@
 import { failureObject } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
-import { decodePiece } from "../core/media-reader.ts";
-import { parseImageEdit } from "../core/image-edit.ts";
-import { responseFieldsOfImage, parseImageRequest } from "../core/images.ts";
+import { toPieceText } from "../core/media-reader.ts";
+import { parseImageEditRequest } from "../core/image-edit.ts";
+import { pickImageResponseFields, parseImageRequest } from "../core/images.ts";
 import type { ImageBody } from "../core/images.ts";
 import type { ParsedInputRequest } from "../core/input-kind.ts";
 import { numberOf } from "../core/json-value.ts";
@@ -16,9 +16,9 @@ import type {
   StreamWriter,
   StreamData,
 } from "../core/endpoint-adapter.ts";
-import { inputEndpoint } from "./input-endpoints.ts";
+import { createInputEndpoint } from "./input-endpoints.ts";
 
-export const imagesEndpoint = inputEndpoint({
+export const imagesEndpoint = createInputEndpoint({
   name: "images",
   input: "prompt",
   kind: "image",
@@ -26,13 +26,13 @@ export const imagesEndpoint = inputEndpoint({
   reply: (parsed) => responseWriterOf(parsed, "image_generation"),
 });
 
-export const imageEditsEndpoint = inputEndpoint({
+export const imageEditsEndpoint = createInputEndpoint({
   name: "image_edits",
   input: "prompt",
   kind: "image",
   path: "/v1/images/edits",
   takesForms: true,
-  parse: parseImageEdit,
+  parse: parseImageEditRequest,
   reply: (parsed) => responseWriterOf(parsed, "image_edit"),
 });
 
@@ -72,7 +72,7 @@ abstract class ImageWriter implements StreamWriter {
     if (wanted === this.#current) return text;
     const before = this.#current;
     this.#current = wanted;
-    return this.between(before, isPartial) + decodePiece(text);
+    return this.between(before, isPartial) + toPieceText(text);
   }
 
   native(fields: JsonObject): string {
@@ -82,7 +82,7 @@ abstract class ImageWriter implements StreamWriter {
     }
     this.#current = 0;
     const { partial_image_index: index } = fields;
-    const rest = { partial_image_index: numberOf(index) ?? 0, ...responseFieldsOfImage(fields) };
+    const rest = { partial_image_index: numberOf(index) ?? 0, ...pickImageResponseFields(fields) };
     return `",${JSON.stringify(rest).slice(1)}\n\n`;
   }
 

@@ -7,7 +7,7 @@ import type { ParsedInputRequest } from "../core/input-kind.ts";
 import type { InputRequest } from "../core/kinds.ts";
 import { costFields } from "../../shared/money.ts";
 import { encodeEmbeddings } from "../core/embedding-batches.ts";
-import { openAiInputUsage } from "../core/openai-usage.ts";
+import { toOpenAiInputUsage } from "../core/openai-usage.ts";
 import { parseEmbeddingsRequest } from "../core/embeddings.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { isObject, listOf } from "../core/json-value.ts";
@@ -26,7 +26,7 @@ type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly reply: (parsed: P) => ResponseWriter;
 };
 
-export function inputEndpoint<P extends ParsedInputRequest<InputRequest["body"]>>(
+export function createInputEndpoint<P extends ParsedInputRequest<InputRequest["body"]>>(
   endpoint: InputEndpoint<P>,
 ): EndpointAdapter {
   const { kind, input, parse, reply, ...rest } = endpoint;
@@ -54,7 +54,7 @@ export function inputEndpoint<P extends ParsedInputRequest<InputRequest["body"]>
   };
 }
 
-export const embeddingsEndpoint = inputEndpoint({
+export const embeddingsEndpoint = createInputEndpoint({
   name: "embeddings",
   input: "input",
   kind: "embeddings",
@@ -67,12 +67,12 @@ export const embeddingsEndpoint = inputEndpoint({
       object: "list",
       data: encodeEmbeddings(answer["data"], encoding),
       model,
-      usage: { ...openAiInputUsage(usage), ...costFields(costMicro) },
+      usage: { ...toOpenAiInputUsage(usage), ...costFields(costMicro) },
     }),
   }),
 });
 
-export const rerankEndpoint = inputEndpoint({
+export const rerankEndpoint = createInputEndpoint({
   name: "rerank",
   input: "documents",
   kind: "rerank",
@@ -105,7 +105,7 @@ function billedUnits({ input, search_unit: units }: Usage): JsonObject {
   };
 }
 
-export const moderationsEndpoint = inputEndpoint({
+export const moderationsEndpoint = createInputEndpoint({
   name: "moderations",
   input: "input",
   kind: "moderation",
@@ -119,7 +119,7 @@ export const moderationsEndpoint = inputEndpoint({
   }),
 });
 
-export const ocrEndpoint = inputEndpoint({
+export const ocrEndpoint = createInputEndpoint({
   name: "ocr",
   input: "document",
   kind: "ocr",

@@ -1,6 +1,6 @@
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { requestsHourCache } from "../protocols/messages/host-native.ts";
+import { requestsOneHourCache } from "../protocols/messages/host-native.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { normalizeBodyHistory } from "../core/tool-calls.ts";
 import { parseChatRequest } from "../core/core-request.ts";
@@ -12,9 +12,9 @@ import type {
   ResponseWriter,
 } from "../core/endpoint-adapter.ts";
 import {
-  messagesEnvelope,
-  clientMessageOf,
-  messagesUsageView,
+  createMessagesEnvelope,
+  toClientMessage,
+  toMessagesUsage,
   completeClaudeBlock,
 } from "../protocols/messages/client-answer.ts";
 import type { OriginalToolNames } from "../protocols/messages/client-answer.ts";
@@ -22,12 +22,15 @@ import { messagesToChatBody } from "../protocols/messages/client-convert.ts";
 import { messagesDialect } from "../protocols/messages/client-dialect.ts";
 import {
   parseBetaHeader,
-  claudeNativeRequestOf,
-  unknownMessagesFields,
+  toClaudeNativeRequest,
+  listUnknownMessagesFields,
 } from "../protocols/messages/client-native.ts";
 import { parseMessagesRequest, MESSAGES_VERSIONS } from "../protocols/messages/client-request.ts";
 import type { MessagesVersion } from "../protocols/messages/client-request.ts";
-import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
+import {
+  createConvertedMessagesStream,
+  createNativeMessagesStream,
+} from "../protocols/messages/client-stream.ts";
 
 /**
  * POST /v1/messages in Anthropic's format. Claude hosts get requests in this format, and other
@@ -42,14 +45,14 @@ export const messagesEndpoint: EndpointAdapter = {
 };
 
 function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
-  const version = requestedMessagesVersion(at);
+  const version = parseMessagesVersion(at);
   if (!version.ok) return version;
   const parsed = parseMessagesRequest(value, version.value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
   const converted = messagesToChatBody(body);
   if (!converted.ok) return converted;
-  const native = claudeNativeRequestOf(body, parseBetaHeader(at.header("anthropic-beta")));
+  const native = toClaudeNativeRequest(body, parseBetaHeader(at.header("anthropic-beta")));
   if (!native.ok) return native;
   const { losses } = converted.value;
   const { body: sent, betas, dropped, unconverted, weights, outputLeast } = native.value;
@@ -59,7 +62,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   return success({
     request: { kind: "chat", body: normalizeBodyHistory(core.value) },
     user: null,
-    dropped: [...unknownMessagesFields(body), ...losses.dropped, ...dropped, ...unconverted],
+    dropped: [...listUnknownMessagesFields(body), ...losses.dropped, ...dropped, ...unconverted],
     requiredRegion:
       body.inference_geo && body.inference_geo !== "global"
         ? { name: body.inference_geo, param: "inference_geo" }
@@ -73,11 +76,11 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
       dropped: [...dropped],
       reply:
         body.stream === true
-          ? { kind: "stream", stream: nativeStream }
+          ? { kind: "stream", stream: createNativeMessagesStream }
           : { kind: "json", json: nativeMessage },
       weights,
       outputLeast,
-      hourCache: requestsHourCache(sent),
+      hourCache: requestsOneHourCache(sent),
       only: losses.lack,
     },
   });
@@ -85,7 +88,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 
 const EXPLICIT_CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
 
-export function requestedMessagesVersion(at: EndpointContext): Result<MessagesVersion> {
+export function parseMessagesVersion(at: EndpointContext): Result<MessagesVersion> {
   const requested = at.header("anthropic-version") ?? "";
   if (requested === "") return success(MESSAGES_VERSIONS[0]);
   const known = MESSAGES_VERSIONS.find((version) => version === requested);
@@ -112,13 +115,13 @@ function paramOf(param: string): string | null {
 
 function convertedReply(isStream: boolean, names: OriginalToolNames): ResponseWriter {
   return isStream
-    ? { kind: "stream", stream: (head) => convertedStream(head, names) }
+    ? { kind: "stream", stream: (head) => createConvertedMessagesStream(head, names) }
     : {
         kind: "json",
         json: (answer, receipt) => ({
-          ...messagesEnvelope(receipt),
-          ...clientMessageOf(answer, names),
-          usage: messagesUsageView(receipt.usage, receipt.costMicro),
+          ...createMessagesEnvelope(receipt),
+          ...toClientMessage(answer, names),
+          usage: toMessagesUsage(receipt.usage, receipt.costMicro),
         }),
       };
 }
@@ -126,12 +129,12 @@ function convertedReply(isStream: boolean, names: OriginalToolNames): ResponseWr
 function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
   const { content, stop_reason, stop_sequence, stop_details, context_management } = answer;
   return {
-    ...messagesEnvelope(receipt),
+    ...createMessagesEnvelope(receipt),
     content: Array.isArray(content) ? content.map(completeClaudeBlock) : [],
     stop_reason,
     stop_sequence: stop_sequence ?? null,
     stop_details: stop_details ?? null,
     ...(context_management !== undefined && { context_management }),
-    usage: messagesUsageView(receipt.usage, receipt.costMicro),
+    usage: toMessagesUsage(receipt.usage, receipt.costMicro),
   };
 }

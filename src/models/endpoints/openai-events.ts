@@ -3,7 +3,7 @@ import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/provider.ts";
-import { openAiUsage } from "../core/openai-usage.ts";
+import { toOpenAiUsage } from "../core/openai-usage.ts";
 
 /**
  * Placeholder for a chunk's text while the surrounding JSON is written. Providers never send this
@@ -24,12 +24,12 @@ export function splitAtPlaceholder(written: string): EventTemplate {
  * The chunks with a field `usage`. `all` is OpenAI's `include_usage`: the last chunk has usage and
  * cost, and all other chunks have null. OpenRouter's SDK rejects null.
  */
-export type UsageChunks = "none" | "last" | "all";
+export type UsageChunkSelection = "none" | "last" | "all";
 
-export function usageChunks(
+export function selectUsageChunks(
   wantsUsage: boolean,
   { stream_options: options }: StreamOptionsBody,
-): UsageChunks {
+): UsageChunkSelection {
   if (wantsUsage) return "last";
   return options?.include_usage === true ? "all" : "none";
 }
@@ -42,13 +42,13 @@ export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
   protected readonly emptyChoice: JsonObject = { delta: { content: "" } };
   readonly #identity: JsonObject;
-  readonly #usage: UsageChunks;
+  readonly #usage: UsageChunkSelection;
   readonly #isOpenRouter: boolean;
 
   constructor(
     object: string,
     { id, model, created }: ResponseHead,
-    usage: UsageChunks,
+    usage: UsageChunkSelection,
     isOpenRouter = false,
   ) {
     const identity = { id, object, created, model };
@@ -67,7 +67,7 @@ export class OpenAiStream {
 
   end({ provider, usage, costMicro }: Receipt): string {
     if (this.#usage === "none") return DONE;
-    const reported = { ...openAiUsage(usage), ...costFields(costMicro) };
+    const reported = { ...toOpenAiUsage(usage), ...costFields(costMicro) };
     return formatSseEvent({ choices: [], ...this.#identity, provider, usage: reported }) + DONE;
   }
 

@@ -12,23 +12,23 @@ import type {
   ResponseHead,
 } from "../core/endpoint-adapter.ts";
 import {
-  storedResponseOf,
-  responseOf,
+  createStoredResponse,
+  toResponseObject,
   ResponseStream,
-  CONTEXT_CODE,
+  CONTEXT_LENGTH_CODE,
 } from "../protocols/responses/client-answer.ts";
 import type { ResponseContext } from "../protocols/responses/client-answer.ts";
-import { imageErrorCode, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
+import { getImageErrorCode, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
 import type { ConvertedInput } from "../protocols/responses/client-input.ts";
 import type { ResponsesRequest } from "../protocols/responses/client-request.ts";
 import {
-  ignoredResponsesFields,
+  listIgnoredResponsesFields,
   parseResponsesRequest,
-  chatSettingsOf,
-  visibleOutput,
+  toChatSettings,
+  getRequestedOptionalOutput,
 } from "../protocols/responses/client-request.ts";
-import { responsesNativeRequestOf } from "../protocols/responses/client-native.ts";
-import { storedIdsOfRequest, paramInRequest, expandStored } from "./expand-stored.ts";
+import { toResponsesNativeRequest } from "../protocols/responses/client-native.ts";
+import { findStoredReferences, toParamOfRequest, expandStoredReferences } from "./expand-stored.ts";
 import type { ExpandedBody } from "./expand-stored.ts";
 import { echoedFields } from "../protocols/responses/client-response-object.ts";
 import { resolveToolChoice, flattenTools } from "../protocols/responses/client-tools.ts";
@@ -44,7 +44,7 @@ export const responsesEndpoint: EndpointAdapter = {
   errorFormat: (at) => (isCodexRequest(at) ? codexDialect : null),
   defaultsToMaxOutput: true,
   idPrefix: RESPONSE_ID_PREFIX,
-  storedIdsOf: storedIdsOfRequest,
+  storedIdsOf: findStoredReferences,
   parse,
 };
 
@@ -53,13 +53,13 @@ function parse(
   _at: EndpointContext,
   recalled?: StoredResponseResult,
 ): Result<ParsedRequest> {
-  const expanded = expandStored(value, recalled);
+  const expanded = expandStoredReferences(value, recalled);
   if (!expanded.ok) return expanded;
   const { before } = expanded.value;
   const parsed = parseExpanded(expanded.value);
   if (parsed.ok || before === 0 || parsed.failure.kind !== "invalid_request") return parsed;
   const { param, message } = parsed.failure;
-  const clientParam = paramInRequest(param, before);
+  const clientParam = toParamOfRequest(param, before);
   const text = param === null ? message : message.replace(param, clientParam ?? param);
   return refuse({ ...parsed.failure, param: clientParam, message: text });
 }
@@ -76,9 +76,9 @@ function parseExpanded({ body: value, before, own }: ExpandedBody): Result<Parse
   const converted = conversationOf(body);
   if (!converted.ok) return converted;
   const { messages, left, places } = converted.value;
-  const core: ChatBody = { ...chatSettingsOf(body), ...tools.value, model: body.model, messages };
+  const core: ChatBody = { ...toChatSettings(body), ...tools.value, model: body.model, messages };
   const everywhere = [
-    ...ignoredResponsesFields({ ...value }),
+    ...listIgnoredResponsesFields({ ...value }),
     ...flat.value.left.map((type) => `tools.${type}`),
   ];
   const dropped = [
@@ -86,17 +86,17 @@ function parseExpanded({ body: value, before, own }: ExpandedBody): Result<Parse
     ...(body.reasoning?.["context"] ? ["reasoning.context"] : []),
     ...[...left].map((type) => `input.${type}`),
   ];
-  const native = responsesNativeRequestOf(body, flat.value);
+  const native = toResponsesNativeRequest(body, flat.value);
   const asking = {
-    wanted: { shown: visibleOutput(body), origins: flat.value.origins },
+    wanted: { shown: getRequestedOptionalOutput(body), origins: flat.value.origins },
     echo: echoedFields(body),
   };
   return success({
     request: { kind: "chat", body: core },
     user: body.user ?? null,
     dropped,
-    paramOf: (param) => paramInRequest(paramOf(param, places), before),
-    codeOf: imageErrorCode,
+    paramOf: (param) => toParamOfRequest(paramOf(param, places), before),
+    codeOf: getImageErrorCode,
     reply: responseWriterOf(body, { ...asking, isNative: false }),
     ...(own !== null &&
       body.store !== false && {
@@ -158,8 +158,8 @@ function responseWriterOf({ stream }: ResponsesRequest, asking: ResponseContext)
     ? { kind: "stream", stream: (head) => new ResponseStream(head, asking) }
     : {
         kind: "json",
-        json: (answer, receipt) => responseOf(answer, asking, receipt),
-        kept: (answer, receipt) => storedResponseOf(answer, asking, receipt),
+        json: (answer, receipt) => toResponseObject(answer, asking, receipt),
+        kept: (answer, receipt) => createStoredResponse(answer, asking, receipt),
       };
 }
 
@@ -188,7 +188,7 @@ function paramOf(core: string, places: ConvertedConversation["places"]): string 
 const codexDialect: Dialect = {
   error(failure, requestId) {
     const { status, code, headers } = errorResponseOf(failure);
-    const isTold = status === 402 || status === 429 || code === CONTEXT_CODE;
+    const isTold = status === 402 || status === 429 || code === CONTEXT_LENGTH_CODE;
     if (!isTold && failure.charged === undefined) return null;
     return {
       status: 200,

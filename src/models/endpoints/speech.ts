@@ -5,11 +5,11 @@ import { costFields } from "../../shared/money.ts";
 import { toBase64 } from "../core/data-url.ts";
 import type { Receipt, StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/json-value.ts";
-import { AUDIO_TYPES, parseSpeechRequest } from "../core/speech.ts";
-import { inputEndpoint } from "./input-endpoints.ts";
+import { AUDIO_MEDIA_TYPES, parseSpeechRequest } from "../core/speech.ts";
+import { createInputEndpoint } from "./input-endpoints.ts";
 import { formatSseEvent, formatNamedSseEvent } from "./openai-events.ts";
 
-export const speechEndpoint = inputEndpoint({
+export const speechEndpoint = createInputEndpoint({
   name: "speech",
   input: "input",
   kind: "speech",
@@ -20,7 +20,7 @@ export const speechEndpoint = inputEndpoint({
     }
     return {
       kind: "stream",
-      contentType: isMistral ? "application/json" : AUDIO_TYPES[body.response_format],
+      contentType: isMistral ? "application/json" : AUDIO_MEDIA_TYPES[body.response_format],
       stream: () => (isMistral ? new JsonWriter() : new AudioWriter()),
     };
   },

@@ -4,10 +4,10 @@ import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import { parseTranscriptionRequest } from "../core/transcription.ts";
 import type { Receipt, StreamWriter } from "../core/endpoint-adapter.ts";
-import { inputEndpoint } from "./input-endpoints.ts";
+import { createInputEndpoint } from "./input-endpoints.ts";
 import { formatSseEvent, formatNamedSseEvent } from "./openai-events.ts";
 
-export const transcriptionsEndpoint = inputEndpoint({
+export const transcriptionsEndpoint = createInputEndpoint({
   name: "transcriptions",
   input: "file",
   kind: "transcription",

@@ -1,20 +1,26 @@
 import { regionRowOf } from "../../shared/regions.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
-import { baseUrlProblems } from "../core/built-in.ts";
+import { findBaseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import { parseObject } from "../core/json-value.ts";
 import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
-import { sseReader } from "../core/frame-reader.ts";
-import { tokenCount } from "../core/openai-usage.ts";
+import { createSseReader } from "../core/frame-reader.ts";
+import { readTokenCount } from "../core/openai-usage.ts";
 import { readMessagesCompletion } from "../protocols/messages/host-answer.ts";
-import { claudeRules, thinksAlways, thinksByDefault } from "../claude/claude-rules.ts";
-import { eventFailure, messagesFailure } from "../protocols/messages/host-failure.ts";
-import { jsonOutputMethodOf, toMessagesApiRequest } from "../protocols/messages/host-request.ts";
-import { MessagesReader } from "../protocols/messages/host-messages-reader.ts";
+import { getClaudeRules, thinksAlways, thinksByDefault } from "../claude/claude-rules.ts";
 import {
-  requestsHourCache,
+  parseMessagesErrorEvent,
+  parseMessagesApiFailure,
+} from "../protocols/messages/host-failure.ts";
+import {
+  chooseJsonOutputMethod,
+  toMessagesApiRequest,
+} from "../protocols/messages/host-request.ts";
+import { MessagesStreamReader } from "../protocols/messages/host-messages-reader.ts";
+import {
+  requestsOneHourCache,
   readClaudeNativeMessage,
   ClaudeNativeReader,
   claudeNativeBody,
@@ -32,24 +38,24 @@ type AnthropicHost = {
   readonly geo: "us" | null;
 };
 
-export const ANTHROPIC: BuiltInProvider = {
+export const ANTHROPIC_PROVIDER: BuiltInProvider = {
   id: "anthropic",
   variables: [SECRET],
   isSet: (config) => config.secret(SECRET) !== undefined,
   tags: ({ region }) =>
     regionRowOf(region).anthropicGeo === null ? ["global"] : [region, "global"],
-  problems: (config) => baseUrlProblems(config, BASE_URL),
+  problems: (config) => findBaseUrlProblems(config, BASE_URL),
   build: (config) =>
-    anthropic({
+    createAnthropicProvider({
       baseUrl: config.secret(BASE_URL) ?? "https://api.anthropic.com/v1",
       secret: config.secret(SECRET) ?? "",
       geo: regionRowOf(config.region).anthropicGeo,
     }),
 };
 
-export function anthropic(host: AnthropicHost): Provider {
+export function createAnthropicProvider(host: AnthropicHost): Provider {
   return {
-    ...httpProvider(createProtocol(host)),
+    ...createHttpProvider(createProtocol(host)),
     supportsProtocol: (protocol) => protocol === "messages",
     acceptsFiles: true,
     summarizesThoughts: true,
@@ -61,7 +67,7 @@ export function anthropic(host: AnthropicHost): Provider {
 
 function createProtocol({ baseUrl, secret, geo }: AnthropicHost): ProviderHandlers {
   return {
-    id: ANTHROPIC.id,
+    id: ANTHROPIC_PROVIDER.id,
     streamType: "text/event-stream",
     chat: {
       async send(call) {
@@ -79,16 +85,16 @@ function createProtocol({ baseUrl, secret, geo }: AnthropicHost): ProviderHandle
       convertResponse: (raw, call) =>
         call.native === undefined
           ? readMessagesCompletion(raw, jsonToolName(call), secret)
-          : readClaudeNativeMessage(raw, requestsHourCache(call.native.body)),
+          : readClaudeNativeMessage(raw, requestsOneHourCache(call.native.body)),
     },
-    failureInBody: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
+    failureInBody: (raw) => (raw["type"] === "error" ? parseMessagesErrorEvent(raw, secret) : null),
     failure: (status, headers, bodyText, call) =>
-      addImageParam(messagesFailure(status, headers, bodyText, secret), call),
+      addImageParam(parseMessagesApiFailure(status, headers, bodyText, secret), call),
     reader: (call) =>
-      sseReader(
+      createSseReader(
         call.native === undefined
-          ? new MessagesReader(jsonToolName(call), secret)
-          : new ClaudeNativeReader(secret, requestsHourCache(call.native.body)),
+          ? new MessagesStreamReader(jsonToolName(call), secret)
+          : new ClaudeNativeReader(secret, requestsOneHourCache(call.native.body)),
       ),
   };
 }
@@ -102,7 +108,7 @@ function headersOf(secret: string, beta: string | null): Readonly<Record<string,
 }
 
 function jsonToolName({ body, upstreamId }: ChatCall): string | null {
-  const json = jsonOutputMethodOf(body, claudeRules(upstreamId));
+  const json = chooseJsonOutputMethod(body, getClaudeRules(upstreamId));
   return json?.by === "tool" ? json.name : null;
 }
 
@@ -135,7 +141,7 @@ async function countTokens(
       signal,
     });
     const text = await readBoundedText(response, COUNT_BYTES_MAX);
-    const tokens = response.ok ? tokenCount(parseObject(text)?.["input_tokens"]) : null;
+    const tokens = response.ok ? readTokenCount(parseObject(text)?.["input_tokens"]) : null;
     return tokens === 0 ? null : tokens;
   } catch {
     return null;

@@ -1,33 +1,39 @@
 import { elapsedMs, timestamp } from "../../shared/clock.ts";
 import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import type { HmacKey } from "../../shared/hmac.ts";
-import type { ProviderConfig, BuiltInProvider, HostTag } from "../core/built-in.ts";
+import type { ProviderConfig, BuiltInProvider, DataLocation } from "../core/built-in.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 import { thinksByDefault } from "../claude/claude-rules.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
-import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import { textOf } from "../core/json-value.ts";
-import { isFailure } from "../core/provider.ts";
+import { isProviderFailure } from "../core/provider.ts";
 import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import {
-  answerToolName,
-  bedrockIgnoresNoEffort,
+  chooseJsonToolName,
+  bedrockIgnoresEffortNone,
   isWithinRegion,
 } from "../protocols/converse/model-fields.ts";
-import { bedrockFailure, exceptionFailure } from "../protocols/converse/bedrock-failure.ts";
-import { converseAnswer } from "../protocols/converse/converse-answer.ts";
-import { converseRequest } from "../protocols/converse/converse-request.ts";
-import { ConverseReader, converseReader } from "../protocols/converse/converse-stream.ts";
 import {
-  bedrockEmbeddingAuthor,
+  parseBedrockFailure,
+  parseBedrockException,
+} from "../protocols/converse/bedrock-failure.ts";
+import { readConverseResponse } from "../protocols/converse/converse-answer.ts";
+import { toConverseRequest } from "../protocols/converse/converse-request.ts";
+import {
+  ConverseReader,
+  createConverseStreamReader,
+} from "../protocols/converse/converse-stream.ts";
+import {
+  getBedrockEmbeddingAuthor,
   readBedrockEmbeddings,
-  bedrockEmbeddingsRequest,
+  toBedrockEmbeddingsRequest,
 } from "../protocols/converse/embeddings.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { regionRowOf } from "../../shared/regions.ts";
-import { baseUrlProblems, hostOf, otherHostProblem } from "../core/built-in.ts";
+import { findBaseUrlProblems, parseHostname, createOtherHostProblem } from "../core/built-in.ts";
 
 type Credentials =
   | { readonly kind: "bearer"; readonly token: string }
@@ -140,19 +146,19 @@ const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 type BedrockHost = {
   /** The location that AWS guarantees. Models that can run outside this location are disabled. */
-  readonly tag: HostTag;
+  readonly tag: DataLocation;
   readonly awsRegion: string;
   readonly baseUrl: string;
   readonly credentials: Credentials;
 };
 
-export function bedrock(host: BedrockHost): Provider {
+export function createBedrockProvider(host: BedrockHost): Provider {
   const thinkingFields = {
     summarizesThoughts: true,
     thinksByDefault,
-    ignoresNone: bedrockIgnoresNoEffort,
+    ignoresNone: bedrockIgnoresEffortNone,
   };
-  return { ...httpProvider(createProtocol(host)), ...thinkingFields };
+  return { ...createHttpProvider(createProtocol(host)), ...thinkingFields };
 }
 
 function createProtocol({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderHandlers {
@@ -176,38 +182,39 @@ function createProtocol({ tag, awsRegion, baseUrl, credentials }: BedrockHost): 
     streamType: STREAM_TYPE,
     chat: {
       async send(call) {
-        const body = await ifWithinRegion(call, () => converseRequest(call));
-        if (isFailure(body)) return body;
+        const body = await ifWithinRegion(call, () => toConverseRequest(call));
+        if (isProviderFailure(body)) return body;
         const accept = call.stream ? STREAM_TYPE : "application/json";
         return send(call, call.stream ? "converse-stream" : "converse", { accept, body });
       },
-      convertResponse: (raw, call) => converseAnswer(raw, answerToolName(call)),
+      convertResponse: (raw, call) => readConverseResponse(raw, chooseJsonToolName(call)),
     },
     embeddings: {
       sendInParts: (call, sendPart) =>
-        embedInBatches(call, bedrockEmbeddingAuthor(call.upstreamId).textsMax, sendPart),
+        embedInBatches(call, getBedrockEmbeddingAuthor(call.upstreamId).textsMax, sendPart),
       async send(call) {
         const body = await ifWithinRegion(call, () =>
-          Promise.resolve(bedrockEmbeddingsRequest(call)),
+          Promise.resolve(toBedrockEmbeddingsRequest(call)),
         );
-        if (isFailure(body)) return body;
+        if (isProviderFailure(body)) return body;
         return send(call, "invoke", { accept: "application/json", body });
       },
       convertResponse: readBedrockEmbeddings,
     },
     failureInBody(raw) {
       const name = textOf(raw["__type"]);
-      return name === "" ? null : exceptionFailure({ name, raw }, secrets);
+      return name === "" ? null : parseBedrockException({ name, raw }, secrets);
     },
-    failure: (status, headers, bodyText) => bedrockFailure(status, headers, bodyText, secrets),
-    reader: (call) => converseReader(new ConverseReader(answerToolName(call), secrets)),
+    failure: (status, headers, bodyText) => parseBedrockFailure(status, headers, bodyText, secrets),
+    reader: (call) =>
+      createConverseStreamReader(new ConverseReader(chooseJsonToolName(call), secrets)),
   };
 }
 
 const REGION_VARIABLE = "AWS_REGION";
 const BASE_URL_VARIABLE = "BEDROCK_BASE_URL";
 
-export const BEDROCK: BuiltInProvider = {
+export const BEDROCK_PROVIDER: BuiltInProvider = {
   id: "bedrock",
   variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],
   isSet: (config) => credentialsOf(config) !== null && regionRowOf(config.region).aws !== null,
@@ -217,7 +224,7 @@ export const BEDROCK: BuiltInProvider = {
     const awsRegion = awsRegionOf(config);
     const baseUrl = config.secret(BASE_URL_VARIABLE) ?? `https://${hostIn(awsRegion)}`;
     const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" };
-    return bedrock({ tag: config.region, awsRegion, baseUrl, credentials });
+    return createBedrockProvider({ tag: config.region, awsRegion, baseUrl, credentials });
   },
 };
 
@@ -230,7 +237,7 @@ function hostIn(awsRegion: string): string {
 }
 
 function isOutsideRegion(address: string, { region }: ProviderConfig): boolean {
-  const host = hostOf(address);
+  const host = parseHostname(address);
   if (!/(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws|on\.aws)$/.test(host)) return false;
   const regionInHost = host.split(".").findLast((label) => /^[a-z]+(?:-[a-z]+)+-\d$/.test(label));
   return regionInHost === undefined || regionRowOf(region).aws?.pattern.test(regionInHost) !== true;
@@ -241,11 +248,11 @@ function isOutsideRegion(address: string, { region }: ProviderConfig): boolean {
  * provider.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {
-  const configProblems = baseUrlProblems(config, BASE_URL_VARIABLE);
+  const configProblems = findBaseUrlProblems(config, BASE_URL_VARIABLE);
   const { aws } = regionRowOf(config.region);
   if (aws === null) return configProblems;
   if (isOutsideRegion(config.secret(BASE_URL_VARIABLE) ?? "", config)) {
-    configProblems.push(otherHostProblem(BASE_URL_VARIABLE, hostIn(aws.usual)));
+    configProblems.push(createOtherHostProblem(BASE_URL_VARIABLE, hostIn(aws.usual)));
   }
   const halves = [ACCESS_KEY_ID, SECRET_ACCESS_KEY];
   const missing = halves.filter((variable) => config.secret(variable) === undefined);

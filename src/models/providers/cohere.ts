@@ -1,20 +1,20 @@
-import { baseUrlProblems } from "../core/built-in.ts";
+import { findBaseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { batchEmbedder } from "../core/embedding-batches.ts";
-import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import { createBatchEmbedder } from "../core/embedding-batches.ts";
+import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
-import { isFailure } from "../core/provider.ts";
+import { isProviderFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
-import { sseReader } from "../core/frame-reader.ts";
-import { httpFailure } from "../core/upstream-failure.ts";
+import { createSseReader } from "../core/frame-reader.ts";
+import { parseHttpFailure } from "../core/upstream-failure.ts";
 import {
   readCohereChat,
   readCohereEmbeddings,
   readCohereRerank,
-  cohereRerankRequest,
+  toCohereRerankRequest,
   CohereStream,
 } from "../protocols/cohere/answer.ts";
-import { cohereChatRequest, cohereEmbedRequest } from "../protocols/cohere/request.ts";
+import { toCohereChatRequest, toCohereEmbedRequest } from "../protocols/cohere/request.ts";
 
 const ID = "cohere";
 const SECRET = "COHERE_API_KEY";
@@ -23,23 +23,26 @@ const TEXTS_MAX = 96;
 const CONTENT_FILTER_STATUS = 498;
 
 /** Cohere's API v2, which has no regional host. */
-export const COHERE: BuiltInProvider = {
+export const COHERE_PROVIDER: BuiltInProvider = {
   id: ID,
   variables: [SECRET],
   isSet: (config) => config.secret(SECRET) !== undefined,
   tags: () => ["global"],
-  problems: (config) => baseUrlProblems(config, BASE_URL),
+  problems: (config) => findBaseUrlProblems(config, BASE_URL),
   build: (config) =>
-    cohere(config.secret(BASE_URL) ?? "https://api.cohere.com/v2", config.secret(SECRET) ?? ""),
+    createCohereProvider(
+      config.secret(BASE_URL) ?? "https://api.cohere.com/v2",
+      config.secret(SECRET) ?? "",
+    ),
 };
 
-export function cohere(baseUrl: string, secret: string): Provider {
-  return httpProvider(createProtocol(removeTrailingSlashes(baseUrl), secret));
+export function createCohereProvider(baseUrl: string, secret: string): Provider {
+  return createHttpProvider(createProtocol(removeTrailingSlashes(baseUrl), secret));
 }
 
 function createProtocol(base: string, secret: string): ProviderHandlers {
   const send = async (call: ProviderCall, path: string, request: JsonObject | ProviderFailure) => {
-    if (isFailure(request)) return request;
+    if (isProviderFailure(request)) return request;
     const accept = call.stream ? "text/event-stream" : "application/json";
     return postRequest(call, {
       url: base + path,
@@ -51,21 +54,21 @@ function createProtocol(base: string, secret: string): ProviderHandlers {
     id: ID,
     streamType: "text/event-stream",
     chat: {
-      send: (call) => send(call, "/chat", cohereChatRequest(call)),
+      send: (call) => send(call, "/chat", toCohereChatRequest(call)),
       convertResponse: readCohereChat,
     },
     embeddings: {
-      sendInParts: batchEmbedder(TEXTS_MAX),
-      send: (call) => send(call, "/embed", cohereEmbedRequest(call)),
+      sendInParts: createBatchEmbedder(TEXTS_MAX),
+      send: (call) => send(call, "/embed", toCohereEmbedRequest(call)),
       convertResponse: readCohereEmbeddings,
     },
     rerank: {
-      send: (call) => send(call, "/rerank", cohereRerankRequest(call)),
+      send: (call) => send(call, "/rerank", toCohereRerankRequest(call)),
       convertResponse: readCohereRerank,
     },
     failureInBody: () => null, // Responses without content are rejected as invalid.
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
-    reader: () => sseReader(new CohereStream()),
+    reader: () => createSseReader(new CohereStream()),
   };
 }
 
@@ -75,7 +78,7 @@ function failureOf(
   bodyText: string,
   secret: string,
 ): ProviderFailure {
-  if (status !== CONTENT_FILTER_STATUS) return httpFailure(status, headers, bodyText, secret);
-  const failure = httpFailure(400, headers, bodyText, secret);
+  if (status !== CONTENT_FILTER_STATUS) return parseHttpFailure(status, headers, bodyText, secret);
+  const failure = parseHttpFailure(400, headers, bodyText, secret);
   return { ...failure, reason: String(status), code: "content_filter" };
 }

@@ -1,12 +1,12 @@
 import { AudioFileReader, WavReader } from "../core/media-reader.ts";
-import { baseUrlProblems } from "../core/built-in.ts";
+import { findBaseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
-import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import { isObject, parseObject, textOf } from "../core/json-value.ts";
 import type { ProviderFailure } from "../core/provider.ts";
-import { codePoints, speechVoiceOf } from "../core/speech.ts";
-import { httpFailure } from "../core/upstream-failure.ts";
+import { countCodePoints, getSpeechVoice } from "../core/speech.ts";
+import { parseHttpFailure } from "../core/upstream-failure.ts";
 
 const ID = "elevenlabs";
 const SECRET = "ELEVENLABS_API_KEY";
@@ -36,13 +36,13 @@ const UNKNOWN_VOICE: ProviderFailure = {
 };
 
 /** ElevenLabs' text to speech. Its host guarantees no region. */
-export const ELEVENLABS: BuiltInProvider = {
+export const ELEVENLABS_PROVIDER: BuiltInProvider = {
   id: ID,
   variables: [SECRET],
   isSet: (config) => config.secret(SECRET) !== undefined,
   tags: () => ["global"],
   problems: (config) => [
-    ...baseUrlProblems(config, BASE_URL),
+    ...findBaseUrlProblems(config, BASE_URL),
     ...(VOICE_ID_LIST.test(allowedVoices(config))
       ? []
       : [{ variable: VOICES, problem: "must be IDs of voices, separated by commas" }]),
@@ -50,7 +50,7 @@ export const ELEVENLABS: BuiltInProvider = {
   build: (config) => {
     const baseUrl = config.secret(BASE_URL) ?? "https://api.elevenlabs.io/v1";
     const voices = new Set(allowedVoices(config).split(/[\s,]+/));
-    return httpProvider(
+    return createHttpProvider(
       createProtocol(removeTrailingSlashes(baseUrl), config.secret(SECRET) ?? "", voices),
     );
   },
@@ -74,7 +74,7 @@ function createProtocol(
     speech: {
       send: async (call) => {
         const { body, upstreamId } = call;
-        const voice = speechVoiceOf(body);
+        const voice = getSpeechVoice(body);
         if (!voices.has(voice)) return UNKNOWN_VOICE;
         const format = OUTPUT_FORMAT_BY_NAME[body.response_format] ?? "";
         return postRequest(call, {
@@ -101,7 +101,7 @@ function createProtocol(
 function billedCharacters(headers: Headers, text: string) {
   const reported = ["character-cost", "x-character-count"].map((name) => Number(headers.get(name)));
   const highest = Math.max(...reported.filter(Number.isSafeInteger));
-  return highest > 0 ? { character: Math.max(highest, codePoints(text)) } : null;
+  return highest > 0 ? { character: Math.max(highest, countCodePoints(text)) } : null;
 }
 
 function failureOf(
@@ -111,8 +111,8 @@ function failureOf(
   secret: string,
 ): ProviderFailure {
   const detail = parseObject(bodyText)?.["detail"];
-  if (!isObject(detail)) return httpFailure(status, headers, bodyText, secret);
+  if (!isObject(detail)) return parseHttpFailure(status, headers, bodyText, secret);
   const code = textOf(detail["code"]) || textOf(detail["status"]);
   if (code.startsWith("voice_")) return { ...UNKNOWN_VOICE, reason: String(status) };
-  return httpFailure(status, headers, JSON.stringify({ error: { ...detail, code } }), secret);
+  return parseHttpFailure(status, headers, JSON.stringify({ error: { ...detail, code } }), secret);
 }

@@ -5,25 +5,25 @@ import { numberOf, parseObject, textOf, objectReader } from "../core/json-value.
 import type { ProviderFailure, Provider, ProviderCall } from "../core/provider.ts";
 import { JsonAudioReader, WavReader, ImageReader } from "../core/media-reader.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
-import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
-import { isFailure } from "../core/provider.ts";
-import { sseReader } from "../core/frame-reader.ts";
+import { isProviderFailure } from "../core/provider.ts";
+import { createSseReader } from "../core/frame-reader.ts";
 import { readGeminiChat, GeminiChunkReader } from "../protocols/gemini/answer.ts";
 import type { GeminiEmbeddingMethod } from "../protocols/gemini/embeddings.ts";
-import { geminiFailureInside, googleFailure } from "../protocols/gemini/failure.ts";
+import { findGeminiFailure, parseGoogleFailure } from "../protocols/gemini/failure.ts";
 import {
   readGeminiImageFields,
-  geminiImageRequest,
+  toGeminiImageRequest,
   readGeminiSpeechFields,
-  geminiSpeechRequest,
+  toGeminiSpeechRequest,
 } from "../protocols/gemini/media.ts";
-import { geminiChatRequest, geminiIgnoresNoEffort } from "../protocols/gemini/request.ts";
+import { toGeminiChatRequest, geminiIgnoresEffortNone } from "../protocols/gemini/request.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import type { Region } from "../../shared/regions.ts";
-import { baseUrlProblems } from "../core/built-in.ts";
+import { findBaseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
 import { GEMINI_EMBEDDINGS, VERTEX_EMBEDDINGS } from "../protocols/gemini/embeddings.ts";
 
@@ -202,12 +202,12 @@ type Service = {
   secrets(): readonly string[];
 };
 
-export function google(service: Service): Provider {
+export function createGoogleProvider(service: Service): Provider {
   return {
-    ...httpProvider(createProtocol(service)),
+    ...createHttpProvider(createProtocol(service)),
     acceptsFiles: true,
     summarizesThoughts: true,
-    ignoresNone: geminiIgnoresNoEffort,
+    ignoresNone: geminiIgnoresEffortNone,
   };
 }
 
@@ -218,9 +218,9 @@ function createProtocol(service: Service): ProviderHandlers {
     streamType: "text/event-stream",
     chat: {
       async send(call) {
-        const body = await geminiChatRequest(call);
+        const body = await toGeminiChatRequest(call);
         const method = call.stream ? "streamGenerateContent?alt=sse" : "generateContent";
-        return isFailure(body) ? body : callService(service, call, { method, body });
+        return isProviderFailure(body) ? body : callService(service, call, { method, body });
       },
       convertResponse: readGeminiChat,
     },
@@ -235,14 +235,14 @@ function createProtocol(service: Service): ProviderHandlers {
     },
     image: {
       send: (call) =>
-        callService(service, call, { method: "generateContent", body: geminiImageRequest(call) }),
+        callService(service, call, { method: "generateContent", body: toGeminiImageRequest(call) }),
       convertResponse: () => null,
       pieces: () =>
         new ImageReader((raw, count) => readGeminiImageFields(raw, count, service.secrets())),
     },
     speech: {
       send: (call) => {
-        const body = JSON.stringify(geminiSpeechRequest(call));
+        const body = JSON.stringify(toGeminiSpeechRequest(call));
         return callService(service, call, { method: "generateContent", body });
       },
       convertResponse: () => null,
@@ -253,10 +253,10 @@ function createProtocol(service: Service): ProviderHandlers {
         return body.response_format === "wav" ? new WavReader(pcm) : pcm;
       },
     },
-    failureInBody: (raw) => geminiFailureInside(raw, service.secrets()),
+    failureInBody: (raw) => findGeminiFailure(raw, service.secrets()),
     failure: (status, headers, bodyText) =>
-      googleFailure(status, headers, bodyText, service.secrets()),
-    reader: ({ body }) => sseReader(new GeminiChunkReader(() => service.secrets(), body.n)),
+      parseGoogleFailure(status, headers, bodyText, service.secrets()),
+    reader: ({ body }) => createSseReader(new GeminiChunkReader(() => service.secrets(), body.n)),
   };
 }
 
@@ -267,13 +267,13 @@ async function callService(
 ): Promise<Response | ProviderFailure> {
   const url = `${service.modelsUrl}/${encodeURIComponent(call.upstreamId)}:${method}`;
   const firstCredential = await service.credential();
-  if (isFailure(firstCredential)) return firstCredential;
+  if (isProviderFailure(firstCredential)) return firstCredential;
   const response = await postRequest(call, { url, headers: firstCredential, body });
-  if (isFailure(response)) return response;
+  if (isProviderFailure(response)) return response;
   if (response.status !== 401 || service.renew?.(firstCredential) !== true) return response;
   discardBody(response);
   const secondCredential = await service.credential();
-  return isFailure(secondCredential)
+  return isProviderFailure(secondCredential)
     ? secondCredential
     : postRequest(call, { url, headers: secondCredential, body });
 }
@@ -287,10 +287,10 @@ const GEMINI: BuiltInProvider = {
   variables: [API_KEY_VARIABLE],
   isSet: (config) => config.secret(API_KEY_VARIABLE) !== undefined,
   tags: () => ["global"],
-  problems: (config) => baseUrlProblems(config, "GEMINI_BASE_URL"),
+  problems: (config) => findBaseUrlProblems(config, "GEMINI_BASE_URL"),
   build(config) {
     const key = config.secret(API_KEY_VARIABLE) ?? "";
-    return google({
+    return createGoogleProvider({
       id: "google",
       modelsUrl: `${removeTrailingSlashes(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
       embeddings: GEMINI_EMBEDDINGS,
@@ -313,16 +313,16 @@ const VERTEX: BuiltInProvider = {
   isSet: (config) => config.secret(CREDENTIALS_VARIABLE) !== undefined,
   tags: ({ region }) => (VERTEX_HOSTS[region] === undefined ? [] : [region]),
   problems: (config) => [
-    ...baseUrlProblems(config, "VERTEX_BASE_URL", VERTEX_HOSTS[config.region]),
-    ...baseUrlProblems(config, "VERTEX_TOKEN_URL"),
+    ...findBaseUrlProblems(config, "VERTEX_BASE_URL", VERTEX_HOSTS[config.region]),
+    ...findBaseUrlProblems(config, "VERTEX_TOKEN_URL"),
     ...credentialProblems(config),
   ],
-  build: (config) => vertex(config, elapsedMs),
+  build: (config) => createVertexProvider(config, elapsedMs),
 };
 
-export const GOOGLE: readonly BuiltInProvider[] = [GEMINI, VERTEX];
+export const GOOGLE_PROVIDERS: readonly BuiltInProvider[] = [GEMINI, VERTEX];
 
-export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
+export function createVertexProvider(config: ProviderConfig, nowMs: () => number): Provider {
   const account = parseServiceAccount(config.secret(CREDENTIALS_VARIABLE) ?? "");
   if (!("project" in account)) throw new Error("credentials with problems");
   const { region } = config;
@@ -333,7 +333,7 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
   );
   const host = config.secret("VERTEX_BASE_URL") ?? VERTEX_HOSTS[region] ?? "";
   const projectPath = `projects/${account.project}/locations/${region}`;
-  return google({
+  return createGoogleProvider({
     id: "vertex",
     modelsUrl: `${removeTrailingSlashes(host)}/${projectPath}/publishers/google/models`,
     embeddings: VERTEX_EMBEDDINGS,

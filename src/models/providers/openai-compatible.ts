@@ -10,36 +10,39 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../core/provider.ts";
-import { batchEmbedder } from "../core/embedding-batches.ts";
+import { createBatchEmbedder } from "../core/embedding-batches.ts";
 import {
-  httpProvider,
-  supportedKinds,
+  createHttpProvider,
+  listSupportedKinds,
   postRequest,
   sendCall,
   removeTrailingSlashes,
 } from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import type { CallKindWithoutOutput } from "../../shared/kinds.ts";
-import { BodyInPieces, RequestForm } from "../core/outgoing-body.ts";
-import { sseReader } from "../core/frame-reader.ts";
-import { RESPONSES_ONLY, responseFailure } from "../protocols/responses/host-rules.ts";
-import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
+import { BodyWithDownloadedImages, MultipartForm } from "../core/outgoing-body.ts";
+import { createSseReader } from "../core/frame-reader.ts";
+import {
+  RESPONSES_ONLY_MODELS,
+  parseResponsesApiFailure,
+} from "../protocols/responses/host-rules.ts";
+import { parseHttpFailure, parseStreamFailure } from "../core/upstream-failure.ts";
 import { readChatCompletion, readEmbeddings } from "../protocols/chat/answer.ts";
 import { ChatChunkReader } from "../protocols/chat/chunks.ts";
 import { hasErrorField } from "../core/chat-message.ts";
-import type { CallProtocol, Profile } from "../protocols/chat/profile.ts";
+import type { CallProtocol, HostProfile } from "../protocols/chat/profile.ts";
 import {
-  openAiChatRequest,
-  openAiEmbeddingsRequest,
-  profileIgnoresNoEffort,
+  toOpenAiChatRequest,
+  toOpenAiEmbeddingsRequest,
+  ignoresEffortNoneByProfile,
 } from "../protocols/chat/request.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { isObject, listOf, parseObject, anyValue, objectReader } from "../core/json-value.ts";
-import { isFailure } from "../core/provider.ts";
+import { isProviderFailure } from "../core/provider.ts";
 import { readNativeResponse, readResponsesCompletion } from "../protocols/responses/host-answer.ts";
 import {
-  echoTooLarge,
+  findTooLargeEcho,
   responsesNativeBody,
   toResponsesApiRequest,
 } from "../protocols/responses/host-request.ts";
@@ -94,21 +97,21 @@ type OpenAiHost = {
   readonly id: string;
   /** The base URL with the version, for example `https://api.openai.com/v1`. */
   readonly baseUrl: string;
-  readonly profile: Profile;
+  readonly profile: HostProfile;
   /** The API key. If absent, no key is sent (Ollama, vLLM on a private network). */
   readonly secret?: string;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-export function openAiCompatible(host: OpenAiHost): Provider {
+export function createOpenAiCompatibleProvider(host: OpenAiHost): Provider {
   const protocol = createProtocol(host);
   const { takesTokens = false, speaksResponses, summarizesThoughts = false } = host.profile;
   if (speaksResponses === true) return withResponses(host, protocol);
   return {
-    ...httpProvider(protocol),
+    ...createHttpProvider(protocol),
     takesTokens,
     summarizesThoughts,
-    ignoresNone: (upstreamId) => profileIgnoresNoEffort(host.profile, upstreamId),
+    ignoresNone: (upstreamId) => ignoresEffortNoneByProfile(host.profile, upstreamId),
   };
 }
 
@@ -127,7 +130,7 @@ function withResponses(
   });
   return {
     id,
-    kinds: supportedKinds(chat),
+    kinds: listSupportedKinds(chat),
     takesTokens: true,
     acceptsFiles: true,
     summarizesThoughts: true,
@@ -138,7 +141,8 @@ function withResponses(
 
 function needsResponses(call: ProviderCall): boolean {
   return (
-    call.kind === "chat" && (call.native !== undefined || RESPONSES_ONLY.test(call.upstreamId))
+    call.kind === "chat" &&
+    (call.native !== undefined || RESPONSES_ONLY_MODELS.test(call.upstreamId))
   );
 }
 
@@ -158,7 +162,7 @@ function createProtocol({
     if (!("body" in request)) return request;
     const headers = { ...(call.stream ? streamHeaders : jsonHeaders), ...extraHeaders };
     const { body } = request;
-    const isSerialized = body instanceof RequestForm || body instanceof BodyInPieces;
+    const isSerialized = body instanceof MultipartForm || body instanceof BodyWithDownloadedImages;
     const sent = isSerialized ? body : JSON.stringify(body);
     return postRequest(call, { url: base + path, headers, body: sent });
   };
@@ -167,7 +171,7 @@ function createProtocol({
     streamType: "text/event-stream",
     chat: {
       send: async (call) => {
-        const request = openAiChatRequest(call, profile);
+        const request = toOpenAiChatRequest(call, profile);
         if (!("body" in request)) return request;
         const { body, headers } = await withHashes(request.body, call, { profile, hashes });
         return send(call, "/chat/completions", { body }, headers);
@@ -175,14 +179,14 @@ function createProtocol({
       convertResponse: (raw) => readChatCompletion(raw, profile.usageShape),
     },
     embeddings: {
-      ...(profile.textsMax !== undefined && { sendInParts: batchEmbedder(profile.textsMax) }),
-      send: (call) => send(call, "/embeddings", openAiEmbeddingsRequest(call, profile)),
+      ...(profile.textsMax !== undefined && { sendInParts: createBatchEmbedder(profile.textsMax) }),
+      send: (call) => send(call, "/embeddings", toOpenAiEmbeddingsRequest(call, profile)),
       convertResponse: readEmbeddings,
     },
     ...plainHandlers(profile.calls ?? {}, send, secret),
-    failureInBody: (raw) => (hasErrorField(raw) ? streamFailure(raw, secret) : null),
-    failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
-    reader: ({ body }) => sseReader(new ChatChunkReader(secret, profile.usageShape, body.n)),
+    failureInBody: (raw) => (hasErrorField(raw) ? parseStreamFailure(raw, secret) : null),
+    failure: (status, headers, bodyText) => parseHttpFailure(status, headers, bodyText, secret),
+    reader: ({ body }) => createSseReader(new ChatChunkReader(secret, profile.usageShape, body.n)),
   };
 }
 type Send = (
@@ -201,7 +205,7 @@ type Send = (
 async function withHashes(
   { prompt_cache_key: cacheKey, safety_identifier: clientIdentifier, ...rest }: JsonObject,
   { customer }: ChatCall,
-  { profile, hashes }: { readonly profile: Profile; readonly hashes: CustomerHashes },
+  { profile, hashes }: { readonly profile: HostProfile; readonly hashes: CustomerHashes },
 ): Promise<{ readonly body: JsonObject; readonly headers?: Readonly<Record<string, string>> }> {
   if (customer === undefined) return { body: rest };
   const user = typeof clientIdentifier === "string" ? clientIdentifier : customer.user;
@@ -217,7 +221,7 @@ async function withHashes(
 }
 
 function plainHandlers(
-  calls: NonNullable<Profile["calls"]>,
+  calls: NonNullable<HostProfile["calls"]>,
   send: Send,
   secret: string | undefined,
 ): Partial<ProviderHandlers> {
@@ -237,7 +241,10 @@ function plainHandlers(
   return Object.fromEntries(handlers);
 }
 
-function keyHeaders({ keyHeader }: Profile, secret: string | undefined): Record<string, string> {
+function keyHeaders(
+  { keyHeader }: HostProfile,
+  secret: string | undefined,
+): Record<string, string> {
   if (secret === undefined) return {};
   return keyHeader === undefined ? { authorization: `Bearer ${secret}` } : { [keyHeader]: secret };
 }
@@ -261,8 +268,8 @@ function responsesProtocol({ id, url, headers, secret }: ResponsesHost): Provide
       async send(call) {
         const isNative = call.native !== undefined;
         const requested = isNative ? responsesNativeBody(call) : toResponsesApiRequest(call);
-        if (isFailure(requested)) return requested;
-        const echoFailure = call.stream ? null : echoTooLarge(requested);
+        if (isProviderFailure(requested)) return requested;
+        const echoFailure = call.stream ? null : findTooLargeEcho(requested);
         if (echoFailure !== null) return echoFailure;
         const { prompt_cache_key: cacheKey, ...body } = requested;
         const fullBody = { ...body, ...(await identityOf(hashes, call, cacheKey)) };
@@ -278,11 +285,13 @@ function responsesProtocol({ id, url, headers, secret }: ResponsesHost): Provide
     },
     failureInBody: (raw) => {
       const { error, output } = raw;
-      return isObject(error) && !Array.isArray(output) ? responseFailure(raw, secret) : null;
+      return isObject(error) && !Array.isArray(output)
+        ? parseResponsesApiFailure(raw, secret)
+        : null;
     },
-    failure: (status, given, bodyText) => httpFailure(status, given, bodyText, secret),
+    failure: (status, given, bodyText) => parseHttpFailure(status, given, bodyText, secret),
     reader: ({ native }) =>
-      sseReader(
+      createSseReader(
         native === undefined ? new ResponsesChunkReader(secret) : new ResponsesNativeReader(secret),
       ),
   };

@@ -1,7 +1,7 @@
-import { baseUrlProblems } from "../core/built-in.ts";
-import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
-import { openAiCompatible } from "./openai-compatible.ts";
-import { PROFILE_BY_ID } from "./profiles.ts";
+import { findBaseUrlProblems } from "../core/built-in.ts";
+import type { BuiltInProvider, DataLocation, ProviderConfig } from "../core/built-in.ts";
+import { createOpenAiCompatibleProvider } from "./openai-compatible.ts";
+import { HOST_PROFILE_BY_ID } from "./profiles.ts";
 
 type Host = {
   /**
@@ -10,8 +10,8 @@ type Host = {
    */
   readonly id: string;
   /** The profile's name. The secret `<PROFILE>_API_KEY` contains the API key. */
-  readonly profile: keyof typeof PROFILE_BY_ID;
-  readonly baseUrls: { readonly [Tag in HostTag]?: string };
+  readonly profile: keyof typeof HOST_PROFILE_BY_ID;
+  readonly baseUrls: { readonly [Tag in DataLocation]?: string };
   /**
    * The variable that must be `on` to call the provider's host in this region. That host requires a
    * separate plan.
@@ -71,7 +71,7 @@ const HOSTS: readonly Host[] = [
 /**
  * The built-in providers. Each region prefers a provider's host in that region to the global host.
  */
-export const OPENAI_COMPATIBLE: readonly BuiltInProvider[] = HOSTS.map(builtIn);
+export const OPENAI_COMPATIBLE_PROVIDERS: readonly BuiltInProvider[] = HOSTS.map(builtIn);
 
 function builtIn(host: Host): BuiltInProvider {
   const { id, baseUrls } = host;
@@ -87,17 +87,26 @@ function builtIn(host: Host): BuiltInProvider {
     },
     problems(config) {
       const tag = tagOf(host, config);
-      return baseUrlProblems(config, baseUrlVariable, tag === "global" ? undefined : baseUrls[tag]);
+      return findBaseUrlProblems(
+        config,
+        baseUrlVariable,
+        tag === "global" ? undefined : baseUrls[tag],
+      );
     },
     build(config) {
       const key = config.secret(secret) ?? "";
       const baseUrl = config.secret(baseUrlVariable) ?? addressOf(host, config, key);
-      return openAiCompatible({ id, baseUrl, profile: PROFILE_BY_ID[host.profile], secret: key });
+      return createOpenAiCompatibleProvider({
+        id,
+        baseUrl,
+        profile: HOST_PROFILE_BY_ID[host.profile],
+        secret: key,
+      });
     },
   };
 }
 
-function tagOf({ baseUrls, regionalHostVariable }: Host, config: ProviderConfig): HostTag {
+function tagOf({ baseUrls, regionalHostVariable }: Host, config: ProviderConfig): DataLocation {
   const hasRegionalHost =
     baseUrls[config.region] !== undefined &&
     (regionalHostVariable === undefined || config.secret(regionalHostVariable) === "on");
@@ -111,7 +120,7 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
 }
 
 /** A provider's address, and the location that the address guarantees. */
-export type HostAddress = { readonly tag: HostTag; readonly url: string };
+export type HostAddress = { readonly tag: DataLocation; readonly url: string };
 
 /**
  * Returns a provider's key and the addresses that may accept the key: the address in use, then the
@@ -131,7 +140,7 @@ export function listHostAddresses(
   if (addressInUse === "") return null;
   const sameCompany = HOSTS.filter(({ profile }) => profile === host.profile);
   const companyAddresses = sameCompany.flatMap(
-    ({ baseUrls }) => Object.entries(baseUrls) as [HostTag, string][],
+    ({ baseUrls }) => Object.entries(baseUrls) as [DataLocation, string][],
   );
   const others = companyAddresses
     .filter(([, url]) => url !== addressInUse)

@@ -1,16 +1,19 @@
-import type { FieldRule, Profile, RequiredFields } from "../protocols/chat/profile.ts";
-import { LOWEST_EFFORT_IS_LOW, REASONING_MODELS } from "../protocols/responses/host-rules.ts";
+import type { FieldRule, HostProfile, RequiredFields } from "../protocols/chat/profile.ts";
 import {
-  IMAGE_CALL,
-  XAI_IMAGE_CALL,
-  MODERATION_CALL,
-  rerankCall,
-  OCR_CALL,
-  SPEECH_CALL,
-  MISTRAL_SPEECH_CALL,
-  transcriptionCall,
+  MODELS_WITHOUT_MINIMAL_EFFORT,
+  REASONING_MODELS,
+} from "../protocols/responses/host-rules.ts";
+import {
+  IMAGE_PROTOCOL,
+  XAI_IMAGE_PROTOCOL,
+  MODERATION_PROTOCOL,
+  createRerankProtocol,
+  OCR_PROTOCOL,
+  SPEECH_PROTOCOL,
+  MISTRAL_SPEECH_PROTOCOL,
+  createTranscriptionProtocol,
 } from "../protocols/chat/calls.ts";
-import { NINE_CHARACTER_ID } from "../core/tool-calls.ts";
+import { NINE_CHARACTER_ID_SHAPE } from "../core/tool-calls.ts";
 import { BILLED_SECONDS_MIN } from "../core/transcription.ts";
 
 type Values = NonNullable<FieldRule["values"]>;
@@ -57,7 +60,7 @@ const EMBEDDING_FIELDS: ReadonlySet<string> = new Set(["input", "dimensions", "e
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /** The base of all profiles. The base itself supports no kind of request. */
-const COMMON_PROFILE: Profile = {
+const COMMON_PROFILE: HostProfile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,
   capField: "max_tokens",
@@ -77,7 +80,11 @@ const REASONING_RULES: readonly FieldRule[] = [
   },
   { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
   // Since GPT-5.1, models don't support "minimal".
-  { models: LOWEST_EFFORT_IS_LOW, fields: ["reasoning_effort"], values: { minimal: "low" } },
+  {
+    models: MODELS_WITHOUT_MINIMAL_EFFORT,
+    fields: ["reasoning_effort"],
+    values: { minimal: "low" },
+  },
 ];
 
 /**
@@ -88,13 +95,13 @@ const FIELDS_WITH_TOOLS: readonly RequiredFields[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, whenField: "tools", fields: { reasoning_effort: "none" } },
 ];
 
-const TRANSCRIPTION_CALL = transcriptionCall({
+const TRANSCRIPTION_CALL = createTranscriptionProtocol({
   format: "json",
   canStream: true,
   acceptsPrompt: true,
 });
 
-export const OPENAI_HOST_PROFILE: Profile = {
+export const OPENAI_HOST_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([
     ...ALL_FIELDS,
@@ -112,31 +119,38 @@ export const OPENAI_HOST_PROFILE: Profile = {
   streamOptions: { include_usage: true, include_obfuscation: false },
   acceptsDeveloperRole: true,
   speaksResponses: true,
-  calls: { moderation: MODERATION_CALL, image: IMAGE_CALL, transcription: TRANSCRIPTION_CALL },
+  calls: {
+    moderation: MODERATION_PROTOCOL,
+    image: IMAGE_PROTOCOL,
+    transcription: TRANSCRIPTION_CALL,
+  },
 };
 
-export const GENERIC_PROFILE: Profile = {
+export const GENERIC_HOST_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...ALL_FIELDS, ...SAMPLER_FIELDS]),
   embeddingFields: EMBEDDING_FIELDS,
   returnedFields: ["reasoning_content", "reasoning_details", "extra_content"],
   calls: {
-    rerank: rerankCall("top_n"),
-    moderation: MODERATION_CALL,
-    image: IMAGE_CALL,
+    rerank: createRerankProtocol("top_n"),
+    moderation: MODERATION_PROTOCOL,
+    image: IMAGE_PROTOCOL,
     transcription: TRANSCRIPTION_CALL,
-    speech: SPEECH_CALL,
-    ocr: OCR_CALL,
+    speech: SPEECH_PROTOCOL,
+    ocr: OCR_PROTOCOL,
   },
 };
 
 /** Local servers, with the efforts none, low, medium and high. */
-const LOCAL_PROFILE: Profile = { ...GENERIC_PROFILE, rules: [effortRule(null, THREE_EFFORTS)] };
+const LOCAL_PROFILE: HostProfile = {
+  ...GENERIC_HOST_PROFILE,
+  rules: [effortRule(null, THREE_EFFORTS)],
+};
 
 /** The llama.cpp server. It reports the usage of only one choice. */
-const LLAMA_CPP_PROFILE: Profile = { ...LOCAL_PROFILE, supportsOneChoice: true };
+const LLAMA_CPP_PROFILE: HostProfile = { ...LOCAL_PROFILE, supportsOneChoice: true };
 
-const OLLAMA_PROFILE: Profile = {
+const OLLAMA_PROFILE: HostProfile = {
   ...LOCAL_PROFILE,
   returnedFields: ["reasoning", "extra_content"],
 };
@@ -145,7 +159,7 @@ const MISTRAL_REASONING_MODELS =
   /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
 
 /** Mistral. It returns 422 for unknown fields (docs.mistral.ai, OpenAPI). */
-const MISTRAL_PROFILE: Profile = {
+const MISTRAL_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([
     ...CORE_FIELDS,
@@ -171,7 +185,7 @@ const MISTRAL_PROFILE: Profile = {
   ],
   streamOptions: null,
   plainStyle: {
-    toolIds: NINE_CHARACTER_ID,
+    toolIds: NINE_CHARACTER_ID_SHAPE,
     // The text isn't empty, because mistral-common rejects assistant messages without content and
     // calls.
     bridgeText: "Done.",
@@ -179,15 +193,15 @@ const MISTRAL_PROFILE: Profile = {
   },
   textsMax: 32,
   calls: {
-    moderation: MODERATION_CALL,
-    transcription: transcriptionCall({ canStream: true }),
-    speech: MISTRAL_SPEECH_CALL,
-    ocr: OCR_CALL,
+    moderation: MODERATION_PROTOCOL,
+    transcription: createTranscriptionProtocol({ canStream: true }),
+    speech: MISTRAL_SPEECH_PROTOCOL,
+    ocr: OCR_PROTOCOL,
   },
 };
 
 /** DeepSeek, which thinks by default. The efforts are from DeepSeek's guide "Thinking Mode". */
-const DEEPSEEK_PROFILE: Profile = {
+const DEEPSEEK_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, ...LOGPROB_FIELDS]),
   rules: [
@@ -210,7 +224,7 @@ const DEEPSEEK_PROFILE: Profile = {
 /**
  * xAI. Reasoning models reject stop sequences and penalties. Completion tokens exclude reasoning.
  */
-export const XAI_PROFILE: Profile = {
+export const XAI_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, "n", "prompt_cache_key"]),
   cacheHeader: "x-grok-conv-id",
@@ -226,11 +240,11 @@ export const XAI_PROFILE: Profile = {
   capField: "max_completion_tokens",
   plainStyle: { keepsNames: true },
   usageShape: { apart: true },
-  calls: { image: XAI_IMAGE_CALL },
+  calls: { image: XAI_IMAGE_PROTOCOL },
 };
 
 /** Voyage, for embeddings and reranking. Its field `input_type` is "query" or "document". */
-const VOYAGE_PROFILE: Profile = {
+const VOYAGE_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   nameByField: { dimensions: "output_dimension" },
@@ -238,15 +252,18 @@ const VOYAGE_PROFILE: Profile = {
   // With this field, Voyage rejects a text that is too long instead of truncating it, like OpenAI.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
-  calls: { rerank: rerankCall("top_k") },
+  calls: { rerank: createRerankProtocol("top_k") },
 };
 
-const JINA_PROFILE: Profile = { ...COMMON_PROFILE, calls: { rerank: rerankCall("top_n") } };
+const JINA_PROFILE: HostProfile = {
+  ...COMMON_PROFILE,
+  calls: { rerank: createRerankProtocol("top_n") },
+};
 
 /**
  * Groq. It returns 400 for logprobs, logit_bias and message names (console.groq.com/docs/openai).
  */
-export const GROQ_PROFILE: Profile = {
+export const GROQ_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, "parallel_tool_calls", "seed"]),
   rules: [
@@ -266,17 +283,17 @@ export const GROQ_PROFILE: Profile = {
   usageShape: { inside: "x_groq" },
   // Only `verbose_json` includes the duration. Groq bills at least 10 s.
   calls: {
-    transcription: transcriptionCall({
+    transcription: createTranscriptionProtocol({
       format: "verbose_json",
       acceptsPrompt: true,
       secondsMin: BILLED_SECONDS_MIN,
     }),
-    speech: SPEECH_CALL,
+    speech: SPEECH_PROTOCOL,
   },
 };
 
 /** Together. Most of its models think by default (docs.together.ai, "Reasoning"). */
-export const TOGETHER_PROFILE: Profile = {
+export const TOGETHER_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "n"]),
   embeddingFields: EMBEDDING_FIELDS,
@@ -289,7 +306,7 @@ export const TOGETHER_PROFILE: Profile = {
 };
 
 /** Fireworks, with the efforts none, low, medium and high. */
-const FIREWORKS_PROFILE: Profile = {
+const FIREWORKS_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "n", "prompt_cache_key"]),
   cacheHeader: "x-session-affinity",
@@ -304,7 +321,7 @@ const FIREWORKS_PROFILE: Profile = {
  * Cerebras. It returns 400 for penalties, `logit_bias` and `parallel_tool_calls`
  * (inference-docs.cerebras.ai, OpenAI compatibility).
  */
-export const CEREBRAS_PROFILE: Profile = {
+export const CEREBRAS_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...LOGPROB_FIELDS, "seed"]),
   rules: [
@@ -318,7 +335,7 @@ export const CEREBRAS_PROFILE: Profile = {
 };
 
 /** OpenRouter. It accepts OpenAI's fields and drops fields that a model doesn't support. */
-const OPENROUTER_PROFILE: Profile = {
+const OPENROUTER_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "verbosity"]),
   embeddingFields: EMBEDDING_FIELDS,
@@ -332,7 +349,7 @@ const OPENROUTER_PROFILE: Profile = {
   supportsOneChoice: true,
 };
 
-export const PROFILE_BY_ID = {
+export const HOST_PROFILE_BY_ID = {
   openai: OPENAI_HOST_PROFILE,
   azure: { ...OPENAI_HOST_PROFILE, keyHeader: "api-key", speaksResponses: false, chatExtras: {} },
   mistral: MISTRAL_PROFILE,
@@ -348,7 +365,9 @@ export const PROFILE_BY_ID = {
   ollama: OLLAMA_PROFILE,
   vllm: LOCAL_PROFILE,
   llamacpp: LLAMA_CPP_PROFILE,
-  generic: GENERIC_PROFILE,
-} as const satisfies Readonly<Record<string, Profile>>;
+  generic: GENERIC_HOST_PROFILE,
+} as const satisfies Readonly<Record<string, HostProfile>>;
 
-export const PROFILES: ReadonlyMap<string, Profile> = new Map(Object.entries(PROFILE_BY_ID));
+export const HOST_PROFILES: ReadonlyMap<string, HostProfile> = new Map(
+  Object.entries(HOST_PROFILE_BY_ID),
+);

@@ -1,28 +1,28 @@
 import type { ConfigProblem, ProviderEntry } from "../../shared/config/config.ts";
-import { ANTHROPIC } from "./anthropic.ts";
-import { BEDROCK } from "./bedrock.ts";
+import { ANTHROPIC_PROVIDER } from "./anthropic.ts";
+import { BEDROCK_PROVIDER } from "./bedrock.ts";
 import { isWebAddress } from "../core/built-in.ts";
-import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
-import { COHERE } from "./cohere.ts";
-import { ELEVENLABS } from "./elevenlabs.ts";
-import { GOOGLE } from "./google.ts";
-import { OPENAI_COMPATIBLE } from "./openai-hosts.ts";
-import { openAiCompatible } from "./openai-compatible.ts";
-import { PROFILES } from "./profiles.ts";
+import type { BuiltInProvider, DataLocation, ProviderConfig } from "../core/built-in.ts";
+import { COHERE_PROVIDER } from "./cohere.ts";
+import { ELEVENLABS_PROVIDER } from "./elevenlabs.ts";
+import { GOOGLE_PROVIDERS } from "./google.ts";
+import { OPENAI_COMPATIBLE_PROVIDERS } from "./openai-hosts.ts";
+import { createOpenAiCompatibleProvider } from "./openai-compatible.ts";
+import { HOST_PROFILES } from "./profiles.ts";
 import type { Provider } from "../core/provider.ts";
-import { WORKERS_AI } from "./workers-ai.ts";
+import { WORKERS_AI_PROVIDER } from "./workers-ai.ts";
 
 export const BUILT_IN_PROVIDERS: readonly BuiltInProvider[] = [
-  ...OPENAI_COMPATIBLE,
-  ANTHROPIC,
-  BEDROCK,
-  COHERE,
-  ELEVENLABS,
-  ...GOOGLE,
-  WORKERS_AI,
+  ...OPENAI_COMPATIBLE_PROVIDERS,
+  ANTHROPIC_PROVIDER,
+  BEDROCK_PROVIDER,
+  COHERE_PROVIDER,
+  ELEVENLABS_PROVIDER,
+  ...GOOGLE_PROVIDERS,
+  WORKERS_AI_PROVIDER,
 ];
 
-type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
+type ConfiguredProvider = { readonly id: string; readonly regions: readonly DataLocation[] };
 
 export function buildProviders(
   config: ProviderConfig,
@@ -38,7 +38,7 @@ export function buildProviders(
   return providers;
 }
 
-export function activeProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
+export function listActiveProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
   const active: ConfiguredProvider[] = builtInHere(config).map((builtIn) => {
     return { id: builtIn.id, regions: builtIn.tags(config) };
   });
@@ -52,10 +52,10 @@ export function activeProviders(config: ProviderConfig): readonly ConfiguredProv
 /** Returns the configuration problems that must stop the deployment from serving requests. */
 export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const profileProblems = config.providers
-    .filter((entry) => !PROFILES.has(entry.profile))
+    .filter((entry) => !HOST_PROFILES.has(entry.profile))
     .map((entry) => ({
       variable: "PROVIDERS",
-      problem: `"${entry.id}" has an unknown profile; choose one of ${[...PROFILES.keys()].join(", ")}`,
+      problem: `"${entry.id}" has an unknown profile; choose one of ${[...HOST_PROFILES.keys()].join(", ")}`,
     }));
   const addressProblems = config.providers
     .filter((entry) => !isWebAddress(entry.base_url))
@@ -80,10 +80,10 @@ function builtInHere(config: ProviderConfig): readonly BuiltInProvider[] {
 }
 
 function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider | null {
-  const profile = PROFILES.get(entry.profile);
+  const profile = HOST_PROFILES.get(entry.profile);
   if (profile === undefined) return null;
   const secret = entry.secret === undefined ? undefined : config.secret(entry.secret);
-  return openAiCompatible({
+  return createOpenAiCompatibleProvider({
     id: entry.id,
     baseUrl: entry.base_url,
     profile,
@@ -93,7 +93,7 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
 }
 
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
-  if (!PROFILES.has(entry.profile)) return false;
+  if (!HOST_PROFILES.has(entry.profile)) return false;
   const ownSecret = entry.secret === undefined ? [] : [entry.secret];
   const inHeaders = Object.values(entry.headers ?? {}).flatMap((value) => secretNamesIn(value));
   return [...ownSecret, ...inHeaders].every((name) => config.secret(name) !== undefined);

@@ -1,13 +1,17 @@
 import type { AiBinding } from "../../shared/config/config.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { embeddingList, batchEmbedder, inputTexts } from "../core/embedding-batches.ts";
-import { httpProvider, connectionFailure } from "../core/http-provider.ts";
+import {
+  createEmbeddingList,
+  createBatchEmbedder,
+  getInputTexts,
+} from "../core/embedding-batches.ts";
+import { createHttpProvider, createConnectionFailure } from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import { listOf, objectOf } from "../core/json-value.ts";
 import { toBase64 } from "../core/data-url.ts";
-import { usageOfSeconds } from "../core/transcription.ts";
-import { transcriptEvents } from "../core/media-reader.ts";
-import { isFailure } from "../core/provider.ts";
+import { toSecondsUsage } from "../core/transcription.ts";
+import { toTranscriptEvents } from "../core/media-reader.ts";
+import { isProviderFailure } from "../core/provider.ts";
 import type {
   ProviderCallOf,
   ProviderResponse,
@@ -17,34 +21,35 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../core/provider.ts";
-import { sseReader } from "../core/frame-reader.ts";
+import { createSseReader } from "../core/frame-reader.ts";
 import { readWorkersAiChat, WorkersAiStream } from "../protocols/workers-ai/answer.ts";
 import {
-  workersAiFailure,
-  workersAiFailureInside,
-  workersAiThrownFailure,
+  parseWorkersAiFailure,
+  findWorkersAiFailure,
+  parseWorkersAiException,
 } from "../protocols/workers-ai/failure.ts";
 import {
-  workersAiFamilyOf,
-  workersAiChatInputs,
-  workersAiIgnoresNoEffort,
+  getWorkersAiModelFamily,
+  toWorkersAiChatInputs,
+  workersAiIgnoresEffortNone,
 } from "../protocols/workers-ai/request.ts";
 
 const ID = "workers-ai";
 const TEXTS_MAX = 100;
 
 /** Workers AI, called through the binding `AI`. It needs no key and guarantees no region. */
-export const WORKERS_AI: BuiltInProvider = {
+export const WORKERS_AI_PROVIDER: BuiltInProvider = {
   id: ID,
   variables: ["AI"],
   isSet: ({ ai }) => ai !== undefined,
   tags: () => ["global"],
   problems: () => [],
-  build: ({ ai }) => workersAi(ai ?? { run: () => Promise.reject(new Error("no binding")) }),
+  build: ({ ai }) =>
+    createWorkersAiProvider(ai ?? { run: () => Promise.reject(new Error("no binding")) }),
 };
 
-export function workersAi(ai: AiBinding): Provider {
-  return { ...httpProvider(createProtocol(ai)), ignoresNone: workersAiIgnoresNoEffort };
+export function createWorkersAiProvider(ai: AiBinding): Provider {
+  return { ...createHttpProvider(createProtocol(ai)), ignoresNone: workersAiIgnoresEffortNone };
 }
 
 function createProtocol(ai: AiBinding): ProviderHandlers {
@@ -53,24 +58,24 @@ function createProtocol(ai: AiBinding): ProviderHandlers {
     streamType: "text/event-stream",
     chat: {
       async send(call) {
-        const inputs = workersAiChatInputs(call);
-        return isFailure(inputs) ? inputs : runModel(ai, call, inputs);
+        const inputs = toWorkersAiChatInputs(call);
+        return isProviderFailure(inputs) ? inputs : runModel(ai, call, inputs);
       },
       convertResponse: readWorkersAiChat,
     },
     embeddings: {
-      sendInParts: batchEmbedder(TEXTS_MAX),
+      sendInParts: createBatchEmbedder(TEXTS_MAX),
       send: (call) => runModel(ai, call, embeddingInputs(call)),
       convertResponse: readEmbeddings,
     },
     transcription: {
       send: (call) => runModel(ai, call, transcriptionInputs(call)),
       convertResponse: readTranscription,
-      events: transcriptEvents,
+      events: toTranscriptEvents,
     },
-    failureInBody: workersAiFailureInside,
-    failure: workersAiFailure,
-    reader: (call) => sseReader(new WorkersAiStream(call.cap)),
+    failureInBody: findWorkersAiFailure,
+    failure: parseWorkersAiFailure,
+    reader: (call) => createSseReader(new WorkersAiStream(call.cap)),
   };
 }
 
@@ -85,7 +90,9 @@ async function runModel(
     const response = await ai.run(call.upstreamId, inputs, options);
     return response instanceof Response ? response : { kind: "retry", reason: "no_response" };
   } catch (error) {
-    return (call.signal.aborted ? null : workersAiThrownFailure(error)) ?? connectionFailure(call);
+    return (
+      (call.signal.aborted ? null : parseWorkersAiException(error)) ?? createConnectionFailure(call)
+    );
   }
 }
 
@@ -102,11 +109,11 @@ function transcriptionInputs({ body, onDropped }: ProviderCallOf<"transcription"
 function readTranscription({ text, transcription_info: info }: JsonObject) {
   if (typeof text !== "string") return null;
   const { duration } = objectOf(info);
-  return { body: { text }, usage: usageOfSeconds(duration) };
+  return { body: { text }, usage: toSecondsUsage(duration) };
 }
 
 function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
-  const { pooling } = workersAiFamilyOf(upstreamId);
+  const { pooling } = getWorkersAiModelFamily(upstreamId);
   return { text: body.input, ...(pooling !== undefined && { pooling }) };
 }
 
@@ -116,10 +123,10 @@ function readEmbeddings(
 ): ProviderResponse | ProviderFailure | null {
   const { data, pooling: returnedPooling } = raw;
   const vectors = listOf(data);
-  const { pooling } = workersAiFamilyOf(call.upstreamId);
+  const { pooling } = getWorkersAiModelFamily(call.upstreamId);
   const hasOtherPooling =
     typeof returnedPooling === "string" && returnedPooling !== (pooling ?? returnedPooling);
-  if (vectors.length !== inputTexts(call).length || hasOtherPooling) return null;
+  if (vectors.length !== getInputTexts(call).length || hasOtherPooling) return null;
   const { dimensions } = call.body;
   for (const vector of vectors) {
     if (!Array.isArray(vector) || vector.length === 0) return null;
@@ -128,7 +135,7 @@ function readEmbeddings(
       return dimensionsFailure(vector.length);
     }
   }
-  return embeddingList(vectors, null);
+  return createEmbeddingList(vectors, null);
 }
 
 function dimensionsFailure(length: number): ProviderFailure {

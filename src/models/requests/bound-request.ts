@@ -1,7 +1,7 @@
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Model, Route } from "../catalog/model.ts";
-import { NO_PRICE_LISTS, priceModel } from "../catalog/price-lists.ts";
+import { NO_PRICE_LISTS, applyPriceLists } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { getPriceForPrompt } from "../catalog/price.ts";
 import { invalid, success } from "../../shared/failure.ts";
@@ -9,7 +9,7 @@ import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Provider } from "../core/provider.ts";
 import { readRequestedCap } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
-import { INPUT_KINDS } from "../core/kinds.ts";
+import { INPUT_REQUEST_RULES } from "../core/kinds.ts";
 import type { InputRequest } from "../core/kinds.ts";
 import type { CallKindWithoutOutput } from "../../shared/kinds.ts";
 import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
@@ -22,8 +22,8 @@ import type { OutputCap } from "./hold-bounds.ts";
 import {
   measureSeparatePrompts,
   measureChatPrompt,
-  hasParts,
-  largerSize,
+  hasPartsOfType,
+  getLargerPromptSize,
   measureNativePrompt,
 } from "../core/prompt-size.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
@@ -91,7 +91,7 @@ function computeChatBounds(
   const cap = fittingCap.value;
   const capable = findCapableRoutes(applyPrices(model, sale), { chat: body, prompt, cap });
   if (!capable.ok) return capable;
-  const readable = hasParts(body, "file") ? fileRoutes(capable.value, model, sale) : capable;
+  const readable = hasPartsOfType(body, "file") ? fileRoutes(capable.value, model, sale) : capable;
   if (!readable.ok) return readable;
   const supported = requireNativeRoutes(readable.value, parsed.native, sale.providers);
   if (!supported.ok) return supported;
@@ -112,7 +112,7 @@ function computeChatBounds(
 }
 
 function applyPrices(model: Model, { pricing }: SaleContext): Model {
-  return pricing === undefined ? model : priceModel(model, pricing);
+  return pricing === undefined ? model : applyPriceLists(model, pricing);
 }
 
 function toRouteChoice(
@@ -170,7 +170,7 @@ function refuseLongPrompts(
 }
 
 function refuseUnsupportedInput(body: ChatBody, { id, abilities }: Model): Refusal | null {
-  const unsupportedPart = VISUAL_PARTS.find(([type]) => hasParts(body, type));
+  const unsupportedPart = VISUAL_PARTS.find(([type]) => hasPartsOfType(body, type));
   if (unsupportedPart === undefined || abilities.includes("vision")) return null;
   return invalid(`The model '${id}' does not accept ${unsupportedPart[1]}.`, "messages");
 }
@@ -199,7 +199,7 @@ function computeInputBounds<K extends CallKindWithoutOutput>(
   const resolved = resolveModel(sale.catalog, body.model, kind);
   if (!resolved.ok) return resolved;
   const model = resolved.value;
-  const rules = INPUT_KINDS[kind];
+  const rules = INPUT_REQUEST_RULES[kind];
   const priced = applyPrices(model, sale);
   const capable = filterRoutesByNeeds(rules.needs(body, model), priced);
   if (!capable.ok) return capable;
@@ -255,7 +255,9 @@ function promptSizeOf(
     model.routes.every((route) =>
       supportsNativeRequest(providers.get(route.provider), route, native),
     );
-  const size = isAlwaysNative ? nativeSize : largerSize(nativeSize, measureChatPrompt(body, model));
+  const size = isAlwaysNative
+    ? nativeSize
+    : getLargerPromptSize(nativeSize, measureChatPrompt(body, model));
   return native.hourCache ? { ...size, hourCache: true } : size;
 }
 
@@ -339,7 +341,7 @@ export function findCapableRoutes(
       isMetBy: ({ limits }) => choices <= (limits?.choices ?? choices),
     },
   ];
-  if (VISUAL_PARTS.some(([type]) => hasParts(chat, type))) {
+  if (VISUAL_PARTS.some(([type]) => hasPartsOfType(chat, type))) {
     needs.push(abilityNeed("vision", "messages", "accept images"));
   }
   if (usesTools(chat)) needs.push(abilityNeed("tools", "tools", "call tools"));

@@ -1,11 +1,11 @@
 import type { Failure, Result } from "../../shared/failure.ts";
 import { refuse } from "../../shared/failure.ts";
-import { CONCURRENT_PROMPTS_MAX } from "../core/separate-prompts.ts";
+import { CONCURRENT_PROVIDER_CALLS_MAX } from "../core/separate-prompts.ts";
 import type { ProviderFailure, FailedUsage } from "../core/provider.ts";
 import { failover, failureReason } from "../routing/failover.ts";
-import type { ActiveRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
-import { TIMEOUT_REASON } from "../routing/attempt.ts";
-import { routeName } from "../routing/route-health.ts";
+import type { AttemptedRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
+import { TIMEOUT_FAILURE_REASON } from "../routing/attempt.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 import type { FailedAttempt, SkippedRoute, IncompleteCallReason } from "../../shared/generation.ts";
 import { withClientParam } from "./bound-request.ts";
 import { applyModelOption } from "./model-options.ts";
@@ -89,7 +89,7 @@ function recordSkipped(
 ): void {
   const names = skipped.flatMap((index) => routes[index]?.route ?? []);
   const skippedRoutes = names.map(({ provider, upstreamId }): SkippedRoute => {
-    return { route: routeName(provider, upstreamId), why: "cooldown" };
+    return { route: formatRouteName(provider, upstreamId), why: "cooldown" };
   });
   if (skippedRoutes.length > 0) progress.skipped = [...progress.skipped, ...skippedRoutes];
 }
@@ -104,7 +104,7 @@ type LastCall = { tried: CalledRoute | null; spent: SpentCall | null; lost: Char
 
 function toCalledRoute(
   routes: readonly PaidRoute[],
-  { index, attempts, failed }: ActiveRoute,
+  { index, attempts, failed }: AttemptedRoute,
 ): CalledRoute | null {
   const paidRoute = routes[index];
   if (paidRoute === undefined) return null;
@@ -118,11 +118,13 @@ function toCalledRoute(
 
 function toFailedAttempts(
   routes: readonly PaidRoute[],
-  failed: ActiveRoute["failed"],
+  failed: AttemptedRoute["failed"],
 ): readonly FailedAttempt[] {
   return failed.flatMap(({ index, why }) => {
     const route = routes[index]?.route;
-    return route === undefined ? [] : [{ route: routeName(route.provider, route.upstreamId), why }];
+    return route === undefined
+      ? []
+      : [{ route: formatRouteName(route.provider, route.upstreamId), why }];
   });
 }
 
@@ -193,7 +195,7 @@ function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
   const { core } = run.request;
   const prompts = core?.kind === "chat" && core.apart ? core.body.messages.length : 1;
-  const rounds = Math.ceil(prompts / CONCURRENT_PROMPTS_MAX);
+  const rounds = Math.ceil(prompts / CONCURRENT_PROVIDER_CALLS_MAX);
   const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0)) * rounds;
   const paceMs = isSlowCallKind(core?.kind) ? Infinity : tokens * SLOW_MS_PER_TOKEN;
   return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, paceMs));
@@ -238,7 +240,7 @@ function billOfFailure(
   tried: CalledRoute,
   { reason, spent }: ProviderFailure,
 ): Charge | null {
-  if (reason === TIMEOUT_REASON) return chargeWithoutResponse(run, tried);
+  if (reason === TIMEOUT_FAILURE_REASON) return chargeWithoutResponse(run, tried);
   const outcome = spent === undefined ? null : spentCharge(run, { tried, spent });
   return outcome?.kind === "settle" ? outcome : null;
 }
@@ -287,7 +289,7 @@ export function reportFailedAttempt(
   if (unfinishedReason(run) !== null) return;
   const { provider, upstreamId } = route;
   const { status, reason } = logFieldsOf(failure);
-  recordAttempt(run, routeName(provider, upstreamId), { status, failure, lost });
+  recordAttempt(run, formatRouteName(provider, upstreamId), { status, failure, lost });
   run.services.tally.count("failedAttempts", { provider, status, reason });
   logWarning("attempt_failed", {
     request_id: run.id,
@@ -302,7 +304,7 @@ export function reportFailedAttempt(
 
 function recordUnfinishedCall(run: Run, { provider, upstreamId }: Route, lost: Charge): void {
   const why = unfinishedReason(run);
-  if (why !== null) addAttempt(run, { route: routeName(provider, upstreamId), why }, lost);
+  if (why !== null) addAttempt(run, { route: formatRouteName(provider, upstreamId), why }, lost);
 }
 
 function unfinishedReason({ timer }: Run): IncompleteCallReason | null {

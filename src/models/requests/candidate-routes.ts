@@ -4,11 +4,11 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { SkippedRoute } from "../../shared/generation.ts";
 import type { Price } from "../../shared/usage.ts";
-import type { MaxPrice, RoutePreferences, RouteSort } from "../core/gateway-fields.ts";
+import type { MaxPrice, RoutePreferences, RouteSortOrder } from "../core/gateway-fields.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
-import { routeName } from "../routing/route-health.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 import type { MedianSpeed } from "../routing/route-times.ts";
-import { highestInputPrice } from "./hold-bounds.ts";
+import { getHighestInputPrice } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 
 /** The facts for choosing and ordering routes. */
@@ -79,7 +79,7 @@ function refuseUnknownProvider({
   return null;
 }
 
-export function skipReason(route: Route, choice: RouteChoice | null): SkippedRoute["why"] {
+export function getSkipReason(route: Route, choice: RouteChoice | null): SkippedRoute["why"] {
   if (choice === null) return "parameter";
   const rule = preferenceRules(choice).find(({ allows }) => !allows(route));
   if (rule !== undefined) return rule.why;
@@ -125,7 +125,7 @@ function isWithinMaxPrice(route: Route, prompt: PromptSize, maxPrice: MaxPrice):
   return [route.price, getPriceForPrompt(route, prompt.bound)].every((price) => {
     const { input, output, request } = maxPrice;
     return (
-      highestInputPrice(price, prompt) <= (input ?? Infinity) &&
+      getHighestInputPrice(price, prompt) <= (input ?? Infinity) &&
       price.output <= (output ?? Infinity) &&
       (price.units?.request ?? 0) <= (request ?? Infinity) &&
       Object.keys(price.units ?? {}).every((unit) => unit === "request")
@@ -145,7 +145,7 @@ function orderRoutes(routes: readonly Route[], choice: RouteChoice): readonly Ro
 }
 
 function sortRoutes(
-  sort: RouteSort,
+  sort: RouteSortOrder,
   routes: readonly Route[],
   { prompt, cap, speedOf }: RouteChoice,
 ): readonly Route[] {
@@ -155,7 +155,7 @@ function sortRoutes(
   };
   const sortKeyOf = (route: Route): number => {
     if (sort === "price") return costOf(route);
-    const speed = speedOf(routeName(route.provider, route.upstreamId));
+    const speed = speedOf(formatRouteName(route.provider, route.upstreamId));
     if (sort === "latency") return speed.latencyMs ?? Infinity;
     return speed.tokensPerSecond === null ? Infinity : -speed.tokensPerSecond;
   };

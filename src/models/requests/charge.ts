@@ -2,7 +2,7 @@ import { getPriceForPrompt } from "../catalog/price.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { NO_USAGE, sumPromptTokens, COUNTED_UNITS } from "../../shared/usage.ts";
 import type { Usage, CountedUnit, Price } from "../../shared/usage.ts";
-import { routeName } from "../routing/route-health.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { Charge, UnfinishedCall, Outcome, Run, ServingRoute } from "./paid-request.ts";
 import { costOf } from "../../shared/cost.ts";
@@ -151,7 +151,7 @@ export function addChargeToFailure(
   return costMicro === 0 ? failure : { ...failure, charged: { costMicro, generationId: id } };
 }
 
-export function responseHeadOf({
+export function createResponseHead({
   id,
   startedMs,
   endpoint,
@@ -166,13 +166,13 @@ export function responseHeadOf({
   };
 }
 
-export function receiptOf(
+export function createReceipt(
   run: Run,
   { usage, estimated, finishReason, route }: Charge,
   costMicro: number,
 ): Receipt {
   return {
-    ...responseHeadOf(run),
+    ...createResponseHead(run),
     provider: route.route.provider,
     usage,
     costMicro,
@@ -183,10 +183,10 @@ export function receiptOf(
   };
 }
 
-export function receiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
+export function createReceiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
   const { provider, upstreamId } = route.route;
   const headers: Record<string, string> = {
-    "x-route": routeName(provider, upstreamId),
+    "x-route": formatRouteName(provider, upstreamId),
     "x-attempts": String(route.attempts),
   };
   if (isCapLowered(run, route)) headers["x-granted-max-tokens"] = String(route.cap);

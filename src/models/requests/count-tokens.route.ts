@@ -13,12 +13,12 @@ import type { ChatBody, ChatMessage } from "../core/core-request.ts";
 import { estimateTokensForDisplay } from "../../shared/close-tokens.ts";
 import type { Provider } from "../core/provider.ts";
 import { measureChatPrompt, measureNativePrompt } from "../core/prompt-size.ts";
-import { deploymentOf } from "./deployment.ts";
+import { getDeployment } from "./deployment.ts";
 import { rejectOverloaded } from "./observe.route.ts";
-import { promptFieldsOf } from "../protocols/messages/client-convert.ts";
+import { toChatPromptFields } from "../protocols/messages/client-convert.ts";
 import { ConversionLosses } from "../protocols/messages/client-tools.ts";
-import { requestedMessagesVersion } from "../endpoints/messages.ts";
-import { parseBetaHeader, claudeNativeRequestOf } from "../protocols/messages/client-native.ts";
+import { parseMessagesVersion } from "../endpoints/messages.ts";
+import { parseBetaHeader, toClaudeNativeRequest } from "../protocols/messages/client-native.ts";
 import { parseCountRequest } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
@@ -43,7 +43,7 @@ export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
 async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   const { paused, policies } = c.var.admitted;
   if (paused !== undefined) return refuse(paused);
-  const version = requestedMessagesVersion({
+  const version = parseMessagesVersion({
     header: (name) => c.req.header(name),
     query: () => undefined,
   });
@@ -56,7 +56,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   const parsed = parseCountRequest(read.value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
-  const catalog = deploymentOf(c.var.config).catalogAt(now(c.env));
+  const catalog = getDeployment(c.var.config).catalogAt(now(c.env));
   const resolved = resolveModel(catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
   const allowed = applyModelPolicies(resolved.value, body.model, policies);
@@ -68,12 +68,12 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
 }
 
 function estimateCount(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
-  const prompt = promptFieldsOf(body, new ConversionLosses(body));
+  const prompt = toChatPromptFields(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
   const core = parseChatRequest({ model: body.model, ...prompt.value });
   if (!core.ok) return core;
   const native =
-    findCountingProvider(c, model) === null ? null : claudeNativeRequestOf(body, betasOf(c));
+    findCountingProvider(c, model) === null ? null : toClaudeNativeRequest(body, betasOf(c));
   if (native?.ok !== true && model.ownedBy !== "anthropic") {
     return success(Math.ceil(estimateClosely(core.value, model)));
   }
@@ -117,7 +117,7 @@ function betasOf(c: Context<AppEnv>): readonly string[] {
 }
 
 function findCountingProvider(c: Context<AppEnv>, { routes }: Model): CountingProvider | null {
-  const { providers } = deploymentOf(c.var.config);
+  const { providers } = getDeployment(c.var.config);
   for (const { provider: id, upstreamId } of routes) {
     const provider = providers.get(id);
     if (provider?.supportsProtocol?.("messages", upstreamId) === true) {
@@ -135,7 +135,7 @@ async function countAtProvider(
   model: Model,
 ): Promise<number | null> {
   const counter = findCountingProvider(c, model);
-  const native = claudeNativeRequestOf(body, betasOf(c));
+  const native = toClaudeNativeRequest(body, betasOf(c));
   if (!native.ok || counter?.provider.countTokens === undefined) return null;
   const { betas } = native.value;
   const headers = betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") };

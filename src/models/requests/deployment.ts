@@ -8,7 +8,7 @@ import type { Provider } from "../core/provider.ts";
 import {
   BUILT_IN_PROVIDERS,
   buildProviders,
-  activeProviders,
+  listActiveProviders,
   providerProblems,
 } from "../providers/registry.ts";
 import { RouteHealth } from "../routing/route-health.ts";
@@ -29,7 +29,7 @@ export type Deployment = {
   readonly problems: readonly ConfigProblem[];
 };
 
-export function deploymentOf(config: Config): Deployment {
+export function getDeployment(config: Config): Deployment {
   return Isolate.of(config).get(makeDeployment);
 }
 
@@ -74,7 +74,7 @@ function supportsKind(provider: Provider | undefined, kind: CallKind): boolean {
 }
 
 function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAfter"> {
-  const active = activeProviders(config);
+  const active = listActiveProviders(config);
   let current: Catalog | null = null;
   let laterCatalogs: { readonly of: Catalog; readonly later: readonly UpcomingCatalog[] } | null =
     null;

@@ -23,7 +23,7 @@ import { withTimeout } from "../../shared/timers.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { Run } from "./paid-request.ts";
-import { skippedRoutes } from "./model-options.ts";
+import { listSkippedRoutes } from "./model-options.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -157,7 +157,7 @@ function runFields(run: FailedRun | null) {
   return {
     model: run.request.model.id,
     attempts: run.progress.attempts.slice(-REPORTED_ATTEMPTS_MAX),
-    ...skippedRoutes(run),
+    ...listSkippedRoutes(run),
     clientLeftMs: disconnectedAtMs === null ? null : disconnectedAtMs - run.startedMs,
   };
 }

@@ -7,7 +7,7 @@ import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import { COUNTED_UNITS, HOUR_CACHE_PRICE_FACTOR } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
-import { JSON_BYTES_MAX, responseBytesPerToken } from "../core/response-size.ts";
+import { JSON_RESPONSE_BYTES_MAX, estimateResponseBytesPerToken } from "../core/response-size.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
@@ -71,7 +71,7 @@ export function limitCapToMemory(
   const mayBeLarge = cap.choices > 1 || body.logprobs === true;
   const bytesMax = mayBeLarge ? bufferedBytesMax(body, parsed) : null;
   if (bytesMax === null) return success(cap);
-  const tokensMax = Math.floor(bytesMax / responseBytesPerToken(body) / cap.choices);
+  const tokensMax = Math.floor(bytesMax / estimateResponseBytesPerToken(body) / cap.choices);
   if (cap.whole <= tokensMax) return success(cap);
   if (!cap.isAsked && cap.least <= tokensMax) return success({ ...cap, whole: tokensMax });
   const times = cap.choices > 1 ? `${cap.choices} times ` : "";
@@ -82,9 +82,9 @@ export function limitCapToMemory(
 }
 
 function bufferedBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest): number | null {
-  if (reply.kind === "json") return JSON_BYTES_MAX;
+  if (reply.kind === "json") return JSON_RESPONSE_BYTES_MAX;
   const isRepeated = logprobs === true && native?.wire === "responses";
-  return isRepeated ? JSON_BYTES_MAX / RESPONSES_OUTPUT_COPIES : null;
+  return isRepeated ? JSON_RESPONSE_BYTES_MAX / RESPONSES_OUTPUT_COPIES : null;
 }
 
 export function computeCostBounds(
@@ -178,7 +178,7 @@ function affordableTokens(
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
 ): bigint {
   const price = getPriceForPrompt(route, held.prompt.bound);
-  const promptCost = BigInt(held.promptTokens) * BigInt(highestInputPrice(price, held.prompt));
+  const promptCost = BigInt(held.promptTokens) * BigInt(getHighestInputPrice(price, held.prompt));
   const remaining = BigInt(held.granted) * 1_000_000n - promptCost - unitsCost(price, held.prompt);
   if (remaining < 0n) return -1n;
   if (price.output === 0) return BigInt(Number.MAX_SAFE_INTEGER);
@@ -195,7 +195,7 @@ function maximumCost(
   outputTokens: number,
 ): number {
   const sum =
-    BigInt(promptTokens) * BigInt(highestInputPrice(price, prompt)) +
+    BigInt(promptTokens) * BigInt(getHighestInputPrice(price, prompt)) +
     BigInt(outputTokens) * BigInt(price.output) +
     unitsCost(price, prompt);
   return Number((sum + 999_999n) / 1_000_000n);
@@ -209,7 +209,7 @@ function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize)
   );
 }
 
-export function highestInputPrice(price: Price, { hourCache }: PromptSize): number {
+export function getHighestInputPrice(price: Price, { hourCache }: PromptSize): number {
   const hour = hourCache === true ? price.input * HOUR_CACHE_PRICE_FACTOR : 0;
   return Math.max(price.input, price.cached, price.cacheWrite, hour);
 }

@@ -8,7 +8,7 @@ import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 import { supportsNativeRequest } from "./bound-request.ts";
-import { modelOptionsOf, reprice, skippedByGrant } from "./model-options.ts";
+import { getModelOptions, reprice, listRoutesSkippedByGrant } from "./model-options.ts";
 import { computeAffordableCap, computeCostBounds } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import { decideResponseStorage } from "./store-response.ts";
@@ -18,10 +18,10 @@ import type {
   PaidRoute,
   Run,
   RunServices,
-  WalletAt,
+  WalletGetter,
 } from "./paid-request.ts";
 import { voidByOutbox } from "./settle.ts";
-import { routeName } from "../routing/route-health.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 
 const HOLD_ATTEMPTS_MAX = 2;
 const REMEMBERED_KEYS_MAX = 10_000;
@@ -42,7 +42,7 @@ export async function holdCredits(run: Run): Promise<Result<readonly PaidRoute[]
     progress.granted = result.value.granted;
     decideResponseStorage(run, result.value);
     const routes = grantedRoutes(run, result.value);
-    progress.skipped = skippedByGrant(run.request, result.value, routes);
+    progress.skipped = listRoutesSkippedByGrant(run.request, result.value, routes);
     return success(routes);
   }
   services.callers.recordRefusal({ hash: caller.keyHash, shown: caller.shown }, result.failure);
@@ -79,7 +79,7 @@ async function holdWithCandidates(run: Run): Promise<ObjectCallResult<HoldGrant>
 }
 
 function routeCandidatesOf(request: PaidRequest): RouteCandidate[] {
-  const options = modelOptionsOf(request);
+  const options = getModelOptions(request);
   return options
     .flatMap((option) => {
       const { sent, model, routes, prompt, cap } = option;
@@ -110,7 +110,7 @@ function holdOnce(run: Run): Promise<ObjectCallResult<HoldGrant>> {
 }
 
 function holdRequestOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
-  const options = modelOptionsOf(request);
+  const options = getModelOptions(request);
   const { cap, model, sent, user } = request;
   // With several models, the wallet checks each one by name.
   const hasCandidates = options.length > 1 || services.keysNeedingCandidates.has(caller.keyHash);
@@ -142,7 +142,7 @@ function choiceCount(cap: OutputCap | null): number {
 }
 
 /** Places a hold in this region. The same call admits or rejects an unchecked key. */
-function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<HoldGrant>> {
+function holdInRegion(run: Run, walletAt: WalletGetter): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, admitsWithHold, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
   const request = holdRequestOf(run);
@@ -164,7 +164,7 @@ function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<Ho
 function grantedRoutes({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
   const { routes: allowed, warmRoute } = grant;
   const { native } = request;
-  const options = modelOptionsOf(request);
+  const options = getModelOptions(request);
   let at = 0;
   const isAllowed = (option: ModelOption): boolean =>
     allowed?.includes(at++) ?? option === options[0];
@@ -213,6 +213,6 @@ function paidRoutes(
 
 function moveWarmRouteFirst(routes: PaidRoute[], warm: string): PaidRoute[] {
   const isWarm = ({ provider, upstreamId }: PaidRoute) =>
-    routeName(provider.id, upstreamId) === warm;
+    formatRouteName(provider.id, upstreamId) === warm;
   return [...routes.filter(isWarm), ...routes.filter((route) => !isWarm(route))];
 }

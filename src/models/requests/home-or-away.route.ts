@@ -13,21 +13,21 @@ import { ownOutboxName, peerOutboxName } from "../../regions/outbox-schedule.ts"
 import { authorizeAtHome } from "./authorize.ts";
 import { readCallerTerms, readOrganizationTerms } from "./caller-terms.route.ts";
 import type { CallerTerms } from "./caller-terms.route.ts";
-import { deploymentOf } from "./deployment.ts";
+import { getDeployment } from "./deployment.ts";
 import { callStoredResponsesAtHome } from "./stored-format.ts";
-import type { HomeClient, OutboxAt, Run, RunServices, WalletAt } from "./paid-request.ts";
+import type { HomeClient, OutboxGetter, Run, RunServices, WalletGetter } from "./paid-request.ts";
 import {
-  QUERY_TIMEOUT_MS,
+  STOP_QUERY_TIMEOUT_MS,
   LongRuns,
-  parseStops,
-  watchRequestToJson,
+  parseStoppedRequests,
+  stopQueryToJson,
   watchRun,
 } from "./run-watch.ts";
 import type { FindStoppedRuns } from "./run-watch.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { getPricing } from "./pricing.route.ts";
-import { overloadCountersOf } from "./observe.route.ts";
+import { getOverloadCounters } from "./observe.route.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
@@ -36,7 +36,7 @@ import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
 
 /** Returns null at home. */
-export function homeClientOf(
+export function createHomeClient(
   c: Context<AppEnv>,
   caller: Caller,
   after?: TimerFunction,
@@ -59,12 +59,12 @@ export function homeClientOf(
  * Returns a run's services. Each object call creates a new stub, because a stub never works again
  * after a failure.
  */
-export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
+export function createRunServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const { env } = c; // Capturing `c` would keep the request in memory.
   const [config, timers] = [c.get("config"), c.get("timers")];
   const { region, numbers } = config;
-  const { providers, health, times } = deploymentOf(config);
-  const home = homeClientOf(c, caller, timers.after);
+  const { providers, health, times } = getDeployment(config);
+  const home = createHomeClient(c, caller, timers.after);
   const outboxes = outboxesOf(config, env, timers.after);
   const localServices = {
     providers,
@@ -72,7 +72,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     times,
     tally: metricRecorderOf(config).tally,
     callers: keyOwnerCacheOf(config),
-    sheds: overloadCountersOf(config),
+    sheds: getOverloadCounters(config),
     keysNeedingCandidates: Isolate.of(config).get(makeKeySet),
     region,
     numbers,
@@ -83,7 +83,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
       outboxes(home === null ? ownOutboxName(owner) : peerOutboxName(caller.home, owner), attempt),
   };
   if (home !== null) return { ...localServices, home, wallet: null };
-  return { ...localServices, home, wallet: walletForAttemptOf(config, env, timers.after) };
+  return { ...localServices, home, wallet: createWalletGetter(config, env, timers.after) };
 }
 
 const makeBoard = (): LongRuns => new LongRuns();
@@ -115,17 +115,23 @@ function makeStopQuery(
     if (home === config.region) {
       const stops = await withTimeout(
         objectsOf(env).wallet(orgId).watch(runs),
-        QUERY_TIMEOUT_MS,
+        STOP_QUERY_TIMEOUT_MS,
         after,
       );
       if (!stops.ok) throw new Error(stops.failure.kind);
       return stops.value;
     }
     const peer = config.peers.find(({ region }) => region === home);
-    const at = { requestId, now: () => now(env), budgetMs: QUERY_TIMEOUT_MS, attempts: 1, after };
-    const body = watchRequestToJson(orgId, runs);
+    const at = {
+      requestId,
+      now: () => now(env),
+      budgetMs: STOP_QUERY_TIMEOUT_MS,
+      attempts: 1,
+      after,
+    };
+    const body = stopQueryToJson(orgId, runs);
     const answer = peer === undefined ? null : await callPeer(peer, "watch", body, at);
-    const stops = parseStops(answer?.body);
+    const stops = parseStoppedRequests(answer?.body);
     if (stops === null) throw new Error("no answer from the home region");
     return stops;
   };
@@ -164,7 +170,9 @@ async function readMissingTerms(
   c: Context<AppEnv>,
 ): Promise<ObjectCallResult<CallerTerms> | undefined> {
   const { caller } = c.var.admitted;
-  if (internalCallerOf(c.req.raw) === undefined) return homeClientOf(c, caller)?.authorize(null);
+  if (internalCallerOf(c.req.raw) === undefined) {
+    return createHomeClient(c, caller)?.authorize(null);
+  }
   const { keyHash, orgId, shown, viewer } = caller; // A call from the console, at home.
   return viewer === undefined
     ? readCallerTerms(c, orgId, createRequestCredential(keyHash, shown))
@@ -177,7 +185,7 @@ const makeCallGroups = () => {
   return { wallets: new WalletGroups(), outboxes: new CallGroups<readonly OutcomeItem[], null>() };
 };
 
-export function walletForAttemptOf(config: Config, env: Env, after: TimerFunction): WalletAt {
+export function createWalletGetter(config: Config, env: Env, after: TimerFunction): WalletGetter {
   const { wallets } = Isolate.of(config).get(makeCallGroups);
   return (orgId, attempt) => {
     const stub = () => objectsOf(env).wallet(orgId);
@@ -187,7 +195,7 @@ export function walletForAttemptOf(config: Config, env: Env, after: TimerFunctio
 
 const STORED_RESULT = { kind: "answered", answer: null } as const;
 
-function outboxesOf(config: Config, env: Env, after: TimerFunction): OutboxAt {
+function outboxesOf(config: Config, env: Env, after: TimerFunction): OutboxGetter {
   const { outboxes } = Isolate.of(config).get(makeCallGroups);
   return (name, attempt) => {
     const stub = () => objectsOf(env).outbox(name);

@@ -2,8 +2,8 @@ import type { Context } from "hono";
 import { findRoutes } from "../catalog/catalog.ts";
 import type { CallerCatalog } from "../catalog/catalog.ts";
 import { toListedEndpoint } from "../catalog/listed-model.ts";
-import { unlistedModelFailure } from "../catalog/models.route.ts";
-import { routeName } from "../routing/route-health.ts";
+import { createUnlistedModelFailure } from "../catalog/models.route.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 import { readRouteSpeeds } from "../../events/metrics/region-speeds.ts";
 import { now } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -24,12 +24,12 @@ export async function modelEndpointsRoute(
   if (!sale.ok) return fail(c, sale.failure);
   const name = c.req.param("id") ?? "";
   const found = findRoutes(sale.value, name);
-  if (found === undefined) return fail(c, unlistedModelFailure(sale.value, name));
+  if (found === undefined) return fail(c, createUnlistedModelFailure(sale.value, name));
   const { listed, model } = found;
   const { id, created, architecture } = listed;
   const speeds = await regionSpeeds(c);
   const endpoints = model.routes.map((route) => {
-    const speed = speeds.get(routeName(route.provider, route.upstreamId));
+    const speed = speeds.get(formatRouteName(route.provider, route.upstreamId));
     const isCooling = sale.value.isInCooldown?.(route) ?? false;
     return toListedEndpoint(listed, model, route, { speed, isCooling });
   });

@@ -1,6 +1,6 @@
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Model, Route } from "../catalog/model.ts";
-import { priceModel } from "../catalog/price-lists.ts";
+import { applyPriceLists } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
@@ -8,16 +8,16 @@ import type { SkippedRoute, Generation } from "../../shared/generation.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { CoreRequest } from "../core/kinds.ts";
 import type { ModelFallback, RoutePreferences } from "../core/gateway-fields.ts";
-import { routeName } from "../routing/route-health.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 import { computeRequestBounds } from "./bound-request.ts";
 import type { SaleContext } from "./bound-request.ts";
-import { candidateRoutes, skipReason } from "./candidate-routes.ts";
+import { candidateRoutes, getSkipReason } from "./candidate-routes.ts";
 import { computeCostBounds } from "./hold-bounds.ts";
 import type { ModelOption, PaidRequest, PaidRoute, Run } from "./paid-request.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
 import { SKIPPED_ROUTES_MAX } from "../../shared/generation.ts";
 
-export function modelOptionsOf(request: PaidRequest): readonly ModelOption[] {
+export function getModelOptions(request: PaidRequest): readonly ModelOption[] {
   return request.options ?? [request];
 }
 
@@ -86,7 +86,7 @@ function skippedRoutesOf(
   const why = skipReasonOf(failure);
   return routes.map(({ provider, upstreamId }) => {
     const isListed = only?.includes(provider) !== false && !ignore.includes(provider);
-    return { route: routeName(provider, upstreamId), why: isListed ? why : "preference" };
+    return { route: formatRouteName(provider, upstreamId), why: isListed ? why : "preference" };
   });
 }
 
@@ -111,7 +111,7 @@ function toModelOption(request: ModelOption): ModelOption {
  * prices. Returns a failure if no route is left.
  */
 export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
-  const options = modelOptionsOf(request);
+  const options = getModelOptions(request);
   const all = options.map((option) => repriceOption(option, pricing));
   const remaining = all.flatMap((one) => (one.ok ? [one.value] : []));
   const [first] = remaining;
@@ -137,7 +137,7 @@ function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOptio
   const bounded = model.routes.filter(({ provider, upstreamId }) =>
     option.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
   );
-  const priced = priceModel({ ...model, routes: bounded }, pricing).routes;
+  const priced = applyPriceLists({ ...model, routes: bounded }, pricing).routes;
   const routes = candidateRoutes(model, priced, choice);
   if (!routes.ok) return routes;
   return success({
@@ -147,15 +147,15 @@ function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOptio
   });
 }
 
-const nameOf = ({ provider, upstreamId }: Route): string => routeName(provider, upstreamId);
+const nameOf = ({ provider, upstreamId }: Route): string => formatRouteName(provider, upstreamId);
 
 /** Returns the routes that the wallet's grant excludes, with the reasons. */
-export function skippedByGrant(
+export function listRoutesSkippedByGrant(
   request: PaidRequest,
   { routes: allowed, uncovered = [] }: HoldGrant,
   paidRoutes: readonly PaidRoute[],
 ): readonly SkippedRoute[] {
-  const all = modelOptionsOf(request).flatMap(({ routes }) => routes);
+  const all = getModelOptions(request).flatMap(({ routes }) => routes);
   if (all.length === paidRoutes.length) return [];
   const usableRoutes = new Set(paidRoutes.map(({ route }) => route));
   return all.flatMap((route, at) => {
@@ -169,7 +169,7 @@ export function skippedByGrant(
  * Returns the routes that a request skipped. Includes unsuitable routes only if the client selected
  * routes.
  */
-export function skippedRoutes({
+export function listSkippedRoutes({
   request,
   progress,
 }: Pick<Run, "request" | "progress">): Pick<Generation, "skipped"> {
@@ -183,11 +183,11 @@ export function skippedRoutes({
 
 function skippedByChoice(request: PaidRequest): readonly SkippedRoute[] {
   const { unsuitableRoutes, pricing } = request;
-  return modelOptionsOf(request).flatMap(({ model, routes, choice = null }) => {
+  return getModelOptions(request).flatMap(({ model, routes, choice = null }) => {
     if (choice === null && unsuitableRoutes === undefined) return [];
     const usableRoutes = new Set(routes.map(nameOf));
-    return priceModel(model, pricing)
+    return applyPriceLists(model, pricing)
       .routes.filter((route) => !usableRoutes.has(nameOf(route)))
-      .map((route) => ({ route: nameOf(route), why: skipReason(route, choice) }));
+      .map((route) => ({ route: nameOf(route), why: getSkipReason(route, choice) }));
   });
 }

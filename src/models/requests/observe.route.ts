@@ -10,7 +10,7 @@ import { METRICS, metricSeriesName } from "../../events/metrics/series.ts";
 import type { MetricValues } from "../../shared/contracts/metrics.ts";
 import { counterSeriesName, histogramSeriesNames } from "../../events/metrics/tally.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
-import { routeName } from "../routing/route-health.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { Charge, Run, OverloadCounters } from "./paid-request.ts";
 import type { Config } from "../../shared/config/config.ts";
@@ -81,7 +81,7 @@ function recordSpeed({ caller, progress, request, services, startedMs }: Run): v
   const timing = request.stream
     ? { latencyMs: waitMs < 0 ? null : waitMs, streamMs }
     : { latencyMs: null, streamMs: waitMs };
-  const at = { route: routeName(provider, upstreamId), orgId: caller.orgId };
+  const at = { route: formatRouteName(provider, upstreamId), orgId: caller.orgId };
   services.times.record(at, { ...timing, output: usage.output });
 }
 
@@ -198,7 +198,7 @@ class LoggedOverloadCounters implements OverloadCounters {
   }
 }
 
-export function overloadCountersOf(config: Config): OverloadCounters {
+export function getOverloadCounters(config: Config): OverloadCounters {
   return Isolate.of(config).get(makeOverloadCounters);
 }
 
@@ -208,7 +208,7 @@ const makeOverloadCounters = (config: Config): OverloadCounters =>
 /** Rejects and counts a request because of overload. */
 export function rejectOverloaded(c: Context<AppEnv>, reason: OverloadReason): Refusal {
   const { config, startedMs, requestId } = c.var;
-  overloadCountersOf(config).count(reason, requestId, startedMs);
+  getOverloadCounters(config).count(reason, requestId, startedMs);
   c.set("logged", config.logRequests !== "all");
   return refuse({ kind: "overloaded" });
 }

@@ -13,7 +13,7 @@ import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
 import { identifyGlobalKey, admittedKey } from "../../accounts/keys/internal-caller.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
 import { readCallerTerms } from "./caller-terms.route.ts";
-import { walletForAttemptOf } from "./home-or-away.route.ts";
+import { createWalletGetter } from "./home-or-away.route.ts";
 import { parseAuthorizeRequest } from "./authorize.ts";
 import type { AuthorizeRequest } from "./authorize.ts";
 import { fail } from "../../shared/http/context.ts";
@@ -41,15 +41,15 @@ import {
   createContinuationFilter,
   responseOwnerOf,
 } from "../../shared/contracts/stored-responses.ts";
-import { recallResultToJson, parseStoredResponsesRequest } from "./stored-format.ts";
-import type { StoredResponsesRequest } from "./stored-format.ts";
-import { QUERY_TIMEOUT_MS, parseWatchBody } from "./run-watch.ts";
+import { storedResponsesResultToJson, parseStoredResponsesRequest } from "./stored-format.ts";
+import type { PeerStoredResponsesRequest } from "./stored-format.ts";
+import { STOP_QUERY_TIMEOUT_MS, parseStopQuery } from "./run-watch.ts";
 
 /**
  * Handles POST /internal/v1/authorize in a key's home region. Checks that the key is global and
  * active, then holds credits. Only the calling region applies the rate limit.
  */
-export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
+export async function handlePeerAuthorize(c: Context<AppEnv>): Promise<Response> {
   const request = parseAuthorizeRequest(c.var.peerBody);
   if (request === null) return c.json({ ok: false, failure: { kind: "internal" } });
   const caller = await identifyCaller(c, request);
@@ -112,7 +112,7 @@ async function placeHold(
   const { after } = c.var.timers;
   if (hold === null) return lookUpCaller(c, orgId, createRequestCredential(keyHash, shown));
   const request = { ...hold, keyId, peer: true };
-  const walletAt = walletForAttemptOf(c.var.config, c.env, after);
+  const walletAt = createWalletGetter(c.var.config, c.env, after);
   return callObjectWithRetries(
     (attempt) => walletAt(orgId, attempt).hold(request, keyHash, shown),
     { attemptsMax: 2, after },
@@ -123,7 +123,7 @@ async function placeHold(
  * Handles POST /internal/v1/outcomes. Applies at most 100 outcomes of requests that another region
  * served. Returns 200 with a result for each, in order.
  */
-export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
+export async function handlePeerOutcomes(c: Context<AppEnv>): Promise<Response> {
   const items = parsePeerItems(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
   const deliveries = await applyOutcomes(items.value, c.var.peer, {
@@ -195,7 +195,7 @@ const message = z.object({
  * Handles POST /internal/v1/failures. Records another region's failed requests, without retries,
  * because counts must never double. Returns 200 even if the wallet fails.
  */
-export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
+export async function handlePeerFailures(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(message, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
   const { org_id: orgId, batch } = body.value;
@@ -206,16 +206,16 @@ export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
 }
 
 /** Handles POST /internal/v1/kept, which reads and stores responses. */
-export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {
+export async function handlePeerStoredResponses(c: Context<AppEnv>): Promise<Response> {
   const request = parseStoredResponsesRequest(c.var.peerBody);
   const answer =
     request === null ? refuse({ kind: "storage_unavailable" }) : await runOperation(c, request);
-  return c.json(recallResultToJson(answer));
+  return c.json(storedResponsesResultToJson(answer));
 }
 
 async function runOperation(
   c: Context<AppEnv>,
-  { called, recall, keep }: StoredResponsesRequest,
+  { called, recall, keep }: PeerStoredResponsesRequest,
 ): Promise<Result<StoredResponseResult | null>> {
   const { config, timers } = c.var;
   const register = objectsOf(c.env).register;
@@ -231,11 +231,11 @@ async function runOperation(
 }
 
 /** Handles POST /internal/v1/watch. Returns which of a peer's running requests must end. */
-export async function watchPeer(c: Context<AppEnv>): Promise<Response> {
-  const query = parseWatchBody(c.var.peerBody);
+export async function handlePeerStopQuery(c: Context<AppEnv>): Promise<Response> {
+  const query = parseStopQuery(c.var.peerBody);
   if (query === null) return fail(c, { kind: "internal" });
   const stops = await callObject(() => objectsOf(c.env).wallet(query.orgId).watch(query.runs), {
-    budgetMs: QUERY_TIMEOUT_MS,
+    budgetMs: STOP_QUERY_TIMEOUT_MS,
   });
   return stops.ok ? c.json({ stops: stops.value }) : fail(c, stops.failure);
 }

@@ -9,21 +9,21 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { sendResponse } from "./send-response.ts";
 import { callRoutes } from "./call-routes.ts";
 import { computeRequestBounds, withClientParam } from "./bound-request.ts";
-import { computeModelBounds, modelOptionsOf } from "./model-options.ts";
-import { deploymentOf } from "./deployment.ts";
+import { computeModelBounds, getModelOptions } from "./model-options.ts";
+import { getDeployment } from "./deployment.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
 import { isOpenRouterClient, splitGatewayFields } from "../core/gateway-fields.ts";
 import { summarizeRequest, recordFailedRequest } from "./failed-requests.route.ts";
 import type { RequestSummary } from "./failed-requests.route.ts";
 import { holdCredits } from "./hold.ts";
-import { homeClientOf, runServices, watchPaidRun } from "./home-or-away.route.ts";
+import { createHomeClient, createRunServices, watchPaidRun } from "./home-or-away.route.ts";
 import { observeRun, rejectOverloaded } from "./observe.route.ts";
 import { RunProgress } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { getPricing } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
 import { abortRun, settleAndRespond } from "./settle.ts";
-import { readRequestTags, withTags } from "./tags.ts";
+import { readRequestTags, addTagsToRequest } from "./tags.ts";
 import { parseTraceparent } from "../../shared/traceparent.ts";
 import { decodeTokenInput } from "./token-texts.route.ts";
 import { isSlowCallKind } from "../../shared/kinds.ts";
@@ -195,7 +195,7 @@ async function parseBody(
   const { admitted } = c.var;
   const at = {
     admitted,
-    home: homeClientOf(c, admitted.caller),
+    home: createHomeClient(c, admitted.caller),
     kept: objectsOf(c.env).kept,
     slot,
     bytes,
@@ -232,7 +232,7 @@ function parseEndpointRequest(
   const trace = parseTraceparent(at.header("traceparent"));
   const extraFields = { dropped, preferences, fallbacks, session: session ?? null, trace };
   const request = { ...parsed.value, ...extraFields, user: user.value };
-  return success(withTags(request, tagged.value));
+  return success(addTagsToRequest(request, tagged.value));
 }
 
 const END_USER_HEADER = "x-end-user";
@@ -262,7 +262,7 @@ async function computeBounds(
   { parsed, caller }: ReadRequest,
 ): Promise<Result<PaidRequest>> {
   const { numbers, region } = c.get("config");
-  const { catalogAt, providers, providerIds, times } = deploymentOf(c.get("config"));
+  const { catalogAt, providers, providerIds, times } = getDeployment(c.get("config"));
   const at = now(c.env);
   const catalog = catalogAt(at);
   const admitted = caller.home === region ? c.get("admitted") : undefined;
@@ -318,9 +318,9 @@ function createRun(
 ): Run {
   const { caller, idempotency, request, bytes: bodyBytes } = known;
   const timers = c.get("timers");
-  const services = runServices(c, caller);
+  const services = createRunServices(c, caller);
   const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
-  const mayReason = modelOptionsOf(request).some(({ mayThink }) => mayThink);
+  const mayReason = getModelOptions(request).some(({ mayThink }) => mayThink);
   const isLongRunning =
     isSlowCallKind(request.core?.kind) || (request.stream && request.cap === null);
   const isSlow = mayReason || isLongRunning;

@@ -11,7 +11,7 @@ import type { Timers } from "../../shared/timers.ts";
 import type { Price, Usage } from "../../shared/usage.ts";
 import type { NumericVariables } from "../../shared/config/config.ts";
 import type { Model, PriceOrigin, Route } from "../catalog/model.ts";
-import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
+import type { Pricing, PricingLookup } from "../catalog/price-lists.ts";
 import type { KnownCallers } from "../../accounts/keys/authenticate.ts";
 import type {
   StoredResponsesMethods,
@@ -33,7 +33,7 @@ import type {
   ResponseWriter,
   ConversationAddition,
 } from "../core/endpoint-adapter.ts";
-import type { StoredResponsesRequest } from "./stored-format.ts";
+import type { PeerStoredResponsesRequest } from "./stored-format.ts";
 import type { RunTimer } from "./run-timer.ts";
 import type { RouteChoice } from "./candidate-routes.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
@@ -96,7 +96,7 @@ export type HomeClient = {
   /** Authorizes and places a hold in one call. Retries once with the same ID. */
   authorize(hold: PeerHoldRequest | null): Promise<ObjectCallResult<HoldGrant>>;
   callStoredResponses(
-    request: Omit<StoredResponsesRequest, "called">,
+    request: Omit<PeerStoredResponsesRequest, "called">,
   ): Promise<Result<StoredResponseResult | null>>;
 };
 
@@ -106,16 +106,16 @@ export type OverloadCounters = {
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 /** Returns an outbox for one attempt. */
-export type OutboxAt = (name: string, attempt: number) => Outbox;
+export type OutboxGetter = (name: string, attempt: number) => Outbox;
 /** Returns a wallet for one attempt. Only the first call can be grouped with others. */
-export type WalletAt = (orgId: string, attempt: number) => GroupableWalletMethods;
+export type WalletGetter = (orgId: string, attempt: number) => GroupableWalletMethods;
 
 /**
  * The wallet in this region, or the client of the home region. Outcomes reach the home region only
  * through the outbox.
  */
 type MoneyPlace =
-  | { readonly wallet: WalletAt; readonly home: null }
+  | { readonly wallet: WalletGetter; readonly home: null }
   | { readonly wallet: null; readonly home: HomeClient };
 
 export type RunServices = MoneyPlace & {
@@ -132,7 +132,7 @@ export type RunServices = MoneyPlace & {
   readonly kept: (orgId: string) => StoredResponsesMethods;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;
-  readonly corrected: PricingFor["corrected"];
+  readonly corrected: PricingLookup["corrected"];
 };
 
 /** The progress of a run so far. */

@@ -1,19 +1,19 @@
 import type { Context } from "hono";
-import { PriceListCache, signedPriceCopies } from "../catalog/price-list-cache.ts";
-import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
+import { PriceListCache, createSignedPriceCopies } from "../catalog/price-list-cache.ts";
+import type { Pricing, PricingLookup } from "../catalog/price-lists.ts";
 import type { PriceCopies } from "../catalog/price-list-cache.ts";
 import { readPriceRows } from "../catalog/prices.store.ts";
 import type { CallerCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../../shared/config/config.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
-import { deploymentOf } from "./deployment.ts";
-import { routeName } from "../routing/route-health.ts";
+import { getDeployment } from "./deployment.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 import { now } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
-export function getPricing(c: Context<AppEnv>): PricingFor {
+export function getPricing(c: Context<AppEnv>): PricingLookup {
   const { env, executionCtx } = c;
   const config = c.get("config");
   const cache = Isolate.of(config).get(makePriceListCache);
@@ -42,14 +42,15 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
   const { caller, policies, priceList = null } = admitted;
   const pricing = await getPricing(c).corrected(caller.orgId, priceList, at);
   if (!pricing.ok) return pricing;
-  const { catalogAt, catalogsAfter, health } = deploymentOf(config);
+  const { catalogAt, catalogsAfter, health } = getDeployment(config);
   const cooldowns = health.unavailableRoutes(at).filter(({ untilMs }) => untilMs > at);
   const coolingRoutes = new Set(cooldowns.map(({ route }) => route));
   return success({
     catalog: catalogAt(at),
     pricing: pricing.value,
     later: catalogsAfter(at),
-    isInCooldown: ({ provider, upstreamId }) => coolingRoutes.has(routeName(provider, upstreamId)),
+    isInCooldown: ({ provider, upstreamId }) =>
+      coolingRoutes.has(formatRouteName(provider, upstreamId)),
     ...(policies !== undefined && { policies }),
   });
 }
@@ -62,7 +63,7 @@ function makePriceCopies({ keySecrets, numbers, region }: Config): PriceCopies |
   const [newest] = keySecrets;
   if (newest === undefined) return null;
   const { secret } = newest;
-  return signedPriceCopies(caches.default, { region, secret, keptS: numbers.PRICE_LEAD_S });
+  return createSignedPriceCopies(caches.default, { region, secret, keptS: numbers.PRICE_LEAD_S });
 }
 
 function makePriceListCache(config: Config): PriceListCache {

@@ -2,7 +2,7 @@ import type { Context, Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { logEvent } from "../../shared/log.ts";
-import { deploymentOf } from "./deployment.ts";
+import { getDeployment } from "./deployment.ts";
 
 /**
  * Middleware that returns 503 `misconfigured` while the configuration of models, providers or
@@ -12,7 +12,7 @@ export async function requireSoundDeployment(
   c: Context<AppEnv>,
   next: Next,
 ): Promise<Response | undefined> {
-  const { problems } = deploymentOf(c.get("config"));
+  const { problems } = getDeployment(c.get("config"));
   if (problems.length > 0) {
     const variables = problems.map(({ variable, problem }) => ({ variable, problem }));
     logEvent("misconfigured", { request_id: c.var.requestId, variables });

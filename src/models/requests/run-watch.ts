@@ -21,7 +21,7 @@ const QUERY_INTERVAL_MS = 4000;
 /** Ms after which the next query is sent even without a result of the last query. */
 const QUERY_RETRY_MS = 2000;
 /** Maximum ms to wait for the result of a query for requests that must end. */
-export const QUERY_TIMEOUT_MS = 3500;
+export const STOP_QUERY_TIMEOUT_MS = 3500;
 const STALE_RUN_MS = 3000;
 const QUERIED_RUNS_MAX = 1000;
 const ORGANIZATIONS_MAX = 1000;
@@ -126,7 +126,7 @@ const requestSchema = z.object({
   runs: z.array(z.object({ id: z.string(), key_hash: keyHashSchema, ...presentedFields })),
 });
 
-export function watchRequestToJson(orgId: string, runs: readonly StoppableRequest[]): object {
+export function stopQueryToJson(orgId: string, runs: readonly StoppableRequest[]): object {
   return {
     org_id: orgId,
     runs: runs.map(({ id, called }) => {
@@ -136,7 +136,7 @@ export function watchRequestToJson(orgId: string, runs: readonly StoppableReques
 }
 
 /** Parses a peer's query for which running requests must end. Returns null if it is invalid. */
-export function parseWatchBody(
+export function parseStopQuery(
   body: unknown,
 ): { readonly orgId: string; readonly runs: readonly StoppableRequest[] } | null {
   const parsed = requestSchema.safeParse(body);
@@ -152,7 +152,7 @@ const responseSchema = z.object({
   stops: z.array(z.object({ id: z.string(), failure: peerFailureSchema })),
 });
 
-export function parseStops(body: unknown): readonly StoppedRequest[] | null {
+export function parseStoppedRequests(body: unknown): readonly StoppedRequest[] | null {
   const parsed = responseSchema.safeParse(body);
   return parsed.success ? parsed.data.stops : null;
 }

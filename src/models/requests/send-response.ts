@@ -5,7 +5,7 @@ import { logEvent } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { toClientFailure } from "../routing/failover.ts";
 import type { FailoverResult } from "../routing/failover.ts";
-import { outputText } from "../core/chunk.ts";
+import { joinOutputText } from "../core/chunk.ts";
 import type {
   JsonObject,
   ProviderResult,
@@ -14,14 +14,14 @@ import type {
   StreamEvent,
 } from "../core/provider.ts";
 import type { Completion } from "../core/chunk.ts";
-import { routeName } from "../routing/route-health.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 import { withClientParam } from "./bound-request.ts";
 import {
   computeCharge,
-  responseHeadOf,
+  createResponseHead,
   recordOpenCall,
-  receiptHeaders,
-  receiptOf,
+  createReceiptHeaders,
+  createReceipt,
   addChargeToFailure,
 } from "./charge.ts";
 import type { StreamEnding } from "./charge.ts";
@@ -74,8 +74,8 @@ export function sendJson(
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
   const { cost } = outcome;
   // The body is built before the charge, because a conversion error must not follow a charge.
-  let receipt = receiptOf(run, outcome, cost);
-  const headers = receiptHeaders(run, route);
+  let receipt = createReceipt(run, outcome, cost);
+  const headers = createReceiptHeaders(run, route);
   let body = JSON.stringify(reply.json(given.body, receipt));
   return {
     outcome,
@@ -104,7 +104,7 @@ function choicesOf(body: JsonObject): Completion["choices"] {
 function estimateOutput({ body, native }: JsonAnswer): number {
   if (native !== undefined) return Math.ceil(estimateTokens(native.text));
   let tokens = 0;
-  for (const { message } of choicesOf(body)) tokens += estimateTokens(outputText(message));
+  for (const { message } of choicesOf(body)) tokens += estimateTokens(joinOutputText(message));
   return Math.ceil(tokens);
 }
 
@@ -155,9 +155,9 @@ export async function sendStream(
   const meter = createMeter(run, route, beganMs);
   const makeCharge = (): Outcome => streamCharge({ run, route, meter }, "stopped", true);
   recordOpenCall(run, { outcomeIfAborted: makeCharge, close: async () => events.cancel() });
-  const writer = reply.stream(responseHeadOf(run));
+  const writer = reply.stream(createResponseHead(run));
   const headers = {
-    ...receiptHeaders(run, route),
+    ...createReceiptHeaders(run, route),
     "content-type": reply.contentType ?? "text/event-stream; charset=utf-8",
     "cache-control": "no-cache, no-transform",
   };
@@ -217,7 +217,7 @@ function endStream(streaming: ResponseStream, ending: StreamEnding): EndedRespon
   return {
     outcome,
     sendRest: async ({ charged }) => {
-      const finalReceipt = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
+      const finalReceipt = outcome.kind === "void" ? null : createReceipt(run, outcome, charged);
       const isComplete = ending === "complete" && finalReceipt !== null;
       const reportFailure = (): Failure => {
         run.progress.reportedFailure = addChargeToFailure(run, clientFailure(streaming), outcome);
@@ -293,7 +293,7 @@ function reportStreamFailure(
   const { services } = run;
   const { provider, upstreamId } = route.route;
   if (ending === "failed") {
-    services.health.recordBrokenStream(routeName(provider, upstreamId), services.now());
+    services.health.recordBrokenStream(formatRouteName(provider, upstreamId), services.now());
   }
   const ended = watch.silent ? STREAM_SILENT : failure;
   const fault = ended ?? (ending === "failed" ? STREAM_BROKEN : null);

@@ -4,10 +4,10 @@ import { micros } from "../../shared/money.ts";
 import { logEvent, errorMessageOf } from "../../shared/log.ts";
 import type { SettleResult } from "../../shared/contracts/wallet.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
-import { routeName } from "../routing/route-health.ts";
+import { formatRouteName } from "../routing/route-health.ts";
 import { promptCacheSeconds } from "./affinity.ts";
 import { tagsWithSession } from "../../shared/tags.ts";
-import { skippedRoutes } from "./model-options.ts";
+import { listSkippedRoutes } from "./model-options.ts";
 import { storeResponse } from "./store-response.ts";
 import { EXCEPTION_OUTCOME, addChargeToFailure } from "./charge.ts";
 import type {
@@ -221,7 +221,9 @@ function warmRouteFields(
   if (conversationHash === null || isFallback !== true) return {};
   const { provider, upstreamId } = route;
   const seconds = promptCacheSeconds(provider, prompt);
-  return { warm: { affinity: conversationHash, route: routeName(provider, upstreamId), seconds } };
+  return {
+    warm: { affinity: conversationHash, route: formatRouteName(provider, upstreamId), seconds },
+  };
 }
 
 function generationOf(run: Run, outcome: Charge): Generation {
@@ -244,6 +246,6 @@ function generationOf(run: Run, outcome: Charge): Generation {
     ...(run.request.model.kind !== "chat" && { kind: run.request.model.kind }),
     ...warmRouteFields(run, outcome),
     ...otherAttempts(run, outcome),
-    ...skippedRoutes(run),
+    ...listSkippedRoutes(run),
   };
 }

@@ -20,7 +20,7 @@ import { keyHashSchema } from "../../shared/key.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 
-export type StoredResponsesRequest = {
+export type PeerStoredResponsesRequest = {
   readonly called: RequestCredential;
   readonly recall: StoredResponseQuery | null;
   readonly keep: Omit<ResponseToStore, "by"> | null;
@@ -47,7 +47,7 @@ const requestSchema = z.object({
   ),
 });
 
-function toPeerBody({ called, recall, keep }: StoredResponsesRequest): object {
+function toPeerBody({ called, recall, keep }: PeerStoredResponsesRequest): object {
   const credentialFields = { key_hash: called.keyHash, ...presentedToJson(called), recall };
   if (keep === null) return { ...credentialFields, keep };
   return {
@@ -56,7 +56,7 @@ function toPeerBody({ called, recall, keep }: StoredResponsesRequest): object {
   };
 }
 
-export function parseStoredResponsesRequest(body: unknown): StoredResponsesRequest | null {
+export function parseStoredResponsesRequest(body: unknown): PeerStoredResponsesRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { recall, keep } = parsed.data;
@@ -79,7 +79,7 @@ const responseSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), failure: peerFailureSchema }),
 ]);
 
-export function recallResultToJson(result: Result<StoredResponseResult | null>): object {
+export function storedResponsesResultToJson(result: Result<StoredResponseResult | null>): object {
   if (!result.ok) return { ok: false, failure: result.failure };
   return { ok: true, recalled: result.value && mapTexts(result.value, decodeUtf8) };
 }
@@ -130,7 +130,7 @@ const HOME_TIMEOUT_MS = 5000;
 
 export async function callStoredResponsesAtHome(
   home: PeerConfig | undefined,
-  request: StoredResponsesRequest,
+  request: PeerStoredResponsesRequest,
   { requestId, now }: Pick<PeerCallOptions, "requestId" | "now">,
 ): Promise<Result<StoredResponseResult | null>> {
   const at = { requestId, now, budgetMs: HOME_TIMEOUT_MS };

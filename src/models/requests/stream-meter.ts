@@ -4,16 +4,16 @@ import {
   objectOf,
   textOf,
   objectReader,
-  textOfLiteral,
+  parseStringLiteral,
 } from "../core/json-value.ts";
 import type { JsonObject, StreamEvent, ProviderFailure } from "../core/provider.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { Chunk, Delta } from "../core/chunk.ts";
-import { outputText } from "../core/chunk.ts";
+import { joinOutputText } from "../core/chunk.ts";
 import { HiddenReasoning } from "./hidden-reasoning.ts";
 import type { ReasoningModel } from "./hidden-reasoning.ts";
-import { isRequestCaused } from "../core/provider.ts";
+import { isCausedByRequest } from "../core/provider.ts";
 import type { StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { StreamEnding } from "./charge.ts";
@@ -155,7 +155,10 @@ export class StreamMeter {
   }
 
   addText(json: string): void {
-    this.#addOutput(json.includes("\\") ? textOfLiteral(json) : json.slice(1, -1), this.#isThought);
+    this.#addOutput(
+      json.includes("\\") ? parseStringLiteral(json) : json.slice(1, -1),
+      this.#isThought,
+    );
   }
 
   addNativeEvent({ event, text, finish }: Extract<StreamEvent, { kind: "native" }>): void {
@@ -183,10 +186,10 @@ export class StreamMeter {
   }
 
   #addDelta(delta: Delta): void {
-    if (!this.#isThought) return this.#addOutput(outputText(delta), false);
+    if (!this.#isThought) return this.#addOutput(joinOutputText(delta), false);
     const { reasoning_content: thought = "", ...spoken } = delta;
     this.#addOutput(thought, true);
-    this.#addOutput(outputText(spoken), false);
+    this.#addOutput(joinOutputText(spoken), false);
   }
 
   #addOutput(text: string, isThought: boolean): void {
@@ -226,7 +229,7 @@ export function convertEvents(
   for (const event of batch) {
     if (event.kind === "error") {
       streaming.failure = event.failure;
-      return { written, over: isRequestCaused(event.failure) ? "provoked" : "failed" };
+      return { written, over: isCausedByRequest(event.failure) ? "provoked" : "failed" };
     }
     if (event.kind === "end") return { written, over: chooseEnding(meter, "complete") };
     if (event.kind === "usage") meter.setUsage(event.usage, event.partial);

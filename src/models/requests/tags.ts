@@ -107,7 +107,10 @@ function fieldOf(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-export function withTags(parsed: ParsedRequest, { tags, dropped }: RequestTags): ParsedRequest {
+export function addTagsToRequest(
+  parsed: ParsedRequest,
+  { tags, dropped }: RequestTags,
+): ParsedRequest {
   const tagged = tags === null ? parsed : { ...parsed, tags };
   if (dropped.length === 0) return tagged;
   const { native } = parsed;

@@ -11,7 +11,7 @@ import type {
   StreamEvent,
 } from "../core/provider.ts";
 import { sendPromptsSeparately } from "../core/separate-prompts.ts";
-import { addReportedUsage } from "../core/frame-reader.ts";
+import { addUsageOfEvents } from "../core/frame-reader.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
 export type AttemptCandidate = {
@@ -76,7 +76,7 @@ export async function attemptRoute(
   if (answer === null) {
     controller.abort();
     sent.then(cancelStream).catch(() => undefined); // A late response is discarded.
-    return retryFailure(TIMEOUT_REASON);
+    return retryFailure(TIMEOUT_FAILURE_REASON);
   }
   if (answer.kind !== "stream") return answer;
   const started = await waitForFirstEvents(answer.events, options);
@@ -122,14 +122,14 @@ async function waitForFirstEvents(
   const first = readFirstBatch(events);
   const batch = await new TimeLimit(Math.min(firstMs, quietMs), options).waitFor(first);
   if (batch === null) {
-    if (quietMs >= firstMs || signal.aborted) return retryFailure(TIMEOUT_REASON);
+    if (quietMs >= firstMs || signal.aborted) return retryFailure(TIMEOUT_FAILURE_REASON);
     const lateMs = firstMs - quietMs;
     return { kind: "stream", events: prependBatch(first.then(throwIfBroken), events), lateMs };
   }
   if (batch === CONNECTION_BROKEN) return retryFailure("connection");
   const error = batch.find((event) => event.kind === "error");
   if (error !== undefined) {
-    return { kind: "failure", failure: addReportedUsage(error.failure, batch) };
+    return { kind: "failure", failure: addUsageOfEvents(error.failure, batch) };
   }
   if (batch.every(({ kind }) => kind === "end" || kind === "usage")) {
     return retryFailure("empty_stream");
@@ -173,7 +173,7 @@ function cancelStream(answer: ProviderResult): void {
   if (answer.kind === "stream") answer.events.cancel();
 }
 
-export const TIMEOUT_REASON = "timeout";
+export const TIMEOUT_FAILURE_REASON = "timeout";
 
 function retryFailure(reason: string): ProviderResult {
   const failure: ProviderFailure = { kind: "retry", reason };

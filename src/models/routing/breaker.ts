@@ -26,7 +26,7 @@ export const PROBE_TIMEOUT_MS = 600_000;
 
 type WindowHalf = { half: number; successes: number; faults: number };
 
-export class Breaker {
+export class CircuitBreaker {
   #consecutiveFaults = 0;
   #consecutiveOverloads = 0;
   readonly #currentHalf: WindowHalf = { half: 0, successes: 0, faults: 0 };

@@ -5,7 +5,7 @@ import type { AttemptOptions, AttemptRequest, AttemptCandidate } from "./attempt
 import type { ProviderResult, ProviderFailure, FailedUsage } from "../core/provider.ts";
 import type { CooldownReason, RouteHealth } from "./route-health.ts";
 import type { BreakerPermit } from "./breaker.ts";
-import { isInCooldown, routeName } from "./route-health.ts";
+import { isCooldownReason, formatRouteName } from "./route-health.ts";
 
 const ATTEMPTS_MAX = 3;
 const RETRY_WAIT_MS_MAX = 1_000;
@@ -57,7 +57,7 @@ class RouteSequence {
       if (this.#hasNoAttemptsLeft(index)) continue;
       const route = this.#nameOf(index);
       const pass = this.#health.requestPermit(route, this.#now());
-      if (!isInCooldown(pass)) {
+      if (!isCooldownReason(pass)) {
         this.#next++;
         return this.#startAttempt(index, pass, 0);
       }
@@ -150,7 +150,9 @@ class RouteSequence {
 
   #nameOf(index: number): string {
     const candidate = this.#candidates[index];
-    return candidate === undefined ? "" : routeName(candidate.provider.id, candidate.upstreamId);
+    return candidate === undefined
+      ? ""
+      : formatRouteName(candidate.provider.id, candidate.upstreamId);
   }
 }
 
@@ -173,7 +175,7 @@ export type FailoverResult = {
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 
-export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
+export type AttemptedRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
   readonly health: RouteHealth;
@@ -182,13 +184,13 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
    * Called with null before each attempt. Called with the route once its provider has received the
    * request.
    */
-  readonly onAsked?: (route: ActiveRoute | null) => void;
-  readonly onFailed?: (route: ActiveRoute, failure: ProviderFailure) => void;
+  readonly onAsked?: (route: AttemptedRoute | null) => void;
+  readonly onFailed?: (route: AttemptedRoute, failure: ProviderFailure) => void;
   /**
    * Called after an attempt that failed because of the request. If no route succeeds, the client
    * pays for this attempt's usage.
    */
-  readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
+  readonly onSpent?: (route: AttemptedRoute, spent: FailedUsage) => void;
   readonly onSkipped?: (skipped: FailoverResult["skipped"]) => void;
   /** Whether to skip routes that would drop fields of the request (`require_parameters`). */
   readonly refusesDrops?: boolean;
@@ -259,7 +261,7 @@ function finalFailure(order: RouteSequence, failure: ProviderFailure): Failure |
 
 function reportFailure(
   order: RouteSequence,
-  route: ActiveRoute,
+  route: AttemptedRoute,
   failure: ProviderFailure,
   { onFailed, onSpent, signal }: FailoverOptions,
 ): void {

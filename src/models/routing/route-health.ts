@@ -1,4 +1,4 @@
-import { Breaker } from "./breaker.ts";
+import { CircuitBreaker } from "./breaker.ts";
 import type { BreakerState, BreakerPermit } from "./breaker.ts";
 import type { ProviderFailure } from "../core/provider.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
@@ -12,11 +12,11 @@ export type CooldownReason = {
   readonly untilMs: number;
 };
 
-export function routeName(provider: string, upstreamId: string): string {
+export function formatRouteName(provider: string, upstreamId: string): string {
   return `${provider}:${upstreamId}`;
 }
 
-export function isInCooldown(pass: BreakerPermit | CooldownReason): pass is CooldownReason {
+export function isCooldownReason(pass: BreakerPermit | CooldownReason): pass is CooldownReason {
   return typeof pass !== "string" && "why" in pass;
 }
 
@@ -28,7 +28,7 @@ export type RouteStatus = {
 };
 
 type RouteState = {
-  readonly breaker: Breaker;
+  readonly breaker: CircuitBreaker;
   waitUntilMs: number;
   disabledUntilMs: number;
   disabledTimes: number;
@@ -98,7 +98,12 @@ export class RouteHealth {
     const known = this.#entries.get(route);
     if (known !== undefined) return known;
     evictOldest(this.#entries, ROUTES_MAX);
-    const fresh = { breaker: new Breaker(), waitUntilMs: 0, disabledUntilMs: 0, disabledTimes: 0 };
+    const fresh = {
+      breaker: new CircuitBreaker(),
+      waitUntilMs: 0,
+      disabledUntilMs: 0,
+      disabledTimes: 0,
+    };
     this.#entries.set(route, fresh);
     return fresh;
   }

@@ -15,7 +15,7 @@ export async function makeDataKey(owner: string, by: EncryptionSecret): Promise<
   };
 }
 
-export async function openDataKey(
+export async function decryptDataKey(
   sealed: string,
   owner: string,
   secrets: readonly EncryptionSecret[],

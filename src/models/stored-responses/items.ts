@@ -27,7 +27,7 @@ const PREFIX_BY_TYPE: Readonly<Record<string, string>> = {
   function_call_output: "fco",
 };
 
-export function inputItemId(responseId: string, type: unknown, index: number): string {
+export function createInputItemId(responseId: string, type: unknown, index: number): string {
   const prefix = PREFIX_BY_TYPE[String(type)] ?? "fc";
   return `${prefix}_${responseId.slice(RESPONSE_ID_PREFIX.length)}i${index}`;
 }
@@ -51,7 +51,7 @@ export function parseStoredResponse(response: Uint8Array): StoredResponse {
   return parseStoredJson<StoredResponse>(decodeUtf8(response));
 }
 
-export function itemsOfTurn({ input, response }: ConversationTurn): readonly StoredItem[] {
+export function listItemsOfTurn({ input, response }: ConversationTurn): readonly StoredItem[] {
   return [...parseStoredItems(input), ...parseStoredResponse(response).response.output];
 }
 
@@ -65,7 +65,7 @@ export function toResponseView({ response, hidden }: StoredResponse, isWhole: bo
 export function listInputItems(links: readonly ConversationTurn[]): readonly ListedItem[] {
   return links.flatMap((link, at) => {
     const input = parseStoredItems(link.input).map((item, index) =>
-      toListedItem(item, inputItemId(link.id, item["type"] ?? "message", index)),
+      toListedItem(item, createInputItemId(link.id, item["type"] ?? "message", index)),
     );
     if (at === links.length - 1) return input;
     const { response, hidden } = parseStoredResponse(link.response);

@@ -7,7 +7,7 @@ import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
 /** The tables of an organization's stored responses. Only owners and times are unencrypted. */
-export const STORED_TABLES: TableMigrations = {
+export const STORED_RESPONSES_TABLES: TableMigrations = {
   name: "kept responses",
   steps: [
     {
@@ -131,11 +131,11 @@ export function selectEncryptedPart(sql: SqlStorage, id: string, kind: StoredPar
   );
 }
 
-export type StoredAmounts = { answers: number; bytes: number };
+export type StoredResponseTotals = { answers: number; bytes: number };
 
-export function selectStoredAmounts(sql: SqlStorage): StoredAmounts {
+export function selectStoredResponseTotals(sql: SqlStorage): StoredResponseTotals {
   return sql
-    .exec<StoredAmounts>(
+    .exec<StoredResponseTotals>(
       "SELECT count(*) AS answers, coalesce(sum(bytes), 0) AS bytes FROM answers",
     )
     .one();
@@ -147,7 +147,7 @@ export function deleteResponse(sql: SqlStorage, id: string): void {
 }
 
 /** Deletes a response's content, but keeps its ID until `untilMs`. Requires a transaction. */
-export function clearResponse(sql: SqlStorage, id: string, untilMs: number): void {
+export function deleteResponseContent(sql: SqlStorage, id: string, untilMs: number): void {
   sql.exec("DELETE FROM parts WHERE id = ?", id);
   sql.exec(
     "UPDATE answers SET forgotten = 1, bytes = 0, expires_at = min(expires_at, ?2) WHERE id = ?1",

@@ -12,7 +12,7 @@ import type { EncryptionSecret } from "../../shared/encryption.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import { makeDataKey, openDataKey, reencryptDataKey } from "./data-keys.ts";
+import { makeDataKey, decryptDataKey, reencryptDataKey } from "./data-keys.ts";
 import {
   STORED_RESPONSE_BYTES_MAX,
   CONVERSATION_TURNS_MAX,
@@ -29,14 +29,14 @@ import type {
   ResponseOwnerFilter,
 } from "../../shared/contracts/stored-responses.ts";
 import {
-  STORED_TABLES,
+  STORED_RESPONSES_TABLES,
   deleteResponse,
   deleteUnusedKeys,
-  clearResponse,
+  deleteResponseContent,
   insertResponse,
   isStoringDisabled,
   hasResponse,
-  selectStoredAmounts,
+  selectStoredResponseTotals,
   selectResponse,
   selectDataKeys,
   selectShortestLifetime,
@@ -47,7 +47,7 @@ import {
   storeDataKey,
   storeRetentionSetting,
 } from "./rows.do.ts";
-import type { StoredAmounts, ResponseRow, StoredPartKind } from "./rows.do.ts";
+import type { StoredResponseTotals, ResponseRow, StoredPartKind } from "./rows.do.ts";
 
 /** Maximum ms to wait for a response to be stored. Must be less than the caller's timeout. */
 const STORE_WAIT_MS_MAX = 1200;
@@ -73,7 +73,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   readonly #waiters = new Set<{ readonly ids: Set<string>; readonly resolve: () => void }>();
   readonly #openedKeys = new Map<number, Promise<CryptoKey | null>>();
   #currentKeyPromise: Promise<CurrentKey> | null = null;
-  #amounts: StoredAmounts | null = null;
+  #amounts: StoredResponseTotals | null = null;
   #alarmAtMs: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -86,7 +86,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   keepFor(hours: number): Promise<Result<null>> {
     return this.#catchStorageFailures(async () => {
       if (hours === 0 && !this.#hasTables()) return success(null);
-      createOrMigrateTables(this.ctx.storage, STORED_TABLES);
+      createOrMigrateTables(this.ctx.storage, STORED_RESPONSES_TABLES);
       const nowMs = now(this.env);
       const at = { nowMs, lateMs: nowMs - this.#storeDelayMs() };
       this.ctx.storage.transactionSync(() => storeRetentionSetting(this.#sql, hours, at));
@@ -101,7 +101,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       if (input.length + response.length > STORED_RESPONSE_BYTES_MAX) {
         return invalid("The response is too long to be stored.");
       }
-      createOrMigrateTables(this.ctx.storage, STORED_TABLES);
+      createOrMigrateTables(this.ctx.storage, STORED_RESPONSES_TABLES);
       const { number, key } = await this.#currentKey();
       const sealed = {
         input: await encryptBytes(input, key, encryptionLabel(id, "input")),
@@ -175,7 +175,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       const row = selectResponse(this.#sql, id, { nowMs: now(this.env), seenBy });
       if (row === null) return success(false);
       const untilMs = (creationTimeOfId(id, RESPONSE_ID_PREFIX) ?? 0) + this.#storeDelayMs();
-      this.#transact(() => clearResponse(this.#sql, id, untilMs));
+      this.#transact(() => deleteResponseContent(this.#sql, id, untilMs));
       await this.#scheduleAlarm();
       return success(true);
     });
@@ -203,7 +203,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   #hasTables(): boolean {
-    return migrateExistingTables(this.ctx.storage, STORED_TABLES);
+    return migrateExistingTables(this.ctx.storage, STORED_RESPONSES_TABLES);
   }
 
   async #catchStorageFailures<T>(call: () => Promise<Result<T>>): Promise<Result<T>> {
@@ -222,7 +222,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
 
   #insert(answer: ResponseToStore, stored: Parameters<typeof insertResponse>[2]): void {
     const { sealed } = stored;
-    const amounts = { ...(this.#amounts ?? selectStoredAmounts(this.#sql)) };
+    const amounts = { ...(this.#amounts ?? selectStoredResponseTotals(this.#sql)) };
     this.#transact(() => {
       amounts.answers += 1;
       amounts.bytes += sealed.input.length + sealed.response.length;
@@ -232,7 +232,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     this.#amounts = amounts;
   }
 
-  #deleteOldest(amounts: StoredAmounts): void {
+  #deleteOldest(amounts: StoredResponseTotals): void {
     const answersMax = numberVar(this.env, "KEPT_ANSWERS_MAX");
     const bytesMax = numberVar(this.env, "KEPT_BYTES_MAX");
     while (amounts.answers > answersMax || amounts.bytes > bytesMax) {
@@ -308,7 +308,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     const known = this.#openedKeys.get(number);
     if (known !== undefined) return known;
     const sealed = selectDataKeys(this.#sql).find((one) => one.number === number)?.sealed ?? "";
-    const opening = openDataKey(sealed, this.ctx.id.toString(), this.#secrets());
+    const opening = decryptDataKey(sealed, this.ctx.id.toString(), this.#secrets());
     this.#openedKeys.set(number, opening);
     void opening
       .then((key) => key === null && this.#openedKeys.delete(number))

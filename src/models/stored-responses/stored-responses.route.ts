@@ -42,14 +42,14 @@ export async function deleteResponseRoute(c: AppContext) {
     : notFoundRefusal(id);
 }
 
-export const inputItemsQuery = z.object({
+export const inputItemsQuerySchema = z.object({
   limit: wholeNumberParameterWithDefault(1, 100, 20),
   order: z._default(z.enum(["asc", "desc"]), "desc"),
   after: z.optional(z.string("must be given once")),
 });
 
 export async function listInputItemsRoute(c: AppContext) {
-  const page = parseQuery(inputItemsQuery, c.req.url);
+  const page = parseQuery(inputItemsQuerySchema, c.req.url);
   if (!page.ok) return page;
   const { limit, order, after } = page.value;
   const id = idOf(c);

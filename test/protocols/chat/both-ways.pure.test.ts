@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { readUsage, openAiUsage } from "../../../src/models/core/openai-usage.ts";
+import { readUsage, toOpenAiUsage } from "../../../src/models/core/openai-usage.ts";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
 import { toCompletion } from "../../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../../src/models/core/output-part.ts";
@@ -40,7 +40,7 @@ function replyOf(stream: boolean) {
 it("chat usage stays the same when it is written and read again", () => {
   fc.assert(
     fc.property(usages, (usage) => {
-      expect(readUsage(JSON.parse(JSON.stringify(openAiUsage(usage))))).toEqual(usage);
+      expect(readUsage(JSON.parse(JSON.stringify(toOpenAiUsage(usage))))).toEqual(usage);
     }),
   );
 });

@@ -5,7 +5,7 @@ import type { OutputPart } from "../../../src/models/core/output-part.ts";
 import { messagesEndpoint } from "../../../src/models/endpoints/messages.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
 import { readMessagesCompletion } from "../../../src/models/protocols/messages/host-answer.ts";
-import { MessagesReader } from "../../../src/models/protocols/messages/host-messages-reader.ts";
+import { MessagesStreamReader } from "../../../src/models/protocols/messages/host-messages-reader.ts";
 import { callOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 
 /** A thought with Claude's signature. */
@@ -67,7 +67,7 @@ it("a message's stream that our endpoint writes is parsed as the original pieces
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
-      const reader = new MessagesReader(null, "key");
+      const reader = new MessagesStreamReader(null, "key");
       const told = streamed(pieces, reply, { receipt: receiptOf(ID, usage), reader });
       expect(told.heard).toEqual(told.said);
     }),

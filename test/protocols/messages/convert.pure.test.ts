@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { messagesToChatBody } from "../../../src/models/protocols/messages/client-convert.ts";
 import { parseMessagesRequest } from "../../../src/models/protocols/messages/client-request.ts";
-import { FittingToolNames } from "../../../src/models/core/tool-calls.ts";
+import { AcceptedToolNames } from "../../../src/models/core/tool-calls.ts";
 import { serializeThoughts } from "../../../src/models/core/stored-thoughts.ts";
 
 type Json = Record<string, unknown>;
@@ -217,15 +217,15 @@ describe("the conversion of a Messages request", () => {
     fc.assert(
       fc.property(fc.array(name, { minLength: 1 }), (names) => {
         // a name that equals another one's shortened name
-        const all = [...names, ...names.map((one) => new FittingToolNames([one]).nameFor(one))];
-        const tools = new FittingToolNames(all);
+        const all = [...names, ...names.map((one) => new AcceptedToolNames([one]).nameFor(one))];
+        const tools = new AcceptedToolNames(all);
         const sent = new Map(all.map((one) => [one, tools.nameFor(one)]));
         expect(new Set(sent.values()).size).toBe(sent.size);
         for (const [one, fitting] of sent) {
           expect(fitting).toMatch(/^[\w-]{1,64}$/);
           expect(tools.origins.get(fitting) ?? fitting).toBe(one);
-          expect(new FittingToolNames([one]).nameFor(one)).toBe(
-            new FittingToolNames([one]).nameFor(one),
+          expect(new AcceptedToolNames([one]).nameFor(one)).toBe(
+            new AcceptedToolNames([one]).nameFor(one),
           );
         }
       }),

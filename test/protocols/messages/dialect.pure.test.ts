@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clientMessageOf } from "../../../src/models/protocols/messages/client-answer.ts";
+import { toClientMessage } from "../../../src/models/protocols/messages/client-answer.ts";
 import { messagesDialect } from "../../../src/models/protocols/messages/client-dialect.ts";
 import { CALLER_CASES } from "../../http/failure-cases.ts";
 import type { Cases } from "../../http/failure-cases.ts";
@@ -54,7 +54,7 @@ test.each([
 ])(
   "a choice that ends by %s with %j has the stop reason %s",
   (finish_reason, message, expected) => {
-    const said = clientMessageOf({ choices: [{ finish_reason, message }] }, new Map());
+    const said = toClientMessage({ choices: [{ finish_reason, message }] }, new Map());
     expect(said.stop_reason).toBe(expected);
     const explanation = "refusal" in message ? message.refusal : null;
     const isRefused = expected === "refusal";

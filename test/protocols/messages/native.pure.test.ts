@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { NATIVE_BLOCK_FIELDS } from "../../../src/models/protocols/messages/client-native-fields.ts";
-import { requestsHourCache } from "../../../src/models/protocols/messages/host-native.ts";
+import { requestsOneHourCache } from "../../../src/models/protocols/messages/host-native.ts";
 import {
   parseBetaHeader,
-  claudeNativeRequestOf,
+  toClaudeNativeRequest,
 } from "../../../src/models/protocols/messages/client-native.ts";
 import { parseMessagesRequest } from "../../../src/models/protocols/messages/client-request.ts";
 import { NO_THOUGHTS, serializeThoughts } from "../../../src/models/core/stored-thoughts.ts";
@@ -15,7 +15,7 @@ const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: 
 function native(more: Json, beta = ""): { body: Json; dropped: string[] } {
   const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
-  const made = claudeNativeRequestOf(parsed.value, parseBetaHeader(beta));
+  const made = toClaudeNativeRequest(parsed.value, parseBetaHeader(beta));
   if (!made.ok) throw new Error(JSON.stringify(made.failure));
   return { body: made.value.body, dropped: [...made.value.dropped] };
 }
@@ -323,8 +323,8 @@ describe("a one-hour cache_control", () => {
   test.each(marked.map(([type]) => type))("takes effect on a %s at any depth", (type) => {
     const block = { type, ...(type === "text" && { text: "a" }) };
     for (const place of [referenced, nested]) {
-      expect(requestsHourCache(native(place({ ...block, ...MARK })).body)).toBe(true);
-      expect(requestsHourCache(native(place(block)).body)).toBe(false);
+      expect(requestsOneHourCache(native(place({ ...block, ...MARK })).body)).toBe(true);
+      expect(requestsOneHourCache(native(place(block)).body)).toBe(false);
     }
   });
 
@@ -333,13 +333,13 @@ describe("a one-hour cache_control", () => {
     ["a system text", { system: [{ type: "text", text: "a", ...MARK }] }],
     ["a tool", { tools: [{ name: "a", input_schema: {}, ...MARK }] }],
   ])("takes effect on %s", (_, more) => {
-    expect(requestsHourCache(native(more).body)).toBe(true);
+    expect(requestsOneHourCache(native(more).body)).toBe(true);
   });
 
   test("differs from a five-minute cache_control, which requests no one-hour cache", () => {
     expect(
-      requestsHourCache(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body),
+      requestsOneHourCache(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body),
     ).toBe(false);
-    expect(requestsHourCache(native({ cache_control: { type: "ephemeral" } }).body)).toBe(false);
+    expect(requestsOneHourCache(native({ cache_control: { type: "ephemeral" } }).body)).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { clientMessageOf } from "../../../src/models/protocols/messages/client-answer.ts";
+import { toClientMessage } from "../../../src/models/protocols/messages/client-answer.ts";
 import type { Chunk, Delta } from "../../../src/models/core/chunk.ts";
 import { MessagesBlockWriter } from "../../../src/models/protocols/messages/client-stream.ts";
 import { recallThoughts } from "../../../src/models/protocols/messages/client-convert.ts";
@@ -135,7 +135,7 @@ describe("the blocks of a Messages stream", () => {
     fc.assert(
       fc.property(answers, fc.boolean(), (answer, interleaved) => {
         const { events, stop } = streamed(answer, interleaved);
-        const said = clientMessageOf(completion(answer), new Map());
+        const said = toClientMessage(completion(answer), new Map());
         const content = foldBlocks(events);
         expect(essence(content)).toEqual(essence([...said.content]));
         const { content: _, ...ending } = said;

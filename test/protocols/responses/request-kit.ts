@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { chatBody } from "../../../src/models/core/core-request.ts";
+import { chatBodySchema } from "../../../src/models/core/core-request.ts";
 import type { ParsedRequest } from "../../../src/models/core/endpoint-adapter.ts";
 import { responsesEndpoint } from "../../../src/models/endpoints/responses.ts";
 
@@ -10,7 +10,7 @@ export const parse = (body: object) =>
 export function parseRequest(body: object): ParsedRequest {
   const parsed = parse(body);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
-  expect(chatBody.safeParse(parsed.value.request.body).success).toBe(true);
+  expect(chatBodySchema.safeParse(parsed.value.request.body).success).toBe(true);
   return parsed.value;
 }
 

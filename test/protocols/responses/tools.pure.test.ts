@@ -1,12 +1,12 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { chatBody } from "../../../src/models/core/core-request.ts";
+import { chatBodySchema } from "../../../src/models/core/core-request.ts";
 import {
   NO_THOUGHTS,
   serializeThoughts,
   parseThoughts,
 } from "../../../src/models/core/stored-thoughts.ts";
-import { flatToolName } from "../../../src/models/core/tool-calls.ts";
+import { joinNamespaceAndName } from "../../../src/models/core/tool-calls.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
 describe("the tools of a Responses request", () => {
@@ -42,7 +42,7 @@ describe("the tools of a Responses request", () => {
   });
 
   it("get flat names that include the namespace, in the tool list and in the history", () => {
-    const name = flatToolName("mcp files", "patch");
+    const name = joinNamespaceAndName("mcp files", "patch");
     expect(name).toMatch(/^[\w-]{1,64}$/);
     const body = core({
       tools: [files],
@@ -59,7 +59,7 @@ describe("the tools of a Responses request", () => {
       ],
     });
     expect(body["tools"]).toMatchObject([
-      { function: { name: flatToolName("mcp files", "read"), strict: true } },
+      { function: { name: joinNamespaceAndName("mcp files", "read"), strict: true } },
       { function: { name } },
     ]);
     expect(body["tool_choice"]).toEqual({ type: "function", function: { name } });
@@ -89,7 +89,7 @@ describe("the tools of a Responses request", () => {
     expect(body).toMatchObject({
       tools: [
         { function: { name: "g" } },
-        { function: { name: flatToolName("mcp files", "patch") } },
+        { function: { name: joinNamespaceAndName("mcp files", "patch") } },
       ],
       tool_choice: "required",
     });
@@ -111,11 +111,11 @@ describe("the tools of a Responses request", () => {
     );
     fc.assert(
       fc.property(names, ([namespace, name]) => {
-        expect(flatToolName(namespace, name)).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+        expect(joinNamespaceAndName(namespace, name)).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
       }),
     );
     const long = "x".repeat(70);
-    expect(flatToolName(`${long}a`, "f")).not.toBe(flatToolName(`${long}b`, "f"));
+    expect(joinNamespaceAndName(`${long}a`, "f")).not.toBe(joinNamespaceAndName(`${long}b`, "f"));
   });
 });
 
@@ -258,7 +258,7 @@ it("any body of a Responses request is converted or returns 400, and never throw
       const kind = parsed.ok ? "invalid_request" : parsed.failure.kind;
       expect(kind).toBe("invalid_request");
       const made = parsed.ok ? parsed.value.request.body : core({});
-      expect(chatBody.safeParse(made).success).toBe(true);
+      expect(chatBodySchema.safeParse(made).success).toBe(true);
       const dropped = parsed.ok ? parsed.value.dropped : [];
       expect(dropped.every((word) => /^[\w.]{1,64}$/.test(word))).toBe(true);
     }),

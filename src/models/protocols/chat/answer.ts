@@ -2,9 +2,9 @@ import { isBase64Floats, isVector } from "../../core/embedding-batches.ts";
 import {
   toResponseMessage,
   incompleteFailure,
-  chunkIdentity,
+  readChunkIdentity,
   chatFinishReason,
-  choiceLogprobsOf,
+  readChoiceLogprobs,
 } from "../../core/chat-message.ts";
 import type { MessageFields } from "../../core/chat-message.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
@@ -12,13 +12,13 @@ import type { KnownFields } from "../../core/json-value.ts";
 import {
   readInputUsage,
   readUsage,
-  findUsage,
-  openAiInputUsage,
-  openAiUsage,
+  findRawUsage,
+  toOpenAiInputUsage,
+  toOpenAiUsage,
 } from "../../core/openai-usage.ts";
 import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
-import { outputTextOfChoices, failureWithUsage } from "../../core/frame-reader.ts";
+import { joinOutputTextOfChoices, addUsageToFailure } from "../../core/frame-reader.ts";
 import { countEmbeddingInputs } from "../../core/embeddings.ts";
 import type {
   ProviderResponse,
@@ -34,7 +34,7 @@ export function readChatCompletion(
 ): ProviderResponse | ProviderFailure | null {
   const rawChoices = raw.choices;
   if (!Array.isArray(rawChoices) || rawChoices.length === 0) return null;
-  const usage = readUsage(findUsage(raw, shape), shape);
+  const usage = readUsage(findRawUsage(raw, shape), shape);
   const choices: CompletionChoice[] = [];
   let brokenChoice: ProviderFailure | null = null;
   for (const [position, rawChoice] of rawChoices.entries()) {
@@ -47,11 +47,11 @@ export function readChatCompletion(
       brokenChoice ??= incompleteFailure(choice.finish_reason);
     }
   }
-  const body = { ...chunkIdentity(raw), object: "chat.completion", choices };
+  const body = { ...readChunkIdentity(raw), object: "chat.completion", choices };
   if (brokenChoice !== null) {
-    return failureWithUsage(brokenChoice, { usage, text: outputTextOfChoices(body) });
+    return addUsageToFailure(brokenChoice, { usage, text: joinOutputTextOfChoices(body) });
   }
-  return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
+  return { body: usage === null ? body : { ...body, usage: toOpenAiUsage(usage) }, usage };
 }
 
 type RawChoice = JsonObject & KnownFields<"index" | "message" | "finish_reason">;
@@ -77,7 +77,7 @@ export function readEmbeddings(
   const usage = readInputUsage(raw.usage);
   const model = typeof raw.model === "string" ? { model: raw.model } : {};
   const body = { object: "list", data, ...model };
-  return { body: usage === null ? body : { ...body, usage: openAiInputUsage(usage) }, usage };
+  return { body: usage === null ? body : { ...body, usage: toOpenAiInputUsage(usage) }, usage };
 }
 
 function toChatChoice(
@@ -92,7 +92,7 @@ function toChatChoice(
   return {
     index: itemIndexOf(raw, position),
     message: toResponseMessage(fields, finish_reason),
-    logprobs: choiceLogprobsOf(raw),
+    logprobs: readChoiceLogprobs(raw),
     finish_reason,
   };
 }

@@ -3,30 +3,35 @@ import { listOf, isObject, objectOf, objectReader, textOf } from "../../core/jso
 import { countModerationInputs } from "../../core/moderation.ts";
 import type { ModerationBody } from "../../core/moderation.ts";
 import type { CallProtocol } from "./profile.ts";
-import { tokenCount } from "../../core/openai-usage.ts";
-import { parseRankedResponse, rankedUsage } from "../../core/ranked.ts";
+import { readTokenCount } from "../../core/openai-usage.ts";
+import { parseRankedResponse, toRankedUsage } from "../../core/ranked.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { responseFieldsOfImage, pixelsOf, aspectRatioOf } from "../../core/images.ts";
+import { pickImageResponseFields, parseImagePixels, findAspectRatio } from "../../core/images.ts";
 import type { FormField } from "../../../shared/http/form.ts";
 import { hasErrorField } from "../../core/chat-message.ts";
 import type { ImageBody, ImageEdit } from "../../core/images.ts";
-import { addImage, BodyInPieces, RequestForm } from "../../core/outgoing-body.ts";
+import { addImage, BodyWithDownloadedImages, MultipartForm } from "../../core/outgoing-body.ts";
 import {
   ImageReader,
   AudioFileReader,
   JsonAudioReader,
   toAudioEvents,
-  NO_AUDIO,
-  transcriptEvents,
+  NO_AUDIO_FAILURE,
+  toTranscriptEvents,
 } from "../../core/media-reader.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { streamFailure } from "../../core/upstream-failure.ts";
-import { failureEvents, END_EVENT, FrameReader, sseReader } from "../../core/frame-reader.ts";
-import { speechVoiceOf } from "../../core/speech.ts";
-import { usageOfSeconds } from "../../core/transcription.ts";
+import { parseStreamFailure } from "../../core/upstream-failure.ts";
+import {
+  createFailureEvents,
+  END_EVENT,
+  FrameReader,
+  createSseReader,
+} from "../../core/frame-reader.ts";
+import { getSpeechVoice } from "../../core/speech.ts";
+import { toSecondsUsage } from "../../core/transcription.ts";
 
 /** The protocol of OpenAI's and Mistral's moderation endpoints. */
-export const MODERATION_CALL: CallProtocol<"moderation"> = {
+export const MODERATION_PROTOCOL: CallProtocol<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
   convertResponse: ({ results: rawResults }, { body }) => {
@@ -50,11 +55,11 @@ function joinTexts(input: ModerationBody["input"]): ModerationBody["input"] {
 }
 
 const readCounts = objectReader({
-  usage_info: objectReader({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
+  usage_info: objectReader({ pages_processed: readTokenCount, doc_size_bytes: readTokenCount }),
 });
 
 /** The protocol of Mistral's OCR endpoint. */
-export const OCR_CALL: CallProtocol<"ocr"> = {
+export const OCR_PROTOCOL: CallProtocol<"ocr"> = {
   path: "/ocr",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
   convertResponse: (raw) => {
@@ -74,14 +79,14 @@ function isPage(page: unknown): boolean {
 const responseReader = objectReader({
   results: listOf,
   data: listOf,
-  usage: objectReader({ total_tokens: tokenCount }),
+  usage: objectReader({ total_tokens: readTokenCount }),
 });
 
 /**
  * Returns the protocol of POST /rerank. Voyage uses `top_k` and `data`. Jina and others use `top_n`
  * and `results`.
  */
-export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"> {
+export function createRerankProtocol(limitField: "top_k" | "top_n"): CallProtocol<"rerank"> {
   return {
     path: "/rerank",
     request: ({ body: { query, documents, top_n: topN }, upstreamId }) => {
@@ -89,14 +94,14 @@ export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"
     },
     convertResponse: (raw, { body }) => {
       const { results, data, usage } = responseReader(raw);
-      const counted = rankedUsage({ searchUnits: null, tokens: usage.total_tokens });
+      const counted = toRankedUsage({ searchUnits: null, tokens: usage.total_tokens });
       return parseRankedResponse([...results, ...data], body, counted);
     },
   };
 }
 
 /** The protocol of OpenAI's image endpoints. */
-export const IMAGE_CALL: CallProtocol<"image"> = {
+export const IMAGE_PROTOCOL: CallProtocol<"image"> = {
   path: "/images/generations",
   otherPath: ({ body }) => (body.edit === undefined ? null : "/images/edits"),
   request: ({ body: { edit, ...body }, upstreamId }) => {
@@ -113,23 +118,27 @@ function createReader(
 ): ImageReader {
   return new ImageReader((raw) =>
     hasErrorField(raw)
-      ? streamFailure(raw, secret)
-      : { usage: readUsage(raw), fields: responseFieldsOfImage(raw) },
+      ? parseStreamFailure(raw, secret)
+      : { usage: readUsage(raw), fields: pickImageResponseFields(raw) },
   );
 }
 
-function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit): RequestForm {
+function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit): MultipartForm {
   const texts = Object.entries(fields).flatMap(([field, value]): FormField[] =>
     value === undefined ? [] : [[field, String(value)]],
   );
   const name = images.length === 1 ? "image" : "image[]"; // Some hosts don't accept a list.
   const files = images.map((file): FormField => [name, file]);
-  return new RequestForm([...texts, ...files, ...(mask === null ? [] : [["mask", mask] as const])]);
+  return new MultipartForm([
+    ...texts,
+    ...files,
+    ...(mask === null ? [] : [["mask", mask] as const]),
+  ]);
 }
 
 /** xAI's image API. xAI bills each input image but doesn't report the number of images. */
-export const XAI_IMAGE_CALL: CallProtocol<"image"> = {
-  ...IMAGE_CALL,
+export const XAI_IMAGE_PROTOCOL: CallProtocol<"image"> = {
+  ...IMAGE_PROTOCOL,
   pieces: (secret, _, { body: { edit } }) =>
     createReader(secret, (raw) => {
       const usage = readImageUsage(raw);
@@ -138,8 +147,8 @@ export const XAI_IMAGE_CALL: CallProtocol<"image"> = {
         : { ...NO_USAGE, ...usage, input_image: edit.images.length };
     }),
   request: ({ body, upstreamId }) => {
-    const pixels = pixelsOf(body);
-    const ratio = pixels === null ? null : aspectRatioOf(pixels);
+    const pixels = parseImagePixels(body);
+    const ratio = pixels === null ? null : findAspectRatio(pixels);
     const fields = {
       model: upstreamId,
       prompt: body.prompt,
@@ -152,21 +161,21 @@ export const XAI_IMAGE_CALL: CallProtocol<"image"> = {
   },
 };
 
-function xaiEdit(fields: JsonObject, { images }: ImageEdit): BodyInPieces {
+function xaiEdit(fields: JsonObject, { images }: ImageEdit): BodyWithDownloadedImages {
   const files = new Map<string, readonly Uint8Array[]>();
   const [first, ...more] = images.map(({ type, bytes }) => ({
     type: "image_url",
     url: `data:${type};base64,${addImage(files, [bytes])}`,
   }));
   const sources = more.length === 0 ? { image: first } : { images: [first, ...more] };
-  return new BodyInPieces(JSON.stringify({ ...fields, ...sources }), files);
+  return new BodyWithDownloadedImages(JSON.stringify({ ...fields, ...sources }), files);
 }
 
 const readImageFields = objectReader({
   usage: objectReader({
-    input_tokens: tokenCount,
-    input_tokens_details: objectReader({ image_tokens: tokenCount }),
-    output_tokens: tokenCount,
+    input_tokens: readTokenCount,
+    input_tokens_details: objectReader({ image_tokens: readTokenCount }),
+    output_tokens: readTokenCount,
   }),
 });
 
@@ -188,7 +197,7 @@ function readImageUsage(raw: JsonObject): Usage | null {
 }
 
 /** The protocol of OpenAI-compatible speech endpoints. */
-export const SPEECH_CALL: CallProtocol<"speech"> = {
+export const SPEECH_PROTOCOL: CallProtocol<"speech"> = {
   path: "/audio/speech",
   request: ({ body: { stream_format: _format, ...body }, upstreamId }) => {
     return { ...body, model: upstreamId };
@@ -198,21 +207,21 @@ export const SPEECH_CALL: CallProtocol<"speech"> = {
     const type = headers.get("content-type") ?? "";
     if (type.startsWith("application/json")) {
       return new JsonAudioReader((raw, files) => {
-        if (hasErrorField(raw)) return streamFailure(raw, secret);
-        return files === 0 ? NO_AUDIO : NO_USAGE_OR_FIELDS;
+        if (hasErrorField(raw)) return parseStreamFailure(raw, secret);
+        return files === 0 ? NO_AUDIO_FAILURE : NO_USAGE_OR_FIELDS;
       });
     }
-    if (type.startsWith("text/event-stream")) return sseReader(new AudioEvents(secret));
+    if (type.startsWith("text/event-stream")) return createSseReader(new AudioEvents(secret));
     return new AudioFileReader();
   },
 };
 
-export const MISTRAL_SPEECH_CALL: CallProtocol<"speech"> = {
-  ...SPEECH_CALL,
+export const MISTRAL_SPEECH_PROTOCOL: CallProtocol<"speech"> = {
+  ...SPEECH_PROTOCOL,
   request: ({ body, upstreamId }) => ({
     model: upstreamId,
     input: body.input,
-    voice_id: speechVoiceOf(body),
+    voice_id: getSpeechVoice(body),
     response_format: body.response_format,
     stream: body.stream_format === "sse",
   }),
@@ -227,7 +236,7 @@ class AudioEvents extends FrameReader {
 
   protected convertFrame(raw: JsonObject): StreamEvent[] {
     const { type, audio_data: data, audio } = raw;
-    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.secret));
+    if (hasErrorField(raw)) return createFailureEvents(parseStreamFailure(raw, this.secret));
     if (type === "speech.audio.delta") {
       const events = toAudioEvents(textOf(data) || textOf(audio));
       this.#hasAudio ||= events.length > 0;
@@ -235,7 +244,7 @@ class AudioEvents extends FrameReader {
     }
     if (type !== "speech.audio.done") return [];
     this.isFinished = true;
-    return this.#hasAudio ? [END_EVENT] : failureEvents(NO_AUDIO);
+    return this.#hasAudio ? [END_EVENT] : createFailureEvents(NO_AUDIO_FAILURE);
   }
 }
 
@@ -246,7 +255,9 @@ type TranscriptionOptions = {
   readonly acceptsPrompt?: true;
 };
 
-export function transcriptionCall(options: TranscriptionOptions): CallProtocol<"transcription"> {
+export function createTranscriptionProtocol(
+  options: TranscriptionOptions,
+): CallProtocol<"transcription"> {
   const { format, canStream: streams, secondsMin: least = 0, acceptsPrompt: prompts } = options;
   return {
     path: "/audio/transcriptions",
@@ -262,7 +273,7 @@ export function transcriptionCall(options: TranscriptionOptions): CallProtocol<"
         stream: stream && streams === true ? "true" : undefined,
         file,
       };
-      return new RequestForm(
+      return new MultipartForm(
         Object.entries(fields).flatMap(([name, value]) =>
           value === undefined ? [] : [[name, value] as const],
         ),
@@ -272,14 +283,14 @@ export function transcriptionCall(options: TranscriptionOptions): CallProtocol<"
       const { text } = raw;
       return typeof text === "string" ? { body: { text }, usage: readSeconds(raw, least) } : null;
     },
-    events: transcriptEvents,
-    reader: (secret) => sseReader(new TranscriptStream(secret)),
+    events: toTranscriptEvents,
+    reader: (secret) => createSseReader(new TranscriptStream(secret)),
   };
 }
 
 function readSeconds({ usage, duration }: JsonObject, secondsMin: number) {
   const { seconds, prompt_audio_seconds: audio } = objectOf(usage);
-  return usageOfSeconds(seconds ?? audio ?? duration, secondsMin);
+  return toSecondsUsage(seconds ?? audio ?? duration, secondsMin);
 }
 
 class TranscriptStream extends FrameReader {
@@ -287,12 +298,12 @@ class TranscriptStream extends FrameReader {
 
   protected convertFrame(raw: JsonObject): StreamEvent[] {
     const { type, delta, text } = raw;
-    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.secret));
+    if (hasErrorField(raw)) return createFailureEvents(parseStreamFailure(raw, this.secret));
     if (type === "transcript.text.delta") return [deltaEvent(textOf(delta))];
     if (type === "transcription.text.delta") return [deltaEvent(textOf(text))];
     if (type !== "transcript.text.done" && type !== "transcription.done") return [];
     this.isFinished = true;
-    return transcriptEvents({ body: { text }, usage: readSeconds(raw, 0) }).slice(1);
+    return toTranscriptEvents({ body: { text }, usage: readSeconds(raw, 0) }).slice(1);
   }
 }
 

@@ -2,31 +2,31 @@ import {
   argumentsText,
   toolCallExtras,
   incompleteFailure,
-  contentAsText,
-  customToolCall,
-  chunkIdentity,
-  extraMessageFields,
+  readContentText,
+  readCustomToolCall,
+  readChunkIdentity,
+  readExtraMessageFields,
   chatFinishReason,
   hasErrorField,
-  choiceLogprobsOf,
-  textOrNull,
-  toolCallId,
+  readChoiceLogprobs,
+  readTextOrNull,
+  readToolCallId,
 } from "../../core/chat-message.ts";
 import type { RawToolCall, MessageFields } from "../../core/chat-message.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
-import { readUsage, findUsage } from "../../core/openai-usage.ts";
+import { readUsage, findRawUsage } from "../../core/openai-usage.ts";
 import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { Chunk, ChunkChoice, Delta, ToolCallDelta } from "../../core/chunk.ts";
 import { itemIndexOf } from "./answer.ts";
-import { isRequestCaused } from "../../core/provider.ts";
+import { isCausedByRequest } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { failureEvents, END_EVENT, FrameReader } from "../../core/frame-reader.ts";
+import { createFailureEvents, END_EVENT, FrameReader } from "../../core/frame-reader.ts";
 import { isCutOffReason } from "../../core/output-part.ts";
 import { sumPromptTokens } from "../../../shared/usage.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
-import { streamFailure } from "../../core/upstream-failure.ts";
+import { parseStreamFailure } from "../../core/upstream-failure.ts";
 
 type ChoiceState = {
   readonly tools: Tool[];
@@ -83,18 +83,18 @@ export class ChatChunkReader extends FrameReader {
   }
 
   protected convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[] {
-    const usage = readUsage(findUsage(raw, this.#usageShape), this.#usageShape);
-    if (this.#failure !== null) return failureEvents(this.#failure, usage);
+    const usage = readUsage(findRawUsage(raw, this.#usageShape), this.#usageShape);
+    if (this.#failure !== null) return createFailureEvents(this.#failure, usage);
     if (name === "error" || hasErrorField(raw)) {
-      return failureEvents(streamFailure(raw, this.#secret), usage);
+      return createFailureEvents(parseStreamFailure(raw, this.#secret), usage);
     }
     const { choices: rawChoices }: JsonObject & KnownFields<"choices"> = raw;
     const choices = listOf(rawChoices);
     const events = this.#chunks(raw, choices);
     if (this.#failure !== null) {
       this.#texts.clearTemplate();
-      const hasEnded = usage !== null || !isRequestCaused(this.#failure);
-      return hasEnded ? [...events, ...failureEvents(this.#failure, usage)] : events;
+      const hasEnded = usage !== null || !isCausedByRequest(this.#failure);
+      return hasEnded ? [...events, ...createFailureEvents(this.#failure, usage)] : events;
     }
     this.#isReportStale ||= events.length > 0;
     if (usage !== null) events.push(this.#usageEvent(usage, choices.length === 0));
@@ -125,12 +125,12 @@ export class ChatChunkReader extends FrameReader {
   }
 
   protected override eventsAtMarker(): StreamEvent[] {
-    return this.#failure === null ? this.#closingEvents() : failureEvents(this.#failure);
+    return this.#failure === null ? this.#closingEvents() : createFailureEvents(this.#failure);
   }
 
   /** Some servers omit `[DONE]`. A stream with usage and a finished choice is complete. */
   protected override eventsAtEnd(): StreamEvent[] {
-    if (this.#failure !== null) return failureEvents(this.#failure);
+    if (this.#failure !== null) return createFailureEvents(this.#failure);
     return this.#report !== null && this.#finishedChoices > 0 ? this.#closingEvents() : [];
   }
 
@@ -166,7 +166,7 @@ export class ChatChunkReader extends FrameReader {
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
     if (choices.length === 0) return []; // Azure's first chunk has no choices.
-    this.#head ??= { ...chunkIdentity(raw), object: "chat.completion.chunk" };
+    this.#head ??= { ...readChunkIdentity(raw), object: "chat.completion.chunk" };
     const events: StreamEvent[] = [];
     for (const [position, rawChoice] of choices.entries()) {
       if (!isObject(rawChoice)) continue;
@@ -197,7 +197,7 @@ export class ChatChunkReader extends FrameReader {
       choice,
       knownChoice === undefined,
     );
-    const logprobs = choiceLogprobsOf(raw);
+    const logprobs = readChoiceLogprobs(raw);
     const parts: (Omit<ChunkChoice, "index"> | null)[] = deltas.map((delta, at) => {
       return { delta, logprobs: at === 0 ? logprobs : null, finish_reason: null };
     });
@@ -209,9 +209,9 @@ export class ChatChunkReader extends FrameReader {
 
   #deltas(raw: JsonObject & MessageFields, choice: ChoiceState, isFirst: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
-    const [content, refusal] = [contentAsText(raw.content), textOrNull(raw.refusal)];
+    const [content, refusal] = [readContentText(raw.content), readTextOrNull(raw.refusal)];
     const rest: Delta = {
-      ...extraMessageFields(raw),
+      ...readExtraMessageFields(raw),
       ...(content !== null && (content !== "" || isFirst) && { content }),
       ...(refusal !== null && refusal !== "" && { refusal }),
     };
@@ -227,7 +227,7 @@ export class ChatChunkReader extends FrameReader {
 
 function toolDelta(raw: RawToolCall, choice: ChoiceState, position: number): ToolCallDelta {
   const sentIndex = itemIndexOf(raw, position);
-  const id = textOrNull(raw.id);
+  const id = readTextOrNull(raw.id);
   const knownTool = choice.toolBySentIndex.get(sentIndex);
   const currentTool = knownTool === undefined ? undefined : choice.tools[knownTool];
   if (knownTool === undefined || currentTool === undefined) {
@@ -253,19 +253,19 @@ function startCall(raw: RawToolCall, choice: ChoiceState, sentIndex: number): To
   const index = choice.tools.length;
   const rawFunction: KnownFields<"name" | "arguments"> = objectOf(raw.function);
   const argumentsJson = argumentsText(rawFunction.arguments);
-  const custom = isObject(raw.custom) ? customToolCall(raw.custom) : null;
-  const id = toolCallId(raw.id);
+  const custom = isObject(raw.custom) ? readCustomToolCall(raw.custom) : null;
+  const id = readToolCallId(raw.id);
   choice.tools.push({ id, argumentsJson, isCustom: custom !== null });
   choice.toolBySentIndex.set(sentIndex, index);
   if (custom !== null) return { index, id, type: "custom", custom };
-  const namedFunction = { name: textOrNull(rawFunction.name) ?? "", arguments: argumentsJson };
+  const namedFunction = { name: readTextOrNull(rawFunction.name) ?? "", arguments: argumentsJson };
   return { index, id, type: "function", function: namedFunction, ...toolCallExtras(raw) };
 }
 
 function continueCall(raw: RawToolCall, tool: Tool, index: number): ToolCallDelta {
   if (tool.isCustom) {
     const custom: KnownFields<"input"> = objectOf(raw.custom);
-    return { index, custom: { input: textOrNull(custom.input) ?? "" } };
+    return { index, custom: { input: readTextOrNull(custom.input) ?? "" } };
   }
   const rawFunction: KnownFields<"name" | "arguments"> = objectOf(raw.function);
   const piece = argumentsText(rawFunction.arguments);

@@ -1,6 +1,6 @@
 import {
   hasCacheMark,
-  textOfContent,
+  joinContentText,
   refusalFailure,
   unsupportedFailure,
   usesLegacyFunctions,
@@ -167,7 +167,7 @@ function isImage({ type }: UserPart): boolean {
 
 function plainText(content: string | readonly TextPart[] | null | undefined): string {
   if (typeof content === "string") return content;
-  return textOfContent((content ?? []).map((part) => ({ text: partText(part) })));
+  return joinContentText((content ?? []).map((part) => ({ text: partText(part) })));
 }
 type TextPart =
   | UserPart

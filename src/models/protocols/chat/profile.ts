@@ -1,7 +1,7 @@
 import type { CallKindWithoutOutput } from "../../../shared/kinds.ts";
 import type { StreamReader } from "../../core/frame-reader.ts";
 import type { UsageDifferences } from "../../core/openai-usage.ts";
-import type { BodyInPieces, RequestForm } from "../../core/outgoing-body.ts";
+import type { BodyWithDownloadedImages, MultipartForm } from "../../core/outgoing-body.ts";
 import type {
   ProviderCallOf,
   JsonObject,
@@ -11,7 +11,7 @@ import type {
 import type { ToolCallIdShape } from "../../core/tool-calls.ts";
 
 /** The fields and rules of an OpenAI-compatible host. */
-export type Profile = {
+export type HostProfile = {
   /** The chat fields to forward. Empty if the host doesn't support chat. */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
@@ -49,7 +49,7 @@ export type CallProtocol<K extends CallKindWithoutOutput> = {
   readonly path: string;
   /** Returns the path of a call that doesn't use `path`, or null. */
   otherPath?(call: ProviderCallOf<K>): string | null;
-  request(call: ProviderCallOf<K>): JsonObject | RequestForm | BodyInPieces;
+  request(call: ProviderCallOf<K>): JsonObject | MultipartForm | BodyWithDownloadedImages;
   convertResponse(raw: JsonObject, call: ProviderCallOf<K>): ProviderResponse | null;
   pieces?(secret: string | undefined, headers: Headers, call: ProviderCallOf<K>): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];

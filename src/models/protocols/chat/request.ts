@@ -10,14 +10,14 @@ import type {
   ProviderFailure,
 } from "../../core/provider.ts";
 import { openRouterDetails, plainChatBody } from "./plain-body.ts";
-import type { Profile, ReturnedField, FieldRule } from "./profile.ts";
-import { DEFAULT_FILENAME } from "../../core/core-request.ts";
+import type { HostProfile, ReturnedField, FieldRule } from "./profile.ts";
+import { DEFAULT_PDF_FILENAME } from "../../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { AssistantToolCall } from "../../core/conversation.ts";
 
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
-export function openAiChatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
+export function toOpenAiChatRequest(call: ChatCall, profile: HostProfile): UpstreamRequest {
   const {
     supportsOneChoice: oneChoice,
     plainStyle: plain,
@@ -43,7 +43,10 @@ export function openAiChatRequest(call: ChatCall, profile: Profile): UpstreamReq
   return { body };
 }
 
-export function openAiEmbeddingsRequest(call: EmbeddingsCall, profile: Profile): UpstreamRequest {
+export function toOpenAiEmbeddingsRequest(
+  call: EmbeddingsCall,
+  profile: HostProfile,
+): UpstreamRequest {
   const { embeddingFields: allowed, embeddingExtras } = profile;
   if (allowed.size === 0) return UNSUPPORTED;
   const body = { model: call.upstreamId, ...embeddingExtras };
@@ -55,7 +58,7 @@ const UNSUPPORTED: ProviderFailure = { kind: "disabled", reason: "unsupported" }
 
 type FieldSelection = {
   readonly call: ProviderCall;
-  readonly profile: Profile;
+  readonly profile: HostProfile;
   readonly allowed: ReadonlySet<string>;
 };
 
@@ -85,13 +88,13 @@ function addFields(
   );
 }
 
-function streamFlags({ streamOptions }: Profile): JsonObject {
+function streamFlags({ streamOptions }: HostProfile): JsonObject {
   return streamOptions === null
     ? { stream: true }
     : { stream: true, stream_options: streamOptions };
 }
 
-export function profileIgnoresNoEffort(profile: Profile, upstreamId: string): boolean {
+export function ignoresEffortNoneByProfile(profile: HostProfile, upstreamId: string): boolean {
   const body = { reasoning_effort: "none" };
   const sent = applyRules("reasoning_effort", "none", rulesFor(upstreamId, body, profile));
   return sent === null || (typeof sent === "string" && sent !== "none");
@@ -100,7 +103,7 @@ export function profileIgnoresNoEffort(profile: Profile, upstreamId: string): bo
 function rulesFor(
   upstreamId: string,
   body: JsonObject,
-  { rules = [] }: Profile,
+  { rules = [] }: HostProfile,
 ): readonly FieldRule[] {
   return rules.filter(
     ({ models, unless }) =>
@@ -117,14 +120,14 @@ function applyRules(field: string, value: unknown, rules: readonly FieldRule[]):
 }
 
 /** Removes fields of coding agents for which strict hosts return 400. */
-function forwardField(field: string, value: unknown, profile: Profile): unknown {
+function forwardField(field: string, value: unknown, profile: HostProfile): unknown {
   if (field === "messages") {
     return (value as ChatBody["messages"]).map((message) => forwardMessage(message, profile));
   }
   return field === "tools" ? (value as Tool[]).map(forwardTool) : value;
 }
 
-function forwardMessage(message: ChatMessage, profile: Profile): JsonObject {
+function forwardMessage(message: ChatMessage, profile: HostProfile): JsonObject {
   const { acceptsDeveloperRole: developerRole } = profile;
   const { role, content } = message;
   const parts = Array.isArray(content) ? content.map(forwardPart) : content;
@@ -138,7 +141,7 @@ function forwardMessage(message: ChatMessage, profile: Profile): JsonObject {
 
 function forwardAssistantFields(
   message: Extract<ChatMessage, { role: "assistant" }>,
-  { returnedFields: returned = [] }: Profile,
+  { returnedFields: returned = [] }: HostProfile,
 ): JsonObject {
   const { tool_calls: calls, function_call: legacyCall } = message;
   const { reasoning_content: reasoning, reasoning_details: reasoningDetails } = message;
@@ -166,7 +169,7 @@ function forwardPart(part: Part): JsonObject {
     case "image_url":
       return { type, image_url: removeNulls(part.image_url) };
     case "file":
-      return { type, file: { filename: DEFAULT_FILENAME, ...removeNulls(part.file) } };
+      return { type, file: { filename: DEFAULT_PDF_FILENAME, ...removeNulls(part.file) } };
   }
 }
 

@@ -1,6 +1,6 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { embeddingList, inputTexts, isVector } from "../../core/embedding-batches.ts";
+import { createEmbeddingList, getInputTexts, isVector } from "../../core/embedding-batches.ts";
 import {
   isObject,
   listOf,
@@ -21,19 +21,19 @@ import type {
 import {
   toFinishReason,
   toCompletion,
-  textOfOutputParts,
+  joinTextOfOutputParts,
   ChunkBuilder,
 } from "../../core/output-part.ts";
 import type { FinishReason, OutputPart } from "../../core/output-part.ts";
 import {
-  failureWithUsage,
+  addUsageToFailure,
   END_EVENT,
   FrameReader,
-  retryFailure,
-  failureEvents,
+  createRetryFailure,
+  createFailureEvents,
 } from "../../core/frame-reader.ts";
-import { countedUsage, tokenCount } from "../../core/openai-usage.ts";
-import { parseRankedResponse, rankedUsage } from "../../core/ranked.ts";
+import { discardUsageWithoutPrompt, readTokenCount } from "../../core/openai-usage.ts";
+import { parseRankedResponse, toRankedUsage } from "../../core/ranked.ts";
 
 /**
  * Reads a tool call or a piece of a call. Cohere sends empty arguments as null or the text "null".
@@ -57,7 +57,7 @@ const readAnswer = objectReader({
 export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { message, finish_reason: rawReason, usage: rawUsage } = readAnswer(raw);
   if (message === null) return null;
-  const reason = cohereFinishReason(rawReason);
+  const reason = parseCohereFinishReason(rawReason);
   const usage = readCohereUsage(rawUsage);
   const parts: OutputPart[] = [
     { kind: "text", text: message.tool_plan },
@@ -72,9 +72,9 @@ export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFail
     ),
   ];
   if (reason === null) {
-    return failureWithUsage(cohereGaveUpFailure(rawReason), {
+    return addUsageToFailure(cohereGaveUpFailure(rawReason), {
       usage,
-      text: textOfOutputParts(parts),
+      text: joinTextOfOutputParts(parts),
     });
   }
   return toCompletion([[...parts, { kind: "finish", reason }]], usage);
@@ -86,18 +86,18 @@ function toArgumentsJson(raw: unknown): string {
 }
 
 const readBilledUnits = objectReader({
-  billed_units: objectReader({ input_tokens: tokenCount, output_tokens: tokenCount }),
+  billed_units: objectReader({ input_tokens: readTokenCount, output_tokens: readTokenCount }),
 });
 
 /** Reads the billed usage. Ignores `tokens`, which also counts Cohere's own instructions. */
 export function readCohereUsage(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = readBilledUnits(raw).billed_units;
   if (input === null || output === null) return null;
-  return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
+  return discardUsageWithoutPrompt({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
 
 /** Converts a finish reason. Returns null if it is missing or means a failure (ERROR, TIMEOUT). */
-export function cohereFinishReason(raw: unknown): FinishReason | null {
+export function parseCohereFinishReason(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? toFinishReason(raw) : null;
 }
 
@@ -120,9 +120,11 @@ export function readCohereEmbeddings(
 ): ProviderResponse | null {
   const { embeddings, meta } = readEmbeddingsResponse(raw);
   const { float: vectors } = embeddings;
-  if (vectors.length !== inputTexts(embeddingsCall).length || !vectors.every(isVector)) return null;
+  if (vectors.length !== getInputTexts(embeddingsCall).length || !vectors.every(isVector)) {
+    return null;
+  }
   const { input_tokens: input } = readBilledUnits(meta).billed_units;
-  return embeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
+  return createEmbeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
 }
 
 const readEvent = objectReader({
@@ -173,7 +175,9 @@ export class CohereStream extends FrameReader {
       case "message-end":
         return this.#end(delta);
       case "message": // An error has no type, only an ID and a text.
-        return typeof text === "string" ? failureEvents(retryFailure("error_event")) : [];
+        return typeof text === "string"
+          ? createFailureEvents(createRetryFailure("error_event"))
+          : [];
       default:
         return [];
     }
@@ -190,17 +194,17 @@ export class CohereStream extends FrameReader {
   }
 
   #end({ finish_reason: rawReason, usage: rawUsage, error }: Event["delta"]): StreamEvent[] {
-    const finish = cohereFinishReason(rawReason);
+    const finish = parseCohereFinishReason(rawReason);
     const usage = readCohereUsage(rawUsage);
     if (finish === null || error !== "") {
-      return failureEvents(cohereGaveUpFailure(rawReason), usage);
+      return createFailureEvents(cohereGaveUpFailure(rawReason), usage);
     }
     const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.#builder.finish(finish), ...usageEvents, END_EVENT];
   }
 }
 
-export function cohereRerankRequest({ body, upstreamId }: RerankCall): JsonObject {
+export function toCohereRerankRequest({ body, upstreamId }: RerankCall): JsonObject {
   const { query, documents, top_n, max_tokens_per_doc } = body;
   return { model: upstreamId, query, documents, top_n, max_tokens_per_doc };
 }
@@ -208,7 +212,7 @@ export function cohereRerankRequest({ body, upstreamId }: RerankCall): JsonObjec
 const responseReader = objectReader({
   results: listOf,
   meta: objectReader({
-    billed_units: objectReader({ search_units: tokenCount, input_tokens: tokenCount }),
+    billed_units: objectReader({ search_units: readTokenCount, input_tokens: readTokenCount }),
   }),
 });
 
@@ -216,5 +220,5 @@ const responseReader = objectReader({
 export function readCohereRerank(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
   const { results, meta } = responseReader(raw);
   const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;
-  return parseRankedResponse(results, body, rankedUsage({ searchUnits, tokens }));
+  return parseRankedResponse(results, body, toRankedUsage({ searchUnits, tokens }));
 }

@@ -13,7 +13,7 @@ import { parsePrompt } from "../../core/conversation.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /** Returns the body of POST /v2/chat (Cohere's API reference v2). */
-export function cohereChatRequest(call: ChatCall): JsonObject | ProviderFailure {
+export function toCohereChatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   const prompt = parsePrompt(body);
   if ("kind" in prompt) return prompt;
@@ -161,7 +161,7 @@ function thinkingField(effort: Effort, model: string, cap: number): JsonObject {
 /**
  * Returns the body of POST /v2/embed. Clients can set `input_type`, which OpenAI's format lacks.
  */
-export function cohereEmbedRequest({
+export function toCohereEmbedRequest({
   body,
   upstreamId,
 }: EmbeddingsCall): JsonObject | ProviderFailure {

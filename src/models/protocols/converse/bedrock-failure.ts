@@ -1,6 +1,6 @@
 import { parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { httpFailure } from "../../core/upstream-failure.ts";
+import { parseHttpFailure } from "../../core/upstream-failure.ts";
 
 const STATUS_BY_EXCEPTION: ReadonlyMap<string, number> = new Map([
   ["throttlingexception", 429],
@@ -44,7 +44,7 @@ type Exception = {
   readonly headers?: Headers;
 };
 
-export function bedrockFailure(
+export function parseBedrockFailure(
   status: number,
   headers: Headers,
   bodyText: string,
@@ -52,10 +52,10 @@ export function bedrockFailure(
 ): ProviderFailure {
   const raw = parseObject(bodyText) ?? {};
   const name = headers.get("x-amzn-errortype") ?? textOf(raw["__type"]);
-  return exceptionFailure({ name, raw, status, headers }, secrets);
+  return parseBedrockException({ name, raw, status, headers }, secrets);
 }
 
-export function exceptionFailure(
+export function parseBedrockException(
   { name, raw, status = 500, headers = new Headers() }: Exception,
   secrets: readonly string[],
 ): ProviderFailure {
@@ -67,7 +67,7 @@ export function exceptionFailure(
     return { kind: "disabled", reason: "model" };
   }
   const upstreamError = { message: removeSecrets(message, secrets), type: exception };
-  return httpFailure(effectiveStatus, headers, JSON.stringify(upstreamError));
+  return parseHttpFailure(effectiveStatus, headers, JSON.stringify(upstreamError));
 }
 
 const ACCOUNT_IDENTIFIERS = /\barn:\S+|\b\d{12}\b|\b(?:AKIA|ASIA|ABSK)[A-Za-z0-9+/=]{8,}/g;

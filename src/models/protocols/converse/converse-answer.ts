@@ -1,15 +1,15 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { objectReader, textOf, listReader, optionalReader } from "../../core/json-value.ts";
-import { countedUsage, countOrZero, tokenCount } from "../../core/openai-usage.ts";
+import { discardUsageWithoutPrompt, countOrZero, readTokenCount } from "../../core/openai-usage.ts";
 import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
-import { toFinishReason, toCompletion, textOfOutputParts } from "../../core/output-part.ts";
+import { toFinishReason, toCompletion, joinTextOfOutputParts } from "../../core/output-part.ts";
 import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import type { FinishReason, OutputPart } from "../../core/output-part.ts";
-import { failureWithUsage } from "../../core/frame-reader.ts";
+import { addUsageToFailure } from "../../core/frame-reader.ts";
 
 const readCounts = objectReader({
-  inputTokens: tokenCount,
-  outputTokens: tokenCount,
+  inputTokens: readTokenCount,
+  outputTokens: readTokenCount,
   cacheReadInputTokens: countOrZero,
   cacheWriteInputTokens: countOrZero,
 });
@@ -22,15 +22,15 @@ export function readConverseUsage(raw: unknown): Usage | null {
   const { inputTokens: input, outputTokens: output, ...cache } = readCounts(raw);
   const { cacheReadInputTokens: cacheRead, cacheWriteInputTokens: cacheWrite } = cache;
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
-  return countedUsage({ input, cacheRead, cacheWrite, output, reasoning: 0 });
+  return discardUsageWithoutPrompt({ input, cacheRead, cacheWrite, output, reasoning: 0 });
 }
 
-export function converseFinishReason(stopReason: unknown): FinishReason | null {
+export function parseConverseFinishReason(stopReason: unknown): FinishReason | null {
   return toFinishReason(textOf(stopReason));
 }
 
 /** The failure of a response that the model abandoned. */
-export const INCOMPLETE_FAILURE: ProviderFailure = {
+export const INCOMPLETE_RESPONSE_FAILURE: ProviderFailure = {
   kind: "retry",
   reason: "broken_off",
   fault: "request",
@@ -53,13 +53,13 @@ const readOutput = objectReader({
  * Converts a Converse response (Bedrock API reference, Converse). Returns null if it is invalid.
  * The input of `answerTool` becomes the JSON output.
  */
-export function converseAnswer(
+export function readConverseResponse(
   { output, stopReason, usage: rawUsage }: JsonObject,
   answerTool: string | null,
 ): ProviderResponse | ProviderFailure | null {
   const { message } = readOutput(output);
   if (message === null) return null;
-  const reason = converseFinishReason(stopReason);
+  const reason = parseConverseFinishReason(stopReason);
   const usage = readConverseUsage(rawUsage);
   const answerCall = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
@@ -72,7 +72,10 @@ export function converseAnswer(
     ? parts.filter(({ kind }, at) => at === 0 || kind !== "text")
     : parts;
   if (reason !== null) return toCompletion([visibleParts], usage);
-  return failureWithUsage(INCOMPLETE_FAILURE, { usage, text: textOfOutputParts(visibleParts) });
+  return addUsageToFailure(INCOMPLETE_RESPONSE_FAILURE, {
+    usage,
+    text: joinTextOfOutputParts(visibleParts),
+  });
 }
 
 function toOutputParts(
@@ -80,7 +83,7 @@ function toOutputParts(
   answerTool: string | null,
 ): OutputPart[] {
   const { reasoningText: thought } = reasoningContent;
-  const detail = claudeReasoningDetail(thought.text, thought.signature);
+  const detail = toClaudeReasoningDetail(thought.text, thought.signature);
   return [
     { kind: "text", text },
     { kind: "thought", text: thought.text },
@@ -98,6 +101,6 @@ function toOutputParts(
   ];
 }
 
-export function claudeReasoningDetail(thinking: string, signature: string): JsonObject | null {
+export function toClaudeReasoningDetail(thinking: string, signature: string): JsonObject | null {
   return claudeThoughtToDetail({ type: "thinking", data: "", thinking, signature });
 }

@@ -1,25 +1,36 @@
-import { claudeRules } from "../../claude/claude-rules.ts";
+import { getClaudeRules } from "../../claude/claude-rules.ts";
 import { hasCallsWithoutThought, detailToClaudeThought } from "../../claude/thoughts.ts";
 import { refusalFailure, parsePrompt } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
-import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
+import type {
+  ConversationWithDownloadedImages,
+  PartWithDownloadedImage,
+} from "../../core/inline-image.ts";
 import { createOutgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
-import { isFailure } from "../../core/provider.ts";
+import { isProviderFailure } from "../../core/provider.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import {
   converseOutputFormat,
-  converseModelFields,
-  bedrockFamilyOf,
+  toConverseModelFields,
+  getBedrockModelFamily,
   getToolForcing,
 } from "./model-fields.ts";
-import type { ConverseModelFields, BedrockFamily, ConverseOutputFormat } from "./model-fields.ts";
+import type {
+  ConverseModelFields,
+  BedrockModelFamily,
+  ConverseOutputFormat,
+} from "./model-fields.ts";
 import { listOf, objectOf, isObject } from "../../core/json-value.ts";
 import { copyExactJson } from "../../../shared/exact-json.ts";
 import type { FunctionTool, RequestedTools } from "../../core/conversation.ts";
-import { NINE_CHARACTER_ID, ToolCallIds, WORD_64_ID } from "../../core/tool-calls.ts";
+import {
+  NINE_CHARACTER_ID_SHAPE,
+  ToolCallIds,
+  WORD_CHARACTER_ID_SHAPE,
+} from "../../core/tool-calls.ts";
 
 const ADDITIONAL_FIELDS = "additionalModelRequestFields";
 const SENT_FIELD_PATHS: SentFieldPaths = {
@@ -40,7 +51,7 @@ const SENT_FIELD_PATHS: SentFieldPaths = {
 };
 
 /** Returns the body of a Converse request (Bedrock API reference, Converse). Never sends `user`. */
-export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
+export async function toConverseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
   const prompt = parsePrompt(body);
   if ("kind" in prompt) return prompt;
@@ -51,7 +62,7 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
   const tools = converseToolFields(prompt.tools, format, model);
   const mayThink =
     !tools.isForced && !(usesThinkingBudget(model) && hasCallsWithoutThought(conversation.turns));
-  const fields = converseModelFields({ body, stops: prompt.stops, model, cap, format, mayThink });
+  const fields = toConverseModelFields({ body, stops: prompt.stops, model, cap, format, mayThink });
   const instructions = [format.kind === "told" ? format.words : "", tools.instruction];
   const request = requestBody({
     call,
@@ -60,7 +71,7 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
     tools,
     fields,
   });
-  if (isFailure(request)) return request;
+  if (isProviderFailure(request)) return request;
   reportDroppedFields(
     call,
     { ...request, ...(hasCachePoint(request) && { cachePoint: true }) },
@@ -72,7 +83,7 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
 type RequestParts = {
   readonly call: ChatCall;
   readonly caches: boolean;
-  readonly conversation: ConversationWithImages;
+  readonly conversation: ConversationWithDownloadedImages;
   readonly tools: ConverseToolFields;
   readonly fields: ConverseModelFields;
 };
@@ -91,7 +102,7 @@ function requestBody({
     additionalFields: additional,
     sendsThoughts: thoughts,
   } = fields;
-  const family = bedrockFamilyOf(upstreamId);
+  const family = getBedrockModelFamily(upstreamId);
   const toolBlocks = toolConfig !== undefined;
   const messages = converseMessages(conversation, { family, toolBlocks, thoughts });
   const instructed = addInstructions(conversation.system, messages);
@@ -124,9 +135,9 @@ function addInstructions(
 
 /** Adds the gateway's instructions at the end, so that the text before them stays cached. */
 function instructionText(
-  conversation: ConversationWithImages,
+  conversation: ConversationWithDownloadedImages,
   instructions: readonly string[],
-): ConversationWithImages {
+): ConversationWithDownloadedImages {
   const parts = instructions
     .filter((text) => text !== "")
     .map((text) => ({ kind: "text" as const, text: `<system>${text}</system>` }));
@@ -136,7 +147,7 @@ function instructionText(
 }
 
 function usesThinkingBudget(model: string): boolean {
-  return bedrockFamilyOf(model) === "claude" && claudeRules(model).thinking === "budget";
+  return getBedrockModelFamily(model) === "claude" && getClaudeRules(model).thinking === "budget";
 }
 
 /** A cache point for five minutes. Caching for an hour has another price. */
@@ -147,7 +158,10 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
  * user message, so that the next request finds all earlier messages. Nova's cache point follows the
  * instructions.
  */
-function addCachePoint(requested: InstructedMessages, family: BedrockFamily): InstructedMessages {
+function addCachePoint(
+  requested: InstructedMessages,
+  family: BedrockModelFamily,
+): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {
     return { ...requested, system: [...requested.system, CACHE_POINT] };
   }
@@ -190,7 +204,7 @@ function converseToolFields(
   const isForced = wantedChoice !== "auto" && forcing !== "none";
   const choice = isForced ? wantedChoice : "auto";
   const instruction = isForced ? "" : choiceInstruction(wantedChoice);
-  const family = bedrockFamilyOf(model);
+  const family = getBedrockModelFamily(model);
   const isSent = ({ name }: FunctionTool) =>
     forcing !== "any" || typeof choice === "string" || name === choice.name;
   const specs = tools.filter(isSent).map((tool) => toolSpec(tool, family === "nova"));
@@ -258,7 +272,7 @@ type InstructedMessages = {
 };
 
 type MessageRules = {
-  readonly family: BedrockFamily;
+  readonly family: BedrockModelFamily;
   /** Whether to send calls and results as blocks. Bedrock rejects these blocks without tools. */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;
@@ -273,10 +287,12 @@ const NO_RESULT = "(empty)";
  * text. Without tools, calls and results become text.
  */
 export function converseMessages(
-  { turns }: ConversationWithImages,
+  { turns }: ConversationWithDownloadedImages,
   rules: MessageRules,
 ): readonly ConverseMessage[] {
-  const ids = new ToolCallIds(rules.family === "mistral" ? NINE_CHARACTER_ID : WORD_64_ID);
+  const ids = new ToolCallIds(
+    rules.family === "mistral" ? NINE_CHARACTER_ID_SHAPE : WORD_CHARACTER_ID_SHAPE,
+  );
   const messages: ConverseMessage[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => toBlocks(part, rules, ids));
@@ -294,7 +310,7 @@ export function converseMessages(
   return messages;
 }
 
-function toBlocks(part: PartWithImages, rules: MessageRules, ids: ToolCallIds): Block[] {
+function toBlocks(part: PartWithDownloadedImage, rules: MessageRules, ids: ToolCallIds): Block[] {
   switch (part.kind) {
     case "text":
       return part.text.trim() === "" ? [] : [{ text: part.text }];

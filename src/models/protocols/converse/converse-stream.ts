@@ -3,10 +3,10 @@ import type { StreamReader, FrameSource, NamedFrame } from "../../core/frame-rea
 import {
   END_EVENT,
   FrameReader,
-  retryFailure,
+  createRetryFailure,
   toStreamReader,
   eventTooLargeFailure,
-  failureEvents,
+  createFailureEvents,
 } from "../../core/frame-reader.ts";
 import {
   numberOf,
@@ -17,11 +17,11 @@ import {
   objectReader,
 } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { exceptionFailure } from "./bedrock-failure.ts";
+import { parseBedrockException } from "./bedrock-failure.ts";
 import {
-  INCOMPLETE_FAILURE,
-  claudeReasoningDetail,
-  converseFinishReason,
+  INCOMPLETE_RESPONSE_FAILURE,
+  toClaudeReasoningDetail,
+  parseConverseFinishReason,
   readConverseUsage,
 } from "./converse-answer.ts";
 
@@ -194,7 +194,7 @@ export class ConverseReader extends FrameReader {
 
   protected get isFinished(): boolean {
     return (
-      this.#messageStop !== null && converseFinishReason(this.#messageStop.stopReason) !== null
+      this.#messageStop !== null && parseConverseFinishReason(this.#messageStop.stopReason) !== null
     );
   }
 
@@ -206,7 +206,7 @@ export class ConverseReader extends FrameReader {
     const { __type: exception, ...reported } = readEvent(raw);
     if (type !== "error" && !type.endsWith("Exception")) return this.#event(type, reported);
     const name = type === "error" ? exception : type;
-    return failureEvents(exceptionFailure({ name, raw }, this.#secrets));
+    return createFailureEvents(parseBedrockException({ name, raw }, this.#secrets));
   }
 
   #event(type: string, fields: Event): StreamEvent[] {
@@ -252,7 +252,7 @@ export class ConverseReader extends FrameReader {
     if (block.tool !== null) return this.#chunks.addToolArguments(toolUse.input, block.tool);
     block.thought += reasoningContent.text;
     const events = [...this.#text(text), ...this.#chunks.addReasoning(reasoningContent.text)];
-    const detail = claudeReasoningDetail(block.thought, reasoningContent.signature);
+    const detail = toClaudeReasoningDetail(block.thought, reasoningContent.signature);
     return detail === null
       ? events
       : [...events, ...this.#chunks.addPart({ kind: "detail", detail })];
@@ -279,22 +279,24 @@ export class ConverseReader extends FrameReader {
   }
 
   #end(stop: Event): StreamEvent[] {
-    const reason = converseFinishReason(stop.stopReason);
+    const reason = parseConverseFinishReason(stop.stopReason);
     const usage = readConverseUsage(this.#metadata?.usage);
-    if (reason === null) return failureEvents(INCOMPLETE_FAILURE, usage);
+    if (reason === null) return createFailureEvents(INCOMPLETE_RESPONSE_FAILURE, usage);
     const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.#releaseText(), ...this.#chunks.finish(reason), ...usageEvents, END_EVENT];
   }
 }
 
-export function converseReader(reader: ConverseReader): StreamReader {
+export function createConverseStreamReader(reader: ConverseReader): StreamReader {
   const decoder = new FrameDecoder();
   const source: FrameSource = {
     events: (bytes) => decoder.push(bytes).map(textFrame),
     flushEvents: () => [],
     get broken() {
       if (!decoder.broken) return null;
-      return decoder.overflowed ? eventTooLargeFailure(FRAME_BYTES_MAX) : retryFailure("bad_frame");
+      return decoder.overflowed
+        ? eventTooLargeFailure(FRAME_BYTES_MAX)
+        : createRetryFailure("bad_frame");
     },
   };
   return toStreamReader(source, reader);

@@ -1,9 +1,9 @@
-import { embeddingList, inputTexts, isVector } from "../../core/embedding-batches.ts";
+import { createEmbeddingList, getInputTexts, isVector } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import { COHERE_INPUT_TYPES } from "../../core/embeddings.ts";
 import type { EmbeddingsBody } from "../../core/embeddings.ts";
 import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/provider.ts";
-import { tokenCount } from "../../core/openai-usage.ts";
+import { readTokenCount } from "../../core/openai-usage.ts";
 
 type EmbeddingAuthor = {
   readonly textsMax: number;
@@ -27,14 +27,14 @@ const TITAN_EMBEDDINGS: EmbeddingAuthor = {
   },
 };
 
-export function bedrockEmbeddingAuthor(model: string): EmbeddingAuthor {
+export function getBedrockEmbeddingAuthor(model: string): EmbeddingAuthor {
   return model.includes("cohere.") ? COHERE_EMBEDDINGS : TITAN_EMBEDDINGS;
 }
 
-export function bedrockEmbeddingsRequest(call: EmbeddingsCall): string {
+export function toBedrockEmbeddingsRequest(call: EmbeddingsCall): string {
   const { body, upstreamId } = call;
   return JSON.stringify(
-    bedrockEmbeddingAuthor(upstreamId).body(inputTexts(call), body, upstreamId),
+    getBedrockEmbeddingAuthor(upstreamId).body(getInputTexts(call), body, upstreamId),
   );
 }
 
@@ -48,13 +48,14 @@ export function readBedrockEmbeddings(
   headers: Headers,
 ): ProviderResponse | null {
   const vectors = vectorsOf(raw);
-  if (vectors.length !== inputTexts(call).length || !vectors.every(isVector)) return null;
+  if (vectors.length !== getInputTexts(call).length || !vectors.every(isVector)) return null;
   const header = textOf(headers.get("x-amzn-bedrock-input-token-count"));
   const input =
-    tokenCount(raw["inputTextTokenCount"]) ?? tokenCount(header === "" ? null : Number(header));
+    readTokenCount(raw["inputTextTokenCount"]) ??
+    readTokenCount(header === "" ? null : Number(header));
   const usage =
     input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
-  return embeddingList(vectors, usage);
+  return createEmbeddingList(vectors, usage);
 }
 
 function vectorsOf(raw: JsonObject): readonly unknown[] {

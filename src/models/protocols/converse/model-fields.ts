@@ -1,13 +1,13 @@
-import { claudeRules, claudeReasoningFields, thinksAlways } from "../../claude/claude-rules.ts";
-import type { HostTag } from "../../core/built-in.ts";
+import { getClaudeRules, claudeReasoningFields, thinksAlways } from "../../claude/claude-rules.ts";
+import type { DataLocation } from "../../core/built-in.ts";
 import { toClaudeSchema } from "../../claude/json-schema.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { chooseOutputToolName, readOutputFormat } from "../../core/conversation.ts";
 import type { JsonObject, ChatCall } from "../../core/provider.ts";
 
-export type BedrockFamily = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
+export type BedrockModelFamily = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
 
-const FAMILIES: readonly (readonly [RegExp, BedrockFamily])[] = [
+const FAMILIES: readonly (readonly [RegExp, BedrockModelFamily])[] = [
   [/\banthropic\./, "claude"],
   [/\bamazon\.nova-/, "nova"],
   [/\bopenai\.gpt-oss/, "gpt_oss"],
@@ -15,7 +15,7 @@ const FAMILIES: readonly (readonly [RegExp, BedrockFamily])[] = [
   [/\bmistral\./, "mistral"],
 ];
 
-export function bedrockFamilyOf(model: string): BedrockFamily {
+export function getBedrockModelFamily(model: string): BedrockModelFamily {
   return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
 }
 
@@ -24,8 +24,8 @@ export function bedrockFamilyOf(model: string): BedrockFamily {
  * ToolChoice).
  */
 export function getToolForcing(model: string): "tool" | "any" | "none" {
-  const family = bedrockFamilyOf(model);
-  if (family === "claude") return claudeRules(model).canForceTools ? "tool" : "none";
+  const family = getBedrockModelFamily(model);
+  if (family === "claude") return getClaudeRules(model).canForceTools ? "tool" : "none";
   if (family === "nova") return "tool";
   return family === "mistral" ? "any" : "none";
 }
@@ -36,7 +36,7 @@ const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
  * Reports whether a model runs only in the guaranteed region. A geography in its name must match
  * the region. An ARN never matches, because ARNs contain no geography.
  */
-export function isWithinRegion(tag: HostTag, model: string): boolean {
+export function isWithinRegion(tag: DataLocation, model: string): boolean {
   if (model.startsWith("arn:")) return false;
   const [, geography = tag] = GEOGRAPHY.exec(model) ?? [];
   return geography === tag;
@@ -74,7 +74,7 @@ export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOu
 }
 
 /** Returns the tool whose input is the JSON output, or null. */
-export function answerToolName(call: ChatCall): string | null {
+export function chooseJsonToolName(call: ChatCall): string | null {
   const format = converseOutputFormat(call);
   return format.kind === "tool" ? format.name : null;
 }
@@ -84,8 +84,8 @@ function isNamedTool(choice: ChatBody["tool_choice"]): boolean {
 }
 
 function acceptsSchema(model: string): boolean {
-  if (bedrockFamilyOf(model) !== "claude") return false;
-  const { jsonSchema, acceptsSampling: sampling } = claudeRules(model);
+  if (getBedrockModelFamily(model) !== "claude") return false;
+  const { jsonSchema, acceptsSampling: sampling } = getClaudeRules(model);
   return jsonSchema === "native" && sampling;
 }
 
@@ -104,9 +104,9 @@ type ModelFieldsInput = {
   readonly mayThink: boolean;
 };
 
-export function converseModelFields(input: ModelFieldsInput): ConverseModelFields {
+export function toConverseModelFields(input: ModelFieldsInput): ConverseModelFields {
   const { body, stops, model } = input;
-  const family = bedrockFamilyOf(model);
+  const family = getBedrockModelFamily(model);
   if (family === "claude") return claudeFields(input);
   const additional = reasoningFields(family, model, body.reasoning_effort);
   // GPT models accept neither sampling parameters nor stop sequences.
@@ -122,7 +122,7 @@ function claudeFields({
   format,
   mayThink,
 }: ModelFieldsInput): ConverseModelFields {
-  const rules = claudeRules(model);
+  const rules = getClaudeRules(model);
   const fields = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
@@ -159,8 +159,8 @@ function reasoningFields(family: string, model: string, effort: unknown): JsonOb
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }
 
-export function bedrockIgnoresNoEffort(model: string): boolean {
-  const family = bedrockFamilyOf(model);
+export function bedrockIgnoresEffortNone(model: string): boolean {
+  const family = getBedrockModelFamily(model);
   return family === "claude" ? thinksAlways(model) : family !== "gpt" && family !== "nova";
 }
 

@@ -8,11 +8,11 @@ import {
   listReader,
   optionalReader,
 } from "../../core/json-value.ts";
-import { countedUsage, countOrZero, tokenCount } from "../../core/openai-usage.ts";
+import { discardUsageWithoutPrompt, countOrZero, readTokenCount } from "../../core/openai-usage.ts";
 import {
   toFinishReason,
   toCompletion,
-  textOfOutputParts,
+  joinTextOfOutputParts,
   ChunkBuilder,
 } from "../../core/output-part.ts";
 import type {
@@ -23,16 +23,16 @@ import type {
 } from "../../core/provider.ts";
 import type { FinishReason, OutputPart } from "../../core/output-part.ts";
 import {
-  failureWithUsage,
+  addUsageToFailure,
   END_EVENT,
   FrameReader,
-  retryFailure,
-  failureEvents,
+  createRetryFailure,
+  createFailureEvents,
 } from "../../core/frame-reader.ts";
-import { geminiFailureInside, parseGoogleJson } from "./failure.ts";
+import { findGeminiFailure, parseGoogleJson } from "./failure.ts";
 
 const readCounts = objectReader({
-  promptTokenCount: tokenCount,
+  promptTokenCount: readTokenCount,
   cachedContentTokenCount: countOrZero,
   toolUsePromptTokenCount: countOrZero,
   candidatesTokenCount: countOrZero,
@@ -52,7 +52,7 @@ export function readGeminiUsage(raw: unknown): Usage | null {
   if (promptTokens === null || cachedTokens === null || toolPromptTokens === null) return null;
   if (outputTokens === null || thoughtTokens === null) return null;
   const cacheRead = Math.min(cachedTokens, promptTokens);
-  return countedUsage({
+  return discardUsageWithoutPrompt({
     input: promptTokens - cacheRead + toolPromptTokens,
     cacheRead,
     cacheWrite: 0,
@@ -62,7 +62,7 @@ export function readGeminiUsage(raw: unknown): Usage | null {
 }
 
 export function readGeminiEmbeddingUsage(tokens: unknown): Usage | null {
-  const input = tokenCount(tokens);
+  const input = readTokenCount(tokens);
   return input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 }
 
@@ -89,7 +89,7 @@ const FAILURE_REASONS: ReadonlySet<string> = new Set([
   "MISSING_THOUGHT_SIGNATURE",
 ]);
 
-export function geminiFinishReason(reason: string): FinishReason | ProviderFailure {
+export function parseGeminiFinishReason(reason: string): FinishReason | ProviderFailure {
   const finishReason = FAILURE_REASONS.has(reason) ? null : toFinishReason(reason);
   return finishReason ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
 }
@@ -136,11 +136,11 @@ export function readGeminiChat(raw: JsonObject): ProviderResponse | ProviderFail
   }
   const choices: (readonly OutputPart[])[] = [];
   for (const { parts, finish } of candidates.toSorted((a, b) => a.index - b.index)) {
-    const reason = geminiFinishReason(finish);
+    const reason = parseGeminiFinishReason(finish);
     if (typeof reason === "object") {
-      return failureWithUsage(reason, {
+      return addUsageToFailure(reason, {
         usage,
-        text: textOfOutputParts([...choices.flat(), ...parts]),
+        text: joinTextOfOutputParts([...choices.flat(), ...parts]),
       });
     }
     choices.push([EMPTY_TEXT, ...parts, { kind: "finish", reason }]);
@@ -171,17 +171,19 @@ export class GeminiChunkReader extends FrameReader {
   }
 
   protected convertFrame(raw: JsonObject): StreamEvent[] {
-    const failure = geminiFailureInside(raw, this.#secrets());
+    const failure = findGeminiFailure(raw, this.#secrets());
     return failure === null
       ? this.#chunk(raw)
-      : failureEvents(failure, readGeminiCandidates(raw).usage);
+      : createFailureEvents(failure, readGeminiCandidates(raw).usage);
   }
 
   protected override eventsAtEnd(textOutsideEvents: string): StreamEvent[] {
-    const failure = geminiFailureInside(parseGoogleJson(textOutsideEvents), this.#secrets());
-    if (failure !== null) return failureEvents(failure);
+    const failure = findGeminiFailure(parseGoogleJson(textOutsideEvents), this.#secrets());
+    if (failure !== null) return createFailureEvents(failure);
     if (this.#haveAllFinished()) return [END_EVENT];
-    return textOutsideEvents.trim() === "" ? [] : failureEvents(retryFailure("bad_event"));
+    return textOutsideEvents.trim() === ""
+      ? []
+      : createFailureEvents(createRetryFailure("bad_event"));
   }
 
   #chunk(raw: JsonObject): StreamEvent[] {
@@ -192,8 +194,8 @@ export class GeminiChunkReader extends FrameReader {
       if (choice.finished) continue;
       events.push(...parts.flatMap((one) => choice.addPart(one)));
       if (reason === "") continue;
-      const finish = geminiFinishReason(reason);
-      if (typeof finish === "object") return [...events, ...failureEvents(finish, usage)];
+      const finish = parseGeminiFinishReason(reason);
+      if (typeof finish === "object") return [...events, ...createFailureEvents(finish, usage)];
       events.push(...choice.finish(finish));
     }
     this.#hasOutput ||= events.length > 0;

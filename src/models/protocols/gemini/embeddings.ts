@@ -1,4 +1,4 @@
-import { embeddingList, inputTexts, isVector } from "../../core/embedding-batches.ts";
+import { createEmbeddingList, getInputTexts, isVector } from "../../core/embedding-batches.ts";
 import { numberOf, anyValue, listReader, objectReader } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
 import { readGeminiEmbeddingUsage } from "./answer.ts";
@@ -30,7 +30,7 @@ export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "batchEmbedContents",
   textsMax: () => 100,
   request: (call) => ({
-    requests: inputTexts(call).map((text) => ({
+    requests: getInputTexts(call).map((text) => ({
       model: `models/${call.upstreamId}`,
       content: { parts: [{ text }] },
       outputDimensionality: call.body.dimensions,
@@ -52,7 +52,7 @@ export const VERTEX_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "predict",
   textsMax: (model) => (model.startsWith("gemini-embedding") ? 1 : 9),
   request: (call) => ({
-    instances: inputTexts(call).map((content) => ({ content })),
+    instances: getInputTexts(call).map((content) => ({ content })),
     parameters: { autoTruncate: false, outputDimensionality: call.body.dimensions },
   }),
   answer(raw, call) {
@@ -71,13 +71,13 @@ export const VERTEX_EMBEDDINGS: GeminiEmbeddingMethod = {
 };
 
 function toEmbeddingList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: unknown) {
-  if (vectors.length !== inputTexts(call).length) return null;
+  if (vectors.length !== getInputTexts(call).length) return null;
   const normalizedVectors: number[][] = [];
   for (const vector of vectors) {
     if (!isVector(vector)) return null;
     normalizedVectors.push(isShortened(vector, call.upstreamId) ? normalize(vector) : vector);
   }
-  return embeddingList(normalizedVectors, readGeminiEmbeddingUsage(tokens));
+  return createEmbeddingList(normalizedVectors, readGeminiEmbeddingUsage(tokens));
 }
 
 const FULL_DIMENSIONS = 3072;

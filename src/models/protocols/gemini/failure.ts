@@ -7,7 +7,7 @@ import {
   objectReader,
 } from "../../core/json-value.ts";
 import type { ProviderFailure } from "../../core/provider.ts";
-import { httpFailure } from "../../core/upstream-failure.ts";
+import { parseHttpFailure } from "../../core/upstream-failure.ts";
 
 const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   INVALID_ARGUMENT: 400,
@@ -27,7 +27,7 @@ const PROJECT_NAMES = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
  * Converts an error response (Gemini API reference, Errors). For a 5xx, the code in the body
  * counts, because proxies can turn a 429 into a 5xx.
  */
-export function googleFailure(
+export function parseGoogleFailure(
   status: number,
   headers: Headers,
   bodyText: string,
@@ -39,7 +39,7 @@ export function googleFailure(
   return failureOf(effectiveStatus, headers, error, secrets);
 }
 
-export function geminiFailureInside(
+export function findGeminiFailure(
   raw: unknown,
   secrets: readonly string[],
 ): ProviderFailure | null {
@@ -83,7 +83,7 @@ function failureOf(
 ): ProviderFailure {
   const message = removeSecrets(error.message, secrets);
   if (isAboutAccount(error, message)) return { kind: "disabled", reason: String(status) };
-  const failure = httpFailure(
+  const failure = parseHttpFailure(
     status,
     headers,
     JSON.stringify({ error: { message, type: error.status } }),

@@ -1,6 +1,6 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { GEMINI_OUTPUT_MAX, pixelsOf, aspectRatioOf } from "../../core/images.ts";
+import { GEMINI_OUTPUT_TOKENS_MAX, parseImagePixels, findAspectRatio } from "../../core/images.ts";
 import { addImage, createOutgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type {
@@ -10,22 +10,22 @@ import type {
   ProviderCallOf,
 } from "../../core/provider.ts";
 import { listReader, objectReader, textOf } from "../../core/json-value.ts";
-import { countOrZero, tokenCount } from "../../core/openai-usage.ts";
-import { geminiFailureInside } from "./failure.ts";
-import { retryFailure } from "../../core/frame-reader.ts";
-import { audioTokensMax, speechVoiceOf } from "../../core/speech.ts";
+import { countOrZero, readTokenCount } from "../../core/openai-usage.ts";
+import { findGeminiFailure } from "./failure.ts";
+import { createRetryFailure } from "../../core/frame-reader.ts";
+import { computeMaxAudioTokens, getSpeechVoice } from "../../core/speech.ts";
 
 const AREA_AND_SIZE = [
   [1_600_000, "1K"],
   [6_400_000, "2K"],
 ] as const;
 
-export function geminiImageRequest({ body }: ImageCall): OutgoingBody {
-  const pixels = pixelsOf(body);
+export function toGeminiImageRequest({ body }: ImageCall): OutgoingBody {
+  const pixels = parseImagePixels(body);
   const area = pixels === null ? 0 : pixels.width * pixels.height;
   const imageConfig = pixels !== null && {
     imageConfig: {
-      aspectRatio: aspectRatioOf(pixels),
+      aspectRatio: findAspectRatio(pixels),
       imageSize: AREA_AND_SIZE.find(([areaMax]) => area <= areaMax)?.[1] ?? "4K",
     },
   };
@@ -37,7 +37,7 @@ export function geminiImageRequest({ body }: ImageCall): OutgoingBody {
     contents: [{ role: "user", parts: [...sources, { text: body.prompt }] }],
     generationConfig: {
       responseModalities: ["TEXT", "IMAGE"],
-      maxOutputTokens: GEMINI_OUTPUT_MAX,
+      maxOutputTokens: GEMINI_OUTPUT_TOKENS_MAX,
       ...imageConfig,
     },
   };
@@ -55,10 +55,12 @@ const readMediaResponse = objectReader({
   ),
   promptFeedback: objectReader({ blockReason: textOf }),
   usageMetadata: objectReader({
-    promptTokenCount: tokenCount,
-    promptTokensDetails: listReader(objectReader({ modality: textOf, tokenCount })),
-    candidatesTokenCount: tokenCount,
-    candidatesTokensDetails: listReader(objectReader({ modality: textOf, tokenCount })),
+    promptTokenCount: readTokenCount,
+    promptTokensDetails: listReader(objectReader({ modality: textOf, tokenCount: readTokenCount })),
+    candidatesTokenCount: readTokenCount,
+    candidatesTokensDetails: listReader(
+      objectReader({ modality: textOf, tokenCount: readTokenCount }),
+    ),
     thoughtsTokenCount: countOrZero,
   }),
 });
@@ -74,7 +76,7 @@ export function readGeminiImageFields(
   imageCount: number,
   secrets: readonly string[],
 ) {
-  const failure = geminiFailureInside(raw, secrets);
+  const failure = findGeminiFailure(raw, secrets);
   if (failure !== null) return failure;
   const { candidates, promptFeedback, usageMetadata: reportedUsage } = readMediaResponse(raw);
   const reason = promptFeedback.blockReason + (candidates[0]?.finishReason ?? "");
@@ -132,13 +134,13 @@ function imageRefusal(fields: RefusalFields, usage: ReturnType<typeof usageOf>):
   return { kind: "refused", param: "prompt", ...fields, ...spent };
 }
 
-export function geminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
+export function toGeminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
   return {
     contents: [{ role: "user", parts: [{ text: body.input }] }],
     generationConfig: {
       responseModalities: ["AUDIO"],
-      maxOutputTokens: audioTokensMax(body),
-      speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: speechVoiceOf(body) } } },
+      maxOutputTokens: computeMaxAudioTokens(body),
+      speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: getSpeechVoice(body) } } },
     },
   };
 }
@@ -151,7 +153,7 @@ const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
 /** Reads a response's usage and fields. The customer also pays for the tokens of blocked text. */
 export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: readonly string[]) {
-  const failure = geminiFailureInside(raw, secrets);
+  const failure = findGeminiFailure(raw, secrets);
   if (failure !== null) return failure;
   const { candidates, promptFeedback, usageMetadata: reportedUsage } = readMediaResponse(raw);
   const reasons = candidates.map(({ finishReason }) => finishReason);
@@ -163,7 +165,9 @@ export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: 
   const isPcm = parts.every(
     ({ inlineData: { mimeType: type } }) => type === "" || PCM_TYPE.test(type),
   );
-  return isPcm ? { usage: speechUsage(reportedUsage), fields: {} } : retryFailure("bad_audio");
+  return isPcm
+    ? { usage: speechUsage(reportedUsage), fields: {} }
+    : createRetryFailure("bad_audio");
 }
 
 /** If Google doesn't count the audio, the held amount is charged. */

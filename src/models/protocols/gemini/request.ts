@@ -2,7 +2,10 @@ import { toConversation, refusalFailure, parseTools } from "../../core/conversat
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
-import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
+import type {
+  ConversationWithDownloadedImages,
+  PartWithDownloadedImage,
+} from "../../core/inline-image.ts";
 import { textOf, isObject, objectReader } from "../../core/json-value.ts";
 import { createOutgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
@@ -13,7 +16,7 @@ import { copyExactJson } from "../../../shared/exact-json.ts";
 const PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator";
 
 /** Returns the body of a generateContent request. Downloads its images. */
-export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
+export async function toGeminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = parseTools(call.body);
   if ("reason" in tools) return tools;
   const parsed = toConversation(call.body);
@@ -47,7 +50,10 @@ const SENT_FIELD_PATHS: SentFieldPaths = {
 
 type Content = { readonly role: "user" | "model"; readonly parts: readonly JsonObject[] };
 
-function conversationFields({ system, turns }: ConversationWithImages, model: string): JsonObject {
+function conversationFields(
+  { system, turns }: ConversationWithDownloadedImages,
+  model: string,
+): JsonObject {
   const contents: Content[] = [];
   let calls: readonly string[] = [];
   for (const { role, parts } of turns) {
@@ -72,10 +78,10 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
 
 /** Before Gemini 3, Google matches results to calls only by order and name. */
 function orderByCall(
-  parts: readonly PartWithImages[],
+  parts: readonly PartWithDownloadedImage[],
   calls: readonly string[],
-): readonly PartWithImages[] {
-  const position = (part: PartWithImages): number => {
+): readonly PartWithDownloadedImage[] {
+  const position = (part: PartWithDownloadedImage): number => {
     if (part.kind !== "result") return calls.length + 1;
     const at = calls.indexOf(part.id);
     return at === -1 ? calls.length : at;
@@ -85,7 +91,7 @@ function orderByCall(
 
 const readExtra = objectReader({ google: objectReader({ thought_signature: textOf }) });
 
-function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
+function toGeminiParts(part: PartWithDownloadedImage, model: string): JsonObject[] {
   if (part.kind === "text") return [{ text: part.text }];
   if (part.kind === "image") {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
@@ -115,7 +121,7 @@ function toolFields({ list, choice }: RequestedTools): JsonObject {
   const functionDeclarations = list.map(({ name, description, parameters }) => ({
     name,
     ...(description !== "" && { description }),
-    parametersJsonSchema: geminiSchema(parameters),
+    parametersJsonSchema: toGeminiSchema(parameters),
   }));
   const isStrict = list.some((tool) => tool.strict);
   return {
@@ -157,9 +163,9 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
     ...(stops.length > 0 && { stopSequences: stops }),
     ...(isJson && {
       responseMimeType: "application/json",
-      responseJsonSchema: schema && geminiSchema(schema),
+      responseJsonSchema: schema && toGeminiSchema(schema),
     }),
-    thinkingConfig: geminiThinkingConfig(upstreamId, body.reasoning_effort, cap),
+    thinkingConfig: toGeminiThinkingConfig(upstreamId, body.reasoning_effort, cap),
   };
 }
 
@@ -196,7 +202,7 @@ const BUDGET_BY_EFFORT: Readonly<Record<string, number>> = {
 };
 const THINKING_SHARE_MAX = 0.75;
 
-export function geminiThinkingConfig(
+export function toGeminiThinkingConfig(
   model: string,
   effort: unknown,
   cap: number | null,
@@ -217,8 +223,8 @@ export function geminiThinkingConfig(
   return { thinkingBudget: budget, includeThoughts };
 }
 
-export function geminiIgnoresNoEffort(model: string): boolean {
-  return geminiThinkingConfig(model, "none", null)?.["thinkingBudget"] !== 0;
+export function geminiIgnoresEffortNone(model: string): boolean {
+  return toGeminiThinkingConfig(model, "none", null)?.["thinkingBudget"] !== 0;
 }
 
 /** Reports whether requests must repeat the IDs and signatures of calls (Gemini 3 and later). */
@@ -237,7 +243,7 @@ const NAMED_SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(
  * Removes all keywords next to `$ref` that don't start with `$`, because Google rejects them
  * (ai.google.dev).
  */
-export function geminiSchema(schema: JsonObject): JsonObject {
+export function toGeminiSchema(schema: JsonObject): JsonObject {
   const { $ref: reference } = schema;
   const entries = Object.entries(schema)
     .filter(([key]) => typeof reference !== "string" || key.startsWith("$"))
@@ -250,7 +256,7 @@ export function geminiSchema(schema: JsonObject): JsonObject {
 
 function convertNested(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(convertNested);
-  return isObject(value) ? geminiSchema(value) : value;
+  return isObject(value) ? toGeminiSchema(value) : value;
 }
 
 function convertByName(schemaByName: JsonObject): JsonObject {

@@ -17,13 +17,13 @@ export type ClientMessage = {
 /** The client's tool names, by the names sent to the provider. Excludes unchanged names. */
 export type OriginalToolNames = ReadonlyMap<string, string>;
 
-export function clientMessageOf({ choices }: JsonObject, names: OriginalToolNames): ClientMessage {
+export function toClientMessage({ choices }: JsonObject, names: OriginalToolNames): ClientMessage {
   const choice: KnownFields<"message" | "finish_reason"> = objectOf(listOf(choices)[0]);
   const message: Message = objectOf(choice.message);
   const calls = listOf(message.tool_calls).filter(isObject);
   const refusal = textOf(message.refusal);
   const text = textOf(message.content) + refusal;
-  const stop = messagesStopReason(textOf(choice.finish_reason), {
+  const stop = toMessagesStopReason(textOf(choice.finish_reason), {
     calls: calls.length > 0,
     refusal: refusal === "" ? null : refusal,
   });
@@ -84,7 +84,7 @@ export function completeClaudeBlock(block: unknown): JsonObject {
   return fields.type === "tool_use" ? { caller: DIRECT_CALLER, ...fields } : fields;
 }
 
-export function messagesStopReason(
+export function toMessagesStopReason(
   finish: string,
   output: { readonly calls: boolean; readonly refusal: string | null },
 ): Omit<ClientMessage, "content"> {
@@ -108,7 +108,7 @@ const CONSTANT_USAGE_FIELDS: JsonObject = {
   speed: null,
 };
 
-export function messagesUsageView(usage: Usage, costMicro: number | null): JsonObject {
+export function toMessagesUsage(usage: Usage, costMicro: number | null): JsonObject {
   return {
     input_tokens: usage.input,
     cache_creation_input_tokens: usage.cacheWrite,
@@ -124,7 +124,7 @@ export function messagesUsageView(usage: Usage, costMicro: number | null): JsonO
   };
 }
 
-export function messagesEnvelope({
+export function createMessagesEnvelope({
   id,
   model,
 }: {
@@ -134,8 +134,8 @@ export function messagesEnvelope({
   return { id, type: "message", role: "assistant", model, container: null, diagnostics: null };
 }
 
-export function messagesInitialUsage(usage: Usage): JsonObject {
-  return { ...messagesUsageView({ ...usage, output: 1 }, null), output_tokens_details: null };
+export function toInitialMessagesUsage(usage: Usage): JsonObject {
+  return { ...toMessagesUsage({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
 /**
@@ -143,5 +143,5 @@ export function messagesInitialUsage(usage: Usage): JsonObject {
  */
 export function estimatedStartUsage(promptTokens: number): JsonObject {
   const input = Math.max(1, Math.ceil(promptTokens));
-  return messagesInitialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });
+  return toInitialMessagesUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });
 }

@@ -11,10 +11,10 @@ import type {
   CountBody,
   MessagesMessage,
   MessagesBody,
-  VisibleBlock,
+  VisibleContentBlock,
   TextBlock,
 } from "./client-request.ts";
-import { ConversionLosses, chatToolFields } from "./client-tools.ts";
+import { ConversionLosses, toChatToolFields } from "./client-tools.ts";
 
 type RecalledThoughts = Pick<StoredThoughts, "details"> & {
   /** The text of other providers' thoughts. Some hosts require this text between tool calls. */
@@ -67,7 +67,7 @@ export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest>
       "must be at least 1, because this model has no cache to warm with 0",
     );
   }
-  const prompt = promptFieldsOf(body, losses);
+  const prompt = toChatPromptFields(body, losses);
   if (!prompt.ok) return prompt;
   for (const field of ["top_k", "context_management"] as const) {
     if (body[field] !== undefined && body[field] !== null) losses.dropped.add(field);
@@ -88,10 +88,10 @@ export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest>
   });
 }
 
-export function promptFieldsOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
+export function toChatPromptFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const messages = toChatMessages(body, losses);
   if (!messages.ok) return messages;
-  const tools = chatToolFields(body, losses);
+  const tools = toChatToolFields(body, losses);
   if (!tools.ok) return tools;
   const format = body.output_config?.format ?? body.output_format;
   return success({
@@ -280,12 +280,12 @@ const VISIBLE_BLOCK_TYPES: ReadonlySet<string> = new Set([
   "search_result",
 ]);
 
-function isVisibleBlock(block: MessagesInputBlock): block is VisibleBlock {
+function isVisibleBlock(block: MessagesInputBlock): block is VisibleContentBlock {
   return VISIBLE_BLOCK_TYPES.has(block.type);
 }
 
 function toContentParts(
-  block: VisibleBlock,
+  block: VisibleContentBlock,
   path: string,
   losses: ConversionLosses,
 ): readonly JsonObject[] {
@@ -304,7 +304,7 @@ function toContentParts(
 }
 
 function documentParts(
-  { source, title, context }: Extract<VisibleBlock, { type: "document" }>,
+  { source, title, context }: Extract<VisibleContentBlock, { type: "document" }>,
   path: string,
   losses: ConversionLosses,
 ): readonly JsonObject[] {
@@ -322,11 +322,11 @@ function documentParts(
   return [textPart([...introduction, "(PDF)"].join("\n"))];
 }
 
-function innerPart(block: Extract<VisibleBlock, { type: "text" | "image" }>): JsonObject {
+function innerPart(block: Extract<VisibleContentBlock, { type: "text" | "image" }>): JsonObject {
   return block.type === "text" ? textPart(block.text) : imagePart(block.source);
 }
 
-function imagePart(source: Extract<VisibleBlock, { type: "image" }>["source"]): JsonObject {
+function imagePart(source: Extract<VisibleContentBlock, { type: "image" }>["source"]): JsonObject {
   if (source.type === "base64") {
     const url = `data:${source.media_type};base64,${source.data}`;
     return { type: "image_url", image_url: { url } };

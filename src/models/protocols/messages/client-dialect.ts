@@ -4,7 +4,7 @@ import type { ErrorResponse } from "../../../shared/http/error-response.ts";
 import { elapsedMs } from "../../../shared/clock.ts";
 import type { RateLimitState } from "../../../shared/key-terms.ts";
 import type { Failure } from "../../../shared/failure.ts";
-import { THREADS_UNSUPPORTED } from "./client-request.ts";
+import { THREADS_UNSUPPORTED_CODE } from "./client-request.ts";
 
 /** Error types by status (platform.claude.com, API errors; @anthropic-ai/sdk 1.12, ErrorType). */
 const ERROR_TYPE_BY_STATUS: Readonly<Record<number, string>> = {
@@ -58,7 +58,7 @@ export function messagesErrorBody(failure: Failure, requestId: string): object {
       details: {
         error_code: response.code ?? response.type,
         ...(response.param !== undefined && response.param !== null && { param: response.param }),
-        ...(response.code === THREADS_UNSUPPORTED && { unsupported: ["thread"] }),
+        ...(response.code === THREADS_UNSUPPORTED_CODE && { unsupported: ["thread"] }),
         ...response.extra,
       },
     },

@@ -2,7 +2,7 @@ import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { ToolCallPairs, ToolCallIds, WORD_64_ID } from "../../core/tool-calls.ts";
+import { ToolCallPairs, ToolCallIds, WORD_CHARACTER_ID_SHAPE } from "../../core/tool-calls.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import {
   NATIVE_BLOCK_FIELDS,
@@ -44,7 +44,7 @@ const UNREPORTED_FIELDS: ReadonlySet<string> = new Set([
   "billing_policy",
 ]);
 
-export function unknownMessagesFields(body: MessagesBody): readonly string[] {
+export function listUnknownMessagesFields(body: MessagesBody): readonly string[] {
   return Object.keys(body)
     .filter(
       (field) => !UNREPORTED_FIELDS.has(field) && !Object.hasOwn(NATIVE_REQUEST_FIELDS, field),
@@ -62,7 +62,7 @@ export function parseBetaHeader(header: string | undefined): readonly string[] {
  * Returns a request in Claude's own format. The adapter adds model, cap and stream. Returns 400 if
  * the client forces a tool without a price in the catalog.
  */
-export function claudeNativeRequestOf(
+export function toClaudeNativeRequest(
   body: MessagesBody | CountBody,
   betas: readonly string[],
 ): Result<NativeRequest> {
@@ -119,7 +119,7 @@ class FieldPicker {
   marksCache = false;
   readonly weights = new Map<object, NativePartCountRule>();
   readonly #betas: ReadonlySet<string>;
-  readonly #ids = new ToolCallIds(WORD_64_ID);
+  readonly #ids = new ToolCallIds(WORD_CHARACTER_ID_SHAPE);
   readonly #callPairs = new ToolCallPairs();
 
   constructor(betas: readonly string[]) {

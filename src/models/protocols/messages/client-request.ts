@@ -3,8 +3,8 @@ import { invalid, refuse } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { parseBody } from "../../../shared/http/parse-body.ts";
 import { isObject } from "../../core/json-value.ts";
-import { toolNameSchema, opaqueObject } from "../../core/core-request.ts";
-import { imageUrl } from "../../core/data-url.ts";
+import { toolNameSchema, opaqueObjectSchema } from "../../core/core-request.ts";
+import { imageUrlSchema } from "../../core/data-url.ts";
 
 /** Supported `anthropic-version` values, default first. */
 export const MESSAGES_VERSIONS = ["2023-06-01", "2026-10-21"] as const;
@@ -34,7 +34,7 @@ const imageBlock = z.looseObject({
       media_type: z.enum(["image/jpeg", "image/png", "image/gif", "image/webp"]),
       data: nonempty,
     }),
-    z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
+    z.looseObject({ type: z.literal("url"), url: imageUrlSchema.check(z.minLength(1)) }),
     // File IDs are rejected. All customers share our account, so a file ID could reveal another
     // customer's file.
     z.looseObject({ type: z.literal("file"), file_id: rejectFiles() }),
@@ -103,7 +103,7 @@ const toolUseBlock = z.looseObject({
   type: z.literal("tool_use"),
   id: nonempty,
   name: toolNameSchema,
-  input: opaqueObject,
+  input: opaqueObjectSchema,
   cache_control: cacheControl,
 });
 const thinkingBlock = z.looseObject({
@@ -184,7 +184,7 @@ const tool = z.looseObject({
   type: z.nullish(nonempty),
   name: z.nullish(toolName),
   description: z.nullish(z.string()),
-  input_schema: z.nullish(opaqueObject),
+  input_schema: z.nullish(opaqueObjectSchema),
   strict: flag,
   cache_control: cacheControl,
 });
@@ -208,7 +208,7 @@ const thinking = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("between_tools"), display }),
 ]);
 
-const outputFormat = z.looseObject({ type: z.literal("json_schema"), schema: opaqueObject });
+const outputFormat = z.looseObject({ type: z.literal("json_schema"), schema: opaqueObjectSchema });
 
 const unsupported = z.nullish(z.never({ error: "is not supported" }));
 
@@ -248,9 +248,9 @@ const commonFields = {
   billing_policy: unsupported,
 };
 
-export const countBody = z.looseObject(commonFields);
+export const countBodySchema = z.looseObject(commonFields);
 
-export const messagesBody = z.looseObject({
+export const messagesBodySchema = z.looseObject({
   ...commonFields,
   max_tokens: z.int().check(z.minimum(0)),
   stream: flag,
@@ -264,11 +264,11 @@ export const messagesBody = z.looseObject({
   speed: z.nullish(z.literal("standard", { error: "must be standard" })),
 });
 
-export type MessagesBody = z.infer<typeof messagesBody>;
-export type CountBody = z.infer<typeof countBody>;
+export type MessagesBody = z.infer<typeof messagesBodySchema>;
+export type CountBody = z.infer<typeof countBodySchema>;
 export type MessagesMessage = z.infer<typeof message>;
 export type MessagesInputBlock = z.infer<typeof block>;
-export type VisibleBlock = z.infer<(typeof visibleBlocks)[number]>;
+export type VisibleContentBlock = z.infer<(typeof visibleBlocks)[number]>;
 export type MessagesTool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
 
@@ -276,18 +276,18 @@ export function parseMessagesRequest(
   value: object,
   version: MessagesVersion,
 ): Result<MessagesBody> {
-  const parsed = checkThread(value) ?? parseBody(messagesBody, value);
+  const parsed = checkThread(value) ?? parseBody(messagesBodySchema, value);
   if (!parsed.ok) return parsed;
   const problem = version === "2026-10-21" ? checkNewerRules(parsed.value) : null;
   return problem ?? parsed;
 }
 
 export function parseCountRequest(value: object): Result<CountBody> {
-  return checkThread(value) ?? parseBody(countBody, value);
+  return checkThread(value) ?? parseBody(countBodySchema, value);
 }
 
 /** The error code for unsupported threads. SDKs then send the whole conversation. */
-export const THREADS_UNSUPPORTED = "thread_unsupported_request";
+export const THREADS_UNSUPPORTED_CODE = "thread_unsupported_request";
 
 function checkThread(value: { readonly thread?: unknown }): Result<never> | null {
   if ((value.thread ?? null) === null) return null;
@@ -295,7 +295,7 @@ function checkThread(value: { readonly thread?: unknown }): Result<never> | null
     kind: "invalid_request",
     message: "'thread' is not supported. Send the whole conversation.",
     param: "thread",
-    code: THREADS_UNSUPPORTED,
+    code: THREADS_UNSUPPORTED_CODE,
   });
 }
 

@@ -8,12 +8,12 @@ import type { Chunk, ToolCallDelta } from "../../core/chunk.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import type { ResponseHead, Receipt, StreamWriter } from "../../core/endpoint-adapter.ts";
 import {
-  messagesInitialUsage,
+  toInitialMessagesUsage,
   DIRECT_CALLER,
-  messagesEnvelope,
+  createMessagesEnvelope,
   estimatedStartUsage,
-  messagesStopReason,
-  messagesUsageView,
+  toMessagesStopReason,
+  toMessagesUsage,
   completeClaudeBlock,
 } from "./client-answer.ts";
 import type { OriginalToolNames, ClientMessage } from "./client-answer.ts";
@@ -171,7 +171,7 @@ export class MessagesBlockWriter {
 
   end(): { readonly text: string; readonly stop: Omit<ClientMessage, "content"> } {
     const refusal = this.#refusal === "" ? null : this.#refusal;
-    const stop = messagesStopReason(this.#finishReason, { calls: this.#calls.size > 0, refusal });
+    const stop = toMessagesStopReason(this.#finishReason, { calls: this.#calls.size > 0, refusal });
     return { text: this.#blocks.end(), stop };
   }
 
@@ -245,7 +245,10 @@ function signatureOf(thought: StoredThoughts): string {
   return claudeBlock === undefined ? serializeThoughts(thought) : textOf(claudeBlock["signature"]);
 }
 
-export function convertedStream(head: ResponseHead, names: OriginalToolNames): StreamWriter {
+export function createConvertedMessagesStream(
+  head: ResponseHead,
+  names: OriginalToolNames,
+): StreamWriter {
   const blocks = new MessagesBlockWriter(names);
   return {
     ping: PING,
@@ -254,7 +257,7 @@ export function convertedStream(head: ResponseHead, names: OriginalToolNames): S
     text: (_index, json) => blocks.text(json),
     end(receipt) {
       const { text, stop } = blocks.end();
-      return text + endOfMessage(stop, messagesUsageView(receipt.usage, receipt.costMicro));
+      return text + endOfMessage(stop, toMessagesUsage(receipt.usage, receipt.costMicro));
     },
     fail: (failure) => failureEvent(failure, head),
   };
@@ -267,7 +270,7 @@ const FORWARDED_EVENTS: ReadonlySet<unknown> = new Set([
 ]);
 
 /** Writes Claude's events with our ID, model and charge. The last events wait for the charge. */
-export function nativeStream(head: ResponseHead): StreamWriter {
+export function createNativeMessagesStream(head: ResponseHead): StreamWriter {
   let stop: JsonObject = {};
   return {
     ping: PING,
@@ -285,7 +288,7 @@ export function nativeStream(head: ResponseHead): StreamWriter {
     },
     text: textEvent,
     end: (receipt: Receipt) =>
-      endOfMessage(stop, messagesUsageView(receipt.usage, receipt.costMicro)),
+      endOfMessage(stop, toMessagesUsage(receipt.usage, receipt.costMicro)),
     fail: (failure) => failureEvent(failure, head),
   };
 }
@@ -295,8 +298,8 @@ const PING = formatEvent("ping", {});
 function startOfMessage(head: ResponseHead, usage: Usage | null): string {
   const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
   const initialUsage =
-    usage === null ? estimatedStartUsage(head.promptTokens) : messagesInitialUsage(usage);
-  const message = { ...messagesEnvelope(head), content: [], ...stop, usage: initialUsage };
+    usage === null ? estimatedStartUsage(head.promptTokens) : toInitialMessagesUsage(usage);
+  const message = { ...createMessagesEnvelope(head), content: [], ...stop, usage: initialUsage };
   return formatEvent("message_start", { message });
 }
 

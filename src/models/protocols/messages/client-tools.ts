@@ -1,4 +1,4 @@
-import { FittingToolNames } from "../../core/tool-calls.ts";
+import { AcceptedToolNames } from "../../core/tool-calls.ts";
 import type { CountBody, MessagesTool } from "./client-request.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
@@ -8,11 +8,11 @@ import type { JsonObject } from "../../core/provider.ts";
 /** Features of a Messages request that the chat request lacks. */
 export class ConversionLosses {
   readonly dropped = new Set<string>();
-  readonly names: FittingToolNames;
+  readonly names: AcceptedToolNames;
   lack: { readonly param: string; readonly message: string } | null = null;
 
   constructor(body: CountBody) {
-    this.names = new FittingToolNames(toolNamesIn(body));
+    this.names = new AcceptedToolNames(toolNamesIn(body));
   }
 
   recordMissingFeature(param: string, problem: string): void {
@@ -110,7 +110,7 @@ function checkCustomTool(
   return null;
 }
 
-export function chatToolFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
+export function toChatToolFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const supportedTools = removeServerTools(body, losses.dropped);
   if (!supportedTools.ok) return supportedTools;
   const functions = (body.tools ?? []).flatMap((tool, at) =>
@@ -135,7 +135,7 @@ function toFunctions(tool: MessagesTool, path: string, losses: ConversionLosses)
 
 function toFunction(
   { name, description, input_schema: parameters, strict }: MessagesTool,
-  names: FittingToolNames,
+  names: AcceptedToolNames,
 ): JsonObject {
   return {
     type: "function",
@@ -148,7 +148,7 @@ function toFunction(
   };
 }
 
-function toChatToolChoice(choice: ToolChoice, names: FittingToolNames): unknown {
+function toChatToolChoice(choice: ToolChoice, names: AcceptedToolNames): unknown {
   switch (choice.type) {
     case "auto":
       return "auto";

@@ -1,15 +1,15 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { objectOf, objectReader, textOf, anyValue, listReader } from "../../core/json-value.ts";
 import type { JsonObject, ProviderResponse } from "../../core/provider.ts";
-import { countedUsage, countOrZero, tokenCount } from "../../core/openai-usage.ts";
+import { discardUsageWithoutPrompt, countOrZero, readTokenCount } from "../../core/openai-usage.ts";
 import { cleanMessage } from "../../core/cleaned-message.ts";
 import { toFinishReason, toCompletion } from "../../core/output-part.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
 
 const readCounts = objectReader({
-  input_tokens: tokenCount,
-  output_tokens: tokenCount,
+  input_tokens: readTokenCount,
+  output_tokens: readTokenCount,
   cache_read_input_tokens: countOrZero,
   cache_creation_input_tokens: countOrZero,
   output_tokens_details: objectReader({ thinking_tokens: countOrZero }),
@@ -24,13 +24,13 @@ const readCounts = objectReader({
  * includes thinking. If `requestsHour`, cache writes count as one-hour writes unless reported as
  * five-minute writes.
  */
-export function messagesUsage(raw: unknown, requestsHour = false): Usage | null {
+export function readMessagesUsage(raw: unknown, requestsHour = false): Usage | null {
   const parsed = readCounts(raw);
   const { input_tokens: input, output_tokens: output, cache_creation: writesByLifetime } = parsed;
   const { cache_read_input_tokens: cacheRead, cache_creation_input_tokens: cacheWrite } = parsed;
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
   const reasoning = Math.min(parsed.output_tokens_details.thinking_tokens ?? 0, output);
-  const usage = countedUsage({ input, cacheRead, cacheWrite, output, reasoning });
+  const usage = discardUsageWithoutPrompt({ input, cacheRead, cacheWrite, output, reasoning });
   // Only the first usage report separates cache writes by lifetime.
   const reportedHourWrites = requestsHour
     ? cacheWrite - (writesByLifetime.ephemeral_5m_input_tokens ?? 0)
@@ -40,7 +40,7 @@ export function messagesUsage(raw: unknown, requestsHour = false): Usage | null 
   return hourWrites === 0 ? usage : { ...usage, cacheWriteHour: hourWrites };
 }
 
-export function reportsOutputTokens(raw: unknown): boolean {
+export function hasOutputTokenCount(raw: unknown): boolean {
   return readCounts(raw).output_tokens !== null;
 }
 
@@ -63,7 +63,7 @@ export const readMessagesBlock = objectReader({
 });
 export type MessagesOutputBlock = ReturnType<typeof readMessagesBlock>;
 
-export const readMessagesEnding = objectReader({
+export const readMessagesStopFields = objectReader({
   stop_reason: anyValue,
   stop_details: objectReader({ explanation: textOf }),
 });
@@ -83,8 +83,8 @@ export function readMessagesCompletion(
     toOutputParts(one, jsonTool),
   );
   return toCompletion(
-    [[...parts, ...endingParts(readMessagesEnding(raw), secret)]],
-    messagesUsage(usage),
+    [[...parts, ...convertStopFieldsToParts(readMessagesStopFields(raw), secret)]],
+    readMessagesUsage(usage),
   );
 }
 
@@ -102,8 +102,8 @@ function toOutputParts(block: MessagesOutputBlock, jsonTool: string | null): Out
   return detail === null ? thought : [...thought, { kind: "detail", detail }];
 }
 
-export function endingParts(
-  { stop_reason: stopReason, stop_details: details }: ReturnType<typeof readMessagesEnding>,
+export function convertStopFieldsToParts(
+  { stop_reason: stopReason, stop_details: details }: ReturnType<typeof readMessagesStopFields>,
   secret: string | undefined,
 ): OutputPart[] {
   // None of Claude's stop reasons means a failure.

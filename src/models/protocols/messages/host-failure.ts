@@ -1,6 +1,6 @@
 import { parseObject, textOf, objectReader } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { httpFailure } from "../../core/upstream-failure.ts";
+import { parseHttpFailure } from "../../core/upstream-failure.ts";
 
 const STATUS_BY_ERROR_TYPE: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
@@ -29,7 +29,7 @@ const readError = objectReader({
 const LIMIT_NAMES = ["requests", "tokens", "input-tokens", "output-tokens"];
 
 /** Converts an error response of the Messages API. */
-export function messagesFailure(
+export function parseMessagesApiFailure(
   status: number,
   headers: Headers,
   bodyText: string,
@@ -42,13 +42,21 @@ export function messagesFailure(
   }
   const { error_code: code } = details;
   if (status === 429 && SPEND_LIMIT_CODES.has(code)) return { kind: "disabled", reason: code };
-  return httpFailure(status, status === 429 ? addRetryAfter(headers) : headers, bodyText, secret);
+  return parseHttpFailure(
+    status,
+    status === 429 ? addRetryAfter(headers) : headers,
+    bodyText,
+    secret,
+  );
 }
 
 /** Returns the failure of an error event, or of an error in a 200 response. */
-export function eventFailure(raw: JsonObject, secret: string | undefined): ProviderFailure {
+export function parseMessagesErrorEvent(
+  raw: JsonObject,
+  secret: string | undefined,
+): ProviderFailure {
   const { type } = readError(raw).error;
-  return messagesFailure(
+  return parseMessagesApiFailure(
     STATUS_BY_ERROR_TYPE[type] ?? 500,
     new Headers(),
     JSON.stringify(raw),

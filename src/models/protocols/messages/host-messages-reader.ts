@@ -1,18 +1,23 @@
 import { ChunkBuilder } from "../../core/output-part.ts";
 import { numberOf, textOf, anyValue, objectReader } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { END_EVENT, FrameReader, retryFailure, failureEvents } from "../../core/frame-reader.ts";
+import {
+  END_EVENT,
+  FrameReader,
+  createRetryFailure,
+  createFailureEvents,
+} from "../../core/frame-reader.ts";
 import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
 import {
   readMessagesBlock,
-  readMessagesEnding,
-  endingParts,
+  readMessagesStopFields,
+  convertStopFieldsToParts,
   mergeLaterUsage,
-  messagesUsage,
-  reportsOutputTokens,
+  readMessagesUsage,
+  hasOutputTokenCount,
 } from "./host-answer.ts";
 import type { MessagesOutputBlock } from "./host-answer.ts";
-import { eventFailure } from "./host-failure.ts";
+import { parseMessagesErrorEvent } from "./host-failure.ts";
 
 const readEvent = objectReader({
   type: textOf,
@@ -46,7 +51,7 @@ type OpenBlock =
    */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
-export class MessagesReader extends FrameReader {
+export class MessagesStreamReader extends FrameReader {
   #usage: JsonObject = {};
   /**
    * Whether an event after `message_start` counted the output. The start counts at most one token.
@@ -69,7 +74,9 @@ export class MessagesReader extends FrameReader {
   protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
     const reported = readEvent(raw);
     const { type } = reported;
-    if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.secret));
+    if (name === "error" || type === "error") {
+      return createFailureEvents(parseMessagesErrorEvent(raw, this.secret));
+    }
     return type.startsWith("content_block_")
       ? this.#contentEvents(reported)
       : this.#messageEvents(reported);
@@ -148,21 +155,25 @@ export class MessagesReader extends FrameReader {
   /** Handles `message_delta`. Usage is final once there is a stop reason and an output count. */
   #finish(messageDelta: unknown, usage: unknown): StreamEvent[] {
     this.#usage = mergeLaterUsage(this.#usage, usage);
-    this.#isCounted ||= reportsOutputTokens(usage);
-    const end = readMessagesEnding(messageDelta);
+    this.#isCounted ||= hasOutputTokenCount(usage);
+    const end = readMessagesStopFields(messageDelta);
     if (typeof end.stop_reason !== "string") {
       return this.#usageEvents(!(this.#builder.finished && this.#isCounted));
     }
-    const events = endingParts(end, this.secret).flatMap((one) => this.#builder.addPart(one));
+    const events = convertStopFieldsToParts(end, this.secret).flatMap((one) =>
+      this.#builder.addPart(one),
+    );
     return [...events, ...this.#usageEvents(!this.#isCounted)];
   }
 
   #usageEvents(partial: boolean): StreamEvent[] {
-    const usage = messagesUsage(this.#usage);
+    const usage = readMessagesUsage(this.#usage);
     return usage === null ? [] : [{ kind: "usage", usage, ...(partial && { partial }) }];
   }
 
   #end(): StreamEvent[] {
-    return this.#builder.finished ? [END_EVENT] : failureEvents(retryFailure("no_finish_reason"));
+    return this.#builder.finished
+      ? [END_EVENT]
+      : createFailureEvents(createRetryFailure("no_finish_reason"));
   }
 }

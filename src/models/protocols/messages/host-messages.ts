@@ -1,10 +1,10 @@
-import { PDF } from "../../core/core-request.ts";
+import { PDF_MEDIA_TYPE } from "../../core/core-request.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { badImageFailure, toConversation } from "../../core/conversation.ts";
 import type { Conversation, ConversationPart, ConversationTurn } from "../../core/conversation.ts";
 import type { ParsedImageUrl } from "../../core/data-url.ts";
 import type { JsonObject, ProviderFailure, ProviderCall } from "../../core/provider.ts";
-import { ToolCallIds, WORD_64_ID } from "../../core/tool-calls.ts";
+import { ToolCallIds, WORD_CHARACTER_ID_SHAPE } from "../../core/tool-calls.ts";
 import { detailToClaudeThought } from "../../claude/thoughts.ts";
 import { listOf, anyValue, objectReader } from "../../core/json-value.ts";
 
@@ -25,7 +25,7 @@ export function claudeMessagesOf(
   { system, markedSystem, turns }: Conversation,
   thinks: boolean,
 ): { readonly system: readonly JsonObject[]; readonly messages: readonly JsonObject[] } {
-  const ids = new ToolCallIds(WORD_64_ID);
+  const ids = new ToolCallIds(WORD_CHARACTER_ID_SHAPE);
   const messages = turns
     .map(({ role, parts }) => ({ role, content: toBlocks(parts, thinks, ids) }))
     .filter(({ content }) => content.length > 0);
@@ -43,7 +43,7 @@ export function claudeMessagesOf(
   return { system: instructions, messages };
 }
 
-export function imageProblem(turns: readonly ConversationTurn[]): ProviderFailure | null {
+export function findImageProblem(turns: readonly ConversationTurn[]): ProviderFailure | null {
   for (const { parts } of turns) {
     for (const part of parts) {
       if (part.kind === "image" && imageSource(part.image) === null) {
@@ -65,7 +65,7 @@ function imageSource(image: ParsedImageUrl): JsonObject | null {
 }
 
 function isPdf(image: ParsedImageUrl): boolean {
-  return "mediaType" in image && image.mediaType === PDF;
+  return "mediaType" in image && image.mediaType === PDF_MEDIA_TYPE;
 }
 
 type Block = JsonObject & { readonly text?: unknown };

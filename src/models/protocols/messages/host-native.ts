@@ -9,11 +9,16 @@ import {
 } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
-import { END_EVENT, FrameReader, retryFailure, failureEvents } from "../../core/frame-reader.ts";
+import {
+  END_EVENT,
+  FrameReader,
+  createRetryFailure,
+  createFailureEvents,
+} from "../../core/frame-reader.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
-import { claudeRules } from "../../claude/claude-rules.ts";
-import { eventFailure } from "./host-failure.ts";
-import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-answer.ts";
+import { getClaudeRules } from "../../claude/claude-rules.ts";
+import { parseMessagesErrorEvent } from "./host-failure.ts";
+import { mergeLaterUsage, readMessagesUsage, hasOutputTokenCount } from "./host-answer.ts";
 
 /** Sets the route's model, cap and tier. Drops and reports tuning fields that the model rejects. */
 export function claudeNativeBody(
@@ -21,7 +26,7 @@ export function claudeNativeBody(
   geo: "us" | null,
 ): { readonly body: JsonObject; readonly beta: string | null } | null {
   if (native === undefined) return null;
-  const rules = claudeRules(upstreamId);
+  const rules = getClaudeRules(upstreamId);
   const { temperature, top_p, top_k, ...body } = native.body;
   const { thinking, max_tokens: requestedCap } = readSettings(body);
   const allowsSampling = rules.acceptsSampling && !THINKING_TYPES.has(thinking.type);
@@ -42,7 +47,7 @@ export function claudeNativeBody(
   };
 }
 
-export function requestsHourCache(body: JsonObject): boolean {
+export function requestsOneHourCache(body: JsonObject): boolean {
   return Object.entries(body).some(([field, value]) =>
     field === "cache_control" ? isHourCache(value) : containsHourCache(value),
   );
@@ -50,7 +55,7 @@ export function requestsHourCache(body: JsonObject): boolean {
 
 function containsHourCache(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(containsHourCache);
-  return isObject(value) && requestsHourCache(value);
+  return isObject(value) && requestsOneHourCache(value);
 }
 
 function isHourCache(mark: unknown): boolean {
@@ -83,7 +88,7 @@ export function readClaudeNativeMessage(
   if (!Array.isArray(content)) return null;
   const text = content.map((block) => eventText(readPart(block))).join("");
   const native = { text, finish: textOf(stopReason) || null };
-  return { body: raw, usage: messagesUsage(usage, requestsHour), native };
+  return { body: raw, usage: readMessagesUsage(usage, requestsHour), native };
 }
 
 type NativeAnswer = {
@@ -140,7 +145,9 @@ export class ClaudeNativeReader extends FrameReader {
   protected convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     this.#texts.clearTemplate();
     const { type, message, content_block: block, ...rest } = readEvent(raw);
-    if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.secret));
+    if (name === "error" || type === "error") {
+      return createFailureEvents(parseMessagesErrorEvent(raw, this.secret));
+    }
     switch (type) {
       case "message_start":
         this.#usage = mergeLaterUsage({}, message.usage);
@@ -176,21 +183,23 @@ export class ClaudeNativeReader extends FrameReader {
 
   #finish(raw: JsonObject, { usage, delta }: Pick<Event, "usage" | "delta">): StreamEvent[] {
     this.#usage = mergeLaterUsage(this.#usage, usage);
-    this.#isCounted ||= reportsOutputTokens(usage);
+    this.#isCounted ||= hasOutputTokenCount(usage);
     const reason = delta.stop_reason || null;
     this.isFinished ||= reason !== null;
     return [...this.#withStart(forwardEvent(raw, "", reason)), ...this.#usageEvents()];
   }
 
   #usageEvents(): StreamEvent[] {
-    const usage = messagesUsage(this.#usage, this.#requestsHour);
+    const usage = readMessagesUsage(this.#usage, this.#requestsHour);
     if (usage === null) return [];
     const isPartial = !(this.isFinished && this.#isCounted);
     return [{ kind: "usage", usage, ...(isPartial && { partial: true }) }];
   }
 
   #end(): StreamEvent[] {
-    return this.isFinished ? [END_EVENT] : failureEvents(retryFailure("no_finish_reason"));
+    return this.isFinished
+      ? [END_EVENT]
+      : createFailureEvents(createRetryFailure("no_finish_reason"));
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ChatBody } from "../../core/core-request.ts";
 import { chooseOutputToolName, readOutputFormat, parsePrompt } from "../../core/conversation.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import type { ClaudeRules, ClaudeReasoning } from "../../claude/claude-rules.ts";
+import type { ClaudeRules, ClaudeReasoningFields } from "../../claude/claude-rules.ts";
 import type {
   Conversation,
   Prompt,
@@ -11,9 +11,9 @@ import type {
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
-import { claudeRules, claudeReasoningFields } from "../../claude/claude-rules.ts";
+import { getClaudeRules, claudeReasoningFields } from "../../claude/claude-rules.ts";
 import { toClaudeSchema } from "../../claude/json-schema.ts";
-import { imageProblem, isThinkingBlock, claudeMessagesOf } from "./host-messages.ts";
+import { findImageProblem, isThinkingBlock, claudeMessagesOf } from "./host-messages.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { copyExactJson } from "../../../shared/exact-json.ts";
@@ -24,7 +24,10 @@ type JsonOutputMethod =
   | { readonly by: "schema"; readonly schema: JsonObject }
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
-export function jsonOutputMethodOf(body: ChatBody, rules: ClaudeRules): JsonOutputMethod | null {
+export function chooseJsonOutputMethod(
+  body: ChatBody,
+  rules: ClaudeRules,
+): JsonOutputMethod | null {
   const format = readOutputFormat(body);
   if (format === "text") return null;
   if (format === "json") return { by: "words" };
@@ -62,9 +65,9 @@ export function toMessagesApiRequest(
 ): MessagesRequest | ProviderFailure {
   const prompt = parsePrompt(call.body);
   if ("kind" in prompt) return prompt;
-  const problem = imageProblem(prompt.conversation.turns);
+  const problem = findImageProblem(prompt.conversation.turns);
   if (problem !== null) return problem;
-  const rules = claudeRules(call.upstreamId);
+  const rules = getClaudeRules(call.upstreamId);
   const { body, beta } = requestBody({ call, rules, prompt });
   reportDroppedFields(call, body, SENT_FIELD_PATHS, true);
   return {
@@ -81,7 +84,7 @@ export function toMessagesApiRequest(
 function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
   const { body, cap, upstreamId } = call;
   const { conversation: clientConversation, tools, stops, caches } = prompt;
-  const json = jsonOutputMethodOf(body, rules);
+  const json = chooseJsonOutputMethod(body, rules);
   const { fields, forced } = claudeToolFields(tools, rules, json, clientConversation);
   const needsThought =
     rules.thinking === "budget" && hasCallsWithoutThought(clientConversation.turns);
@@ -139,14 +142,14 @@ function addInstructions(
   return { ...conversation, system, turns: [...conversation.turns.slice(0, -1), turn] };
 }
 
-function thinkingOf({ thinking }: ClaudeReasoning, bindsThoughts: boolean): JsonObject {
+function thinkingOf({ thinking }: ClaudeReasoningFields, bindsThoughts: boolean): JsonObject {
   if (thinking === undefined) return {};
   const binding = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
   return { thinking: bindsThoughts ? { ...thinking, ...binding } : thinking };
 }
 
 function outputConfig(
-  { output_config: effort }: ClaudeReasoning,
+  { output_config: effort }: ClaudeReasoningFields,
   json: JsonOutputMethod | null,
 ): JsonObject {
   if (json?.by !== "schema") return effort === undefined ? {} : { output_config: effort };
@@ -158,7 +161,7 @@ function outputConfig(
 function samplingFields(
   body: ChatBody,
   rules: ClaudeRules,
-  { thinks }: ClaudeReasoning,
+  { thinks }: ClaudeReasoningFields,
 ): JsonObject {
   const { temperature, top_p: topP } = body;
   if (!rules.acceptsSampling || thinks) return {};

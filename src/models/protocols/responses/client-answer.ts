@@ -5,15 +5,15 @@ import type { Failure } from "../../../shared/failure.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ResponseHead, Receipt, StreamWriter } from "../../core/endpoint-adapter.ts";
 import type { Chunk, Completion } from "../../core/chunk.ts";
-import { NativeItems } from "./client-native.ts";
+import { NativeItemWriter } from "./client-native.ts";
 import { OutputItemWriter } from "./client-output.ts";
-import type { OutputOptions } from "./client-output.ts";
-import { closedResponse, openResponse } from "./client-response-object.ts";
+import type { OutputItemOptions } from "./client-output.ts";
+import { createEndedResponse, createInProgressResponse } from "./client-response-object.ts";
 import type { ResponseState, ResponseError, OutputItem } from "./client-response-object.ts";
 
 /** The facts of a request that its response depends on. */
 export type ResponseContext = {
-  readonly wanted: Omit<OutputOptions, "storesResponse">;
+  readonly wanted: Omit<OutputItemOptions, "storesResponse">;
   readonly echo: JsonObject;
   readonly isNative: boolean;
 };
@@ -22,7 +22,7 @@ function idSuffixOf({ id }: ResponseHead): string {
   return id.slice(RESPONSE_ID_PREFIX.length);
 }
 
-export function responseOf(
+export function toResponseObject(
   answer: JsonObject,
   context: ResponseContext,
   receipt: Receipt,
@@ -30,7 +30,7 @@ export function responseOf(
   return closeResponse(outputOf(answer, context, receipt).items(), context, receipt);
 }
 
-export function storedResponseOf(
+export function createStoredResponse(
   answer: JsonObject,
   context: ResponseContext,
   receipt: Receipt,
@@ -45,7 +45,7 @@ function outputOf(
 ): OutputItemWriter {
   const options = outputOptions(context, receipt);
   const output = new OutputItemWriter(idSuffixOf(receipt), options, () => "");
-  if (context.isNative) new NativeItems(output, options).writeResponse(answer);
+  if (context.isNative) new NativeItemWriter(output, options).writeResponse(answer);
   else {
     const [choice] = (answer as Completion).choices;
     if (choice !== undefined) output.writeDelta(choice.message, choice.logprobs);
@@ -57,7 +57,7 @@ function outputOf(
 function outputOptions(
   { wanted: options }: ResponseContext,
   { keeps }: ResponseHead,
-): OutputOptions {
+): OutputItemOptions {
   return { ...options, storesResponse: keeps };
 }
 
@@ -66,7 +66,7 @@ function closeResponse(
   { echo }: ResponseContext,
   receipt: Receipt,
 ): JsonObject {
-  return closedResponse(receipt, echo, { ...responseEnd(receipt), output }, receipt);
+  return createEndedResponse(receipt, echo, { ...responseEnd(receipt), output }, receipt);
 }
 
 function toStoredResponse(
@@ -106,7 +106,7 @@ export class ResponseStream implements StreamWriter {
   readonly #head: ResponseHead;
   readonly #context: ResponseContext;
   readonly #output: OutputItemWriter;
-  readonly #native: NativeItems | null;
+  readonly #native: NativeItemWriter | null;
   #sequence = 0;
   #commentCount = 0;
   #envelope: ResponseEnvelope | null = null;
@@ -118,7 +118,7 @@ export class ResponseStream implements StreamWriter {
     this.#output = new OutputItemWriter(idSuffixOf(head), options, (type, fields) =>
       this.#event(type, fields),
     );
-    this.#native = context.isNative ? new NativeItems(this.#output, options) : null;
+    this.#native = context.isNative ? new NativeItemWriter(this.#output, options) : null;
   }
 
   get ping(): string {
@@ -128,7 +128,7 @@ export class ResponseStream implements StreamWriter {
   }
 
   begin(): string {
-    const response = openResponse(this.#head, this.#context.echo);
+    const response = createInProgressResponse(this.#head, this.#context.echo);
     const created = this.#event("response.created", { response });
     return created + this.#event("response.in_progress", { response });
   }
@@ -178,7 +178,7 @@ export class ResponseStream implements StreamWriter {
   #close(ending: Omit<ResponseState, "output">, receipt: Receipt | null): string {
     const { status, error } = ending;
     const state = { ...ending, output: this.#output.items() };
-    const response = closedResponse(this.#head, this.#context.echo, state, receipt);
+    const response = createEndedResponse(this.#head, this.#context.echo, state, receipt);
     const errorEvent = error === null ? "" : this.#error(error);
     return errorEvent + this.#event(`response.${status}`, { response }) + DONE_EVENT;
   }
@@ -230,7 +230,10 @@ function errorOf(failure: Failure): ResponseError {
   const errorFields = { message, type, param };
   const { kind } = failure;
   if (kind === "invalid_request") {
-    return { ...errorFields, code: code === CONTEXT_CODE ? CONTEXT_CODE : FINAL_CODE };
+    return {
+      ...errorFields,
+      code: code === CONTEXT_LENGTH_CODE ? CONTEXT_LENGTH_CODE : FINAL_CODE,
+    };
   }
   const isFinal = PERMANENT_FAILURES.has(kind) || failure.charged !== undefined;
   if (isFinal) return { ...errorFields, code: FINAL_CODE };
@@ -269,7 +272,7 @@ const SPENDING_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
 const FINAL_CODE = "invalid_prompt";
 const SERVER_ERROR_CODE = "server_error";
 const INSUFFICIENT_CODE = "insufficient_quota";
-export const CONTEXT_CODE = "context_length_exceeded";
+export const CONTEXT_LENGTH_CODE = "context_length_exceeded";
 
 /** The error of an exhausted balance. After `incomplete`, clients would retry and pay again. */
 const OUT_OF_CREDITS: ResponseError = {

@@ -1,15 +1,15 @@
-import { isObject, textOfLiteral } from "../../core/json-value.ts";
+import { isObject, parseStringLiteral } from "../../core/json-value.ts";
 import type { SequencedPart } from "../../core/block-sequencer.ts";
 import { CustomInputReader } from "./client-custom-input.ts";
 import type {
   Logprob,
   OutputItem,
-  Phase,
+  MessagePhase,
   RefusalPart,
   TextPart,
   UrlCitation,
 } from "./client-response-object.ts";
-import { customInputOfArguments } from "./client-tools.ts";
+import { parseCustomInput } from "./client-tools.ts";
 import type { ToolOrigin } from "./client-tools.ts";
 
 export type EventWriter = (type: string, fields: object) => string;
@@ -79,12 +79,12 @@ export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: U
 /** An open text to which deltas are added. */
 export type DraftText = { readonly fields: object; append(json: string): void };
 
-export class MessageDraft extends BaseDraft {
+export class MessageItemDraft extends BaseDraft {
   readonly isWhole = true;
   readonly #parts: GrowingPart[] = [];
-  readonly #phase: Phase | null;
+  readonly #phase: MessagePhase | null;
 
-  constructor(place: DraftPosition, phase: Phase | null = null) {
+  constructor(place: DraftPosition, phase: MessagePhase | null = null) {
     super(place);
     this.#phase = phase;
   }
@@ -103,7 +103,7 @@ export class MessageDraft extends BaseDraft {
     part.literal += json.slice(1, -1);
     part.logprobs.push(...logprobs);
     const hasContent = json !== '""' || logprobs.length > 0;
-    if (hasContent) text += this.#writeText(textOfLiteral(json), logprobs);
+    if (hasContent) text += this.#writeText(parseStringLiteral(json), logprobs);
     for (const annotation of annotations) {
       part.annotations.push(annotation);
       text += this.#writeAnnotation(annotation, part.annotations.length - 1);
@@ -212,11 +212,11 @@ function emptyPart({ kind }: GrowingPart): GrowingPart {
 function toContentPart(part: GrowingPart): TextPart | RefusalPart {
   if (part.kind === "refusal") return { type: "refusal", refusal: part.refusal };
   const { logprobs, annotations } = part;
-  const text = textOfLiteral(`"${part.literal}"`);
+  const text = parseStringLiteral(`"${part.literal}"`);
   return { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] };
 }
 
-export class ToolCallDraft extends BaseDraft {
+export class ToolCallItemDraft extends BaseDraft {
   readonly #origin: ToolOrigin;
   readonly #callId: string;
   #arguments = "";
@@ -304,7 +304,7 @@ export class ToolCallDraft extends BaseDraft {
       this.#arguments = "{}";
       return this.#writeDelta(this.#arguments);
     }
-    return this.#writeDelta(this.#inputReader.end(customInputOfArguments(this.#arguments)));
+    return this.#writeDelta(this.#inputReader.end(parseCustomInput(this.#arguments)));
   }
 
   #writeDelta(delta: string): string {

@@ -1,23 +1,23 @@
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { fromBase64 } from "../../core/data-url.ts";
-import { PDF_DATA_PREFIX } from "../../core/core-request.ts";
+import { PDF_DATA_URL_PREFIX } from "../../core/core-request.ts";
 import {
   isObject,
-  isTyped,
+  hasTextType,
   listOf,
   textOf,
   listReader,
   objectReader,
 } from "../../core/json-value.ts";
-import { flatToolName } from "../../core/tool-calls.ts";
+import { joinNamespaceAndName } from "../../core/tool-calls.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ChatMessage } from "../../core/core-request.ts";
 import { isInputPart } from "./client-request.ts";
 import type { InputItem, InputPart } from "./client-request.ts";
 import { parseThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
-import { customArguments } from "./client-tools.ts";
+import { toCustomArguments } from "./client-tools.ts";
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 type UserPart = Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number];
@@ -121,7 +121,7 @@ class ItemReader {
       case "function_call":
         return this.#call(item, item.arguments);
       case "custom_tool_call":
-        return this.#call(item, customArguments(item.input));
+        return this.#call(item, toCustomArguments(item.input));
       case "function_call_output":
       case "custom_tool_call_output":
         return this.#callCounts.has(item.call_id) ? this.#endTurn() : null;
@@ -198,7 +198,7 @@ class ItemReader {
     }
     this.#callCounts.set(id, callIndex + 1);
     const turn = (this.#turn ??= new AssistantTurn());
-    const called = { name: flatToolName(namespace ?? null, name), arguments: args };
+    const called = { name: joinNamespaceAndName(namespace ?? null, name), arguments: args };
     turn.calls.push({ id, type: "function", function: called });
     turn.outputs.push(output);
     return null;
@@ -261,7 +261,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
     content: text,
     ...(refusal !== null && { refusal }),
     ...(reasoning !== "" && { reasoning_content: reasoning }),
-    ...(details.length > 0 && { reasoning_details: details.filter(isTyped) }),
+    ...(details.length > 0 && { reasoning_details: details.filter(hasTextType) }),
     ...(callsWithExtras.length > 0 && { tool_calls: callsWithExtras }),
   };
 }
@@ -269,13 +269,13 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
 /** Returns the parts of an output. Codex sends images (view_image) as a JSON list of parts. */
 function outputParts({ item, at }: OutputAtPath): Result<readonly UserPart[]> {
   const { output } = item;
-  const parts = typeof output === "string" ? partsInText(output) : output;
+  const parts = typeof output === "string" ? parsePartsInText(output) : output;
   if (parts !== null) return userParts(parts, `${at}.output`);
   return success([{ type: "text", text: textOf(output) }]);
 }
 
 /** Parses a JSON list of content parts, or returns null. */
-export function partsInText(text: string): readonly InputPart[] | null {
+export function parsePartsInText(text: string): readonly InputPart[] | null {
   if (!text.startsWith("[")) return null;
   try {
     const value: unknown = JSON.parse(text);
@@ -303,7 +303,7 @@ function userParts(parts: readonly InputPart[], path: string): Result<readonly U
 
 function userPart(part: InputPart, path: string): Result<UserPart> {
   if (part.type === "refusal") return success({ type: "text", text: part.refusal });
-  if (part.type === "input_file") return filePartOf(part, path);
+  if (part.type === "input_file") return toFilePart(part, path);
   if (part.type !== "input_image") return success({ type: "text", text: part.text });
   const { image_url: url, detail } = part;
   if (!url && part.file_id) return invalid(NO_FILES, `${path}.file_id`);
@@ -317,7 +317,7 @@ function userPart(part: InputPart, path: string): Result<UserPart> {
 /** The code of a bad image. Codex drops the image if the end of `param` matches too. */
 const BAD_IMAGE = "invalid_value";
 
-export function imageErrorCode(param: string): string | null {
+export function getImageErrorCode(param: string): string | null {
   return param.endsWith(".image_url") ? BAD_IMAGE : null;
 }
 
@@ -331,7 +331,7 @@ const TEXT_DATA_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
 const PREFIX_CHARACTERS_MAX = 512;
 
-export function filePartOf(
+export function toFilePart(
   part: Extract<InputPart, { type: "input_file" }>,
   path: string,
 ): Result<Extract<UserPart, { type: "text" | "file" }>> {
@@ -339,7 +339,7 @@ export function filePartOf(
   if (part.file_url) return invalid(NO_FILES, `${path}.file_url`);
   const data = part.file_data ?? "";
   const { filename } = part;
-  if (data.startsWith(PDF_DATA_PREFIX)) {
+  if (data.startsWith(PDF_DATA_URL_PREFIX)) {
     return success({
       type: "file",
       file: { file_data: data, ...(filename && { filename: filename.slice(0, 256) }) },

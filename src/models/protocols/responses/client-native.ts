@@ -1,27 +1,27 @@
-import { DEFAULT_FILENAME } from "../../core/core-request.ts";
-import { listOf, numberOf, objectOf, textOf, textOfLiteral } from "../../core/json-value.ts";
+import { DEFAULT_PDF_FILENAME } from "../../core/core-request.ts";
+import { listOf, numberOf, objectOf, textOf, parseStringLiteral } from "../../core/json-value.ts";
 import { isInlineImage } from "../../core/data-url.ts";
-import { flatToolName, removeToolNamespaces } from "../../core/tool-calls.ts";
+import { joinNamespaceAndName, removeToolNamespaces } from "../../core/tool-calls.ts";
 import {
-  reasoningItem,
-  reasoningDetail,
-  rawItemsOf,
-  rawPartsOf,
-  withoutNulls,
+  toReasoningItem,
+  toReasoningDetail,
+  readItems,
+  readParts,
+  removeNullFields,
 } from "./host-rules.ts";
 import type { RawEvent, RawItem } from "./host-rules.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
-import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";
+import { ToolCallItemDraft, MessageItemDraft } from "./client-drafts.ts";
 import type { TextExtras } from "./client-drafts.ts";
-import { textOfAgentMessage, filePartOf, partsInText } from "./client-input.ts";
-import type { OutputItemWriter, OutputOptions } from "./client-output.ts";
+import { textOfAgentMessage, toFilePart, parsePartsInText } from "./client-input.ts";
+import type { OutputItemWriter, OutputItemOptions } from "./client-output.ts";
 import { parseThoughts } from "../../core/stored-thoughts.ts";
-import { ReasoningDraft } from "./client-reasoning.ts";
-import { INCLUDE_LOGPROBS, visibleOutput } from "./client-request.ts";
+import { ReasoningItemDraft } from "./client-reasoning.ts";
+import { INCLUDE_LOGPROBS, getRequestedOptionalOutput } from "./client-request.ts";
 import type { InputItem, InputPart, ResponsesRequest } from "./client-request.ts";
-import { responsesLogprobsOf, nativeUrlCitationsOf } from "./client-response-object.ts";
-import { choosesNamespaced, isAcceptedNamespace, nativeToolChoice } from "./client-tools.ts";
+import { toResponsesLogprobs, readNativeUrlCitations } from "./client-response-object.ts";
+import { choosesNamespacedTool, isAcceptedNamespace, toNativeToolChoice } from "./client-tools.ts";
 import type { FlattenedTools } from "./client-tools.ts";
 
 /**
@@ -38,13 +38,13 @@ type NativeRequest = {
 const FORWARDED_FIELDS = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
 const UNSUPPORTED_FIELDS = ["presence_penalty", "frequency_penalty"] as const;
 
-export function responsesNativeRequestOf(
+export function toResponsesNativeRequest(
   body: ResponsesRequest,
   tools: FlattenedTools,
 ): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
   const { input, left, weights } = inputOf(body);
-  const { logprobs } = visibleOutput(body);
+  const { logprobs } = getRequestedOptionalOutput(body);
   const hasTools = tools.own.length > 0;
   const passedFields = FORWARDED_FIELDS.filter((field) => body[field] !== undefined);
   const nativeBody = {
@@ -53,7 +53,7 @@ export function responsesNativeRequestOf(
     ...Object.fromEntries(passedFields.map((field) => [field, body[field]])),
     ...(hasTools && {
       tools: tools.own,
-      ...(choice !== undefined && { tool_choice: nativeToolChoice(tools, choice) }),
+      ...(choice !== undefined && { tool_choice: toNativeToolChoice(tools, choice) }),
       ...(parallel !== undefined && { parallel_tool_calls: parallel }),
     }),
     ...textSettings(body),
@@ -61,7 +61,7 @@ export function responsesNativeRequestOf(
     ...(logprobs && { include: [INCLUDE_LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
   };
   return {
-    body: choosesNamespaced(tools, choice) ? removeToolNamespaces(nativeBody) : nativeBody,
+    body: choosesNamespacedTool(tools, choice) ? removeToolNamespaces(nativeBody) : nativeBody,
     dropped: [...UNSUPPORTED_FIELDS.filter((field) => (body[field] ?? 0) !== 0), ...left],
     weights,
   };
@@ -70,8 +70,8 @@ export function responsesNativeRequestOf(
 function textSettings({ text }: ResponsesRequest): JsonObject {
   const { format, verbosity } = text ?? {};
   const { type, name, schema, strict, description } = objectOf(format);
-  const fields = withoutNulls({
-    format: format ? withoutNulls({ type, name, schema, strict, description }) : undefined,
+  const fields = removeNullFields({
+    format: format ? removeNullFields({ type, name, schema, strict, description }) : undefined,
     verbosity,
   });
   return Object.keys(fields).length === 0 ? {} : { text: fields };
@@ -80,7 +80,7 @@ function textSettings({ text }: ResponsesRequest): JsonObject {
 function reasoningSettings({ reasoning }: ResponsesRequest): JsonObject {
   const { effort, summary, generate_summary: legacySummary } = reasoning ?? {};
   const { context }: JsonObject = reasoning ?? {};
-  const fields = withoutNulls({
+  const fields = removeNullFields({
     effort,
     summary: summary ?? legacySummary,
     context: typeof context === "string" ? context : undefined,
@@ -106,7 +106,7 @@ function inputOf({ input }: ResponsesRequest): Input {
     return passedFields;
   });
   for (const { content, output } of items) {
-    for (const part of [...rawPartsOf(content), ...rawPartsOf(output)]) {
+    for (const part of [...readParts(content), ...readParts(output)]) {
       if (part.type === "input_image") weights.set(part, { image: inlineImageBytes(part) });
       if (part.type === "input_file") weights.set(part, { pdf: "file_data" });
     }
@@ -138,7 +138,7 @@ function toNativeItems(item: InputItem): JsonObject[] {
     case "function_call_output":
     case "custom_tool_call_output": {
       const { type, call_id, output } = item;
-      const parts = typeof output === "string" ? partsInText(output) : output;
+      const parts = typeof output === "string" ? parsePartsInText(output) : output;
       return [{ type, call_id, output: parts === null ? output : parts.map(inputPart) }];
     }
     case "reasoning":
@@ -157,7 +157,7 @@ function callFields(
   const clientNamespace = namespace ?? null;
   const nameFields = isAcceptedNamespace(clientNamespace)
     ? { name, namespace: clientNamespace }
-    : { name: flatToolName(clientNamespace, name) };
+    : { name: joinNamespaceAndName(clientNamespace, name) };
   const called = { type, call_id, ...nameFields };
   return item.type === "function_call"
     ? { ...called, arguments: item.arguments }
@@ -186,35 +186,35 @@ function inputPart(part: InputPart): JsonObject {
   }
   if (part.type === "refusal") return { type: "input_text", text: part.refusal };
   if (part.type !== "input_file") return { type: "input_text", text: part.text };
-  const file = filePartOf(part, "");
+  const file = toFilePart(part, "");
   if (!file.ok || file.value.type === "text") {
     return { type: "input_text", text: file.ok && "text" in file.value ? file.value.text : "" };
   }
-  const { file_data, filename = DEFAULT_FILENAME } = file.value.file;
+  const { file_data, filename = DEFAULT_PDF_FILENAME } = file.value.file;
   return { type: "input_file", filename, file_data, ...(part.detail && { detail: part.detail }) };
 }
 
 function reasoningItems(encrypted: string): JsonObject[] {
   const details = parseThoughts(encrypted)?.details ?? [];
-  return details.map(reasoningItem).filter((item) => item !== null);
+  return details.map(toReasoningItem).filter((item) => item !== null);
 }
 
-type Item = MessageDraft | ToolCallDraft | ReasoningDraft;
+type Item = MessageItemDraft | ToolCallItemDraft | ReasoningItemDraft;
 
 /**
  * Writes OpenAI's items and events (platform.openai.com, Streaming events) with the gateway's IDs
  * and numbers. Includes reasoning only on request. Drops items of tools that the gateway never
  * sends.
  */
-export class NativeItems {
+export class NativeItemWriter {
   readonly #output: OutputItemWriter;
-  readonly #options: OutputOptions;
+  readonly #options: OutputItemOptions;
   /** Items by OpenAI's `output_index`, which also counts hidden items. */
   readonly #items = new Map<number, Item>();
   readonly #endedItems = new Set<number>();
   #last: Item | undefined;
 
-  constructor(output: OutputItemWriter, wanted: OutputOptions) {
+  constructor(output: OutputItemWriter, wanted: OutputItemOptions) {
     this.#output = output;
     this.#options = wanted;
   }
@@ -231,7 +231,7 @@ export class NativeItems {
   }
 
   appendText(json: string): string {
-    return this.#text(this.#last, textOfLiteral(json), this.#textExtras([], []));
+    return this.#text(this.#last, parseStringLiteral(json), this.#textExtras([], []));
   }
 
   writeEvent(event: RawEvent): string {
@@ -259,12 +259,12 @@ export class NativeItems {
       case "response.output_text.annotation.added":
         return this.#text(item, "", this.#textExtras([], [event.annotation]));
       case "response.refusal.delta":
-        return item instanceof MessageDraft && delta !== "" ? item.refusal(delta) : "";
+        return item instanceof MessageItemDraft && delta !== "" ? item.refusal(delta) : "";
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
-        return item instanceof ToolCallDraft ? item.append(delta) : "";
+        return item instanceof ToolCallItemDraft ? item.append(delta) : "";
       case "response.reasoning_summary_part.added":
-        return item instanceof ReasoningDraft && !item.isEmpty ? item.summary("\n\n") : "";
+        return item instanceof ReasoningItemDraft && !item.isEmpty ? item.summary("\n\n") : "";
       default:
         return "";
     }
@@ -272,7 +272,7 @@ export class NativeItems {
 
   writeResponse({ output }: JsonObject): string {
     let text = "";
-    for (const [index, item] of rawItemsOf(output).entries()) {
+    for (const [index, item] of readItems(output).entries()) {
       if (this.#endedItems.has(index)) continue;
       text +=
         item.status === "incomplete" ? this.#completeItem(index, item) : this.#end(index, item);
@@ -306,18 +306,18 @@ export class NativeItems {
     const text = this.#completeItem(index, raw);
     this.#endedItems.add(index);
     const item = this.#items.get(index);
-    return item instanceof ToolCallDraft ? text + this.#output.endCall(item) : text;
+    return item instanceof ToolCallItemDraft ? text + this.#output.endCall(item) : text;
   }
 
   #completeItem(index: number, raw: RawItem): string {
     let written = this.#begin(index, raw);
     if (raw.type === "reasoning") return written + this.#reasoning(index, raw);
     const item = this.#items.get(index);
-    if (item instanceof ToolCallDraft && item.isEmpty) {
+    if (item instanceof ToolCallItemDraft && item.isEmpty) {
       written += item.append(textOf(raw.arguments ?? raw.input));
     }
-    if (!(item instanceof MessageDraft) || !item.isEmpty) return written;
-    for (const part of rawPartsOf(raw.content)) {
+    if (!(item instanceof MessageItemDraft) || !item.isEmpty) return written;
+    for (const part of readParts(raw.content)) {
       const { text, refusal, logprobs, annotations } = part;
       if (textOf(refusal) !== "") written += item.refusal(textOf(refusal));
       written += this.#text(item, textOf(text), this.#textExtras(logprobs, listOf(annotations)));
@@ -329,15 +329,15 @@ export class NativeItems {
     const { summary, encrypted } = this.#options.shown;
     const keepsThoughts = encrypted || this.#options.storesResponse;
     const knownItem = this.#items.get(index);
-    const parts = rawPartsOf(raw.summary);
+    const parts = readParts(raw.summary);
     const text = parts.map((part) => textOf(part.text)).join("\n\n");
     const isSummaryMissing = summary && text !== "" && knownItem === undefined;
     let written = isSummaryMissing ? this.#summary(index, text) : "";
-    const detail = keepsThoughts ? reasoningDetail(raw) : null;
+    const detail = keepsThoughts ? toReasoningDetail(raw) : null;
     if (detail === null) return written;
     written += this.#beginReasoning(index);
     const item = this.#items.get(index);
-    if (item instanceof ReasoningDraft) item.keep({ details: [detail], extras: {}, text: "" });
+    if (item instanceof ReasoningItemDraft) item.keep({ details: [detail], extras: {}, text: "" });
     return written;
   }
 
@@ -345,7 +345,7 @@ export class NativeItems {
     if (!this.#options.shown.summary || text === "") return "";
     const startEvents = this.#beginReasoning(index);
     const item = this.#items.get(index);
-    return item instanceof ReasoningDraft ? startEvents + item.summary(text) : startEvents;
+    return item instanceof ReasoningItemDraft ? startEvents + item.summary(text) : startEvents;
   }
 
   #beginReasoning(index: number): string {
@@ -354,15 +354,15 @@ export class NativeItems {
   }
 
   #text(item: Item | undefined, text: string, extras: TextExtras): string {
-    if (!(item instanceof MessageDraft)) return "";
+    if (!(item instanceof MessageItemDraft)) return "";
     const hasContent = text !== "" || extras.logprobs.length > 0 || extras.annotations.length > 0;
     return hasContent ? item.text(JSON.stringify(text), extras) : "";
   }
 
   #textExtras(logprobs: unknown, annotations: readonly unknown[]): TextExtras {
     return {
-      logprobs: this.#options.shown.logprobs ? responsesLogprobsOf(logprobs) : [],
-      annotations: nativeUrlCitationsOf(annotations),
+      logprobs: this.#options.shown.logprobs ? toResponsesLogprobs(logprobs) : [],
+      annotations: readNativeUrlCitations(annotations),
     };
   }
 }

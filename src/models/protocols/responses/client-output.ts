@@ -1,11 +1,11 @@
 import { hasNoThoughts, joinThoughts, NO_THOUGHTS } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
-import { flatToolName } from "../../core/tool-calls.ts";
+import { joinNamespaceAndName } from "../../core/tool-calls.ts";
 import { BlockSequencer } from "../../core/block-sequencer.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Delta, ToolCallDelta } from "../../core/chunk.ts";
-import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";
+import { ToolCallItemDraft, MessageItemDraft } from "./client-drafts.ts";
 import type {
   TextExtras,
   ItemDraft,
@@ -13,14 +13,14 @@ import type {
   DraftPosition,
   EventWriter,
 } from "./client-drafts.ts";
-import { ReasoningDraft } from "./client-reasoning.ts";
-import type { VisibleOutput } from "./client-request.ts";
-import { urlCitationsOf, responsesLogprobsOf } from "./client-response-object.ts";
+import { ReasoningItemDraft } from "./client-reasoning.ts";
+import type { RequestedOptionalOutput } from "./client-request.ts";
+import { readChatUrlCitations, toResponsesLogprobs } from "./client-response-object.ts";
 import type { OutputItem } from "./client-response-object.ts";
 import type { ToolOrigin } from "./client-tools.ts";
 
-export type OutputOptions = {
-  readonly shown: VisibleOutput;
+export type OutputItemOptions = {
+  readonly shown: RequestedOptionalOutput;
   readonly origins: ReadonlyMap<string, ToolOrigin>;
   readonly storesResponse: boolean;
 };
@@ -34,14 +34,14 @@ const NO_EXTRAS: TextExtras = { logprobs: [], annotations: [] };
  */
 export class OutputItemWriter {
   readonly #drafts = new BlockSequencer<ItemDraft>();
-  readonly #calls = new Map<number, ToolCallDraft>();
+  readonly #calls = new Map<number, ToolCallItemDraft>();
   readonly #unnamedCalls = new Map<number, { id: string; args: string }>();
-  readonly #options: OutputOptions;
+  readonly #options: OutputItemOptions;
   readonly #write: EventWriter;
   readonly #idSuffix: string;
   #pendingThoughts: StoredThoughts = NO_THOUGHTS;
 
-  constructor(idSuffix: string, options: OutputOptions, write: EventWriter) {
+  constructor(idSuffix: string, options: OutputItemOptions, write: EventWriter) {
     this.#idSuffix = idSuffix;
     this.#options = options;
     this.#write = write;
@@ -60,27 +60,29 @@ export class OutputItemWriter {
 
   text(json: string, extras = NO_EXTRAS): string {
     const last = this.#drafts.last;
-    if (last instanceof MessageDraft) return last.text(json, extras);
-    const { text, draft } = this.#begin("msg", (place) => new MessageDraft(place));
+    if (last instanceof MessageItemDraft) return last.text(json, extras);
+    const { text, draft } = this.#begin("msg", (place) => new MessageItemDraft(place));
     return text + draft.text(json, extras);
   }
 
   get openText(): DraftText | null {
     const last = this.#drafts.last;
-    return last instanceof MessageDraft ? last.openText : null;
+    return last instanceof MessageItemDraft ? last.openText : null;
   }
 
-  nativeMessage({ phase }: JsonObject): StartedDraft<MessageDraft> {
+  nativeMessage({ phase }: JsonObject): StartedDraft<MessageItemDraft> {
     const knownPhase = phase === "commentary" || phase === "final_answer" ? phase : null;
-    return this.#add("msg", (place) => new MessageDraft(place, knownPhase));
+    return this.#add("msg", (place) => new MessageItemDraft(place, knownPhase));
   }
 
-  nativeCall(raw: JsonObject): StartedDraft<ToolCallDraft> {
+  nativeCall(raw: JsonObject): StartedDraft<ToolCallItemDraft> {
     const { type, call_id: callId } = raw;
     const kind = type === "custom_tool_call" ? "custom" : "function";
     const name = textOf(raw["name"]);
     const { origins } = this.#options;
-    const namespacedOrigin = origins.get(flatToolName(textOf(raw["namespace"]) || null, name));
+    const namespacedOrigin = origins.get(
+      joinNamespaceAndName(textOf(raw["namespace"]) || null, name),
+    );
     // Some models add a namespace that isn't in the request.
     const origin = {
       namespace: null,
@@ -90,15 +92,15 @@ export class OutputItemWriter {
     } as const;
     return this.#add(
       kind === "custom" ? "ctc" : "fc",
-      (place) => new ToolCallDraft(place, origin, textOf(callId), true),
+      (place) => new ToolCallItemDraft(place, origin, textOf(callId), true),
     );
   }
 
-  nativeReasoning(): StartedDraft<ReasoningDraft> {
-    return this.#add("rs", (place) => new ReasoningDraft(place, this.#options.shown.encrypted));
+  nativeReasoning(): StartedDraft<ReasoningItemDraft> {
+    return this.#add("rs", (place) => new ReasoningItemDraft(place, this.#options.shown.encrypted));
   }
 
-  endCall(call: ToolCallDraft): string {
+  endCall(call: ToolCallItemDraft): string {
     call.isEnded = true;
     return this.#drafts.advance();
   }
@@ -110,13 +112,15 @@ export class OutputItemWriter {
   /** Ends all items. If `isCutOff`, the last item is incomplete. Waiting items never start. */
   end(isCutOff: boolean): string {
     let text = "";
-    const hasOutput = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));
+    const hasOutput = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningItemDraft));
     if (!isCutOff && !hasOutput) text += this.text('""');
     text += this.#beginThoughts();
     const { last } = this.#drafts;
     return (
       text +
-      this.#drafts.end((draft) => isCutOff && (draft instanceof ToolCallDraft || draft === last))
+      this.#drafts.end(
+        (draft) => isCutOff && (draft instanceof ToolCallItemDraft || draft === last),
+      )
     );
   }
 
@@ -143,11 +147,11 @@ export class OutputItemWriter {
 
   #summary(text: string): string {
     const last = this.#drafts.last;
-    if (last instanceof ReasoningDraft) return last.summary(text);
+    if (last instanceof ReasoningItemDraft) return last.summary(text);
     const thoughts = this.#takeThoughts();
     const { text: written, draft } = this.#add(
       "rs",
-      (place) => new ReasoningDraft(place, this.#options.shown.encrypted),
+      (place) => new ReasoningItemDraft(place, this.#options.shown.encrypted),
     );
     draft.keep(thoughts);
     return written + draft.summary(text);
@@ -155,8 +159,8 @@ export class OutputItemWriter {
 
   #refusal(text: string): string {
     const last = this.#drafts.last;
-    if (last instanceof MessageDraft) return last.refusal(text);
-    const { text: written, draft } = this.#begin("msg", (place) => new MessageDraft(place));
+    if (last instanceof MessageItemDraft) return last.refusal(text);
+    const { text: written, draft } = this.#begin("msg", (place) => new MessageItemDraft(place));
     return written + draft.refusal(text);
   }
 
@@ -181,19 +185,19 @@ export class OutputItemWriter {
     return text + draft.append(callSoFar.args);
   }
 
-  #beginCall(name: string, callId: string): StartedDraft<ToolCallDraft> {
+  #beginCall(name: string, callId: string): StartedDraft<ToolCallItemDraft> {
     const origin = this.#options.origins.get(name) ?? { kind: "function", namespace: null, name };
     const prefix = origin.kind === "custom" ? "ctc" : "fc";
-    return this.#begin(prefix, (place) => new ToolCallDraft(place, origin, callId));
+    return this.#begin(prefix, (place) => new ToolCallItemDraft(place, origin, callId));
   }
 
-  #append(call: ToolCallDraft, args: string): string {
+  #append(call: ToolCallItemDraft, args: string): string {
     return call.append(args) + this.#drafts.advance();
   }
 
   #addThoughts(thoughts: StoredThoughts): void {
     const last = this.#drafts.last;
-    if (last instanceof ReasoningDraft) {
+    if (last instanceof ReasoningItemDraft) {
       last.keep(thoughts);
       return;
     }
@@ -205,7 +209,7 @@ export class OutputItemWriter {
     if (hasNoThoughts(thoughts)) return "";
     const { text, draft } = this.#add(
       "rs",
-      (place) => new ReasoningDraft(place, this.#options.shown.encrypted),
+      (place) => new ReasoningItemDraft(place, this.#options.shown.encrypted),
     );
     draft.keep(thoughts);
     return text;
@@ -240,9 +244,9 @@ export class OutputItemWriter {
   }
 
   #textExtras(delta: Delta, logprobs: unknown): TextExtras {
-    const annotations = urlCitationsOf(delta.annotations);
+    const annotations = readChatUrlCitations(delta.annotations);
     const knownLogprobs = this.#options.shown.logprobs
-      ? responsesLogprobsOf(objectOf(logprobs)["content"])
+      ? toResponsesLogprobs(objectOf(logprobs)["content"])
       : [];
     return annotations.length === 0 && knownLogprobs.length === 0
       ? NO_EXTRAS

@@ -9,7 +9,7 @@ import { BaseDraft } from "./client-drafts.ts";
 import type { DraftPosition } from "./client-drafts.ts";
 import type { OutputItem, SummaryPart } from "./client-response-object.ts";
 
-export class ReasoningDraft extends BaseDraft {
+export class ReasoningItemDraft extends BaseDraft {
   readonly isWhole = true;
   #summary = "";
   #thoughts: StoredThoughts = NO_THOUGHTS;

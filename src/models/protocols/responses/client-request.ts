@@ -7,14 +7,14 @@ import type { JsonObject } from "../../core/provider.ts";
 import {
   toolNameSchema,
   MODEL_CHARACTERS_MAX,
-  opaqueObject,
-  promptCacheOptions,
+  opaqueObjectSchema,
+  promptCacheOptionsSchema,
   externalIdSchema,
   removeNulls,
 } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { imageUrl } from "../../core/data-url.ts";
-import { responsesTools, responsesToolChoice } from "./client-tools.ts";
+import { imageUrlSchema } from "../../core/data-url.ts";
+import { responsesToolsSchema, responsesToolChoiceSchema } from "./client-tools.ts";
 
 const nonempty = z.string().check(z.minLength(1));
 const text = z.nullish(z.string());
@@ -26,7 +26,7 @@ const textPart = z.object({
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 const imagePart = z.object({
   type: z.literal("input_image"),
-  image_url: z.nullish(imageUrl),
+  image_url: z.nullish(imageUrlSchema),
   file_id: text,
   detail: z.nullish(z.enum(["auto", "low", "high", "original"])),
 });
@@ -68,7 +68,7 @@ const item = z.discriminatedUnion("type", [
     encrypted_content: text,
     summary: z.optional(z.unknown()),
   }),
-  z.object({ type: z.literal("additional_tools"), tools: responsesTools }),
+  z.object({ type: z.literal("additional_tools"), tools: responsesToolsSchema }),
   z.looseObject({ type: z.literal("agent_message") }),
   z.object({
     type: z.enum([
@@ -162,7 +162,7 @@ const format = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("json_schema"),
     name,
-    schema: opaqueObject,
+    schema: opaqueObjectSchema,
     strict: z.nullish(z.boolean()),
     description: text,
   }),
@@ -187,7 +187,7 @@ const metadata = z
   .check(z.refine((pairs) => Object.keys(pairs).length <= PAIRS_MAX, "must have at most 16 pairs"));
 
 /** The request body (openai npm, ResponseCreateParams). Drops unknown fields. */
-export const responsesBody = z.object({
+export const responsesBodySchema = z.object({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
   input,
   instructions: z.optional(z.string()),
@@ -199,8 +199,8 @@ export const responsesBody = z.object({
   presence_penalty: numberBetween(-2, 2),
   frequency_penalty: numberBetween(-2, 2),
   top_logprobs: z.optional(z.int().check(z.minimum(0), z.maximum(20))),
-  tools: z.optional(responsesTools),
-  tool_choice: z.optional(responsesToolChoice),
+  tools: z.optional(responsesToolsSchema),
+  tool_choice: z.optional(responsesToolChoiceSchema),
   parallel_tool_calls: flag,
   text: z.optional(
     z.looseObject({
@@ -215,7 +215,7 @@ export const responsesBody = z.object({
   user: z.optional(externalIdSchema),
   safety_identifier: z.optional(z.string().check(z.maxLength(128))),
   prompt_cache_key: z.optional(z.string().check(z.maxLength(1024))),
-  prompt_cache_options: z.optional(promptCacheOptions),
+  prompt_cache_options: z.optional(promptCacheOptionsSchema),
   service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
   truncation: z.optional(z.enum(["auto", "disabled"])),
   background: z.optional(
@@ -229,7 +229,7 @@ export const responsesBody = z.object({
   access_programs: unsupportedFeature,
 });
 
-export type ResponsesRequest = z.infer<typeof responsesBody>;
+export type ResponsesRequest = z.infer<typeof responsesBodySchema>;
 
 /** Parses a request body and adds missing item types. */
 export function parseResponsesRequest(value: object): Result<ResponsesRequest> {
@@ -238,22 +238,22 @@ export function parseResponsesRequest(value: object): Result<ResponsesRequest> {
   const typedInput = addItemTypes(source["input"]);
   const refusal = refusalBefore ?? refuseItems(typedInput);
   if (refusal !== null) return refusal;
-  return parseBody(responsesBody, {
+  return parseBody(responsesBodySchema, {
     ...source,
     ...(typedInput !== undefined && { input: typedInput }),
   });
 }
 
-export type VisibleOutput = {
+export type RequestedOptionalOutput = {
   readonly summary: boolean;
   readonly encrypted: boolean;
   readonly logprobs: boolean;
 };
 
-export function visibleOutput({
+export function getRequestedOptionalOutput({
   reasoning: requested,
   include = [],
-}: ResponsesRequest): VisibleOutput {
+}: ResponsesRequest): RequestedOptionalOutput {
   return {
     summary: (requested?.summary ?? requested?.generate_summary ?? null) !== null,
     encrypted: include.includes(INCLUDE_ENCRYPTED),
@@ -261,7 +261,7 @@ export function visibleOutput({
   };
 }
 
-export function chatSettingsOf(body: ResponsesRequest): Partial<ChatBody> {
+export function toChatSettings(body: ResponsesRequest): Partial<ChatBody> {
   const { text: requested, reasoning: thinking, max_output_tokens: cap } = body;
   const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;
   return definedFields({
@@ -273,7 +273,7 @@ export function chatSettingsOf(body: ResponsesRequest): Partial<ChatBody> {
     response_format: formatOf(requested?.format ?? undefined),
     verbosity: requested?.verbosity ?? undefined,
     reasoning_effort: thinking?.effort ?? undefined,
-    ...(visibleOutput(body).logprobs && { logprobs: true, top_logprobs }),
+    ...(getRequestedOptionalOutput(body).logprobs && { logprobs: true, top_logprobs }),
   });
 }
 
@@ -304,9 +304,10 @@ function numberBetween(min: number, max: number) {
 const UNSUPPORTED_FIELDS = ["prompt_cache_options", "max_tool_calls"];
 const SILENTLY_IGNORED_FIELDS: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
 
-export function ignoredResponsesFields(value: JsonObject): readonly string[] {
+export function listIgnoredResponsesFields(value: JsonObject): readonly string[] {
   const unknown = Object.keys(value).filter(
-    (field) => !Object.hasOwn(responsesBody.shape, field) && !SILENTLY_IGNORED_FIELDS.has(field),
+    (field) =>
+      !Object.hasOwn(responsesBodySchema.shape, field) && !SILENTLY_IGNORED_FIELDS.has(field),
   );
   return [...UNSUPPORTED_FIELDS, ...unknown].filter((field) => (value[field] ?? null) !== null);
 }

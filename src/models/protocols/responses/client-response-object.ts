@@ -28,7 +28,7 @@ export type TextPart = {
 export type RefusalPart = { readonly type: "refusal"; readonly refusal: string };
 export type SummaryPart = { readonly type: "summary_text"; readonly text: string };
 
-export type Phase = "commentary" | "final_answer";
+export type MessagePhase = "commentary" | "final_answer";
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 type CalledTool = { readonly name: string; readonly namespace?: string };
@@ -41,7 +41,7 @@ export type OutputItem =
       readonly status: ItemStatus;
       readonly role: "assistant";
       readonly content: readonly (TextPart | RefusalPart)[];
-      readonly phase?: Phase;
+      readonly phase?: MessagePhase;
     }
   | ({
       readonly id: string;
@@ -141,13 +141,13 @@ function echoedTool(raw: JsonObject): JsonObject {
     : raw;
 }
 
-export function openResponse(head: ResponseHead, echo: JsonObject): JsonObject {
+export function createInProgressResponse(head: ResponseHead, echo: JsonObject): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORTENED_ECHO, store: head.keeps, usage: null };
   return { ...responseIdentity(head), completed_at: null, ...state, ...rest };
 }
 
-export function closedResponse(
+export function createEndedResponse(
   head: ResponseHead,
   echo: JsonObject,
   state: ResponseState,
@@ -175,7 +175,7 @@ function usageOf({ usage, costMicro }: Receipt) {
   };
 }
 
-export function responsesLogprobsOf(raw: unknown): Logprob[] {
+export function toResponsesLogprobs(raw: unknown): Logprob[] {
   return listOf(raw)
     .filter(isObject)
     .map((rawLogprob) => {
@@ -194,7 +194,7 @@ function toTopLogprob({ token, logprob, bytes }: JsonObject): TopLogprob {
   };
 }
 
-export function urlCitationsOf(raw: unknown): UrlCitation[] {
+export function readChatUrlCitations(raw: unknown): UrlCitation[] {
   return listOf(raw)
     .filter(isObject)
     .flatMap((rawAnnotation) => {
@@ -205,7 +205,7 @@ export function urlCitationsOf(raw: unknown): UrlCitation[] {
     });
 }
 
-export function nativeUrlCitationsOf(raw: unknown): UrlCitation[] {
+export function readNativeUrlCitations(raw: unknown): UrlCitation[] {
   const rawAnnotations = listOf(raw).filter(isObject);
   return rawAnnotations.filter(({ type }) => type === "url_citation").map(toCitation);
 }

@@ -4,8 +4,8 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { flatToolName } from "../../core/tool-calls.ts";
-import { opaqueObject } from "../../core/core-request.ts";
+import { joinNamespaceAndName } from "../../core/tool-calls.ts";
+import { opaqueObjectSchema } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 
 const LABEL_CHARACTERS_MAX = 64;
@@ -19,7 +19,7 @@ const functionTool = z.looseObject({
   type: z.literal("function"),
   name: toolName,
   description: text,
-  parameters: z.nullish(opaqueObject),
+  parameters: z.nullish(opaqueObjectSchema),
   strict: z.nullish(z.boolean()),
 });
 const customTool = z.looseObject({
@@ -64,7 +64,7 @@ const tool: z.ZodMiniType<JsonObject> = otherTool.check(
     if (!parsed.success) for (const issue of parsed.error.issues) context.addIssue({ ...issue });
   }),
 );
-export const responsesTools = z.array(tool).check(z.maxLength(TOOLS_MAX));
+export const responsesToolsSchema = z.array(tool).check(z.maxLength(TOOLS_MAX));
 
 /** The client's tool from which a function was made. */
 export type ToolOrigin = {
@@ -100,7 +100,7 @@ export function flattenTools(lists: readonly ToolList[]): Result<FlattenedTools>
     const { type } = raw;
     if (!SUPPORTED.has(type)) droppedTypes.add(textOf(type));
     for (const { origin, core, native } of flattenTool(raw as SupportedTool)) {
-      const name = flatToolName(origin.namespace, origin.name);
+      const name = joinNamespaceAndName(origin.namespace, origin.name);
       const earlier = origins.get(name) ?? origin;
       if (!isSame(earlier, origin)) {
         return invalid(`Two tools would have the same name '${name}'.`, `${at}.name`);
@@ -170,7 +170,10 @@ function flatTool(raw: FunctionTool | CustomTool, enclosing: Namespace | null): 
     core: (flat) => ({ type: "function", function: { name: flat, ...core } }),
     native: {
       namespace: nativeNamespace,
-      tool: toNativeTool(raw, nativeNamespace === null ? flatToolName(namespace, name) : name),
+      tool: toNativeTool(
+        raw,
+        nativeNamespace === null ? joinNamespaceAndName(namespace, name) : name,
+      ),
     },
   };
 }
@@ -226,11 +229,11 @@ function customToolFields({ description, format }: CustomTool) {
   };
 }
 
-export function customArguments(input: string): string {
+export function toCustomArguments(input: string): string {
   return JSON.stringify({ [INPUT_FIELD]: input });
 }
 
-export function customInputOfArguments(args: string): string {
+export function parseCustomInput(args: string): string {
   try {
     const value: unknown = JSON.parse(args);
     return isObject(value) && typeof value[INPUT_FIELD] === "string" ? value[INPUT_FIELD] : args;
@@ -244,7 +247,7 @@ function isSame(a: ToolOrigin, b: ToolOrigin): boolean {
 }
 
 const namedTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
-export const responsesToolChoice = z.union([
+export const responsesToolChoiceSchema = z.union([
   z.enum(["none", "auto", "required"]),
   z.looseObject({
     type: z.literal("allowed_tools"),
@@ -253,7 +256,7 @@ export const responsesToolChoice = z.union([
   }),
   namedTool,
 ]);
-type ToolChoice = z.infer<typeof responsesToolChoice>;
+type ToolChoice = z.infer<typeof responsesToolChoiceSchema>;
 
 /**
  * Converts `tool_choice`. Keeps only `allowed_tools`, so that models can't call other tools.
@@ -288,7 +291,10 @@ export function resolveToolChoice(
   return success({ tools: allTools, tool_choice: chosenTool, ...parallelField });
 }
 
-export function choosesNamespaced(flat: FlattenedTools, choice: ToolChoice | undefined): boolean {
+export function choosesNamespacedTool(
+  flat: FlattenedTools,
+  choice: ToolChoice | undefined,
+): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const chosenTools = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
   return chosenTools
@@ -300,7 +306,7 @@ function isInNamespace(origin: ToolOrigin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
-export function nativeToolChoice(flat: FlattenedTools, choice: ToolChoice): unknown {
+export function toNativeToolChoice(flat: FlattenedTools, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
   const nativeNames = (chosen: JsonObject & KnownFields<"type">): JsonObject[] => {
     const name = flatNameOf(flat, chosen);

@@ -1,4 +1,4 @@
-import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
+import { toCompletion, joinTextOfOutputParts } from "../../core/output-part.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type {
@@ -7,13 +7,13 @@ import type {
   NativeOutput,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { failureWithUsage } from "../../core/frame-reader.ts";
+import { addUsageToFailure } from "../../core/frame-reader.ts";
 import {
-  rawItemsOf,
-  rawPartsOf,
-  responsesFinishReason,
-  reasoningDetail,
-  responseFailure,
+  readItems,
+  readParts,
+  parseResponsesFinishReason,
+  toReasoningDetail,
+  parseResponsesApiFailure,
   readResponsesUsage,
 } from "./host-rules.ts";
 import type { RawItem, RawResponse } from "./host-rules.ts";
@@ -23,13 +23,13 @@ export function readResponsesCompletion(
   secret: string | undefined,
 ): ProviderResponse | ProviderFailure | null {
   if (!Array.isArray(raw.output)) return null;
-  const items = rawItemsOf(raw.output);
-  const parts = items.flatMap((item) => rawPartsOf(item.content));
+  const items = readItems(raw.output);
+  const parts = items.flatMap((item) => readParts(item.content));
   const joinText = (field: "text" | "refusal"): string =>
     parts.map((part) => textOf(part[field])).join("");
   const refusal = joinText("refusal");
-  const finish = responsesFinishReason(raw);
-  const details = items.filter(isReasoning).map(reasoningDetail);
+  const finish = parseResponsesFinishReason(raw);
+  const details = items.filter(isReasoning).map(toReasoningDetail);
   const annotations = parts.flatMap((part) => listOf(part.annotations)).flatMap(toChatAnnotation);
   const output: OutputPart[] = [
     { kind: "thought", text: items.map(reasoningText).filter(Boolean).join("\n\n") },
@@ -43,7 +43,7 @@ export function readResponsesCompletion(
   ];
   const usage = readResponsesUsage(raw.usage);
   if (finish === null) {
-    return failureWithSpent(raw, { usage, text: textOfOutputParts(output) }, secret);
+    return failureWithSpent(raw, { usage, text: joinTextOfOutputParts(output) }, secret);
   }
   return toCompletion([[...output, { kind: "finish", reason: finish }]], usage);
 }
@@ -55,25 +55,25 @@ export function readNativeResponse(
 ): (ProviderResponse & { readonly native: NativeOutput }) | ProviderFailure | null {
   if (!Array.isArray(raw.output)) return null;
   const usage = readResponsesUsage(raw.usage);
-  const text = rawItemsOf(raw.output).map(itemText).join("");
-  const finish = responsesFinishReason(raw);
+  const text = readItems(raw.output).map(joinItemText).join("");
+  const finish = parseResponsesFinishReason(raw);
   if (finish === null) return failureWithSpent(raw, { usage, text }, secret);
   return { body: raw, usage, native: { text, finish } };
 }
 
-export function itemText(item: RawItem): string {
-  const parts = [...rawPartsOf(item.content), ...rawPartsOf(item.summary)];
+export function joinItemText(item: RawItem): string {
+  const parts = [...readParts(item.content), ...readParts(item.summary)];
   const texts = parts.map((part) => textOf(part.text) + textOf(part.refusal));
   return [item.name, item.arguments, item.input].map(textOf).join("") + texts.join("");
 }
 
 function failureWithSpent(
   raw: RawResponse,
-  spent: Parameters<typeof failureWithUsage>[1],
+  spent: Parameters<typeof addUsageToFailure>[1],
   secret: string | undefined,
 ): ProviderFailure {
   if (!isObject(raw.error)) return { kind: "retry", reason: "not_completed" };
-  return failureWithUsage(responseFailure(raw, secret), spent);
+  return addUsageToFailure(parseResponsesApiFailure(raw, secret), spent);
 }
 
 function isReasoning(item: RawItem): boolean {
@@ -82,7 +82,7 @@ function isReasoning(item: RawItem): boolean {
 
 function reasoningText(item: RawItem): string {
   if (!isReasoning(item)) return "";
-  const parts = rawPartsOf(item.summary);
+  const parts = readParts(item.summary);
   return parts.map((part) => textOf(part.text)).join("\n\n");
 }
 

@@ -1,4 +1,4 @@
-import { DEFAULT_FILENAME } from "../../core/core-request.ts";
+import { DEFAULT_PDF_FILENAME } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import {
   legacyFunctionsFailure,
@@ -12,19 +12,19 @@ import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import {
   ToolCallIds,
-  WORD_64_ID,
-  SUPPORTS_NAMESPACES,
+  WORD_CHARACTER_ID_SHAPE,
+  MODELS_WITH_TOOL_NAMESPACES,
   removeToolNamespaces,
 } from "../../core/tool-calls.ts";
 import {
-  RESPONSES_CAP_MIN,
-  LOWEST_EFFORT_IS_LOW,
+  RESPONSES_OUTPUT_CAP_MIN,
+  MODELS_WITHOUT_MINIMAL_EFFORT,
   REASONING_MODELS,
-  reasoningItem,
-  withoutNulls,
+  toReasoningItem,
+  removeNullFields,
 } from "./host-rules.ts";
 import { utf8Bytes } from "../../../shared/tokens.ts";
-import { JSON_BYTES_MAX } from "../../core/response-size.ts";
+import { JSON_RESPONSE_BYTES_MAX } from "../../core/response-size.ts";
 
 const UNCHANGED_FIELDS = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention"];
 const SAMPLING_FIELDS = ["temperature", "top_p"];
@@ -44,7 +44,7 @@ export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFail
   const request = {
     model: upstreamId,
     input,
-    ...withoutNulls(
+    ...removeNullFields(
       Object.fromEntries([...UNCHANGED_FIELDS, ...samplingNames].map((name) => [name, body[name]])),
     ),
     ...toolFields(body),
@@ -86,7 +86,7 @@ export function responsesNativeBody(call: ChatCall): JsonObject {
     ...body,
     ...tuned,
     ...(rawReasoning !== undefined && {
-      reasoning: withoutNulls({ ...reasoning, effort: hostEffort(upstreamId, effort) }),
+      reasoning: removeNullFields({ ...reasoning, effort: hostEffort(upstreamId, effort) }),
     }),
     model: upstreamId,
     max_output_tokens: cap,
@@ -102,11 +102,11 @@ function tunedBody(
   effort: unknown,
 ): { readonly body: JsonObject; readonly tuned: JsonObject & { readonly include?: unknown } } {
   const nativeBody = native?.body ?? {};
-  const flatBody = SUPPORTS_NAMESPACES.test(upstreamId)
+  const flatBody = MODELS_WITH_TOOL_NAMESPACES.test(upstreamId)
     ? nativeBody
     : removeToolNamespaces(nativeBody);
   const { temperature, top_p, top_logprobs, include, ...body } = flatBody;
-  const samplingFields = withoutNulls({ temperature, top_p, top_logprobs });
+  const samplingFields = removeNullFields({ temperature, top_p, top_logprobs });
   if (!REASONING_MODELS.test(upstreamId) || effort === "none") {
     return { body, tuned: { ...samplingFields, include } };
   }
@@ -117,7 +117,7 @@ function tunedBody(
 
 /** Replaces "minimal", which models since GPT-5.1 don't support. */
 function hostEffort(upstreamId: string, effort: unknown): unknown {
-  return effort === "minimal" && LOWEST_EFFORT_IS_LOW.test(upstreamId) ? "low" : effort;
+  return effort === "minimal" && MODELS_WITHOUT_MINIMAL_EFFORT.test(upstreamId) ? "low" : effort;
 }
 
 function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
@@ -128,15 +128,15 @@ function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
   if ((body.n ?? 1) > 1) {
     return refusalFailure("This model returns only one choice: 'n' must be 1.", "n");
   }
-  if (cap >= RESPONSES_CAP_MIN) return null;
+  if (cap >= RESPONSES_OUTPUT_CAP_MIN) return null;
   return refusalFailure(
-    `This model requires an output limit of at least ${RESPONSES_CAP_MIN} tokens.`,
+    `This model requires an output limit of at least ${RESPONSES_OUTPUT_CAP_MIN} tokens.`,
     "max_tokens",
   );
 }
 
 function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
-  const ids = new ToolCallIds(WORD_64_ID);
+  const ids = new ToolCallIds(WORD_CHARACTER_ID_SHAPE);
   const customCallIds = new Set<string>();
   const items: JsonObject[] = [];
   for (const message of messages) {
@@ -160,7 +160,7 @@ function assistantItems(
   ids: ToolCallIds,
   customCallIds: Set<string>,
 ): JsonObject[] {
-  const thoughts = (message.reasoning_details ?? []).map(reasoningItem);
+  const thoughts = (message.reasoning_details ?? []).map(toReasoningItem);
   const text = toText(message.content ?? "");
   const refusalText = message.refusal ?? "";
   const content = [
@@ -190,7 +190,7 @@ function userParts(content: UserContent): JsonObject[] {
     if (part.type === "text") return { type: "input_text", text: part.text };
     if (part.type === "file") {
       const { file_data, filename } = part.file;
-      return { type: "input_file", filename: filename ?? DEFAULT_FILENAME, file_data };
+      return { type: "input_file", filename: filename ?? DEFAULT_PDF_FILENAME, file_data };
     }
     const { url, detail } = part.image_url;
     return { type: "input_image", image_url: url, detail: detail ?? "auto" };
@@ -218,13 +218,13 @@ function toTool(tool: NonNullable<ChatBody["tools"]>[number]): JsonObject {
     const { name, description, format } = tool.custom;
     const { grammar } = objectOf(format);
     const hostFormat = isObject(grammar) ? { type: "grammar", ...grammar } : format;
-    return { type: "custom", name, ...withoutNulls({ description, format: hostFormat }) };
+    return { type: "custom", name, ...removeNullFields({ description, format: hostFormat }) };
   }
   const { name, description, parameters, strict } = tool.function;
   return {
     type: "function",
     name,
-    ...withoutNulls({ description }),
+    ...removeNullFields({ description }),
     parameters: parameters ?? { type: "object", properties: {} },
     strict: strict === true,
   };
@@ -243,7 +243,7 @@ function toNamedTool(one: Exclude<ToolChoice, string | { type: "allowed_tools" }
 }
 
 function textField({ response_format: format, verbosity }: ChatBody): JsonObject {
-  const text = { ...formatOf(format), ...withoutNulls({ verbosity }) };
+  const text = { ...formatOf(format), ...removeNullFields({ verbosity }) };
   return Object.keys(text).length === 0 ? {} : { text };
 }
 
@@ -252,7 +252,7 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
   if (format.type !== "json_schema") return { format: { type: format.type } };
   const { name, schema, strict, description } = format.json_schema;
   return {
-    format: { type: "json_schema", name, schema, ...withoutNulls({ strict, description }) },
+    format: { type: "json_schema", name, schema, ...removeNullFields({ strict, description }) },
   };
 }
 
@@ -260,11 +260,11 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
  * Maximum bytes of the fields that a response repeats. Even half of this maximum exceeds every
  * context window.
  */
-const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
+const ECHO_BYTES_MAX = JSON_RESPONSE_BYTES_MAX / 4;
 const INDENT = 2;
 
 /** Returns a failure if the response would repeat too much of the request besides `input`. */
-export function echoTooLarge(request: JsonObject): ProviderFailure | null {
+export function findTooLargeEcho(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => {
     return { field, bytes: field === "input" ? 0 : indentedJsonBytes(value, INDENT) };
   });

@@ -3,7 +3,7 @@ import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { readUsage } from "../../core/openai-usage.ts";
-import { streamFailure } from "../../core/upstream-failure.ts";
+import { parseStreamFailure } from "../../core/upstream-failure.ts";
 
 export type RawResponse = JsonObject &
   KnownFields<"output" | "usage" | "status" | "incomplete_details" | "error">;
@@ -26,23 +26,23 @@ export type RawEvent = JsonObject &
     "type" | "response" | "item" | "delta" | "output_index" | "annotation" | "logprobs" | "error"
   >;
 
-export function rawItemsOf(list: unknown): readonly RawItem[] {
+export function readItems(list: unknown): readonly RawItem[] {
   return listOf(list).filter(isObject);
 }
 
-export function rawPartsOf(list: unknown): readonly RawPart[] {
+export function readParts(list: unknown): readonly RawPart[] {
   return listOf(list).filter(isObject);
 }
 
-export function withoutNulls(fields: JsonObject): JsonObject {
+export function removeNullFields(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => (value ?? null) !== null));
 }
 
 /** Matches models that accept tools only in the Responses API. */
-export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
+export const RESPONSES_ONLY_MODELS = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
-export const LOWEST_EFFORT_IS_LOW = /^gpt-(?:5\.\d|[6-9])/;
-export const RESPONSES_CAP_MIN = 16;
+export const MODELS_WITHOUT_MINIMAL_EFFORT = /^gpt-(?:5\.\d|[6-9])/;
+export const RESPONSES_OUTPUT_CAP_MIN = 16;
 
 type Counts = KnownFields<
   "input_tokens" | "output_tokens" | "input_tokens_details" | "output_tokens_details"
@@ -63,7 +63,7 @@ export function readResponsesUsage(raw: unknown): Usage | null {
 const ABOUT_REQUEST =
   /^(?:invalid_|image_|empty_image|unsupported_|failed_to_download_image|cyber_|bio_|content_)/;
 
-export function responseFailure(
+export function parseResponsesApiFailure(
   raw: JsonObject & RawError,
   secret: string | undefined,
 ): ProviderFailure {
@@ -73,10 +73,10 @@ export function responseFailure(
   const errorType = textOf(error.type) === "error" ? "" : textOf(error.type);
   const type = ABOUT_REQUEST.test(code) ? "invalid_request_error" : errorType;
   const { message, param } = error;
-  return streamFailure({ error: { message, param, code, type } }, secret);
+  return parseStreamFailure({ error: { message, param, code, type } }, secret);
 }
 
-export function responsesFinishReason(
+export function parseResponsesFinishReason(
   response: RawResponse,
 ): "stop" | "length" | "content_filter" | null {
   if (response.status === "completed") return "stop";
@@ -91,7 +91,7 @@ const REASONING = "openai.reasoning";
  * Converts a reasoning item to an entry of `reasoning_details`. Returns null without encrypted
  * content, because OpenAI would reject the item later.
  */
-export function reasoningDetail(item: RawItem): JsonObject | null {
+export function toReasoningDetail(item: RawItem): JsonObject | null {
   const { encrypted_content: encrypted } = item;
   if (typeof encrypted !== "string" || encrypted === "") return null;
   return { type: REASONING, summary: listOf(item.summary), encrypted_content: encrypted };
@@ -101,7 +101,7 @@ export function reasoningDetail(item: RawItem): JsonObject | null {
  * Converts an entry of `reasoning_details` to a reasoning item. Returns null for another provider's
  * entry.
  */
-export function reasoningItem(detail: RawItem): JsonObject | null {
+export function toReasoningItem(detail: RawItem): JsonObject | null {
   const { type, encrypted_content: encrypted } = detail;
   if (type !== REASONING || textOf(encrypted) === "") return null;
   return { type: "reasoning", summary: listOf(detail.summary), encrypted_content: encrypted };

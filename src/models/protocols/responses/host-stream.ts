@@ -1,14 +1,19 @@
 import { ChunkBuilder } from "../../core/output-part.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { END_EVENT, FrameReader, retryFailure, failureEvents } from "../../core/frame-reader.ts";
-import { toChatAnnotation, itemText } from "./host-answer.ts";
+import {
+  END_EVENT,
+  FrameReader,
+  createRetryFailure,
+  createFailureEvents,
+} from "../../core/frame-reader.ts";
+import { toChatAnnotation, joinItemText } from "./host-answer.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
 import type { RawEvent, RawItem, RawResponse } from "./host-rules.ts";
 import {
-  responsesFinishReason,
-  reasoningDetail,
-  responseFailure,
+  parseResponsesFinishReason,
+  toReasoningDetail,
+  parseResponsesApiFailure,
   readResponsesUsage,
 } from "./host-rules.ts";
 
@@ -46,9 +51,9 @@ abstract class ResponseReader extends FrameReader {
       case "response.incomplete":
         return this.#end(event, response);
       case "response.failed":
-        return this.#failed(responseFailure(response, this.secret), response);
+        return this.#failed(parseResponsesApiFailure(response, this.secret), response);
       case "error":
-        return this.#failed(responseFailure(event, this.secret), response);
+        return this.#failed(parseResponsesApiFailure(event, this.secret), response);
       default: {
         const events = this.events(type, event);
         return isThinking(type, event) ? [...events, THINKING] : events;
@@ -57,12 +62,12 @@ abstract class ResponseReader extends FrameReader {
   }
 
   #failed(failure: ProviderFailure, response: RawResponse): StreamEvent[] {
-    return failureEvents(failure, readResponsesUsage(response.usage));
+    return createFailureEvents(failure, readResponsesUsage(response.usage));
   }
 
   #end(event: JsonObject, response: RawResponse): StreamEvent[] {
-    const finish = responsesFinishReason(response);
-    if (finish === null) return this.#failed(retryFailure("no_status"), response);
+    const finish = parseResponsesFinishReason(response);
+    if (finish === null) return this.#failed(createRetryFailure("no_status"), response);
     const usage = readResponsesUsage(response.usage);
     const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.finished(event, finish), ...usageEvents, END_EVENT];
@@ -137,7 +142,7 @@ export class ResponsesChunkReader extends ResponseReader {
 
   #done(index: number, item: RawItem): StreamEvent[] {
     if (item.type === "reasoning") {
-      const detail = reasoningDetail(item);
+      const detail = toReasoningDetail(item);
       return detail === null ? [] : this.#builder.addDelta({ reasoning_details: [detail] });
     }
     const startEvents = this.#begin(index, item);
@@ -207,5 +212,5 @@ function isPlainDelta({ type, logprobs }: JsonObject): boolean {
 function eventText(type: string, event: RawEvent): string {
   if (type.endsWith(".delta")) return textOf(event.delta);
   const { item } = event;
-  return type === "response.output_item.added" && isObject(item) ? itemText(item) : "";
+  return type === "response.output_item.added" && isObject(item) ? joinItemText(item) : "";
 }

@@ -1,7 +1,7 @@
 import {
   toFinishReason,
   toCompletion,
-  textOfOutputParts,
+  joinTextOfOutputParts,
   ChunkBuilder,
 } from "../../core/output-part.ts";
 import {
@@ -27,25 +27,25 @@ import { parseJson } from "../../../shared/exact-json.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { readUsage, readCounts } from "../../core/openai-usage.ts";
 import {
-  failureWithUsage,
+  addUsageToFailure,
   END_EVENT,
   FrameReader,
-  retryFailure,
-  failureEvents,
+  createRetryFailure,
+  createFailureEvents,
 } from "../../core/frame-reader.ts";
 import { parseTools } from "../../core/conversation.ts";
 import { sumPromptTokens } from "../../../shared/usage.ts";
-import { isRequestCaused } from "../../core/provider.ts";
-import { workersAiFailureInside } from "./failure.ts";
+import { isCausedByRequest } from "../../core/provider.ts";
+import { findWorkersAiFailure } from "./failure.ts";
 
 type Piece = {
   readonly text: string;
   readonly reasoning: string;
-  readonly calls: readonly StreamedCall[];
+  readonly calls: readonly StreamedToolCall[];
   /** The finish reason, or null. "error" and "abort" mean that the model gave up. */
   readonly finish: FinishReason | "error" | "abort" | null;
 };
-export type StreamedCall = {
+export type StreamedToolCall = {
   readonly index: number | null;
   readonly id: string;
   readonly name: string;
@@ -77,7 +77,7 @@ const callReader = objectReader({
   id: textOf,
   function: optionalReader(functionReader),
 });
-const readCall: ValueReader<StreamedCall> = (raw) => {
+const readCall: ValueReader<StreamedToolCall> = (raw) => {
   const { function: functionCall, ...call } = callReader(raw);
   return { index: call.index, id: call.id, ...(functionCall ?? functionReader(raw)) };
 };
@@ -129,7 +129,10 @@ export function readWorkersAiChat(
     ...tools,
   ];
   if (finish === "error" || finish === "abort") {
-    return failureWithUsage(incompleteFailure(finish), { usage, text: textOfOutputParts(parts) });
+    return addUsageToFailure(incompleteFailure(finish), {
+      usage,
+      text: joinTextOfOutputParts(parts),
+    });
   }
   const reason = tools.length > 0 ? "stop" : (finish ?? guessFinishReason(usage, call.cap));
   const remainingParts = leakedToolCalls.length > 0 ? parts.slice(1) : parts;
@@ -140,7 +143,7 @@ function toOutputCall({
   id,
   name,
   arguments: argumentsJson,
-}: Omit<StreamedCall, "index">): OutputCall {
+}: Omit<StreamedToolCall, "index">): OutputCall {
   return { kind: "call", id, name, arguments: argumentsJson };
 }
 
@@ -196,21 +199,21 @@ export class WorkersAiStream extends FrameReader {
   }
 
   protected override eventsAtMarker(): StreamEvent[] {
-    if (this.#failure !== null) return failureEvents(this.#failure, this.#usage);
-    return this.#hasOutput ? this.#end() : failureEvents(retryFailure("empty"));
+    if (this.#failure !== null) return createFailureEvents(this.#failure, this.#usage);
+    return this.#hasOutput ? this.#end() : createFailureEvents(createRetryFailure("empty"));
   }
 
   protected override eventsAtEnd(): StreamEvent[] {
-    if (this.#failure !== null) return failureEvents(this.#failure, this.#usage);
+    if (this.#failure !== null) return createFailureEvents(this.#failure, this.#usage);
     return this.#builder.finished ? this.#end() : [];
   }
 
   protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
     const failure =
-      workersAiFailureInside(raw) ?? (name === "error" ? retryFailure("error_event") : null);
+      findWorkersAiFailure(raw) ?? (name === "error" ? createRetryFailure("error_event") : null);
     return failure === null
       ? [...this.#pieceEvents(raw), ...this.#usageEvents(raw)]
-      : failureEvents(failure);
+      : createFailureEvents(failure);
   }
 
   #pieceEvents(raw: JsonObject): StreamEvent[] {
@@ -227,14 +230,14 @@ export class WorkersAiStream extends FrameReader {
     }
     if (finish === "error" || finish === "abort") {
       const failure = incompleteFailure(finish);
-      if (!isRequestCaused(failure)) return [...events, ...failureEvents(failure)];
+      if (!isCausedByRequest(failure)) return [...events, ...createFailureEvents(failure)];
       this.#failure = failure;
       return events;
     }
     return finish === null ? events : [...events, ...this.#builder.finish(finish)];
   }
 
-  #callEvents(call: StreamedCall, position: number): StreamEvent[] {
+  #callEvents(call: StreamedToolCall, position: number): StreamEvent[] {
     const key = call.index ?? position;
     const knownCall = this.#calls.get(key);
     const continuesCall =

@@ -7,7 +7,7 @@ import {
   objectReader,
 } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
+import { parseHttpFailure, parseStreamFailure } from "../../core/upstream-failure.ts";
 
 /**
  * HTTP status by Workers AI error code (documentation; 3010, 3046, 4006, 5006, 5021 and 5035
@@ -30,7 +30,7 @@ function statusByCode(status: number, codes: readonly number[]): Record<number, 
 
 const NO_HEADERS = new Headers();
 
-export function workersAiFailure(
+export function parseWorkersAiFailure(
   status: number,
   headers: Headers,
   bodyText: string,
@@ -43,14 +43,14 @@ export function workersAiFailure(
 }
 
 /** Converts an error that `run` threw, such as "3040: no capacity". */
-export function workersAiThrownFailure(error: unknown): ProviderFailure | null {
+export function parseWorkersAiException(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
   return readCode(text) === null ? null : toProviderFailure(500, NO_HEADERS, { text });
 }
 
-export function workersAiFailureInside(raw: JsonObject): ProviderFailure | null {
+export function findWorkersAiFailure(raw: JsonObject): ProviderFailure | null {
   const { error, errors, success, internalCode } = raw;
-  if (isObject(error) || typeof error === "string") return streamFailure(raw);
+  if (isObject(error) || typeof error === "string") return parseStreamFailure(raw);
   const hasErrors = listOf(errors).length > 0 || success === false;
   if (!hasErrors && internalCode === undefined) return null;
   return toProviderFailure(500, NO_HEADERS, readUpstreamError(raw));
@@ -87,7 +87,7 @@ function toProviderFailure(
   const message = removePrefix(text);
   const quotaStatus = USED_UP.test(message) ? 402 : undefined;
   const body = JSON.stringify({ error: { message } });
-  const failure = httpFailure(quotaStatus ?? documentedStatus ?? status, headers, body);
+  const failure = parseHttpFailure(quotaStatus ?? documentedStatus ?? status, headers, body);
   return documentedStatus === undefined ? failure : { ...failure, reason: String(code) };
 }
 

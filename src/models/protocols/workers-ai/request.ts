@@ -1,5 +1,5 @@
 import {
-  textOfContent,
+  joinContentText,
   refusalFailure,
   unsupportedFailure,
   usesLegacyFunctions,
@@ -9,7 +9,7 @@ import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { NINE_CHARACTER_ID, ToolCallIds } from "../../core/tool-calls.ts";
+import { NINE_CHARACTER_ID_SHAPE, ToolCallIds } from "../../core/tool-calls.ts";
 import type { RequestedTools } from "../../core/conversation.ts";
 
 type Family = {
@@ -42,7 +42,7 @@ const FAMILIES: readonly Family[] = [
 
 const OTHER_FAMILY: Family = { pattern: /^/ };
 
-export function workersAiFamilyOf(model: string): Family {
+export function getWorkersAiModelFamily(model: string): Family {
   return FAMILIES.find((family) => family.pattern.test(model)) ?? OTHER_FAMILY;
 }
 
@@ -75,12 +75,12 @@ const FORWARDED_FIELDS = [
 ];
 
 /** Returns a chat model's inputs, or a failure for images by URL and for several choices. */
-export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailure {
+export function toWorkersAiChatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
   const tools = parseTools(body);
   if ("kind" in tools) return tools;
-  const isOpenAi = workersAiFamilyOf(upstreamId).acceptsOpenAiFields === true;
+  const isOpenAi = getWorkersAiModelFamily(upstreamId).acceptsOpenAiFields === true;
   const messages = messagesOf(body, upstreamId);
   if ("kind" in messages) return messages;
   const fields = isOpenAi ? [...FORWARDED_FIELDS, "stop"] : FORWARDED_FIELDS;
@@ -109,8 +109,8 @@ function messagesOf(
   model: string,
 ): readonly JsonObject[] | ProviderFailure {
   const nineCharacterIds =
-    workersAiFamilyOf(model).requiresNineCharacterIds === true
-      ? new ToolCallIds(NINE_CHARACTER_ID)
+    getWorkersAiModelFamily(model).requiresNineCharacterIds === true
+      ? new ToolCallIds(NINE_CHARACTER_ID_SHAPE)
       : null;
   const idFor = (id: string): string => nineCharacterIds?.idFor(id) ?? id;
   const names = new Map<string, string>();
@@ -155,7 +155,7 @@ function contentOf(message: ChatMessage): unknown {
   const { content } = message;
   const hasImage = Array.isArray(content) && content.some(({ type }) => type === "image_url");
   if (hasImage) return content;
-  const text = textOfContent(content as Parameters<typeof textOfContent>[0]);
+  const text = joinContentText(content as Parameters<typeof joinContentText>[0]);
   return text || (message.role === "assistant" && message.refusal) || "";
 }
 
@@ -197,7 +197,7 @@ function responseFormat(format: ChatBody["response_format"], isOpenAi: boolean):
 }
 
 function reasoningFields(requested: ChatBody["reasoning_effort"], model: string): JsonObject {
-  const { efforts = [], hasThinkingSwitch: thinkingSwitch } = workersAiFamilyOf(model);
+  const { efforts = [], hasThinkingSwitch: thinkingSwitch } = getWorkersAiModelFamily(model);
   if (requested === undefined) return {};
   if (thinkingSwitch === true) {
     return { chat_template_kwargs: { enable_thinking: requested !== "none" } };
@@ -206,6 +206,6 @@ function reasoningFields(requested: ChatBody["reasoning_effort"], model: string)
   return effort === null ? {} : { reasoning_effort: effort };
 }
 
-export function workersAiIgnoresNoEffort(model: string): boolean {
-  return workersAiFamilyOf(model).efforts?.includes("none") === false;
+export function workersAiIgnoresEffortNone(model: string): boolean {
+  return getWorkersAiModelFamily(model).efforts?.includes("none") === false;
 }

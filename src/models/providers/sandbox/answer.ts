@@ -3,8 +3,8 @@ import type { ChatBody } from "../../core/core-request.ts";
 import { NO_USAGE, sumPromptTokens } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import type { JsonObject, ChatCall, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { countPromptTokens, sandboxRepliesTo } from "./reply.ts";
-import type { SandboxMode, SandboxReply, SandboxToolCall } from "./reply.ts";
+import { countPromptTokens, createSandboxReplies } from "./reply.ts";
+import type { SandboxReplyOptions, SandboxReply, SandboxToolCall } from "./reply.ts";
 import { countTokens, splitIntoTokens, splitJsonFragments, splitIntoWords } from "./tokens.ts";
 import type { ChunkChoice } from "../../core/chunk.ts";
 
@@ -24,12 +24,12 @@ type SandboxCompletionHead = {
   readonly system_fingerprint: string;
 };
 
-export function sandboxAnswer(
+export function createSandboxCompletion(
   call: ChatCall,
   nowMs: number,
-  mode: SandboxMode = {},
+  mode: SandboxReplyOptions = {},
 ): SandboxCompletion | ProviderFailure {
-  const replies = sandboxRepliesTo(call.body, call.cap, mode);
+  const replies = createSandboxReplies(call.body, call.cap, mode);
   if ("kind" in replies) return replies;
   const reasoning = replies.reduce((sum, { thought }) => sum + countTokens(thought), 0);
   const output = replies.reduce((sum, reply) => sum + reply.tokens, reasoning);
@@ -45,7 +45,7 @@ export function sandboxAnswer(
   return { head, replies, usage, topLogprobs, split };
 }
 
-export function sandboxChatBody(answer: SandboxCompletion): JsonObject {
+export function toSandboxChatBody(answer: SandboxCompletion): JsonObject {
   const { id, created, model, system_fingerprint } = answer.head;
   const choices = answer.replies.map((reply, index) => ({
     index,
@@ -136,7 +136,7 @@ export function* sandboxEvents(answer: SandboxCompletion): Generator<StreamEvent
   yield { kind: "end" };
 }
 
-export function contentEvent(head: SandboxCompletionHead, content: string): StreamEvent {
+export function createContentEvent(head: SandboxCompletionHead, content: string): StreamEvent {
   return event(head, { index: 0, delta: { content }, logprobs: null, finish_reason: null });
 }
 
@@ -202,7 +202,7 @@ function event(head: SandboxCompletionHead, choice: ChunkChoice): StreamEvent {
   };
 }
 
-export function isFinish(streamEvent: StreamEvent): boolean {
+export function isFinishEvent(streamEvent: StreamEvent): boolean {
   if (streamEvent.kind !== "chunk") return true;
   return streamEvent.chunk.choices.some((one) => one.finish_reason !== null);
 }

@@ -1,8 +1,8 @@
 import type { EventStream, StreamEvent, ProviderFailure } from "../../core/provider.ts";
 import type { SandboxCompletion } from "./answer.ts";
-import { sandboxEvents, isFinish, contentEvent } from "./answer.ts";
+import { sandboxEvents, isFinishEvent, createContentEvent } from "./answer.ts";
 import { splitIntoWords } from "./tokens.ts";
-import type { SandboxMode } from "./reply.ts";
+import type { SandboxReplyOptions } from "./reply.ts";
 
 type PlayedStep =
   | { readonly kind: "events"; readonly events: readonly StreamEvent[] }
@@ -42,7 +42,7 @@ export function playSteps(steps: Iterator<PlayedStep>, signal: AbortSignal): Eve
   return { next, cancel };
 }
 
-export function abortablePause(ms: number, signal: AbortSignal): Promise<void> {
+export function pauseUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
   return startPause(ms, signal).over;
 }
 
@@ -66,7 +66,7 @@ export type SandboxDelays = {
 };
 
 export type SandboxBehavior = {
-  readonly mode?: SandboxMode;
+  readonly mode?: SandboxReplyOptions;
   readonly modifyAnswer?: (answer: SandboxCompletion, cap: number) => SandboxCompletion;
   readonly stream: (answer: SandboxCompletion, delays: SandboxDelays) => Generator<PlayedStep>;
   /**
@@ -84,7 +84,10 @@ const MULTIBYTE = "Grüße, 世界 🌍 ";
 const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
 const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
 
-export const BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<string, SandboxBehavior>([
+export const SANDBOX_BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<
+  string,
+  SandboxBehavior
+>([
   ["echo", { stream: inLargeBatches }],
   ["think", { stream: inLargeBatches, mode: { thinks: true } }],
   ["agent", { stream: inLargeBatches, mode: { isAgent: true } }],
@@ -164,7 +167,7 @@ function* endless(answer: SandboxCompletion, delays: SandboxDelays): Generator<P
   const words = splitIntoWords(`${text === "" ? "on and on" : text} `);
   for (;;) {
     for (const word of words) {
-      yield { kind: "events", events: [contentEvent(answer.head, word)] };
+      yield { kind: "events", events: [createContentEvent(answer.head, word)] };
       yield { kind: "wait", ms: delays.endlessMs };
     }
   }
@@ -173,7 +176,7 @@ function* endless(answer: SandboxCompletion, delays: SandboxDelays): Generator<P
 function* firstPieces(answer: SandboxCompletion, pieces: number): Generator<PlayedStep> {
   let eventsLeft = answer.replies.length * (1 + pieces);
   for (const event of sandboxEvents(answer)) {
-    if (eventsLeft-- <= 0 || isFinish(event)) return;
+    if (eventsLeft-- <= 0 || isFinishEvent(event)) return;
     yield { kind: "events", events: [event] };
   }
 }

@@ -9,20 +9,22 @@ import type {
   EmbeddingsCall,
   ImageCall,
 } from "../../core/provider.ts";
-import { streamOfEvents } from "../../core/http-provider.ts";
-import { codePoints } from "../../core/speech.ts";
-import { transcriptEvents } from "../../core/media-reader.ts";
+import { createSingleBatchStream } from "../../core/http-provider.ts";
+import { countCodePoints } from "../../core/speech.ts";
+import { toTranscriptEvents } from "../../core/media-reader.ts";
 import { floatsToBase64 } from "../../core/embedding-batches.ts";
 import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
 /** Simulates responses to calls of one kind. A method, because its parameter is then bivariant. */
-export type SandboxAnswer<K extends CallKindWithoutOutput> = {
+export type SandboxInputResponse<K extends CallKindWithoutOutput> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];
 
-export const SANDBOX_INPUT_ANSWERS: { readonly [K in CallKindWithoutOutput]: SandboxAnswer<K> } = {
+export const SANDBOX_INPUT_RESPONSES: {
+  readonly [K in CallKindWithoutOutput]: SandboxInputResponse<K>;
+} = {
   embeddings: sandboxEmbeddings,
   rerank: rerankAnswer,
   moderation: moderationAnswer,
@@ -70,7 +72,7 @@ function transcriptionAnswer({
   const body = { text: `This is the audio of ${file.filename}.` };
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };
   if (!stream) return { kind: "json", body, usage };
-  return { kind: "stream", events: streamOfEvents(transcriptEvents({ body, usage })) };
+  return { kind: "stream", events: createSingleBatchStream(toTranscriptEvents({ body, usage })) };
 }
 
 function speechAnswer({ body: { input } }: ProviderCallOf<"speech">): ProviderResult {
@@ -79,10 +81,10 @@ function speechAnswer({ body: { input } }: ProviderCallOf<"speech">): ProviderRe
   const audio = [bytes.slice(0, half), bytes.slice(half)].filter(({ length }) => length > 0);
   const events: StreamEvent[] = [
     ...audio.map((one) => ({ kind: "audio", bytes: one }) as const),
-    { kind: "usage", usage: { ...NO_USAGE, character: codePoints(input) } },
+    { kind: "usage", usage: { ...NO_USAGE, character: countCodePoints(input) } },
     { kind: "end" },
   ];
-  return { kind: "stream", events: streamOfEvents(events) };
+  return { kind: "stream", events: createSingleBatchStream(events) };
 }
 
 function ocrAnswer({ body: { pages } }: ProviderCallOf<"ocr">): ProviderResult {
@@ -171,7 +173,7 @@ function sandboxImages({ body }: ImageCall): ProviderResult {
     { kind: "usage", usage },
     { kind: "end" },
   ];
-  return { kind: "stream", events: streamOfEvents(events) };
+  return { kind: "stream", events: createSingleBatchStream(events) };
 }
 
 function previewEvents(at: number): StreamEvent[] {

@@ -186,7 +186,7 @@ export type SandboxReply = {
   readonly split: (text: string) => readonly string[];
 };
 
-export type SandboxMode = {
+export type SandboxReplyOptions = {
   readonly opening?: string;
   /** Whether the model writes a sentence before its calls, and calls the first tool by default. */
   readonly isAgent?: boolean;
@@ -199,10 +199,10 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
  * Returns one reply per choice. A reply calls the matching tools, reports tool results, or repeats
  * the last user text after `opening`. Output beyond `cap` tokens is cut.
  */
-export function sandboxRepliesTo(
+export function createSandboxReplies(
   body: ChatBody,
   cap: number,
-  mode: SandboxMode = {},
+  mode: SandboxReplyOptions = {},
 ): readonly SandboxReply[] | ProviderFailure {
   const { opening = "", thinks = false } = mode;
   if (body.messages.some(usesLegacyFunctions)) return legacyFunctionsFailure();
@@ -273,7 +273,7 @@ function cutAtStop(text: string, stop: ChatBody["stop"]): string {
 
 function sentenceBefore(
   calls: readonly SandboxCallDraft[],
-  { isAgent = false }: SandboxMode,
+  { isAgent = false }: SandboxReplyOptions,
 ): string {
   return isAgent ? `I call ${calls[0]?.name}.` : "";
 }

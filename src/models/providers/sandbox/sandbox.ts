@@ -1,5 +1,5 @@
 import { now } from "../../../shared/clock.ts";
-import { failureResult } from "../../core/http-provider.ts";
+import { toFailureResult } from "../../core/http-provider.ts";
 import { CALL_KIND_NAMES, CALL_KINDS } from "../../../shared/kinds.ts";
 import type { CallKindWithoutOutput } from "../../../shared/kinds.ts";
 import type {
@@ -10,11 +10,11 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { sandboxAnswer, sandboxChatBody } from "./answer.ts";
-import { BEHAVIORS, abortablePause, playSteps } from "./behaviors.ts";
+import { createSandboxCompletion, toSandboxChatBody } from "./answer.ts";
+import { SANDBOX_BEHAVIORS, pauseUnlessAborted, playSteps } from "./behaviors.ts";
 import type { SandboxBehavior, SandboxDelays } from "./behaviors.ts";
-import { SANDBOX_INPUT_ANSWERS } from "./input-answers.ts";
-import type { SandboxAnswer } from "./input-answers.ts";
+import { SANDBOX_INPUT_RESPONSES } from "./input-answers.ts";
+import type { SandboxInputResponse } from "./input-answers.ts";
 
 type SandboxOptions = { readonly delays?: Partial<SandboxDelays>; readonly clock?: () => number };
 
@@ -39,23 +39,23 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };
   const clock = options.clock ?? (() => now({}));
   const send = async (call: ProviderCall): Promise<ProviderResult> => {
-    if (call.signal.aborted) return failureResult(ABORTED);
+    if (call.signal.aborted) return toFailureResult(ABORTED);
     call.onDispatch?.();
     const fault = FAILURE_BY_MODEL.get(call.upstreamId);
-    if (fault !== undefined) return failureResult(fault);
+    if (fault !== undefined) return toFailureResult(fault);
     if (call.kind !== "chat") return respondToInput(call);
-    const behavior = BEHAVIORS.get(call.upstreamId);
-    if (behavior === undefined) return failureResult(UNKNOWN_MODEL);
+    const behavior = SANDBOX_BEHAVIORS.get(call.upstreamId);
+    if (behavior === undefined) return toFailureResult(UNKNOWN_MODEL);
     return respondToChat(call, behavior, delays, clock());
   };
   return { id: "sandbox", kinds: CALL_KIND_NAMES, acceptsFiles: true, send };
 }
 
 function respondToInput(call: ProviderCallOf<CallKindWithoutOutput>): ProviderResult {
-  const answer: SandboxAnswer<CallKindWithoutOutput> = SANDBOX_INPUT_ANSWERS[call.kind];
+  const answer: SandboxInputResponse<CallKindWithoutOutput> = SANDBOX_INPUT_RESPONSES[call.kind];
   return call.upstreamId === CALL_KINDS[call.kind].sandbox.model
     ? answer(call)
-    : failureResult(UNKNOWN_MODEL);
+    : toFailureResult(UNKNOWN_MODEL);
 }
 
 async function respondToChat(
@@ -64,15 +64,15 @@ async function respondToChat(
   delays: SandboxDelays,
   nowMs: number,
 ): Promise<ProviderResult> {
-  const usual = sandboxAnswer(call, nowMs, behavior.mode);
-  if ("kind" in usual) return failureResult(usual);
+  const usual = createSandboxCompletion(call, nowMs, behavior.mode);
+  if ("kind" in usual) return toFailureResult(usual);
   const answer = behavior.modifyAnswer?.(usual, call.cap) ?? usual;
   if (call.stream) {
     return { kind: "stream", events: playSteps(behavior.stream(answer, delays), call.signal) };
   }
   const outcome = behavior.json?.(delays) ?? 0;
-  if (typeof outcome !== "number") return failureResult(outcome);
-  if (outcome > 0) await abortablePause(outcome, call.signal);
-  if (call.signal.aborted) return failureResult(ABORTED);
-  return { kind: "json", body: sandboxChatBody(answer), usage: answer.usage };
+  if (typeof outcome !== "number") return toFailureResult(outcome);
+  if (outcome > 0) await pauseUnlessAborted(outcome, call.signal);
+  if (call.signal.aborted) return toFailureResult(ABORTED);
+  return { kind: "json", body: toSandboxChatBody(answer), usage: answer.usage };
 }
