@@ -4,7 +4,7 @@ import { lowestIdAt, mintId, creationTimeOfId } from "../src/shared/id.ts";
 import { micros, microsOfDollars } from "../src/shared/money.ts";
 import { parseConfig } from "../src/shared/config/config.ts";
 
-it("an ID contains the creation time, and IDs sort by this time", () => {
+it("an ID contains its creation time, so that IDs sort by time", () => {
   fc.assert(
     fc.property(fc.nat(2 ** 41), fc.nat(2 ** 41), (a, b) => {
       const [one, two] = [mintId("req_", a), mintId("req_", b)];
@@ -15,7 +15,7 @@ it("an ID contains the creation time, and IDs sort by this time", () => {
   );
 });
 
-it("a dollar amount converts exactly to micro-credits, or is rejected", () => {
+it("a dollar amount either converts exactly to micro-credits or is rejected", () => {
   expect(
     [0.1, 8.2, 1.005, 1e9, 0, 0.000001].map((dollars) => Number(microsOfDollars(dollars))),
   ).toEqual([100_000, 8_200_000, 1_005_000, 1e15, 0, 1]);
@@ -27,7 +27,7 @@ it("a dollar amount converts exactly to micro-credits, or is rejected", () => {
   );
 });
 
-it("an error about a missing, short or malformed binding contains the binding's name, but not the value", () => {
+it("an error about a missing, short or malformed binding contains the name of the binding, but not the value", () => {
   const parsed = parseConfig({ REGION: "eu", KEY_SECRETS: "a:short", ADMIN_TOKEN: "hunter2" });
   expect(parsed.ok).toBe(false);
   if (parsed.ok) return;
@@ -38,7 +38,7 @@ it("an error about a missing, short or malformed binding contains the binding's 
   expect(JSON.stringify(parsed)).not.toContain("hunter2");
 });
 
-it("an error about a malformed JSON variable contains the name of the wrong field and the field's rule", () => {
+it("an error about a malformed JSON variable names the invalid field and the rule for the field", () => {
   const parsed = parseConfig({
     REGION: "eu",
     KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
@@ -78,7 +78,7 @@ describe("the configuration of another region", () => {
   };
   const us = { region: "us", url: "https://us.test", signing: { sender: "eu", secret: EU_SIGNS } };
 
-  it("uses the next secret for signatures once one exists, and accepts the current and the next secret", () => {
+  it("signs with the next secret once one exists, and accepts both the current and the next secret", () => {
     const accepted = [{ sender: "us", secret: US_SIGNS }];
     const next = { sender: "us", secret: NEXT };
     expect(peersOf({})).toEqual([{ ...us, accepted }]);
@@ -88,7 +88,7 @@ describe("the configuration of another region", () => {
     ]);
   });
 
-  it("accepts equal values of current and next secret, as at the end of a rotation", () => {
+  it("accepts a next secret that equals the current secret, as at the end of a rotation", () => {
     expect(peersOf({ PEER_IN_US_NEXT: US_SIGNS, PEER_OUT_US_NEXT: EU_SIGNS })).toEqual([
       { ...us, accepted: [{ sender: "us", secret: US_SIGNS }] },
     ]);
@@ -108,7 +108,7 @@ describe("the configuration of another region", () => {
     expect(peersOf({ PEERS: "", PEER_OUT_US: "", PEER_IN_US: "" })).toEqual([]);
   });
 
-  it("requires an https origin, or http on loopback while the sandbox is on", () => {
+  it("requires an https origin, or http on loopback if the sandbox is on", () => {
     const urls = [
       "https://us.test",
       "https://us.test/",

@@ -71,7 +71,7 @@ test("D1 rejects the statements that a Durable Object rejects", async () => {
   await env.DB.exec("DROP TABLE platform_limits");
 });
 
-test("a call to a Durable Object is limited to 32 MiB", async () => {
+test("a call to a Durable Object carries at most 32 MiB", async () => {
   const stub = env.KEY_REGISTER.getByName("platform-limits") as unknown as {
     authorize(given: string): Promise<unknown>;
   };

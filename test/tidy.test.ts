@@ -29,7 +29,7 @@ it("src follows the rules of layers, file suffixes and style", () => {
   expect(tidySources(sources)).toEqual([]);
 });
 
-it("every file of src is imported by the entry, directly or through other files", () => {
+it("the entry imports every file of src, directly or through other files", () => {
   expect(deadSources(sources)).toEqual([]);
 });
 
@@ -42,7 +42,7 @@ it("no file contains unfinished or disabled code", () => {
 /** The current numbers of src. Lower a number if you can, and never raise one. */
 const MOST = { casts: 64, lookups: 104, alike: 22 };
 
-it("src contains at most the recorded numbers of casts, untyped reads and ambiguous names", () => {
+it("src contains no more casts, untyped reads and ambiguous names than recorded", () => {
   const { casts, lookups, alike, ambiguous } = countsOf(sources);
   expect(casts).toBeLessThanOrEqual(MOST.casts);
   expect(lookups).toBeLessThanOrEqual(MOST.lookups);
@@ -50,7 +50,7 @@ it("src contains at most the recorded numbers of casts, untyped reads and ambigu
   expect(ambiguous).toEqual([]);
 });
 
-it("the counter of casts, untyped reads and ambiguous names returns the right numbers for an example", () => {
+it("the counter of casts, untyped reads and ambiguous names counts an example correctly", () => {
   const planted = {
     "src/models/protocols/chat/a.ts": `import * as z from "zod/mini";
 export type Said = Part["type"] & { readonly [K in Name as Key<K>]: K };
@@ -225,7 +225,7 @@ it("the style check finds no fault in correct files, whatever comments and strin
   expect(deadSources(CLEAN)).toEqual([]);
 });
 
-it("the style check finds an unused file, even if another unused file imports the file", () => {
+it("the style check finds an unused file even if another unused file imports it", () => {
   const dead = { "src/shared/a.ts": "", "src/shared/b.ts": `import "./a.ts";` };
   expect(deadSources({ ...CLEAN, ...dead })).toEqual(Object.keys(dead));
 });

@@ -79,7 +79,7 @@ export const ROWS: readonly Row[] = [
   {
     figure: "admissions while the wallet is repeatedly evicted, limit 60",
     target: "60",
-    sources: [long("rate-limit", "a key whose wallet is evicted")],
+    sources: [long("rate-limit", "if its wallet is evicted after each")],
     words: "{evictedAdmitted} of {offered} requests, {evictions} evictions",
   },
   {
@@ -87,7 +87,7 @@ export const ROWS: readonly Row[] = [
     target: "0; p99 1 s",
     sources: [
       long("revocation-under-load"),
-      long("global-revocation", "gets 503 in the other region, never 200"),
+      long("global-revocation", "gets 503 and never 200 in the other region"),
     ],
     words:
       "{admitted} of {asked} requests in both regions ({keys} keys), " +

@@ -75,7 +75,7 @@ describe("the console for an organization with 100,000 end users", () => {
   });
 });
 
-it("the console shows 1,000 keys in pages, and filters them", async () => {
+it("the console shows 1,000 keys in pages, and can filter the keys", async () => {
   const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
   await browser.sql(
     `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
@@ -152,7 +152,7 @@ describe("the console while another region is unavailable", () => {
 });
 
 describe("the console's session cookie", () => {
-  it("gives no access without an active session, so that the next click opens the login page", async () => {
+  it("gives access only during the session, after which the next click opens the login page", async () => {
     const page = await login(empty.key);
     await page.context().clearCookies();
     await page.goto("/console/#/keys");
@@ -160,7 +160,7 @@ describe("the console's session cookie", () => {
     await page.getByLabel(LABEL).waitFor();
   });
 
-  it("disappears when the session ends, and the login page opens", async () => {
+  it("gets deleted when the session ends, and the login page opens", async () => {
     const page = await login(empty.key);
     const [cookie] = await page.context().cookies();
     const ended = await fetch(`${browser.origin}/console/api/logout`, {

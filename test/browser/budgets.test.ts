@@ -97,7 +97,7 @@ describe("the console of an organization with budgets", () => {
     expect((await ask()).status).toBe(200);
   });
 
-  it("shows a member the roles that can change the organization's budget", async () => {
+  it("shows a member which roles can change the organization's budget", async () => {
     const body = { budgets: [{ limit_requests: 0, window: "day" }] };
     await call("PATCH", `orgs/${owner.orgId}/settings`, body);
     const rejected = await ask(memberKey);
@@ -130,7 +130,7 @@ describe("the console of an organization with budgets", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
-  it("shows a limited key its budgets without a button for a new budget", async () => {
+  it("shows a limited key's budgets without a button to create a budget", async () => {
     const budgets = [{ limit_tokens: 1000, window: "10m", models: ["sandbox/*"] }];
     const created = await call("POST", "keys", { name: "Agent", budgets });
     const made = (await created.json()) as { key: string };
@@ -143,7 +143,7 @@ describe("the console of an organization with budgets", () => {
 });
 
 describe("the console of an organization with policies", () => {
-  it("sets and removes a policy for the organization or a key, which immediately blocks all other models", async () => {
+  it("sets and removes a policy that immediately blocks all other models for the organization or a key", async () => {
     const page = await logIn(browser, owner.key);
     const form = page.getByRole("dialog", { name: "Edit policy" });
     await goTo(page, "Settings");
@@ -182,7 +182,7 @@ describe("the console of an organization with policies", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows a member no button that changes a policy", async () => {
+  it("hides the buttons that change a policy from a member", async () => {
     const page = await logIn(browser, memberKey);
     await goTo(page, "Keys");
     expect(await page.getByRole("button", { name: "Edit policy" }).count()).toBe(0);

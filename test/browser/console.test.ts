@@ -71,7 +71,7 @@ const SENIOR = [
   "Settings",
 ];
 
-describe("the pages of the console", () => {
+describe("a page of the console", () => {
   it.each([
     ["owner", SENIOR],
     ["admin", SENIOR],
@@ -90,7 +90,7 @@ describe("the pages of the console", () => {
         "Team",
       ],
     ],
-  ] as const)("load without errors and are accessible for the role %s", async (role, pages) => {
+  ] as const)("loads without errors and is accessible for the role %s", async (role, pages) => {
     const page = await login(role === "owner" ? owner.key : await keyOf(role));
     expect(await pagesOf(page)).toEqual(pages);
     for (const name of pages) {
@@ -101,7 +101,7 @@ describe("the pages of the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("load without errors and are accessible for an operator", async () => {
+  it("loads without errors and is accessible for an operator", async () => {
     const page = await login(ADMIN_TOKEN);
     expect(await pagesOf(page)).toEqual([
       "Health",
@@ -118,7 +118,7 @@ describe("the pages of the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("fit the screen of a phone in dark mode", async () => {
+  it("fits the screen of a phone in dark mode", async () => {
     const page = await login(owner.key, { ...PHONE, colorScheme: "dark" });
     for (const name of SENIOR) {
       await goTo(page, name);
@@ -129,7 +129,7 @@ describe("the pages of the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("show an error for an invalid key, and set no cookie", async () => {
+  it("shows an error for an invalid key, and sets no cookie", async () => {
     const page = await browser.open("/console/");
     await page.getByLabel("API key or operator's token").fill("svc_sk_eu_live_none");
     await page.keyboard.press("Enter");
@@ -138,8 +138,8 @@ describe("the pages of the console", () => {
   });
 });
 
-describe("a key in the console", () => {
-  it("appears in lists once created, and can be used, rotated and revoked", async () => {
+describe("the console with keys and logins", () => {
+  it("lists a new key, which can then be used, rotated and revoked", async () => {
     const page = await login(owner.key);
     await goTo(page, "Keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
@@ -172,7 +172,7 @@ describe("a key in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("loses the console session at the next click after the key is revoked", async () => {
+  it("ends the console session at the next click after the session's key is revoked", async () => {
     const page = await login(await keyOf("admin"));
     const other = await login(owner.key);
     await goTo(other, "Keys");
@@ -188,7 +188,7 @@ describe("a key in the console", () => {
       .toBe(true);
   });
 
-  it("loses the console session and the cookie at logout", async () => {
+  it("ends the console session and deletes the cookie at logout", async () => {
     const page = await login(owner.key);
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByText("You are logged out.").waitFor();
@@ -215,8 +215,8 @@ describe("the console of a person who logged in with a key", () => {
   });
 });
 
-describe("the console's pages for money", () => {
-  it("set an end user's quota, and requests above the quota are rejected", async () => {
+describe("the console for money and end users", () => {
+  it("sets an end user's quota, above which requests are rejected", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: "ann" }).click();
@@ -232,7 +232,7 @@ describe("the console's pages for money", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("escape the HTML in an end user's name", async () => {
+  it("escapes the HTML in an end user's name", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: HOSTILE }).click();
@@ -241,7 +241,7 @@ describe("the console's pages for money", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("stream a response in the playground and show the response's charge", async () => {
+  it("streams a response in the playground and shows the response's charge", async () => {
     const page = await login(owner.key);
     await goTo(page, "Playground");
     await page.getByLabel("Model").selectOption("sandbox/echo");
@@ -254,7 +254,7 @@ describe("the console's pages for money", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("increase the balance once per reference when an operator adds credits", async () => {
+  it("increases the balance once per reference when an operator adds credits", async () => {
     const page = await login(ADMIN_TOKEN);
     await page.goto(`/console/#/organizations/${owner.orgId}`);
     for (let i = 0; i < 2; i++) {
@@ -273,7 +273,7 @@ describe("the console's pages for money", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("export the complete list of charges", async () => {
+  it("exports the complete list of charges", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     const [download] = await Promise.all([

@@ -185,7 +185,7 @@ async function changePage(page: Page, title: string): Promise<PageChange> {
   });
 }
 
-it("each page of the console appears within 100 ms of a click, and no event waits 60 ms for a paint", async () => {
+it("each page of the console appears within 100 ms of a click, and paints within 60 ms of every event", async () => {
   const { page } = await demoConsole();
   const titles = ["Activity", "Requests", "End users", "Models", "Keys", "Credits", "Events"];
   for (const title of titles) {

@@ -73,9 +73,9 @@ beforeAll(async () => {
   key = String(made["key"]);
 });
 
-describe("the console's pages for a logged-in person", () => {
+describe("the console for a logged-in person", () => {
   it.each(["", "credits", "team", "profile", "events", "connect", "playground", "exports"])(
-    "show the values of the API's responses on the page '%s'",
+    "shows the API's values on the page '%s'",
     async (at) => {
       const responses = await show(ann, at);
       expect(responses.size).toBeGreaterThan(0);
@@ -84,7 +84,7 @@ describe("the console's pages for a logged-in person", () => {
   );
 
   it.each(["", "credits", "requests?status=held"])(
-    "show the values of the API's responses while a hold is open on the page '%s'",
+    "shows the API's values on the page '%s' while a hold is open",
     async (at) => {
       const heldNow = async () => (await call(ann, "GET", "/v1/balance"))["held_micro"];
       await expect.poll(heldNow).toBe(0); // the previous stream has ended
@@ -106,7 +106,7 @@ describe("the console's pages for a logged-in person", () => {
     },
   );
 
-  it("show members with role and address", async () => {
+  it("shows members with their role and address", async () => {
     const responses = await show(ann, "team");
     const text = await ann.locator("main").innerText();
     const members = rowsOf(responses, "members");
@@ -116,7 +116,7 @@ describe("the console's pages for a logged-in person", () => {
     }
   });
 
-  it("show the refund of a purchase as returned money", async () => {
+  it("shows the refund of a purchase as returned money", async () => {
     const responses = await show(ann, "credits");
     const refunded = rowsOf(responses, "credits").filter(({ kind }) => kind === "reversal");
     expect(new Set(refunded.map(({ amount_micro: micros }) => micros))).toEqual(new Set([-3e6]));
@@ -127,7 +127,7 @@ describe("the console's pages for a logged-in person", () => {
       .waitFor();
   });
 
-  it("show the values of the API's responses to a person without an organization", async () => {
+  it("shows the API's values to a person without an organization", async () => {
     await call(ann, "POST", "/people/organization/team", {});
     const made = await call(ann, "POST", "/people/invitations", {
       role: "member",
@@ -148,8 +148,8 @@ describe("the console's pages for a logged-in person", () => {
   });
 });
 
-describe("the operator pages Payments and Events", () => {
-  it("show the purchases and operators' changes that the API returns", async () => {
+describe("the console on the operator pages Payments and Events", () => {
+  it("shows the purchases and operators' changes that the API returns", async () => {
     const operator = await started.open("/console/");
     const token = readDemo(started.directory)?.admin_token ?? "";
     await operator.getByLabel("API key or operator's token").fill(token);

@@ -105,21 +105,21 @@ const OPERATORS = [
 
 const TABS = ["Money and people", "Prices", "Access", "Webhooks", "Recovery"];
 
-describe("amounts and times in the console", () => {
-  it.each(OWNERS)("match the API's responses for an owner: %s", async (at) => {
+describe("the console", () => {
+  it.each(OWNERS)("shows the API's amounts and times to an owner: %s", async (at) => {
     const [page, responses] = await opened(owner.key, at);
     expect(responses.size).toBeGreaterThan(0);
     expect(await unmatchedAmounts(page, responses)).toEqual([]);
     expect(page.faults).toEqual([]);
   });
 
-  it.each(OPERATORS)("match the API's responses for an operator: %s", async (at) => {
+  it.each(OPERATORS)("shows the API's amounts and times to an operator: %s", async (at) => {
     const [page, responses] = await opened(ADMIN_TOKEN, at);
     expect(await unmatchedAmounts(page, responses)).toEqual([]);
     expect(page.faults).toEqual([]);
   });
 
-  it.each(TABS)("match the API's responses on a customer's tab %s", async (tab) => {
+  it.each(TABS)("shows the API's amounts and times on a customer's tab %s", async (tab) => {
     const at = `organizations/${owner.orgId}?tab=${tab}`;
     const [page, responses] = await opened(ADMIN_TOKEN, at);
     expect(responses.size).toBeGreaterThan(0);
@@ -128,7 +128,7 @@ describe("amounts and times in the console", () => {
   });
 
   it.each(["requests", "keys", "end-users", "events"])(
-    "match the API's responses for one row of the page %s",
+    "shows the API's amounts and times for one row of the page %s",
     async (list) => {
       const [page, responses] = await opened(owner.key, list);
       await page.getByRole("row").nth(1).click();
@@ -139,7 +139,7 @@ describe("amounts and times in the console", () => {
     },
   );
 
-  it("match the API's responses for webhooks, one webhook and the webhook's deliveries", async () => {
+  it("shows the API's amounts and times for webhooks, one webhook and the webhook's deliveries", async () => {
     const url = "https://hooks.example.com/turnpike";
     const made = await post("webhooks", { url });
     expect(made.status).toBe(201);
@@ -151,7 +151,7 @@ describe("amounts and times in the console", () => {
     }
   });
 
-  it("match the API's responses for a limited key", async () => {
+  it("shows the API's amounts and times to a limited key", async () => {
     const made = await post("keys", { name: "Limited", budget_dollars: 0.5, budget_period: "day" });
     const [page, responses] = await opened(((await made.json()) as { key: string }).key, "");
     expect(responses.size).toBeGreaterThan(0);

@@ -111,7 +111,7 @@ it("the Errors tab shows chart and list for the same days, and no chart without 
   expect(page.faults).toEqual([]);
 });
 
-it("an end user's models appear in two actions, and the Back button undoes each action", async () => {
+it("the console shows an end user's models after two actions, and the Back button undoes each action", async () => {
   for (const user of ["ann", "bob"]) expect((await ask(owner.key, { user })).status).toBe(200);
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
@@ -210,7 +210,7 @@ async function copiedKey(page: WatchedPage): Promise<string> {
   return page.evaluate(() => navigator.clipboard.readText());
 }
 
-it("the end user with the highest spend gets a quota in the list in 5 actions", async () => {
+it("a person finds the end user with the highest spend and sets a quota in 5 actions", async () => {
   for (const user of ["few", "many", "many", "many"]) await ask(owner.key, { user });
   const job = counted(await logIn(browser, owner.key));
   await job.act((page) => goTo(page, "End users"));
@@ -392,7 +392,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   expect(job.spent()).toBeLessThanOrEqual(12);
 });
 
-it("a new key is passed to the Connect page in one action, and cleared by a reload", async () => {
+it("the Connect page receives a new key in one action, and a reload removes the key", async () => {
   const page = await logIn(browser, await createOtherKey());
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Handed over");

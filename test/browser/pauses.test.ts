@@ -39,8 +39,8 @@ async function newKey(): Promise<{ id: string; key: string }> {
   }>;
 }
 
-describe("pauses in the console", () => {
-  it("stop the requests of a key and of the organization until the pauses end", async () => {
+describe("a pause in the console", () => {
+  it("stops the requests of a key or of the organization until the pause ends", async () => {
     const { id, key } = await newKey();
     const page = await logIn(browser, owner.key, PHONE);
     await page.goto(`/console/#/keys/${id}`);
@@ -67,7 +67,7 @@ describe("pauses in the console", () => {
     await expectAccessible(page);
   });
 
-  it("appear as links next to rejected requests, but only for people who can end the pause", async () => {
+  it("appears as a link next to rejected requests, but only for people who can end the pause", async () => {
     const pause = { scope: "organization", reason: "Audit" };
     expect((await call("POST", "pauses", pause)).status).toBe(201);
     const rejected = await ask();
@@ -231,7 +231,7 @@ describe("an end user whose requests are rejected", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("appears as paused, and the rejected request links to the pause", async () => {
+  it("appears as a paused end user, and the rejected request links to the pause", async () => {
     expect((await askAs("bob")).status).toBe(200);
     const pause = { scope: "end_user", id: "bob", reason: "Review" };
     expect((await call("POST", "pauses", pause)).status).toBe(201);
@@ -248,7 +248,7 @@ describe("an end user whose requests are rejected", () => {
     await page.getByRole("row", { name: /bob.*active/ }).waitFor();
   });
 
-  it("opens only for the complete ID, and the page explains this for a partial ID", async () => {
+  it("can be opened only by the complete ID, as the page for a partial ID explains", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "End users");
     await page.getByLabel("End user ID").fill("an");

@@ -98,17 +98,17 @@ const meaningOf = (aliases: ReadonlyMap<string, string>) =>
   ["smart", "fast", "cheap", "embeddings/cheapest"].map((alias) => aliases.get(alias) ?? null);
 
 describe.each(["eu", "us"] as const)(
-  "model aliases with only one provider in the region %s",
+  "a model alias with only one provider in the region %s",
   (region) => {
-    it.each(PROVIDERS)("point to the expected models for the provider %s", (provider) => {
+    it.each(PROVIDERS)("points to the expected model for the provider %s", (provider) => {
       const { aliases } = catalogOf({ REGION: region }, liveModelsIn(region, [provider]));
       expect(meaningOf(aliases)).toEqual(ALONE[provider][region === "eu" ? 0 : 1]);
     });
   },
 );
 
-describe("model aliases with several providers", () => {
-  it("point to the expected models in the EU and the US", () => {
+describe("a model alias with several providers", () => {
+  it("points to the expected model in the EU and the US", () => {
     expect(meaningOf(catalogOf({}, liveModelsIn("eu")).aliases)).toEqual([
       "anthropic/claude-opus-5.5",
       "openai/gpt-6-luna",
@@ -123,7 +123,7 @@ describe("model aliases with several providers", () => {
     ]);
   });
 
-  it("point to the sandbox only if no other provider is available", () => {
+  it("points to the sandbox only if no other provider is available", () => {
     const sandbox = { id: "sandbox", regions: ["eu"] } as const;
     const both = catalogOf({ SANDBOX: "on" }, [
       sandbox,
@@ -138,18 +138,18 @@ describe("model aliases with several providers", () => {
     ]);
   });
 
-  it("don't include smart, fast or cheap if only embeddings models are available", () => {
+  it("doesn't exist under the name smart, fast or cheap if only embeddings models are available", () => {
     const { aliases } = catalogOf({ REGION: "us" }, liveModelsIn("us", ["voyage"]));
     expect([...aliases.keys()]).toEqual(["embeddings/cheapest"]);
   });
 
-  it("depend only on prices, never on the health or order of providers", () => {
+  it("depends only on models' prices, never on the health or order of providers", () => {
     const once = catalogOf({ REGION: "us" }, liveModelsIn("us")).aliases;
     const backwards = catalogOf({ REGION: "us" }, liveModelsIn("us").toReversed()).aliases;
     expect([...backwards]).toEqual([...once]);
   });
 
-  it("point to models with tools in every region for the names smart and fast", () => {
+  it("points to a model with tool support in every region if the alias is smart or fast", () => {
     const meant = REGIONS.flatMap((region) =>
       PROVIDERS.flatMap((provider) => {
         const { models, aliases } = catalogOf({ REGION: region }, liveModelsIn(region, [provider]));

@@ -23,7 +23,7 @@ it("the catalog contains at least 40 chat and 10 embedding models, each with a u
 
 describe("a model in the catalog", () => {
   it.each(ENTRIES.map((entry) => [entry.id, entry] as const))(
-    "contains all required fields: %s",
+    "contains all required fields of a model: %s",
     (_id, entry) => {
       expect(entry.routes.length).toBeGreaterThan(0);
       expect(entry.released).toMatch(DAY);
@@ -80,7 +80,7 @@ describe("a route in the catalog", () => {
     expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
   });
 
-  it("supports, for every chat model, the model's full context, output and features", () => {
+  it("exists for every chat model with the model's full context, output and features", () => {
     for (const { id, routes } of ENTRIES) {
       for (const limit of ["context", "maxOutput"] as const) {
         expect([id, routes.some(({ limits }) => limits?.[limit] === undefined)]).toEqual([
@@ -115,7 +115,7 @@ const of = (input: number, cached: number, cacheWrite: number, output: number) =
   output,
 });
 
-it("the catalog's prices are exactly the providers' prices", () => {
+it("the catalog's prices equal the providers' prices", () => {
   expect(price("openai/gpt-6-luna", "openai")).toEqual(of(100_000, 10_000, 125_000, 500_000));
   expect(price("anthropic/claude-haiku-5.5", "bedrock")).toEqual(
     of(100_000, 10_000, 125_000, 500_000),

@@ -20,7 +20,7 @@ it("a request returns prices_unavailable if the database is down and no price li
   expect((await ask()).ok).toBe(true);
 });
 
-it("the region's price list stays in memory, whatever the number of organizations' price lists", async () => {
+it("the region's price list stays in memory, however many organizations have a price list", async () => {
   const { state, ask } = priceListFixture();
   for (let i = 0; i < 1001; i++) await ask(`list-${i}`);
   state.reads = 0;

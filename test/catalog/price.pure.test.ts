@@ -58,7 +58,7 @@ it("a charge never decreases with more tokens, and includes reasoning only as ou
   );
 });
 
-it("a charge for a request split in two is at most one micro-credit higher", () => {
+it("splitting a request in two raises the charge by at most one micro-credit", () => {
   fc.assert(
     fc.property(prices, usages, usages, (price, a, b) => {
       const both = {
@@ -73,7 +73,7 @@ it("a charge for a request split in two is at most one micro-credit higher", () 
   );
 });
 
-it("the calculation of a charge throws for invalid token counts or above the largest safe integer", () => {
+it("calculating a charge throws for invalid token counts and for charges above the largest safe integer", () => {
   const dear = { ...FREE, input: Number.MAX_SAFE_INTEGER };
   expect(() => costOf(dear, { ...NO_USAGE, input: 1e9 })).toThrow("safe integer");
   for (const input of [-1, 0.5, Number.NaN]) {

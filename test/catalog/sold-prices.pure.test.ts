@@ -116,9 +116,9 @@ const PRICES: readonly Row[] = [
   ],
 ];
 
-describe("the prices of models", () => {
+describe("the price of a model", () => {
   it.each(PRICES)(
-    "match the expected prices to the micro-credit: %s",
+    "matches the expected price to the micro-credit: %s",
     (_what, region, [model, provider, promptTokens], prices) => {
       const { models } = catalogOf({ REGION: region }, liveModelsIn(region));
       const route = models.get(model)?.routes.find((one) => one.provider === provider);
@@ -128,7 +128,7 @@ describe("the prices of models", () => {
     },
   );
 
-  it("depend on the region of the provider's host, whatever the order of the hosts", () => {
+  it("depends on the region of the provider's host, whatever the order of the hosts", () => {
     for (const regions of [["us", "global"] as const, ["global", "us"] as const]) {
       const { models } = catalogOf({ REGION: "us" }, [{ id: "anthropic", regions }]);
       expect(models.get("anthropic/claude-opus-5.5")?.routes[0]?.price.input).toBe(4_400_000);
@@ -136,7 +136,7 @@ describe("the prices of models", () => {
     }
   });
 
-  it("include lower prices for global hosts in the EU with relaxed RESIDENCY", () => {
+  it("drops to the global price in the EU if RESIDENCY allows global hosts", () => {
     const { models } = catalogOf({ RESIDENCY: "relaxed" }, liveModelsIn("eu"));
     const [anthropic, bedrock] = models.get("anthropic/claude-opus-5.5")?.routes ?? [];
     expect([anthropic?.provider, anthropic?.price.input]).toEqual(["anthropic", 4_000_000]);

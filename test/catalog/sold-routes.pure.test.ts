@@ -14,12 +14,12 @@ const varsOf = ({ region, residency }: (typeof WORLDS)[number]) => ({
 });
 
 describe.each(WORLDS)(
-  "the routes in $region, with RESIDENCY $residency and all providers",
+  "the catalog in $region, with RESIDENCY $residency and all providers",
   (world) => {
     const { models } = catalogOf(varsOf(world), liveModelsIn(world.region));
     const allowed = getAllowedDataLocations(configWith(varsOf(world)));
 
-    it("use only hosts of providers that the region's RESIDENCY allows", () => {
+    it("contains only routes to hosts that the region's RESIDENCY allows", () => {
       const hosts = liveModelsIn(world.region).flatMap(({ regions }) => regions);
       expect(models.size > 0).toBe(hosts.some((tag) => allowed.includes(tag)));
       for (const { id, routes } of models.values()) {
@@ -38,7 +38,7 @@ describe.each(WORLDS)(
       }
     });
 
-    it("include every usable model and route in the catalog's order", () => {
+    it("contains every usable model and route in order", () => {
       for (const entry of CATALOG) {
         const wanted = entry.routes.filter(({ provider, regions }) =>
           liveModelsIn(world.region)
@@ -52,7 +52,7 @@ describe.each(WORLDS)(
       }
     });
 
-    it("never exceed a model's limits, and the model's best route reaches the limits", () => {
+    it("contains no route that exceeds the model's limits, and the best route reaches the limits", () => {
       for (const { context, maxOutput, abilities, routes } of models.values()) {
         expect(routes.some(({ limits }) => limits?.context === undefined)).toBe(true);
         expect(routes.some(({ limits }) => limits?.maxOutput === undefined)).toBe(true);
@@ -107,8 +107,8 @@ const ownModel = (id: string, upstream: string) => ({
 /** Reasoning outside of the cap: as many tokens again are held, at most this number. */
 const BESIDE_THE_CAP = { outputFactor: 2, reasoningTokens: 20_000 };
 
-describe("the limits of a route", () => {
-  it("depend on the profile in an operator's own PROVIDERS entry", () => {
+describe("a limit of a route", () => {
+  it("depends on the profile in an operator's own PROVIDERS entry", () => {
     const sold = catalogOf(
       {
         PROVIDERS: JSON.stringify([
@@ -125,7 +125,7 @@ describe("the limits of a route", () => {
     expect(sold.get("mine/quick")?.routes[0]?.limits).toBeUndefined();
   });
 
-  it("allow only n = 1 for some providers, and exclude xAI's reasoning from the output cap", () => {
+  it("allows only n = 1 for some providers, or excludes xAI's reasoning from the output cap", () => {
     for (const [id, provider] of [
       ["anthropic/claude-opus-5.5", "anthropic"],
       ["anthropic/claude-opus-5.5", "bedrock"],
@@ -140,7 +140,7 @@ describe("the limits of a route", () => {
     expect(limitsOf("cohere/embed-v4.0", "cohere")).toBeUndefined();
   });
 
-  it("equal the model's limits if the model has only one route", () => {
+  it("equals the model's limit if the model has only one route", () => {
     expect(limitsOf("meta/llama-3.3-70b", "workers-ai")).toEqual({
       choices: 1,
       context: 24_000,
@@ -151,7 +151,7 @@ describe("the limits of a route", () => {
     expect(llama?.routes.map(({ limits }) => limits)).toEqual([{ choices: 1 }]);
   });
 
-  it("apply to an operator's own route to a built-in provider", () => {
+  it("applies to an operator's own route to a built-in provider", () => {
     const own = {
       id: "own/claude",
       kind: "chat",

@@ -107,12 +107,12 @@ describe.each(MAJORS)("the AI SDK, version $major", ({ major, packages }) => {
   );
 
   describe.each(["sandbox/agent", GPT, CLAUDE])(
-    "the AI SDK's Responses API calls with the model %s",
+    "a Responses API call by the AI SDK with the model %s",
     (id) => {
       const model = () => openai(own())(id);
 
       it.each([false, true])(
-        "complete a conversation with store: false, streamed: %s",
+        "completes a conversation with store: false, streamed: %s",
         async (streamed) => {
           const more = { providerOptions: { openai: { store: false } } };
           expect(await talk(packages, { model: model(), streamed, more })).toEqual(
@@ -122,7 +122,7 @@ describe.each(MAJORS)("the AI SDK, version $major", ({ major, packages }) => {
       );
 
       it.each([false, true])(
-        "fail with advice if the organization stores no responses but the SDK needs stored responses, streamed: %s",
+        "fails with advice if the SDK needs stored responses that the organization doesn't store, streamed: %s",
         async (streamed) => {
           const talked = talk(packages, { model: model(), streamed });
           // For reasoning models, versions 6 and 7 reference items only together with requested reasoning.
@@ -132,7 +132,7 @@ describe.each(MAJORS)("the AI SDK, version $major", ({ major, packages }) => {
       );
 
       it.each([false, true])(
-        "complete a conversation if the organization stores responses, streamed: %s",
+        "completes a conversation if the organization stores responses, streamed: %s",
         async (streamed) => {
           const kept = openai({ ...own(), apiKey: await at.keepingKey() });
           expect(await talk(packages, { model: kept(id), streamed })).toEqual(

@@ -109,7 +109,7 @@ it("Anthropic's SDK calls a tool and sends the tool's result", async () => {
 });
 
 it.each([false, true])(
-  "Anthropic's tool runner completes a tool loop, and retries without the beta field thread (streamed: %s)",
+  "Anthropic's tool runner completes a tool loop, and retries without the beta field 'thread' (streamed: %s)",
   async (stream) => {
     const run = (): string => "21 degrees";
     const parse = (given: unknown): unknown => given;
@@ -134,7 +134,7 @@ it("Anthropic's SDK counts tokens free of charge", async () => {
   expect(await at.balance()).toBe(before);
 });
 
-it("Anthropic's SDK doesn't retry a 402, and exposes our error code and amounts", async () => {
+it("Anthropic's SDK doesn't retry a 402, and exposes the gateway's error code and amounts", async () => {
   let requests = 0;
   const poor = new Anthropic({
     apiKey: await at.keyOf({ credits: 0 }),
@@ -188,7 +188,7 @@ describe.each(Object.entries(MAJORS))(
     );
 
     it.each(cases)(
-      "succeeds with the SDK's tool runner, $model, streamed: $stream",
+      "completes with the SDK's tool runner, $model, streamed: $stream",
       async ({ model, stream }) => {
         const weather = new Weather();
         const { name, description, parameters: inputSchema } = weather;
@@ -215,7 +215,7 @@ describe.each(Object.entries(MAJORS))(
     );
 
     it.each(cases)(
-      "succeeds with a hand-written loop, $model, streamed: $stream",
+      "completes with a hand-written tool loop, $model, streamed: $stream",
       async ({ model, stream }) => {
         const weather = new Weather();
         const { name, description, parameters: input_schema } = weather;

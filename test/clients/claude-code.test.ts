@@ -78,7 +78,7 @@ it("claude -p completes a task with a shell call", async () => {
   expect(resultOf(turn)?.result).toBe("Bash returned: turnpike-42");
 });
 
-it("claude -p stops without credits, with the reason", async () => {
+it("claude -p stops and prints the reason if no credits are left", async () => {
   const turn = await claude("Say hello", { key: await at.keyOf({ credits: 0 }) });
   expect([resultOf(turn), turn.log]).toMatchObject([
     { is_error: true, result: expect.stringMatching(/credit/i) as string },

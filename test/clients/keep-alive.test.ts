@@ -73,7 +73,10 @@ describe("a Responses stream of a silent model", () => {
     expect(text).toContain("event: keepalive\ndata: {");
   });
 
-  it.each(Object.entries(CLIENTS))("doesn't end early in the client %s", async (_, ask) => {
-    expect(await ask()).toBe(SAID);
-  });
+  it.each(Object.entries(CLIENTS))(
+    "doesn't end a stream early in the client %s",
+    async (_, ask) => {
+      expect(await ask()).toBe(SAID);
+    },
+  );
 });

@@ -20,7 +20,7 @@ it("LangChain gets embeddings with LangChain's default settings", async () => {
   expect(await embeddings.embedQuery("a text")).toEqual(vectors[0]);
 });
 
-it("LangChain can embed token IDs, the default of LangChain's Python package", async () => {
+it("LangChain embeds token IDs, the default input of LangChain's Python package", async () => {
   const { embeddings } = new OpenAI({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
   const model = "sandbox/embed";
   const ids = [[9906, 1917], [15339]]; // tokens of cl100k_base

@@ -227,18 +227,18 @@ describe.each(Object.entries(MAJORS))(
     );
 
     it.each(cases)(
-      "succeeds with chat completions, $model, streamed: $streamed",
+      "completes with chat completions, $model, streamed: $streamed",
       async (asking) => {
         expect(await chat({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
       },
     );
 
-    it.each(cases)("succeeds with responses, $model, streamed: $streamed", async (asking) => {
+    it.each(cases)("completes with responses, $model, streamed: $streamed", async (asking) => {
       expect(await responses({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
     });
 
     it.each(cases)(
-      "succeeds with responses that continue the previous response by ID, $model, streamed: $streamed",
+      "completes with responses that continue the previous response by ID, $model, streamed: $streamed",
       async (asking) => {
         const chain = async (apiKey: string) => responses({ own: own(apiKey), ...asking }, true);
         await expect(chain(at.key)).rejects.toMatchObject({ code: "previous_response_not_found" });

@@ -134,7 +134,7 @@ describe("OpenRouter's SDK for TypeScript", () => {
     expect(chunks.at(-1)).toMatchObject({ error: { code: 502 } });
   });
 
-  it("gets an error in OpenRouter's format", async () => {
+  it("gets an API error in OpenRouter's format", async () => {
     const broke = new OpenRouter({
       apiKey: await at.keyOf({ credits: 1, rpmLimit: 10 }),
       serverURL: at.baseUrl,

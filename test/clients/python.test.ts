@@ -77,7 +77,7 @@ const MODELS = ["sandbox/agent", GPT, CLAUDE];
 const REFUSED = { error: expect.stringContaining("keep_responses_hours") as string };
 
 it.for(PROGRAMS)(
-  "a Python client completes three messages with a tool: $program, $major",
+  "a Python client completes a conversation of three messages with a tool: $program, $major",
   { timeout: LONG_MS },
   async (one, { skip }) => {
     skip(missing !== "", missing);

@@ -29,10 +29,10 @@ const CALL = 'call get_weather {"city":"Paris"}';
 describe.each([
   ["7", OpenAI],
   ["6", OpenAI6 as unknown as typeof OpenAI],
-])("stored responses in the openai package, version %s", (_, Client) => {
+])("the openai package, version %s, with stored responses", (_, Client) => {
   const client = () => new Client({ apiKey: key, baseURL: at.baseUrl, maxRetries: 0 });
 
-  it("can be continued by previous_response_id, read, listed and deleted", async () => {
+  it("continues a response by previous_response_id, and reads, lists and deletes responses", async () => {
     const { responses } = client();
     const first = await responses.create({ model: "sandbox/agent", input: CALL, tools });
     const call = first.output.find((item) => item.type === "function_call");
@@ -69,7 +69,7 @@ describe.each([
     await expect(gone).rejects.toMatchObject({ code: "previous_response_not_found" });
   });
 
-  it("return an error with advice if the organization stores no responses", async () => {
+  it("gets an error with advice if the organization stores no responses", async () => {
     const { responses } = new Client({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
     const { id } = await responses.create({ model: "sandbox/echo", input: "Hi" });
     const next = responses.create({

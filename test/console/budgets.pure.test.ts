@@ -29,7 +29,7 @@ const lists = fc.uniqueArray(entry, {
 const stored = (list: unknown) => budgetsView(budgetsFromFields(budgetsSchema(9).parse(list)));
 
 describe("a list of budgets in the console", () => {
-  it("keeps all other budgets unchanged when a person saves or removes one budget", () => {
+  it("keeps all other budgets when a person saves or removes a budget", () => {
     fc.assert(
       fc.property(lists, fc.nat(), (list, at) => {
         const budgets = stored(list);

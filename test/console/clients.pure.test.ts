@@ -83,7 +83,7 @@ function inShell(address: string, ending: string, key: string): RegExp {
   );
 }
 
-describe("the instructions of the Connect page", () => {
+describe("the Connect page", () => {
   const clients = clientsIn(PAGE);
   const codeOf = (name: string): string =>
     clients
@@ -92,18 +92,18 @@ describe("the instructions of the Connect page", () => {
       .map(({ text }) => text)
       .join("\n\n");
 
-  it("include every supported client", () => {
+  it("includes every supported client", () => {
     expect(clients.map(({ name }) => name)).toEqual(SET.map(([name]) => name));
   });
 
   it.each(SET.map(([name, ...says]) => ({ name, says })))(
-    "contain the region's address and the reader's key for $name",
+    "contains the region's address and the reader's key for $name",
     ({ name, says }) => {
       for (const pattern of says) expect(codeOf(name)).toMatch(pattern);
     },
   );
 
-  it("use only defined shell variables and the region's address", () => {
+  it("shows instructions with only defined shell variables and the region's address", () => {
     for (const { name } of clients) {
       const code = codeOf(name);
       expect(code, name).not.toMatch(
@@ -119,7 +119,7 @@ describe("the instructions of the Connect page", () => {
     }
   });
 
-  it("install each program before its start, and list all written files as steps to undo", () => {
+  it("shows how to install each program before its first use, and lists all written files as undo steps", () => {
     for (const { name, parts } of clients) {
       const blocks = parts.filter(({ kind }) => kind === "code").map(({ text }) => text);
       for (const block of blocks) expect(block, name).toMatch(/^(?:npm|pip) install \S|^curl /m);
@@ -131,7 +131,7 @@ describe("the instructions of the Connect page", () => {
     }
   });
 
-  it("use a model of the client's own author if one is available, otherwise the alias", () => {
+  it("suggests a model of the client's own vendor if available, and otherwise the alias", () => {
     const sold = ["openai/gpt-6-sol", "anthropic/claude-opus-5.5", "anthropic/claude-haiku-5.5"];
     const claude = withFittingModels("Claude Code", codeOf("Claude Code"), sold);
     expect(claude).toContain("ANTHROPIC_MODEL=claude-opus-5-5 ");
@@ -144,7 +144,7 @@ describe("the instructions of the Connect page", () => {
     }
   });
 
-  it("contain no Markdown syntax and no output of commands", () => {
+  it("contains instructions without Markdown syntax or command output", () => {
     for (const { name, parts } of clients) {
       const words = parts.filter(({ kind }) => kind === "text").map((part) => part.text);
       for (const word of words) expect(word, name).not.toMatch(/`|\]\(|<!--/);
@@ -193,7 +193,7 @@ describe("the documentation's table of tested clients", () => {
     ["OpenRouter's SDKs", /^@openrouter\//, "openrouter"],
   ];
 
-  it.each(ROWS)("contains the installed versions of %s", (row, js, python) => {
+  it.each(ROWS)("contains the installed client versions of %s", (row, js, python) => {
     const used = [
       ...installed.filter(([name]) => js?.test(name) === true),
       ...inPython.filter(([name]) => name === python),

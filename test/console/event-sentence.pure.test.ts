@@ -193,7 +193,7 @@ it("the sentence for an end user's budget names the end user instead of the even
   expect(said("budget.alert", id, data)).toMatch("The budget of ann ");
 });
 
-it("the sentence for an end user with an ID like a member's ID doesn't mention a member", () => {
+it("the sentence for an end user mentions no member, even if the end user's ID looks like a member's ID", () => {
   const id = "0b5f2f5c-0000-4000-8000-000000000000";
   expect(said("end_user.quota_reached", id, { period: "day" })).toMatch(`${id} has used up`);
   expect(said("member.removed", id, {}, KEY)).toBe("Ann removed member 0b5f2f5c.");

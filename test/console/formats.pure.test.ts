@@ -50,7 +50,7 @@ it("the page of a failed request without a stored error states that the cause wa
 
 const NAMES = ["openai/gpt-6-sol", "anthropic/claude-haiku-5.5", "sandbox/echo", "mistral/small"];
 
-it("a name has one color in all charts, and each name of a chart has a different color", () => {
+it("a name has one color in all charts, and no two names of a chart share a color", () => {
   for (const name of NAMES) {
     expect(assignColors([name, "other"])(name)).toBe(assignColors([name, ...NAMES])(name));
   }
@@ -81,7 +81,7 @@ const START = Date.parse("2028-02-01T00:00:00Z");
 // the period includes a leap day
 const days = daysBetween(utcDay(START), utcDay(START + 59 * DAY));
 
-it("the balance curve shows the balance at the end of each day, whatever the order of the changes", () => {
+it("the balance curve shows each day's closing balance, in whatever order the changes arrive", () => {
   const moved = fc.array(
     fc.record({ day: fc.constantFrom(...days), micros: fc.integer({ min: -1e9, max: 1e9 }) }),
   );
@@ -114,20 +114,20 @@ const BARE = /\.latest\b|\blatest\s*[,}:]/;
 
 describe("a console component that reads from the API", () => {
   it.each(SOURCES.filter(([file]) => !OWN.has(file)))(
-    "displays values from the API only through the components Shown or Inline: %s",
+    "displays API values only through the components Shown or Inline: %s",
     (_file, text) => {
       expect(text.split("\n").filter((line) => BARE.test(line))).toEqual([]);
     },
   );
 
-  it("reserves space for secondary data, so that late data moves nothing", () => {
+  it("reserves space for secondary data, so that the page doesn't move when the data arrives", () => {
     const drawn = SOURCES.flatMap(([file, text]) =>
       [...text.matchAll(/\{beside\([^)]*\)[^}]*&&/g)].map(([found]) => `${file}: ${found}`),
     );
     expect(drawn).toEqual([]);
   });
 
-  it("fails this test if the component displays a value from the API directly", () => {
+  it("fails this check if the component displays an API value directly", () => {
     expect(BARE.test("const rows = useRead(x).latest?.rows")).toBe(true);
     expect(BARE.test("const { latest, at } = useRead(x)")).toBe(true);
     expect(BARE.test("the latest of them")).toBe(false);

@@ -33,7 +33,7 @@ describe("the console's format of an amount of money", () => {
     expect([formatLeft(micros), formatSpent(micros)]).toEqual([kept, gone]);
   });
 
-  it("never shows zero or more than the available credits, and is at most a tenth off", () => {
+  it("shows neither zero nor more than the available credits, and is at most a tenth off", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
         const [low, high] = [

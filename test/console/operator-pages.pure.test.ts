@@ -46,13 +46,13 @@ const ASKED = new Set(
   ),
 );
 
-it("the console has a button for every operators' API call that changes data", () => {
+it("the console has a button for each operator API call that changes data", () => {
   const changing = [...CALLED].filter((call) => !call?.startsWith("GET "));
   expect(changing.filter((call) => !ASKED.has(call))).toEqual([]);
   expect(changing.length).toBeGreaterThan(20);
 });
 
-it("the console uses every call of the operators' API, or lists the reason for an unused call", () => {
+it("the console uses every operator API call, or lists the reason for an unused call", () => {
   const all = OPERATOR_ROUTES.map(
     ({ method, path: at }) => `${method} ${at.replaceAll(/:(\w+)/g, "{$1}")}`,
   );
@@ -101,7 +101,7 @@ it("the sentence for an operator's change contains amounts, names and reasons", 
   );
 });
 
-it("the console shows a sentence even for an earlier release's event without details", () => {
+it("the console shows a sentence for an event without details that an earlier release stored", () => {
   expect(said("PATCH /orgs/{id}", {})).toBe("admin changed Northwind Labs.");
   expect(said("DELETE /orgs/{id}/keys/{key_id}", {})).toBe(
     "admin revoked a key of Northwind Labs.",
@@ -160,7 +160,7 @@ const pause = (subject: string) => ({
 const isUsedUp = (spent: number, limit: number | null): boolean => limit !== null && spent >= limit;
 
 describe("an end user in the console", () => {
-  it("appears as blocked exactly if a quota or a budget for all models is used up", () => {
+  it("appears as blocked only if a quota or a budget for all models is used up", () => {
     fc.assert(
       fc.property(user, (one) => {
         const expected =
@@ -212,7 +212,7 @@ function failureOf(
   return { kind: "budget_exceeded", ...budget, ...used };
 }
 
-describe("an error with amounts in the console", () => {
+describe("an error message with amounts in the console", () => {
   const amount = fc.integer({ min: 0, max: 10 ** 12 });
   const months = fc.constantFrom("2026-09", "2026-12");
   const kinds = fc.constantFrom("quota", "key", "budget", "balance", "owed");
@@ -242,7 +242,7 @@ describe("an error with amounts in the console", () => {
     );
   });
 
-  it("keeps an error's text unchanged if the text contains no amounts", () => {
+  it("keeps an error message unchanged if the message contains no amounts", () => {
     const message = "The model 'gpt-5.4' does not exist. Please retry after 20s.";
     expect(rewriteAmounts(message)).toBe(message);
   });

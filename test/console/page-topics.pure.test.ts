@@ -10,6 +10,6 @@ it.each([
   expect(findTopics(path, words).map(([, topic]) => topic)).toEqual([text]);
 });
 
-it("the console's search finds no page for a text with words of two topics", () => {
+it("the console's search finds no page for a text that mixes words of two topics", () => {
   expect(findTopics("credits", "invoices balance")).toEqual([]);
 });

@@ -57,7 +57,7 @@ describe("the axis of a chart", () => {
     expect(createAxis([-5e6, 10e6], "balance").labels).toEqual(["−$5", "$0", "$5", "$10"]);
   });
 
-  it("breaks if a value exceeds five times the 95th percentile", () => {
+  it("breaks if a value exceeds the 95th percentile by a factor of five", () => {
     const values = [...Array.from({ length: 20 }, () => 10e6), 250_000e6];
     expect(createAxis(values, "spend").high).toBeLessThan(50e6);
     const { breaks, numbers } = shapeOfValues(values);
@@ -110,11 +110,11 @@ const luminance = (color: string): number => {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
 
-describe("the colors of a chart's series", () => {
+describe("each color of a chart's series", () => {
   const tokens = readFileSync("src/console/browser/tokens.css", "utf8");
   const pair = (name: string): readonly string[] =>
     new RegExp(`--${name}: light-dark\\((#\\w+), (#\\w+)\\)`).exec(tokens)?.slice(1) ?? [];
-  it.each([0, 1, 2, 3, 4, 5, "other"])("have a contrast of 3:1 with the background: %s", (slot) => {
+  it.each([0, 1, 2, 3, 4, 5, "other"])("contrasts with the background by 3:1: %s", (slot) => {
     for (const scheme of [0, 1]) {
       const [color = "", surface = ""] = [pair(`series-${slot}`)[scheme], pair("surface")[scheme]];
       const [dark = 0, light = 0] = [luminance(color), luminance(surface)].toSorted(

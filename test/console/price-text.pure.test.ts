@@ -4,7 +4,7 @@ import { operatorActSentence } from "../../src/console/browser/lib/operator-acts
 
 const NO_TOKENS = { input: 0, cached: 0, cache_write: 0, output: 0 };
 
-it("the console shows prices of characters, seconds and tokens per million, and other prices per unit", () => {
+it("the console shows prices of characters, seconds and tokens per million, and all other prices per unit", () => {
   const units = {
     character: 15,
     second: 100,

@@ -19,7 +19,7 @@ const purchase = (day: string, dollars: number, more: Partial<Purchase> = {}): P
   ...more,
 });
 
-it("a list of purchases shows the period and the sums of paid and refunded amounts", () => {
+it("a list of purchases shows the period, the total paid and the total refunded", () => {
   const listed = [
     purchase("2026-11-28", 25, { returned_micro: 4e6 }),
     purchase("2026-11-03", 250, { state: "declined", credited_micro: null }),
@@ -35,7 +35,7 @@ it("a list of purchases shows the period and the sums of paid and refunded amoun
 const credit = (day: string, micros: number) =>
   ({ created_at: `${day}T10:00:00Z`, amount_micro: micros }) as Credits["credits"][number];
 
-it("a list of transactions shows the sums of added and removed credits", () => {
+it("a list of transactions shows the total of added and the total of removed credits", () => {
   expect(creditSumText([credit("2026-11-28", -5e5), credit("2026-11-28", 1e6)])).toBe(
     "28 Nov (UTC): $1.00 added, $0.50 removed.",
   );

@@ -30,7 +30,7 @@ describe("the console's format of a time", () => {
     expect(relativeTime(time, NOW)).toBe(text);
   });
 
-  it("includes the minute in the reader's time zone in lists with many rows per day", () => {
+  it("includes minutes, in the reader's time zone, in lists with many rows per day", () => {
     const at = new Date(2026, 9, 24, 9, 5).getTime();
     expect([relativeTime(at, NOW, true), relativeTime(at, NOW)]).toEqual([
       "24 Oct, 09:05",
@@ -63,7 +63,7 @@ describe("the console's format of a time", () => {
 });
 
 describe("spend in the console", () => {
-  it("appears in a chart as the largest groups and the sum of all other groups", () => {
+  it("appears in a chart as the largest groups and one group for the rest", () => {
     const rows = ["a", "b", "c", "d"].map((name, i) => row("2026-11-21", i + 1, name));
     const series = stackGroups(
       [...rows, row("2026-11-22", 10, "a")],
@@ -86,7 +86,7 @@ describe("spend in the console", () => {
     ]);
   });
 
-  it("appears for this month next to last month's spend up to the same day of the month", () => {
+  it("appears for this month next to last month's spend through the same day", () => {
     const rows = [
       row("2026-10-22", 5),
       row("2026-10-23", 100),
@@ -116,7 +116,7 @@ describe("spend in the console", () => {
     expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("Nothing is left");
   });
 
-  it("appears with a share of cached tokens only for days with prompts", () => {
+  it("appears with a share of cached tokens only for days that have prompts", () => {
     const cached = { ...row("2026-11-21", 1), prompt_tokens: 10, cached_tokens: 4 };
     expect(cacheShares([cached], ["2026-11-21", "2026-11-22"])).toEqual([0.4, null]);
   });

@@ -22,7 +22,7 @@ const page = async (query: string): Promise<Page> =>
   (await admin("GET", `/events?${query}`)).json();
 
 describe("GET /admin/v1/events", () => {
-  it("lists an operator's successful changes, each with organization and target, but no rejected change", async () => {
+  it("lists an operator's successful changes with organization and target, and omits rejected changes", async () => {
     const { orgId, keyId } = await openAccount({ credits: 0 });
     const key = `/orgs/${orgId}/keys/${keyId}`;
     await admin("PATCH", key, { name: "Renamed", rpm_limit: 7 });
@@ -65,7 +65,7 @@ describe("GET /admin/v1/events", () => {
     expect((await page("org=nobody-s")).events).toEqual([]);
   });
 
-  it("returns the amount, reason or price of each change, so that the console can describe the change", async () => {
+  it("returns each change's amount, reason or price, so that the console can describe the change", async () => {
     const { orgId } = await openAccount({ credits: 0 });
     const org = `/orgs/${orgId}`;
     await admin("POST", `${org}/credits`, { amount_micro: 5_000_000, reference: "welcome" });
@@ -111,7 +111,7 @@ describe("GET /admin/v1/events", () => {
     expect(JSON.stringify(stored.results)).not.toMatch(/private/i);
   });
 
-  it("keeps events for a year", async () => {
+  it("keeps operators' events for a year", async () => {
     const now = Date.now();
     const [old, recent] = [367, 365].map((days) => mintId("opev_", now - days * 86_400_000));
     const insert = env.DB.prepare(

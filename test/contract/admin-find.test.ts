@@ -177,7 +177,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy("re_unknown")).toEqual([]);
   });
 
-  it("queries at most 200 wallets per call, and skips organizations without activity since the searched request", async () => {
+  it("queries at most 200 wallets per call, and skips organizations that were inactive since the searched request", async () => {
     const account = await openAccount();
     const id = await requestOf(account.key);
     const old = mintId("req_", Date.now() - 86_400_000);
@@ -202,7 +202,7 @@ describe("GET /admin/v1/find", () => {
       .run();
   });
 
-  it("searches for a name, a database ID or another region's key without calling a wallet", async () => {
+  it("returns nothing, without calling a wallet, for an unknown name or ID and for another region's key", async () => {
     expect(await find(`nobody ${unique()}`)).toMatchObject({
       data: [],
       region: "eu",
@@ -218,7 +218,7 @@ describe("GET /admin/v1/find", () => {
     expect(foreign).toMatchObject({ data: [], other_regions: ["us"], asked_organizations: 0 });
   });
 
-  it("lists organizations with an unreadable wallet as missing", async () => {
+  it("lists organizations as missing if their wallet can't be read", async () => {
     const slug = `lost-${unique()}`;
     await env.DB.prepare(
       "INSERT INTO organizations (id, name, slug, region, created_at) VALUES (?1, ?1, ?2, 'eu', 1)",

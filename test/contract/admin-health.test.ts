@@ -54,7 +54,7 @@ describe("GET /admin/v1/health", () => {
     expect(await response.json()).toMatchObject({ breakers: [] });
   });
 
-  it("includes an alias of an available model, but no alias of an unavailable model", async () => {
+  it("includes aliases of available models, but no alias of an unavailable model", async () => {
     const pinned = { mine: "mock/blind", smart: "openai/gpt-4o" };
     const said = await aliases(upstreamBindings({ ALIASES: JSON.stringify(pinned) }));
     expect(said).toHaveProperty("mine", "mock/blind");

@@ -73,8 +73,8 @@ describe("GET /admin/v1/orgs/{id}/keys", () => {
   });
 });
 
-describe("/admin/v1/orgs/{id}/keys/{key_id} with an unknown key ID", () => {
-  it("returns an identical 404 for a missing key and for another organization's key, with every method", async () => {
+describe("a call of /admin/v1/orgs/{id}/keys/{key_id} with an unknown key ID", () => {
+  it("returns the same 404 for a missing key as for another organization's key, with every method", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const id of [other.keyId, "key_000000000000000000000000", "x", other.key]) {
@@ -92,7 +92,7 @@ describe("/admin/v1/orgs/{id}/keys/{key_id} with an unknown key ID", () => {
 });
 
 describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
-  it("returns the key as GET does, and leaves omitted fields unchanged", async () => {
+  it("returns the key in the format of GET, and leaves omitted fields unchanged", async () => {
     const before = await read();
     const response = await patch({ name: "renamed", rpm_limit: 9 });
     expect(response.status).toBe(200);
@@ -104,7 +104,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "again", rpm_limit: 8 });
   });
 
-  it("applies a new limit immediately, even to a never-used key, and counts earlier requests", async () => {
+  it("applies a new limit immediately, even to an unused key, and counts earlier requests", async () => {
     await patch({ rpm_limit: 1000 - 1 });
     expect(await limitSeen()).toBe("999");
     for (let i = 0; i < 4; i++) expect((await models()).status).toBe(200);
@@ -145,7 +145,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
 });
 
 describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
-  it("returns the revoked key on each call, and rejects all later requests with the key", async () => {
+  it("returns the revoked key on each call, and rejects all later requests with this key", async () => {
     const before = await read();
     expect((await chat(account.key)).status).toBe(200);
     const response = await admin("DELETE", keyPath());

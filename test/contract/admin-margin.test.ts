@@ -145,7 +145,7 @@ describe("GET /admin/v1/margin", () => {
     expect(await receiptsOf(account)).toEqual([]);
   });
 
-  it("includes the estimated cost of a timed-out call if another model responded afterwards", async () => {
+  it("includes the estimated cost of a timed-out call even if another model responded after the call", async () => {
     const account = await openAccount();
     const bindings = bindingsWith({ UPSTREAM_HEADERS_MS: "50" });
     const models = ["sandbox/stall", "sandbox/echo"];
@@ -168,7 +168,7 @@ describe("GET /admin/v1/margin", () => {
     expect(shown).not.toContain("lost");
   });
 
-  it("includes the estimated cost of a timed-out call after a failed call with reported usage", async () => {
+  it("includes the estimated cost of a timed-out call that followed a failed call with reported usage", async () => {
     const { account, response } = await askAfterFailure("sandbox/stall");
     expect(response.status).toBe(502);
     const [charged, stall] = await marginBy("model", account.orgId);
@@ -247,7 +247,7 @@ describe("GET /admin/v1/margin", () => {
 });
 
 describe("POST /admin/v1/costs", () => {
-  it("reports a provider's bill only for a difference of more than 2 % from our own count", () => {
+  it("reports a provider's bill only if the bill differs by more than 2 % from the gateway's count", () => {
     const counted = { day: today, group: "openai", requests: 1, chargedMicro: 0, unknown: 0 };
     const told = (boughtMicro: number, billedMicro: number): number =>
       findDifferingBills(
@@ -328,7 +328,7 @@ describe("POST /admin/v1/rerate", () => {
     to: new Date(Date.now() + HOURS_MS).toISOString(),
   };
 
-  it("calculates in a dry run how much each customer would save at a lower price", async () => {
+  it("returns in a dry run how much each customer would save at a lower price", async () => {
     const account = await openAccount();
     for (let i = 0; i < 4; i++) {
       await (

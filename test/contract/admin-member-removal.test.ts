@@ -52,7 +52,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect((await chat(owner.key)).status).toBe(200);
   });
 
-  it("serves or rejects each of the member's concurrent requests, and rejects all later requests", async () => {
+  it("either serves or rejects each concurrent request of the member, and rejects all later requests", async () => {
     const gone = await addMember(owner.orgId, "member");
     // The key's object has cached the key, and reads the database again after a minute.
     expect((await chat(gone.key)).status).toBe(200);
@@ -134,7 +134,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(told).toHaveLength(2);
   });
 
-  it("notifies the other region on each call that the member's global keys are revoked", async () => {
+  it("notifies the other region of the member's revoked global keys on each call", async () => {
     const gone = await addMember(owner.orgId, "member");
     const body = { name: "everywhere", scope: "global" };
     const made = await admin("POST", `${members()}/${gone.memberId}/keys`, body);
@@ -154,7 +154,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(told).toEqual([told[0], told[0]]);
   });
 
-  it("returns 404 for unknown members and another organization's members, and revokes no key", async () => {
+  it("returns 404 for unknown members and members of another organization, and revokes no key", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const id of [crypto.randomUUID(), other.memberId, "x"]) {

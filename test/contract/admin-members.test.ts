@@ -65,7 +65,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await list()).toContainEqual(made);
   });
 
-  it("returns 409 with param email if a member already has the address in upper or lower case", async () => {
+  it("returns 409 with param email if a member already has the address, in upper or lower case", async () => {
     for (const email of ["owner@example.com", "OWNER@Example.COM"]) {
       const response = await add(email, "owner");
       expect(response.headers.get("x-should-retry")).toBe("false");
@@ -86,7 +86,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await list()).toHaveLength(2);
   });
 
-  it("adds one member for ten concurrent calls with one email address, and rejects nine calls with 409", async () => {
+  it("adds one member for ten concurrent calls with one email address, and rejects the nine others with 409", async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         add(i % 2 === 0 ? "one@example.com" : "One@example.com"),
@@ -109,7 +109,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await list()).toContainEqual(moved);
   });
 
-  it("applies a raised or lowered role to the member's next request", async () => {
+  it("applies a member's raised or lowered role to the member's next request", async () => {
     const { memberId, key, orgId } = await addMember(owner.orgId, "member");
     const rename = (): Promise<Response> =>
       send(`/v1/orgs/${orgId}`, { method: "PATCH", key, body: { name: "by a member" } });
@@ -124,7 +124,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     }
   });
 
-  it("accepts a change of case in the member's address, but returns 409 for another member's address", async () => {
+  it("accepts a case change in the member's address, but returns 409 for another member's address", async () => {
     const made = await (await add("a@example.com")).json<Member>();
     expect((await patch(made.id, { email: "A@example.com" })).status).toBe(200);
     const response = await patch(made.id, { email: "Owner@Example.com", role: "admin" });
@@ -132,7 +132,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect((await list())[1]).toEqual({ ...made, email: "A@example.com" });
   });
 
-  it("returns an identical 404 for unknown members, removed members and another organization's members", async () => {
+  it("returns the same 404 for unknown members, removed members and members of another organization", async () => {
     const other = await openAccount();
     const gone = await (await add("gone@example.com")).json<Member>();
     await remove(gone.id);
@@ -145,7 +145,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(bodies.size).toBe(1);
   });
 
-  it("returns 409 last_owner for a demotion of the only owner, but allows the demotion of other owners", async () => {
+  it("returns 409 last_owner if the only owner is demoted, but allows demoting one of several owners", async () => {
     const response = await patch(owner.memberId, { role: "admin", email: "new@example.com" });
     expect(response.headers.get("x-should-retry")).toBe("false");
     expect(await errorOf(response, 409)).toMatchObject({ code: "last_owner", param: "role" });

@@ -10,7 +10,7 @@ afterEach(() => setClock(null));
 const LEFT_OUT = /^turnpike_routes_left_out_isolates.*$/gm;
 const HELLO = { messages: [{ role: "user", content: "one two three" }] };
 
-it("GET /admin/v1/metrics counts the isolates with a route in cooldown until they report recovery", async () => {
+it("GET /admin/v1/metrics counts isolates with a route in cooldown until the isolates report recovery", async () => {
   const { key } = await openAccount();
   const name = crypto.randomUUID();
   const isolates = [separateIsolate(name), separateIsolate(name)];
@@ -30,7 +30,7 @@ it("GET /admin/v1/metrics counts the isolates with a route in cooldown until the
   expect(text).toMatch(/^turnpike_isolates_age_seconds \d/m);
 });
 
-it("GET /admin/v1/metrics uses an isolate's last report for five minutes", async () => {
+it("GET /admin/v1/metrics uses the last report of each isolate for five minutes", async () => {
   const stub = env.REGION_METRICS.getByName(`views-${crypto.randomUUID()}`);
   await stub.add({}, { isolate: "a", series: { x: 1, y: 1 } });
   await stub.add({}, { isolate: "b", series: { x: 1 } });

@@ -27,7 +27,7 @@ const ownWallet = (name: string) => (name === orgId ? env.WALLET.getByName(name)
 const HELLO = { model: "sandbox/echo", messages: [{ role: "user", content: "one two three" }] };
 
 describe("GET /admin/v1/metrics", () => {
-  it("returns requests by route and status, tokens and cost by model, and histograms of durations", async () => {
+  it("returns requests by route and status, tokens and cost by model, and duration histograms", async () => {
     const { ask, metrics } = separateIsolate();
     await ask("/v1/chat/completions", key, HELLO);
     const streamed = await ask("/v1/chat/completions", key, { ...HELLO, stream: true });
@@ -47,7 +47,7 @@ describe("GET /admin/v1/metrics", () => {
     expect(text).toMatch(/turnpike_cost_micro_total\{model="sandbox\/embed",provider="sandbox"\} /);
   });
 
-  it("counts estimated charges, and requests with a cost that the operator absorbs", async () => {
+  it("counts estimated charges, and requests whose cost the operator absorbs", async () => {
     const { ask, metrics } = separateIsolate();
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/status-500" });
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/no-usage" });
@@ -67,7 +67,7 @@ describe("GET /admin/v1/metrics", () => {
     expect(await metrics()).toMatch(/turnpike_requests_total\{route="[^"]*",status="401"\} 5/);
   });
 
-  it("includes the results of the hourly sweep and their age: holds, wallets, outboxes and sizes", async () => {
+  it("includes the last hourly sweep's age and results: holds, wallets, outboxes and sizes", async () => {
     await chat(key);
     await runHourly(bindingsWith({ WALLET: { getByName: ownWallet } }));
     await runCron(CRON_SCHEDULES.watch, env);
@@ -92,7 +92,7 @@ describe("GET /admin/v1/metrics", () => {
     }
   });
 
-  it("contains no key, prompt, output or ID", async () => {
+  it("returns metrics without keys, prompts, output or IDs", async () => {
     const { ask, metrics } = separateIsolate();
     const { key: mine, keyId, orgId: own } = await openAccount();
     const secret = "the-prompt-canary";

@@ -16,7 +16,7 @@ const credit = (amount_micro: unknown, reference: unknown = crypto.randomUUID())
   post("/credits", { amount_micro, reference });
 
 describe("POST /admin/v1/orgs/{id}/credits", () => {
-  it("returns the new balance, and adds the credits of each reference only once", async () => {
+  it("returns the new balance, and adds credits only once per reference", async () => {
     const answer = { credits_micro: 1500 };
     expect(await (await credit(1500, "first")).json()).toEqual(answer);
     await addCredits(account.orgId, 10);
@@ -25,12 +25,12 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(1510);
   });
 
-  it("adds credits once for 20 concurrent calls with one reference", async () => {
+  it("adds credits only once for 20 concurrent calls with one reference", async () => {
     await Promise.all(Array.from({ length: 20 }, () => credit(7, "same")));
     expect(await balanceOf(account.key)).toBe(7);
   });
 
-  it("accepts a negative correction, but returns 409 if it exceeds the available balance", async () => {
+  it("accepts a negative correction, but returns 409 for a correction above the available balance", async () => {
     await addCredits(account.orgId, 1000);
     expect((await credit(-400)).status).toBe(200);
     const response = await credit(-601);
@@ -62,7 +62,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
   const ledger = async (query = ""): Promise<Page> =>
     (await admin("GET", `/orgs/${account.orgId}/ledger${query}`)).json<Page>();
 
-  it("returns credits and charges in order, each charge with its request; their sum is the balance", async () => {
+  it("returns credits and charges in order, with each charge's request; the sum is the balance", async () => {
     await addCredits(account.orgId, 100_000, "top-up");
     const answers = [await chat(account.key), await embed(account.key)];
     const { rows, next_after_seq } = await ledger();
@@ -86,7 +86,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     expect(rows.at(-1)).toMatchObject({ balance_micro: sum, seq: next_after_seq });
   });
 
-  it("returns every ledger row once, page by page", async () => {
+  it("returns every ledger row exactly once across all pages", async () => {
     for (let i = 0; i < 5; i++) await addCredits(account.orgId, 1);
     const first = await ledger("?limit=2");
     const second = await ledger(`?limit=2&after_seq=${first.next_after_seq}`);
@@ -96,7 +96,7 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     expect(await ledger("?after_seq=5")).toEqual({ rows: [], next_after_seq: 5 });
   });
 
-  it("returns all ledger rows newest first, page by page", async () => {
+  it("returns all ledger rows in pages, newest first", async () => {
     for (let i = 0; i < 5; i++) await addCredits(account.orgId, 1);
     await chat(account.key).catch(() => undefined);
     const { rows } = await ledger("?limit=1000");

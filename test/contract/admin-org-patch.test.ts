@@ -30,7 +30,7 @@ const read = async (): Promise<Record<string, unknown>> => (await admin("GET", p
 const freshSlug = (): string => `q-${crypto.randomUUID().slice(0, 18)}`;
 
 describe("PATCH /admin/v1/orgs/{id}", () => {
-  it("returns the organization as GET /admin/v1/orgs/{id} does", async () => {
+  it("returns the organization in the format of GET /admin/v1/orgs/{id}", async () => {
     const before = await read();
     const slug = freshSlug();
     const after = await changed({ name: "Renamed", slug, rpm_limit: 12, status: "suspended" });
@@ -41,7 +41,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect(await changed({})).toEqual(after);
   });
 
-  it("shows operators the reason of a suspension until the organization is resumed", async () => {
+  it("shows operators the reason for a suspension until the organization is resumed", async () => {
     await changed({ status: "suspended", reason: "Unpaid invoice 62" });
     const { suspension } = await read();
     expect(suspension).toMatchObject({ reason: "Unpaid invoice 62" });
@@ -61,7 +61,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     });
   });
 
-  it("rejects paid requests and changes with 403 while the organization is suspended, but serves reads", async () => {
+  it("rejects paid requests and changes with 403 during the suspension, but serves reads", async () => {
     const { key, orgId } = account;
     expect((await chat(key)).status).toBe(200);
     const before = await balanceOf(key);
@@ -98,7 +98,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect(await balanceOf(account.key)).toBeLessThan(before);
   });
 
-  it("limits all keys of the organization together to rpm_limit requests per minute; null removes the limit", async () => {
+  it("limits all keys of the organization together to rpm_limit requests per minute; null removes this limit", async () => {
     const second = await addMember(account.orgId, "member");
     expect(await changed({ rpm_limit: 3 })).toMatchObject({ rpm_limit: 3 });
     const keys = [account.key, second.key, account.key, second.key, account.key];

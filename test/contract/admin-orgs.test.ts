@@ -62,7 +62,7 @@ describe("POST /admin/v1/orgs", () => {
     });
   });
 
-  it("creates by default a regional key with 60 requests per minute, and a non-personal organization", async () => {
+  it("creates a regional key with 60 requests per minute and a non-personal organization by default", async () => {
     const made = await (await create()).json<MadeOrganization>();
     expect(made.organization).toMatchObject({ is_personal: false });
     expect(made.key).toMatchObject({ scope: "regional", rpm_limit: 60 });
@@ -93,7 +93,7 @@ describe("POST /admin/v1/orgs", () => {
     expect(row?.["epoch"]).not.toBe("mine");
   });
 
-  it("accepts names and slugs of the minimum and the maximum length", async () => {
+  it("accepts names and slugs of the minimum and maximum length", async () => {
     const ends = crypto.randomUUID().slice(0, 12);
     for (const slug of [`a-${ends}`, `${ends}${"b".repeat(20)}`]) {
       expect((await create({ slug, name: 'Ä "quoted" <b> 🌍' })).status).toBe(201);
@@ -123,7 +123,7 @@ describe("an invalid POST /admin/v1/orgs", () => {
 });
 
 describe("GET /admin/v1/orgs", () => {
-  it("returns pages of organizations in the format of GET /admin/v1/orgs/{id}, with the total number", async () => {
+  it("returns pages of organizations in the format of GET /admin/v1/orgs/{id}, with the total count", async () => {
     const page = await read("/orgs?limit=100");
     expect(Object.keys(page).toSorted()).toEqual(["limit", "offset", "organizations", "total"]);
     expect(page).toMatchObject({ limit: 100, offset: 0 });

@@ -84,7 +84,7 @@ describe("GET /admin/v1/health", () => {
     expect(found[0]?.message).toMatch(/^(\d) of \1 checked wallets do not open/);
   });
 
-  it("reports a wallet without storage after the next sweep, until the wallet opens again", async () => {
+  it("reports a wallet without storage after the next sweep, until the wallet works again", async () => {
     const { orgId, key } = await openAccount();
     await chat(key);
     const wallet = env.WALLET.getByName(orgId);
@@ -122,7 +122,7 @@ describe("GET /admin/v1/health", () => {
     expect(await problems(region({ WALLET }))).toEqual([]);
   });
 
-  it("reports a model if the provider of its only route rejects calls of any isolate", async () => {
+  it("reports a model if the only provider of the model rejects calls from any isolate", async () => {
     const { key } = await openAccount();
     mockUpstream(() => upstreamError(401, { message: "bad key" }));
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
@@ -218,7 +218,7 @@ describe("GET /admin/v1/health", () => {
     ]);
   });
 
-  it("reports charges that wait for a region missing from PEERS", async () => {
+  it("reports charges that wait for a region that is missing from PEERS", async () => {
     const whole = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
     const REGION_OUTBOX = {
       getByName: (name: string) => ({
@@ -244,7 +244,7 @@ describe("GET /admin/v1/health", () => {
     ]);
   });
 
-  it("reports an unavailable database, and a database that conflicts with wallets", async () => {
+  it("reports an unavailable database and a database that contradicts wallets", async () => {
     const gauges = { atMs: Date.now(), series: { turnpike_wallets_in_conflict: 2 } };
     const found = await problems(region({ REGION_METRICS: counted({ gauges }) }));
     expect(found).toMatchObject([{ kind: "wallets_in_conflict" }]);

@@ -40,7 +40,7 @@ const errorOf = async (
 };
 
 describe("POST /admin/v1/prices", () => {
-  it("returns 201 with the stored price rows, and adds no row for a repeated call", async () => {
+  it("returns 201 with the stored prices, and adds nothing for a repeated call", async () => {
     const row = { ...ROW, from: someTime() };
     const first = await (await post([row])).json<{ prices: object[] }>();
     expect(first.prices).toEqual([
@@ -115,7 +115,7 @@ describe("POST /admin/v1/prices", () => {
   });
 
   it.each(["2020-01-01", new Date(Date.now() + 60_000).toISOString()])(
-    "returns the earliest allowed start in the error for the start %s",
+    "returns the earliest allowed start if the start %s is rejected",
     async (from) => {
       const { message } = await errorOf(await post([{ ...ROW, from }]));
       const [, earliest = ""] = /at least 3600 s ahead: (\S+) or later/.exec(message) ?? [];
@@ -132,7 +132,7 @@ describe("DELETE /admin/v1/prices/{price_id}", () => {
     expect((await admin("DELETE", `/prices/${id}`)).status).toBe(404);
   });
 
-  it("returns 409 for a price in effect, and for the last price of a customer's price list", async () => {
+  it("returns 409 for a price in effect and for the last price of a customer's price list", async () => {
     await begun("begun", "*", { percent: 3 });
     const row = await env.DB.prepare("SELECT id FROM prices WHERE list = 'begun'").first<{
       id: string;
@@ -149,7 +149,7 @@ describe("DELETE /admin/v1/prices/{price_id}", () => {
   });
 });
 
-describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
+describe("PATCH /admin/v1/orgs/{id} with a price_list", () => {
   it("returns 400 for an unknown price list and for the region's default price list", async () => {
     const { orgId } = await openAccount();
     for (const price_list of ["nobody-posted", "default", "NO LIST"]) {
@@ -210,7 +210,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
   });
 });
 
-it("POST /admin/v1/prices sets prices of cache reads and writes, which appear in charges and receipts", async () => {
+it("POST /admin/v1/prices sets prices for cache reads and writes, which appear in charges and receipts", async () => {
   const price = { input: 3, cached: 0.300001, cache_write: 3.75, output: 15 };
   const row = { list: "cached", item: "sandbox/echo", price, from: someTime() };
   expect((await post([row])).status).toBe(201);
@@ -229,7 +229,7 @@ it("POST /admin/v1/prices sets prices of cache reads and writes, which appear in
   });
 });
 
-it("GET /admin/v1/prices returns every price in pages, by list, item and date", async () => {
+it("GET /admin/v1/prices returns every price in pages, ordered by list, item and date", async () => {
   for (let i = 0; i < 3; i++) await posted({ list: "paged" });
   const seen: string[] = [];
   for (let after = ""; ;) {
@@ -244,7 +244,7 @@ it("GET /admin/v1/prices returns every price in pages, by list, item and date", 
   expect([seen.length, new Set(seen).size]).toEqual([3, 3]);
 });
 
-it("a paid request uses cached price lists if the database fails, and returns 503 without a cached copy", async () => {
+it("a paid request uses cached price lists if the database fails, and returns 503 if no copy is cached", async () => {
   const { key } = await openAccount();
   const away = {
     ...env,

@@ -45,7 +45,7 @@ async function attemptsOf(response: Response, key: string): Promise<number> {
 }
 
 describe("GET /admin/v1/providers", () => {
-  it("counts each provider call and each failure once, and names the affected customers", async () => {
+  it("counts each provider call and each failure once, and lists the affected customers", async () => {
     const [affected, other] = [await openAccount(), await openAccount()];
     for (const key of [affected.key, other.key, other.key]) {
       await (await chat(key)).text();

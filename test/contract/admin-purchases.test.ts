@@ -56,7 +56,7 @@ async function pay(account: Account, id: string): Promise<void> {
 }
 
 describe("GET /admin/v1/purchases", () => {
-  it("lists purchases with the same data as each organization sees, except the URL of the payment page", async () => {
+  it("lists purchases with the data that the organization sees, except the URL of the payment page", async () => {
     const accounts = [await openAccount(), await openAccount()];
     for (const account of accounts) {
       await pay(account, await buy(account));
@@ -100,7 +100,7 @@ describe("GET /admin/v1/purchases", () => {
     });
   });
 
-  it("lists purchases again after the database lost their rows", async () => {
+  it("restores purchases after the database has lost their rows", async () => {
     const account = await openAccount();
     const id = await buy(account);
     await env.DB.prepare("DELETE FROM purchases").run();
@@ -109,7 +109,7 @@ describe("GET /admin/v1/purchases", () => {
     await vi.waitFor(async () => expect(await ids()).toEqual([id]), LONG);
   });
 
-  it("lists purchases of an earlier release that did not publish purchases", async () => {
+  it("lists purchases of an earlier release, which didn't publish purchases", async () => {
     const account = await openAccount();
     const id = await buy(account);
     await runInDurableObject(paymentsOf(account.orgId), (_, { storage }) => {

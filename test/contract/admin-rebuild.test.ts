@@ -70,7 +70,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect(await reconciled.json()).toMatchObject({ differences: [] });
   });
 
-  it("excludes requests before the rebuild from the margin, and rejects corrections of their charges with 400", async () => {
+  it("excludes requests before the rebuild from the margin, and returns 400 for corrections of their charges", async () => {
     await chat(account.key);
     valueOf(await wallet.poke());
     await lose();
@@ -92,7 +92,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect([param, message]).toEqual(["from", expect.stringContaining("complete only from")]);
   });
 
-  it("keeps credit references, so that a repeated credit returns its first response and adds nothing", async () => {
+  it("keeps credit references, so that a repeated credit adds nothing and returns its first response", async () => {
     const credit = (amount_micro: number): Promise<Response> =>
       admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro, reference: "invoice 7" });
     const first = await (await credit(5000)).json();
@@ -135,7 +135,7 @@ describe("a rejected POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     }
   });
 
-  it("returns 404 if the database has no balance of the organization, and creates no wallet", async () => {
+  it("returns 404 without creating a wallet if the database has no balance of the organization", async () => {
     await lose();
     await env.DB.prepare("DELETE FROM balances WHERE org_id = ?").bind(account.orgId).run();
     expect((await errorOf(await rebuild(), 404)).message).toContain("balance");

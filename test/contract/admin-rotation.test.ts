@@ -38,7 +38,7 @@ async function webhook(): Promise<string> {
 }
 
 describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
-  it("returns 201 with a new secret, also on repeated calls; the old secret works only during the overlap", async () => {
+  it("returns 201 with a new secret on each call, and the old secret works only during the overlap", async () => {
     const first = await rotate({ overlap_seconds: 3600 }, { name: "one" });
     expect(first.status).toBe(201);
     const made = await first.json<{ key: string }>();
@@ -55,7 +55,7 @@ describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
     ]);
   });
 
-  it("returns 400 without Idempotency-Key or overlap, and 422 for a reused Idempotency-Key with another body", async () => {
+  it("returns 400 without Idempotency-Key or overlap, and 422 if an Idempotency-Key is reused with another body", async () => {
     const path = `/orgs/${account.orgId}/keys/${account.keyId}/rotate`;
     const nameless = await errorOf(await admin("POST", path, { overlap_seconds: 0 }), 400);
     expect(nameless.param).toBe("Idempotency-Key");
@@ -88,8 +88,8 @@ it("PATCH /admin/v1/orgs/{id}/keys/{key_id} changes a key's limits immediately, 
   expect(await events("key.changed")).toMatchObject([{ actor: BY_ADMIN }]);
 });
 
-describe("/admin/v1/orgs/{id}/sessions", () => {
-  it("lists used sessions in pages, ends any session immediately, and records the operator's action as an event", async () => {
+describe("the endpoint /admin/v1/orgs/{id}/sessions", () => {
+  it("lists used sessions in pages, and ends any session immediately, recorded as an event", async () => {
     const [one, two, unused] = [await session(), await session(), await session()];
     for (const { token } of [one, two]) expect(await statusOf(token)).toBe(200);
     const seen: unknown[] = [];
@@ -129,7 +129,7 @@ describe("/admin/v1/orgs/{id}/sessions", () => {
   });
 });
 
-describe("/admin/v1/orgs/{id}/webhooks", () => {
+describe("the endpoint /admin/v1/orgs/{id}/webhooks", () => {
   let bodies: string[];
   beforeEach(() => {
     bodies = [];
@@ -165,7 +165,7 @@ describe("/admin/v1/orgs/{id}/webhooks", () => {
     }, 15_000);
   });
 
-  it("returns 404 for another organization's webhook, 400 for an invalid body, and sends nothing", async () => {
+  it("sends nothing and returns 404 for another organization's webhook and 400 for an invalid body", async () => {
     const id = await webhook();
     const other = await openAccount();
     for (const [method, call, body] of [

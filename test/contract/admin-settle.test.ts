@@ -38,7 +38,7 @@ async function settled(body: unknown): Promise<unknown> {
 }
 
 describe("POST /admin/v1/orgs/{id}/settle", () => {
-  it("posts an unsaved charge exactly once if an operator sends its log line", async () => {
+  it("posts an unsaved charge exactly once when an operator sends the charge's log line", async () => {
     const logged: string[] = [];
     vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
     const world = await new FaultFixture().open();
@@ -62,7 +62,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     expect(generation?.usage).toMatchObject({ output: 3 });
   });
 
-  it("charges once for 20 concurrent copies of a log line, and returns equal responses", async () => {
+  it("charges only once for 20 concurrent copies of a log line, and returns equal responses", async () => {
     const line = lineOf(await held(50), 30);
     const answers = await Promise.all(Array.from({ length: 20 }, () => settled(line)));
     expect(new Set(answers.map((one) => JSON.stringify(one))).size).toBe(1);
@@ -111,7 +111,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     expect(valueOf(await wallet.balance()).openHolds).toBe(1);
   });
 
-  it("requires only three fields, and ignores all others", async () => {
+  it("requires only three fields, and ignores all other fields", async () => {
     const { request_id, cost_micro, generation } = lineOf(await held(50), 30);
     const wish = { charged_micro: 1, result: "voided", late: true, seq: 99, state: "voided" };
     expect(await settled({ request_id, cost_micro, generation, ...wish })).toMatchObject({
@@ -120,7 +120,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     });
   });
 
-  it("takes key and end user from the hold, and ignores these fields in the request", async () => {
+  it("takes the key and end user from the hold instead of from the request", async () => {
     const id = await held(50);
     const stranger = { keyId: "key_0VbbtnxZGhU4ZPPzjn5l243b", externalId: "someone", secret: "x" };
     await settled(lineOf(id, 30, stranger));

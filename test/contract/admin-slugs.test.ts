@@ -149,7 +149,7 @@ const ENDPOINTS = OPERATOR_ROUTES.map(
 const isLast = (name: string): number => (name.startsWith("DELETE") ? 1 : 0);
 
 it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
-  "the endpoint %s accepts an organization's slug, and returns 404 for an unknown slug without a wallet call",
+  "the endpoint %s accepts an organization's slug, and returns 404 without a wallet call for an unknown slug",
   async (endpoint) => {
     const asked = ASKED[endpoint];
     if (asked === undefined) throw new Error(`nothing is asked of ${endpoint}`);
@@ -165,7 +165,7 @@ it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
   },
 );
 
-it("an operator's change through an organization's slug creates an event with the organization's ID", async () => {
+it("an operator's change by an organization's slug creates an event with the organization's ID", async () => {
   const { orgId } = await openAccount();
   const { slug: named } = await (await admin("GET", `/orgs/${orgId}`)).json<{ slug: string }>();
   await admin("PATCH", `/orgs/${named}`, { name: "By its slug" });

@@ -20,7 +20,7 @@ beforeAll(async () => {
 const read = (path: string, orgId = account.orgId): Promise<Response> =>
   admin("GET", `/orgs/${orgId}${path}`);
 
-describe("GET /admin/v1/orgs/{id}/usage and /alerts", () => {
+describe("GET /admin/v1/orgs/{id}/usage or /alerts", () => {
   it.each([
     "/usage",
     "/usage?group_by=model",
@@ -35,7 +35,7 @@ describe("GET /admin/v1/orgs/{id}/usage and /alerts", () => {
     expect(await theirs.text()).toBe(await own.text());
   });
 
-  it("includes no other organization's usage or alerts", async () => {
+  it("excludes data of other organizations", async () => {
     expect(await (await read("/usage")).json()).toMatchObject({ total: { requests: 4 } });
     expect(await (await read("/alerts")).json()).toMatchObject({ total: 2 });
     const other = await openAccount();

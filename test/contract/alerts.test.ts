@@ -75,7 +75,7 @@ describe("GET /v1/alerts", () => {
     expect(await page()).toEqual({ alerts: [], total: 0, limit: 50, offset: 0 });
   });
 
-  it("returns one daily and one monthly alert after an end user's 100 concurrent requests", async () => {
+  it("returns one daily and one monthly alert after 100 concurrent requests of an end user", async () => {
     await put("u", 1_000_000, 1_000_400);
     await pay(wallet, 799_990, "u");
     expect(await total()).toBe(0);
@@ -108,7 +108,7 @@ describe("GET /v1/alerts", () => {
     ]);
   });
 
-  it("returns one alert per limit immediately after a change of quota or threshold", async () => {
+  it("returns one alert per limit immediately after a quota or threshold changes", async () => {
     await put("u", null, null);
     await chat(account.key, { user: "u" });
     await pay(wallet, 500, "u");

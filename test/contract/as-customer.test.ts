@@ -62,7 +62,7 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("gives no access to stored responses, because operators may not read prompts", async () => {
+  it("gives no access to stored responses, because operators must not read prompts", async () => {
     await look(account.orgId);
     for (const path of ["/v1/responses/resp_1", "/v1//responses/resp_1/input_items"]) {
       const answer = await callFromPage(path, cookie);
@@ -89,7 +89,7 @@ describe("POST /console/api/as", () => {
     expect((await callFromPage("/admin/v1/orgs", cookie)).status).toBe(200);
   });
 
-  it("returns 409 to a console page that still shows another organization", async () => {
+  it("returns 409 to a console page that still shows a different organization", async () => {
     const other = await openAccount();
     await look(account.orgId);
     await look(other.orgId);

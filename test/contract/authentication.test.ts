@@ -56,7 +56,7 @@ describe("authentication with a valid key", () => {
 });
 
 describe("authentication with an invalid key", () => {
-  it("returns an identical 401 body for all invalid keys, and never includes the key", async () => {
+  it("returns the same 401 body for all invalid keys, and never includes the key", async () => {
     const headers = [
       "",
       "Bearer",
@@ -101,7 +101,7 @@ describe("authentication with an invalid key", () => {
     expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
   });
 
-  it("returns 401 without a check of the body, on every path and method", async () => {
+  it("returns 401 before the body is checked, on every path and method", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/balance"]) {
       for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {

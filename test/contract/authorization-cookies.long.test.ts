@@ -170,9 +170,9 @@ describe("each /v1 route that the console calls", () => {
   });
 });
 
-describe("each /v1 route that the console calls with another organization's resource", () => {
+describe("a /v1 route called by the console with another organization's resource", () => {
   it.each(byName(ALL_ROWS.filter(namesTarget)))(
-    "handles the other organization's resource like a missing resource: %s",
+    "treats another organization's resource like a missing resource: %s",
     async (_, row) => {
       for (const caller of [...Object.values(byKey.other), ...Object.values(byPerson)]) {
         const id = await ownId(row, byKey.own.owner.account);
@@ -245,7 +245,7 @@ describe("each operator route that the console calls", () => {
   );
 
   it.each(byName(ALL_ROWS))(
-    "lets an operator who views a customer read but not change data: %s",
+    "lets an operator in a customer's view read data but not change data: %s",
     async (_, row) => {
       const [method, route] = row;
       const { account } = byKey.own.owner;

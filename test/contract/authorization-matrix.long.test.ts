@@ -110,7 +110,7 @@ describe("each /v1 route", () => {
   );
 
   it.each(byName(ALL_ROWS.filter(namesTarget)))(
-    "handles another organization's resource like a missing resource: %s",
+    "treats another organization's resource like a missing resource: %s",
     async (_, row) => {
       for (const role of ALL_ROLES) {
         const [caller, owner] = [teams.other[role], teams.own.owner];

@@ -116,7 +116,7 @@ describe("an endpoint in the table of allowed roles", () => {
 
 describe("access to another organization's or member's resource", () => {
   it.each(byName(ROWS.filter(namesTarget)))(
-    "leads to the response for a missing resource: %s",
+    "gets the same response as access to a missing resource: %s",
     async (_, row) => {
       const { owner } = members;
       const pairs = ALL_ROLES.map((role) => [members[role], stranger] as const);
@@ -154,7 +154,7 @@ describe("access to another organization's or member's resource", () => {
 });
 
 describe("a request without an active key", () => {
-  it("returns an identical 401 on every path", async () => {
+  it("returns the same 401 on every path", async () => {
     const answers = new Set<string>();
     for (const row of ROWS) {
       for (const id of [await ownId(row, members.owner), unknownId(row)]) {
@@ -166,7 +166,7 @@ describe("a request without an active key", () => {
     expect([...answers]).toEqual([expect.stringContaining('"status":401')]);
   });
 
-  it("returns an identical 401 on operators' paths to customers of any role", async () => {
+  it("returns the same 401 on operator paths to customers of any role", async () => {
     const answers = new Set<string>();
     for (const { method, path } of OPERATOR_ROUTES) {
       const { orgId, memberId, keyId } = members.owner;

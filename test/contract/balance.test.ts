@@ -36,7 +36,7 @@ describe("GET /v1/balance", () => {
     expect(await read(key)).toMatchObject({ credits_micro: micros, credits_dollars: dollars });
   });
 
-  it("returns 0 without credits; reads then succeed, and completions return 402", async () => {
+  it("returns 0 without credits; reads still succeed, and completions return 402", async () => {
     const { key } = await openAccount({ credits: 0 });
     expect(await read(key)).toMatchObject({ credits_micro: 0, available_micro: 0 });
     for (const path of ["/v1/models", "/v1/models/sandbox/echo", "/v1/balance"]) {
@@ -45,7 +45,7 @@ describe("GET /v1/balance", () => {
     expect((await chat(key)).status).toBe(402);
   });
 
-  it("includes new credits, corrections and charges immediately", async () => {
+  it("immediately includes new credits, corrections and charges", async () => {
     const { orgId, key } = await openAccount({ credits: 5000 });
     await addCredits(orgId, 1000);
     await addCredits(orgId, -2000);
@@ -55,7 +55,7 @@ describe("GET /v1/balance", () => {
     expect(await balanceOf(key)).toBe(4000 - cost);
   });
 
-  it("returns the total of open holds, and subtracts this total only from the available amount", async () => {
+  it("returns the total of open holds, which reduces only the available amount", async () => {
     const { key } = await openAccount({ credits: 1_000_000 });
     const open = await chat(key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
     const reader = open.body?.getReader();

@@ -30,8 +30,8 @@ const ownKey = async (key: string): Promise<Record<string, unknown>> =>
 const usageOf = (body: Record<string, unknown>): { id: string; usage: number }[] =>
   (body["budgets"] as { id: string; usage: number }[]).map(({ id, usage }) => ({ id, usage }));
 
-describe("an organization's budgets", () => {
-  it("reject requests above the budget, appear in the error, and reset after each time window", async () => {
+describe("a budget of an organization", () => {
+  it("rejects requests above the budget, appears in the error, and resets with each time window", async () => {
     const body = await bodyOf(await settings([{ limit_requests: 2, window: "5m" }]));
     expect(body["budgets"]).toMatchObject([
       { scope: "organization", limit_requests: 2, window: "5m", usage: 0, held: 0 },
@@ -53,7 +53,7 @@ describe("an organization's budgets", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("appear in GET /v1/keys with the same usage as in GET /v1/key", async () => {
+  it("shows equal usage in GET /v1/keys and GET /v1/key", async () => {
     const budgets = [
       { limit_requests: 5, window: "60m" },
       { limit_dollars: 1, window: "day" },
@@ -71,7 +71,7 @@ describe("an organization's budgets", () => {
     });
   });
 
-  it("appear in GET /v1/key next to the key's budget; effective_budget names the lowest budget", async () => {
+  it("appears in GET /v1/key next to the key's budget; effective_budget is the lower budget", async () => {
     await settings([{ limit_dollars: 3, window: "day", alert_at: 0.5 }]);
     const { key } = await createKey(account.key, {
       budgets: [{ limit_dollars: 1, window: "60m", models: ["sandbox/*"] }],
@@ -92,14 +92,14 @@ describe("an organization's budgets", () => {
     });
   });
 
-  it("count only requests for the budget's models", async () => {
+  it("counts only requests for the models in the budget", async () => {
     const everything = { limit_requests: 9, window: "5m" };
     await settings([everything, { ...everything, models: ["openai/*"] }]);
     expect((await chat(account.key)).status).toBe(200);
     expect(usageOf(await ownKey(account.key)).map(({ usage }) => usage)).toEqual([1, 0]);
   });
 
-  it("require one wallet call in GET /v1/key besides the admission call", async () => {
+  it("costs one wallet call in GET /v1/key besides the admission call", async () => {
     await settings([{ limit_dollars: 3, window: "60m" }]);
     const budgets = [{ limit_dollars: 1, window: "day" }];
     const { key } = await createKey(account.key, { budgets, max_concurrent: 5 });
@@ -112,7 +112,7 @@ describe("an organization's budgets", () => {
     expect(counted).toMatchObject({ objects: 2, statements: 1 });
   });
 
-  it("keep ID and usage when another budget is added with usage 0", async () => {
+  it("keeps its ID and usage when another budget is added, which starts with usage 0", async () => {
     expect((await chat(account.key)).status).toBe(200);
     const [before] = usageOf(await bodyOf(await settings([{ limit_dollars: 2, window: "day" }])));
     expect(before?.usage).toBeGreaterThan(0);
@@ -166,7 +166,7 @@ describe("a budget of a member, end user or session", () => {
     expect((await chat(account.key, { user: "ann" })).status).toBe(200);
   });
 
-  it("stays hidden from sessions if the budget belongs to the organization", async () => {
+  it("stays hidden from sessions if the organization owns the budget", async () => {
     await settings([{ limit_dollars: 0, window: "1m" }]);
     const { token } = await createSession(account.key, {
       budgets: [{ limit_requests: 1, window: "total" }],
@@ -178,7 +178,7 @@ describe("a budget of a member, end user or session", () => {
     expect((await ownKey(token))["budgets"]).toMatchObject([{ scope: "session", usage: 1 }]);
   });
 
-  it("counts prompt and output tokens", async () => {
+  it("counts both prompt and output tokens", async () => {
     await settings([{ limit_tokens: 500, window: "day" }]);
     const first = await bodyOf(await chat(account.key, { user: undefined }));
     const usage = first["usage"] as { total_tokens: number };

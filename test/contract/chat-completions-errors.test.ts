@@ -23,7 +23,7 @@ describe("POST /v1/chat/completions with an invalid body", () => {
 });
 
 describe("a low balance at POST /v1/chat/completions", () => {
-  it("covers two concurrent requests without output caps, because the first request holds only half the balance", async () => {
+  it("covers two concurrent requests without output caps, because the first request holds only half of the balance", async () => {
     const { key: busy, orgId } = await openAccount({ credits: 1000 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true });
     expect(open.status).toBe(200);
@@ -56,7 +56,7 @@ describe("a low balance at POST /v1/chat/completions", () => {
     expect((await chat(short.key)).status).toBe(402);
   });
 
-  it("returns 402 with a short retry-after if only open holds make the credits insufficient", async () => {
+  it("returns 402 with a short retry-after if credits are insufficient only because of open holds", async () => {
     const { key: busy } = await openAccount({ credits: 300 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true, max_tokens: 500 });
     const response = await chat(busy);
@@ -89,8 +89,8 @@ describe("an unknown model at POST /v1/chat/completions", () => {
   });
 });
 
-describe("limits at POST /v1/chat/completions", () => {
-  it("return 429 above the key's requests per minute, with equal retry times in header and body", async () => {
+describe("a limit at POST /v1/chat/completions", () => {
+  it("returns 429 above the key's requests per minute, with the same retry time in header and body", async () => {
     const limited = await openAccount({ rpmLimit: 1 });
     expect((await chat(limited.key)).status).toBe(200);
     const response = await chat(limited.key);
@@ -109,7 +109,7 @@ describe("limits at POST /v1/chat/completions", () => {
     ["daily", { dailyQuotaMicro: micros(0), monthlyQuotaMicro: null }],
     ["monthly", { dailyQuotaMicro: null, monthlyQuotaMicro: micros(10) }],
   ])(
-    "return 429 above an end user's %s quota, with the quota's error code and x-should-retry: false",
+    "returns 429 above an end user's %s quota, with the quota's error code and x-should-retry: false",
     async (period, quota) => {
       const account = await openAccount();
       await env.WALLET.getByName(account.orgId).putEndUser("customer", quota);

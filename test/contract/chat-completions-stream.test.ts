@@ -52,7 +52,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(finishes(chunks)).toHaveLength(1);
   });
 
-  it("ends once with [DONE] and a blank line", async () => {
+  it("ends only once, with [DONE] and a blank line", async () => {
     const text = await (await start()).text();
     expect(text.endsWith("\n\ndata: [DONE]\n\n")).toBe(true);
     expect(text.split("[DONE]")).toHaveLength(2);
@@ -66,14 +66,14 @@ describe("a stream of POST /v1/chat/completions", () => {
     }
   });
 
-  it("ends with a usage chunk without choices if include_usage is set; earlier chunks have usage null", async () => {
+  it("ends with a usage chunk without choices if include_usage is set, and usage is null before", async () => {
     const chunks = await stream(WITH_USAGE);
     expect(chunks.at(-1)?.choices).toEqual([]);
     expect(chunks.at(-1)?.usage).toBeTypeOf("object");
     expect(chunks.slice(0, -1).every((one) => one.usage === null)).toBe(true);
   });
 
-  it("reports usage.cost_micro, which equals tokens times prices and also the change in balance", async () => {
+  it("reports usage.cost_micro, which equals tokens times prices and the change in balance", async () => {
     const before = await balanceOf(key);
     const chunks = await stream(WITH_USAGE);
     const usage = chunks.at(-1)?.usage;
@@ -91,7 +91,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(before - between).toBe(Number(json.headers.get("x-cost-micro")));
   });
 
-  it("delivers the first bytes before the model has generated the last bytes", async () => {
+  it("delivers the first bytes before the model generates the last bytes", async () => {
     const response = await start({ model: "sandbox/stall" });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     const { value } = (await reader?.read()) ?? {};
@@ -133,7 +133,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(textOf(chunks)).toBe("ab");
   });
 
-  it("sends role and finish reason for each of n choices", async () => {
+  it("sends a role and a finish reason for each of n choices", async () => {
     const chunks = await stream({ n: 2 });
     for (const index of [0, 1]) {
       const own = chunks.flatMap((one) => one.choices).filter((one) => one.index === index);
@@ -163,7 +163,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(textOf(chunks)).toBe("Grüße, 世界 🌍 Hello there");
   });
 
-  it("contains no text of 49 concurrent streams", async () => {
+  it("contains no text from any of 49 concurrent streams", async () => {
     const texts = await Promise.all(
       Array.from({ length: 50 }, async (_, i) => {
         const messages = [{ role: "user", content: `stream number ${i}` }];
@@ -174,7 +174,7 @@ describe("a stream of POST /v1/chat/completions", () => {
   });
 
   it.each(["sandbox/error-mid", "sandbox/cut"])(
-    "ends for the model %s with an error event, without [DONE] and without a charge",
+    "ends with an error event for the model %s, without [DONE] and without a charge",
     async (model) => {
       const before = await balanceOf(key);
       const events = await eventsOf(await start({ model, ...WITH_USAGE }));

@@ -34,7 +34,7 @@ const deltasOf = (chunks: readonly Chunk[]) =>
   chunks.flatMap((one) => one.choices[0]?.delta.tool_calls ?? []);
 
 describe("POST /v1/chat/completions with tools", () => {
-  it("calls a forced tool with JSON arguments that match its schema", async () => {
+  it("calls a forced tool with JSON arguments that match the tool's schema", async () => {
     const [choice] = (await complete({ tool_choice: named })).choices;
     expect(choice?.finish_reason).toBe("tool_calls");
     expect(choice?.message.content).toBeNull();
@@ -45,7 +45,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(given).toEqual({ city: expect.any(String), days: expect.any(Number) });
   });
 
-  it("calls no tool for tool_choice none, but calls one for auto and required", async () => {
+  it("calls no tool for tool_choice none, but calls a tool for auto and required", async () => {
     const [none] = (await complete({ tool_choice: "none" })).choices;
     expect(none).toMatchObject({ finish_reason: "stop", message: { content: ask[0]?.content } });
     expect(none?.message).not.toHaveProperty("tool_calls");
@@ -64,7 +64,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(given).toBe("{}");
   });
 
-  it("makes two parallel tool calls, or only one if parallel_tool_calls is false", async () => {
+  it("makes two parallel tool calls, or only one call if parallel_tool_calls is false", async () => {
     const twice = { messages: [{ role: "user", content: "get_weather, get_weather" }] };
     const calls = async (parallel_tool_calls: boolean) => {
       const [choice] = (await complete({ ...twice, parallel_tool_calls })).choices;
@@ -90,7 +90,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(text).toBe(answer.choices[0]?.message.content);
   });
 
-  it("streams each call's ID, type and name once, and its arguments in pieces that form valid JSON", async () => {
+  it("streams each tool call's ID, type and name once, and the arguments in pieces of valid JSON", async () => {
     const chunks = await stream({ tool_choice: named });
     const [first, ...rest] = deltasOf(chunks);
     expect(first).toEqual({
@@ -117,7 +117,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(deltas.filter((delta) => delta.id !== undefined)).toHaveLength(2);
   });
 
-  it("truncates a call's arguments at the output cap with finish_reason length", async () => {
+  it("truncates a tool call's arguments at the output cap with finish_reason length", async () => {
     const [choice] = (await complete({ tool_choice: named, max_tokens: 1 })).choices;
     expect(choice?.finish_reason).toBe("length");
   });

@@ -59,7 +59,7 @@ describe("a request to the provider", () => {
     },
   );
 
-  it("contains the output cap that the balance covers and that x-granted-max-tokens returns", async () => {
+  it("contains the lowered output cap that the balance covers, also returned in x-granted-max-tokens", async () => {
     const { key: poor } = await openAccount({ credits: 1000 });
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const response = await chat(poor, { model: "mock/chat" }, { bindings });
@@ -67,7 +67,7 @@ describe("a request to the provider", () => {
     expect(Number(calls[0]?.body["max_tokens"])).toBeLessThan(500);
   });
 
-  it("contains a copy of all fields that don't affect the cost", async () => {
+  it("contains all client fields that don't affect the cost", async () => {
     const fields = {
       temperature: 0,
       top_p: 0.5,
@@ -85,7 +85,7 @@ describe("a request to the provider", () => {
     expect(await sent(fields)).toMatchObject(fields);
   });
 
-  it("contains no unknown field, null, end user or URL from the client", async () => {
+  it("contains no unknown field, null, end user or URL from the client's request", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const dropped = {
       api_base: "https://evil.test",
@@ -118,7 +118,7 @@ describe("a request to the provider", () => {
     ]);
   });
 
-  it("contains no optional field that is null", async () => {
+  it("omits optional fields that are null in the client's request", async () => {
     const image = { type: "image_url", image_url: { url: "https://a.test/b.png", detail: null } };
     const assistant = { role: "assistant", content: null, tool_calls: null, name: null };
     const body = await sent({ messages: [{ role: "user", content: [image] }, assistant] });
@@ -128,13 +128,13 @@ describe("a request to the provider", () => {
     ]);
   });
 
-  it("requests usage for every stream, even if the client doesn't request usage", async () => {
+  it("requests usage for every stream, even if the client requests none", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamStream([]));
     await (await chat(key, { model: "mock/chat", stream: true }, { bindings })).text();
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("never leaves the gateway for an unknown model, which returns 404", async () => {
+  it("isn't sent to a provider for an unknown model, which returns 404", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);
@@ -144,7 +144,7 @@ describe("a request to the provider", () => {
 });
 
 describe("an error of the provider", () => {
-  it("keeps the provider's message about a too long context, because clients search for this message", async () => {
+  it("keeps the provider's message about a too long context, because clients match this message", async () => {
     const message = "prompt is too long: 209752 tokens > 200000 maximum";
     const { bindings } = mockUpstream(() => upstreamError(400, { message }));
     const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 400);
@@ -153,7 +153,7 @@ describe("an error of the provider", () => {
   });
 
   it.each([301, 302, 307])(
-    "becomes a 502 without a second request for the redirect status %i",
+    "turns the provider's redirect status %i into a 502, without a second request",
     async (status) => {
       const headers = { location: "https://evil.test/" };
       const { calls, bindings } = mockUpstream(() => new Response(null, { status, headers }));

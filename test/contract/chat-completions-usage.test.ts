@@ -21,8 +21,8 @@ const usageOf = (output: number) => ({
   total_tokens: 10 + output,
 });
 
-describe("usage that a provider reports", () => {
-  it("determines the charge at the requested model's price, even if the provider returns another model name", async () => {
+describe("usage reported by a provider", () => {
+  it("leads to a charge at the requested model's price, even if the provider returns another model name", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const before = await balanceOf(key);
     const response = await chat(key, { model: "mock/chat" }, { bindings });
@@ -64,7 +64,7 @@ describe("usage that a provider reports", () => {
       "with counts beyond safe integers",
       { prompt_tokens: 1e308, completion_tokens: 1e308, total_tokens: 1e308 },
     ],
-  ])("never costs more than the hold: %s", async (_, usage) => {
+  ])("never leads to a charge above the hold: %s", async (_, usage) => {
     const { bindings } = mockUpstream(() => upstreamCompletion(usage));
     const before = await balanceOf(key);
     const response = await chat(key, { model: "mock/chat", max_tokens: 10 }, { bindings });
@@ -92,7 +92,7 @@ describe("usage that a provider reports", () => {
       "in two chunks, of which only the last counts",
       [part("a", usageOf(1)), part("b", usageOf(5), "stop"), { choices: [], usage: usageOf(5) }],
     ],
-  ])("counts once per stream: %s", async (_, events) => {
+  ])("leads to only one charge per stream: %s", async (_, events) => {
     const { bindings } = mockUpstream(() => upstreamStream(events));
     const fields = { model: "mock/chat", stream: true, stream_options: { include_usage: true } };
     const before = await balanceOf(key);

@@ -60,12 +60,15 @@ describe("POST /v1/chat/completions", () => {
     ["max_completion_tokens", { max_completion_tokens: 16 }],
     ["both fields, the lower one first", { max_tokens: 16, max_completion_tokens: 64 }],
     ["both fields, the lower one second", { max_tokens: 64, max_completion_tokens: 16 }],
-  ])("stops at 16 tokens with finish_reason length if the limit is in %s", async (_, cap) => {
-    const answer = await complete({ ...saying(LONG), ...cap });
-    expect(answer.choices[0]?.finish_reason).toBe("length");
-    expect(answer.usage.completion_tokens).toBe(16);
-    expect(LONG.startsWith(answer.choices[0]?.message.content ?? "-")).toBe(true);
-  });
+  ])(
+    "limits the output to 16 tokens with finish_reason length if the limit is in %s",
+    async (_, cap) => {
+      const answer = await complete({ ...saying(LONG), ...cap });
+      expect(answer.choices[0]?.finish_reason).toBe("length");
+      expect(answer.usage.completion_tokens).toBe(16);
+      expect(LONG.startsWith(answer.choices[0]?.message.content ?? "-")).toBe(true);
+    },
+  );
 
   it("lowers max_tokens to the model's maximum", async () => {
     const { key: poor } = await openAccount({ credits: 40_000 });
@@ -75,7 +78,7 @@ describe("POST /v1/chat/completions", () => {
     await completionOf(response);
   });
 
-  it("allows 4096 output tokens if no cap is set, or fewer if the balance doesn't cover them", async () => {
+  it("allows 4096 output tokens if no cap is set, or fewer if the balance doesn't cover 4096", async () => {
     const { key: poor } = await openAccount({ credits: 1000 });
     const response = await chat(poor, saying(LONG));
     const granted = Number(response.headers.get("x-granted-max-tokens"));

@@ -16,7 +16,7 @@ const ask = (fields: object, bindings?: Env): Promise<Response> =>
   });
 
 describe("POST /v1/completions", () => {
-  it("returns OpenAI's text completion, and charges the price of a chat with one message", async () => {
+  it("returns OpenAI's text completion format, and charges the price of a chat with one message", async () => {
     const before = await balanceOf(key);
     const response = await ask({ max_tokens: 100 });
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -34,7 +34,7 @@ describe("POST /v1/completions", () => {
     expect(await balanceOf(key)).toBe(before - cost);
   });
 
-  it("calls the provider's chat API with a default cap of 16 tokens and without the user field", async () => {
+  it("calls the provider's chat API with a default cap of 16 tokens, without the user field", async () => {
     const upstream = mockUpstream(() => upstreamCompletion());
     const fields = { model: "mock/chat", prompt: ["one"], stop: ["x"], user: "u", suffix: null };
     expect((await ask(fields, upstream.bindings)).status).toBe(200);
@@ -47,7 +47,7 @@ describe("POST /v1/completions", () => {
     expect(upstream.calls[0]?.body).not.toHaveProperty("prompt");
   });
 
-  it("streams each choice's text with its index and finish reason, then usage, cost and [DONE]", async () => {
+  it("streams each choice's text with index and finish reason, then usage, cost and [DONE]", async () => {
     const options = {
       max_tokens: 100,
       n: 2,
@@ -76,7 +76,7 @@ describe("POST /v1/completions", () => {
 const PROMPTS = ["say this", "and three words", "z"];
 
 describe("POST /v1/completions with several prompts", () => {
-  it("returns n choices per prompt in order, at the price of single requests", async () => {
+  it("returns n choices per prompt in order, at the price of separate requests", async () => {
     const fields = { max_tokens: 100, n: 2 };
     const each = await Promise.all(PROMPTS.map(async (prompt) => ask({ ...fields, prompt })));
     const costs = each.map((one) => Number(one.headers.get("x-cost-micro")));

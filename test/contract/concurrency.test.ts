@@ -43,7 +43,7 @@ describe("the limit max_concurrent", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("can limit all keys of an organization together; GET /v1/key shows this limit and the key's limit", async () => {
+  it("limits all keys of an organization together; GET /v1/key shows this limit and the key's own limit", async () => {
     const changed = await settings({ max_concurrent: 2 });
     expect(await changed.json()).toMatchObject({ max_concurrent: 2 });
     const { key, id } = await createKey(account.key, { max_concurrent: 5 });

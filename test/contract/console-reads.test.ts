@@ -66,18 +66,18 @@ async function readsInConsole(cookie: string, paths = readPaths()): Promise<read
   return reads;
 }
 
-describe("reads in the console", () => {
-  it("return the data that /v1 returns for the key of the login", async () => {
+describe("a read in the console", () => {
+  it("returns the data that /v1 returns to the login's key", async () => {
     expect(readPaths().length).toBeGreaterThan(25);
     const cookie = await login(account.key);
     expect(await readsInConsole(cookie)).toEqual(await readsByKey(account.key));
   });
 
-  it("return the data that /v1 returns for a key with limits", async () => {
+  it("returns the data that /v1 returns to a key with limits", async () => {
     expect(await readsInConsole(await login(limited))).toEqual(await readsByKey(limited));
   });
 
-  it("return the data that /v1 returns for the owner's key to an operator who views the customer", async () => {
+  it("returns the data that /v1 returns to the owner's key if an operator views the customer", async () => {
     const operator = await login(ADMIN_TOKEN);
     await callFromPage("/as", operator, { method: "POST", body: { org: account.orgId } });
     const paths = readPaths().filter((path) => !OWN_KEY_PATHS.has(path));

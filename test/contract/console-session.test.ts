@@ -82,7 +82,7 @@ describe("POST /console/api/login", () => {
     expect((await callFromPage("/admin/v1/orgs", cookie)).status).toBe(403);
   });
 
-  it("reports the limits of a limited key, and rejects its management calls with 403 key_is_limited", async () => {
+  it("reports the limits of a limited key, and rejects management calls with 403 key_is_limited", async () => {
     const body = { name: "limited", budget_dollars: 1 };
     const made = await send("/v1/keys", { key: account.key, body });
     const { key } = await made.json<{ key: string }>();
@@ -99,7 +99,7 @@ describe("POST /console/api/login", () => {
     expect((await tryLogin(` \n\t${account.key}\u00a0\n`)).status).toBe(200);
   });
 
-  it("gives an operator's token access only to operators' endpoints", async () => {
+  it("gives an operator's token access only to operator endpoints", async () => {
     const response = await tryLogin(ADMIN_TOKEN);
     expect(await response.clone().json()).toMatchObject({
       kind: "operator",
@@ -120,7 +120,7 @@ describe("POST /console/api/login", () => {
     );
   });
 
-  it("returns an identical 401 for forged, unknown and revoked keys", async () => {
+  it("returns the same 401 for forged, unknown and revoked keys", async () => {
     const { key } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
     const other = await openAccount();
     await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`);
@@ -157,7 +157,7 @@ describe("POST /console/api/login", () => {
     expect((await callFromPage("/login", undefined, { body: "{}", headers })).status).toBe(415);
   });
 
-  it("returns 429 only to the IP address with 20 failed logins, even for a valid key", async () => {
+  it("returns 429 only to the IP address that had 20 failed logins, even for a valid key", async () => {
     const headers = { "cf-connecting-ip": crypto.randomUUID() };
     for (let n = 0; n < 20; n++) expect((await tryLogin("no", headers)).status).toBe(401);
     const refused = await tryLogin(account.key, headers);
@@ -176,7 +176,7 @@ describe("POST /console/api/login", () => {
 });
 
 describe("a console session", () => {
-  it("ends after 12 hours, and the next response deletes the session's cookie", async () => {
+  it("expires after 12 hours, and the next response deletes the session's cookie", async () => {
     const cookie = await login(account.key);
     shiftClock(12 * HOURS_MS - 60_000);
     expect((await callFromPage("/session", cookie)).status).toBe(200);
@@ -200,7 +200,7 @@ describe("a console session", () => {
     expect((await callFromPage("/logout", undefined, { method: "POST" })).status).toBe(204);
   });
 
-  it("ends at the next call after the removal of the member or the revocation of the key", async () => {
+  it("ends at the next call after the member is removed or the key is revoked", async () => {
     const other = await openAccount();
     const member = await addMember(other.orgId, "member");
     const [owners, members] = [await login(other.key), await login(member.key)];
@@ -342,7 +342,7 @@ describe("ANY /console/api/v1/*", () => {
     expect((await callFromPage("/v1/models", cookie)).status).toBe(200);
   });
 
-  it("counts playground requests against the key's limit and balance, and streams their output", async () => {
+  it("counts playground requests against the key's limit and balance, and streams the output", async () => {
     const { key } = await openAccount({ rpmLimit: 4 });
     const cookie = await login(key);
     const path = "/v1/chat/completions";
@@ -362,7 +362,7 @@ describe("ANY /console/api/v1/*", () => {
     expect((await callFromPage("/session", cookie)).status).toBe(200);
   });
 
-  it("rejects /v1/completions, operators' endpoints and unknown paths with 403 or 404", async () => {
+  it("rejects /v1/completions, operator endpoints and unknown paths with 403 or 404", async () => {
     const cookie = await login(account.key);
     const body = { model: "sandbox/echo", prompt: "Hello" };
     expect((await send("/v1/completions", { key: account.key, body })).status).toBe(200);
@@ -380,7 +380,7 @@ describe("ANY /console/api/v1/*", () => {
     }
   });
 
-  it("stores only a hash of the key in the session, and nothing of the key in the cookie", async () => {
+  it("stores only a hash of the key in the session, and no part of the key in the cookie", async () => {
     const { key } = account;
     const cookie = await login(key);
     const digest = await crypto.subtle.digest(

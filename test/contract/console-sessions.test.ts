@@ -25,8 +25,8 @@ function callOften(cookie: string, times: number): Promise<void> {
   });
 }
 
-describe("all console sessions of one key", () => {
-  it("share a limit of 300 calls per minute", async () => {
+describe("each console session of a key", () => {
+  it("counts its calls toward a shared limit of 300 calls per minute", async () => {
     const { key } = await openAccount();
     const cookies = [await login(key), await login(key), await login(key)];
     await callOften(cookies[0] ?? "", 298);
@@ -37,7 +37,7 @@ describe("all console sessions of one key", () => {
     expect((await callFromPage("/session", cookies[0])).status).toBe(200);
   });
 
-  it("end automatically, oldest first, above the maximum of 20", async () => {
+  it("ends automatically, oldest first, if the key has more than 20 console sessions", async () => {
     const { key } = await openAccount();
     const cookies: string[] = [];
     for (let n = 0; n < 22; n++) {
@@ -49,7 +49,7 @@ describe("all console sessions of one key", () => {
     expect(statuses).toEqual([401, 401, ...Array.from({ length: 20 }, () => 200)]);
   });
 
-  it("end at a key rotation with end_sessions, even while the old secret still works", async () => {
+  it("ends when a rotation of the key sets end_sessions, even while the old secret still works", async () => {
     const { key, keyId } = await openAccount();
     const [cookie, other] = [await login(key), await login(account.key)];
     const rotate = (body: object): Promise<Response> =>

@@ -50,12 +50,12 @@ async function embedded(input: unknown): Promise<{ data: unknown[]; usage: unkno
   return response.json();
 }
 
-it("POST /v1/embeddings decodes lists of token IDs to texts, and sends all texts to the provider in order", async () => {
+it("POST /v1/embeddings decodes lists of token IDs to texts, and sends the texts to the provider in order", async () => {
   const { status, input } = await sentFor(TEXTS.map((text) => encoding.encode(text)));
   expect([status, input]).toEqual([200, TEXTS]);
 });
 
-it("the sandbox returns for each list of token IDs the vector of the decoded text", async () => {
+it("the sandbox embeds each list of token IDs as the decoded text", async () => {
   const { data, usage } = await embedded(TEXTS);
   expect(data).toHaveLength(TEXTS.length);
   const ids = TEXTS.map((text) => encoding.encode(text));
@@ -99,7 +99,7 @@ it("POST /v1/embeddings returns 400 for tokens that decode to more than 8 MiB", 
   expect(await errorOf(response, 400)).toMatchObject({ param: "input" });
 });
 
-it("POST /v1/embeddings returns 503 while the token table can't be read, and then caches the table", async () => {
+it("POST /v1/embeddings returns 503 until the token table can be read, and then caches the table", async () => {
   const real = (env as { ASSETS?: Fetcher }).ASSETS;
   const broken = {
     fetch: vi.fn<() => Promise<Response>>(() => Promise.resolve(new Response("", { status: 500 }))),

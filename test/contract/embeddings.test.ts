@@ -52,7 +52,7 @@ describe("POST /v1/embeddings", () => {
     }
   });
 
-  it("returns the vectors of a batch in order with their index, equal to the vectors of single inputs", async () => {
+  it("returns a batch's vectors in order with their index, equal to the vectors of separate requests", async () => {
     const input = ["first words", "other text", "first words"];
     const batch = await floatsOf({ input });
     expect(batch.data.map((item) => item.index)).toEqual([0, 1, 2]);
@@ -62,7 +62,7 @@ describe("POST /v1/embeddings", () => {
     );
   });
 
-  it("charges once for 2,048 inputs with base64 output, for the sum of their tokens", async () => {
+  it("charges a batch of 2,048 inputs in base64 once, for the total of their tokens", async () => {
     const before = await balanceOf(key);
     const input = Array.from({ length: 2048 }, (_, i) => `text number ${i}`);
     const response = await embed(key, { input, dimensions: 4, encoding_format: "base64" });

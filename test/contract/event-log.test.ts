@@ -50,7 +50,7 @@ describe("the event log", () => {
     expect(await told("key.created")).toMatchObject([{ actor: OPERATOR, subject: account.keyId }]);
   });
 
-  it("records a key's creation and changes, but no unchanged values", async () => {
+  it("records a key's creation and changes, without unchanged values", async () => {
     const actor = { kind: "key", id: account.keyId };
     const body = { name: "one", budget_dollars: 5 };
     const made = await send("/v1/keys", { key: account.key, body });
@@ -72,7 +72,7 @@ describe("the event log", () => {
     ]);
   });
 
-  it("records one event for POST /v1/keys and a retry with the same Idempotency-Key", async () => {
+  it("records only one event for POST /v1/keys and a retry with an equal Idempotency-Key", async () => {
     const headers = { "idempotency-key": "again" };
     const body = { name: "once" };
     expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(201);
@@ -80,7 +80,7 @@ describe("the event log", () => {
     expect(await told("key.created")).toHaveLength(2);
   });
 
-  it("records a member's addition, change and removal, and the revocation of the member's keys", async () => {
+  it("records when a member is added, changed or removed, and when the member's keys are revoked", async () => {
     const email = "a@example.com";
     const { id } = (await operator("POST", "/members", { email, role: "member" })) as {
       id: string;
@@ -105,7 +105,7 @@ describe("the event log", () => {
     expect(await told("key.revoked")).toMatchObject([{ actor: OPERATOR, subject: key.id }]);
   });
 
-  it("records an organization's changes by the owner and by an operator", async () => {
+  it("records changes to an organization by the owner and by an operator", async () => {
     const path = `/v1/orgs/${account.orgId}`;
     const renamed = await send(path, { method: "PATCH", key: account.key, body: { name: "New" } });
     expect(renamed.status).toBe(200);
@@ -225,7 +225,7 @@ describe("the transfer of events from the database to the wallet", () => {
     expect(await count()).toBe(1);
   });
 
-  it("stores one event for a key that expires in a week, even after several sweeps", async () => {
+  it("stores only one event for a key that expires in a week, even after several sweeps", async () => {
     const DAY = 86_400_000;
     const now = Date.now();
     // Another file's sweep could have been days ahead, so events aren't repeated.

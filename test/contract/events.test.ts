@@ -47,7 +47,7 @@ async function changed(method: string, path: string, body: object): Promise<void
 }
 
 describe("GET /v1/events", () => {
-  it("returns one event per credit reference, with the operator who added the credit", async () => {
+  it("returns one event per credit reference, with the operator who added the credits", async () => {
     await addCredits(account.orgId, 5, "twice");
     await addCredits(account.orgId, 5, "twice");
     const told = await ofType("balance.credited");
@@ -136,7 +136,7 @@ describe("GET /v1/events", () => {
     ]);
   });
 
-  it("returns an event for a charge that uses up a quota exactly", async () => {
+  it("returns an event for a charge that brings usage exactly to the quota", async () => {
     await changed("POST", "/v1/users", { external_id: "v", monthly_quota_dollars: 0.0001 });
     await pay(env.WALLET.getByName(account.orgId), 100, "v");
     expect(await ofType("end_user.quota_reached")).toMatchObject([
@@ -211,12 +211,12 @@ describe("GET /v1/events", () => {
     expect(since.length + before.length).toBe(26);
   });
 
-  it("returns the organization's events to operators too", async () => {
+  it("returns the organization's events to operators as well", async () => {
     const theirs = await admin("GET", `/orgs/${account.orgId}/events?limit=100`);
     expect(await theirs.json()).toEqual(await page("?limit=100"));
   });
 
-  it("returns only the newest events above the maximum number, and the number of dropped events", async () => {
+  it("returns only the newest events if a maximum is exceeded, and the number of dropped events", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const [first] = (await ofType("balance.credited")).slice(-1);
     // Simulates 99,999 further events, because the maximum counts positions in the log.

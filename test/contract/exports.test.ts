@@ -18,7 +18,7 @@ async function fileOf(account: Account, query: string): Promise<string> {
 }
 
 describe("GET /v1/exports/focus", () => {
-  it("returns charges, credits and corrections with the balance as their sum", async () => {
+  it("returns charges, credits and corrections that sum to the balance", async () => {
     setClock(NOON);
     const account = await openAccount({ credits: 5_000_000 });
     const keys = { method: "PATCH", key: account.key, body: { tag_keys: ["team"] } };
@@ -53,7 +53,7 @@ describe("GET /v1/exports/focus", () => {
     expect(await fileOf(account, "day=2036-11-20")).toBe(csv);
   });
 
-  it("returns a CSV file to owners, admins and billing members, but 403 to members", async () => {
+  it("returns a CSV file to owners, admins and billing members, and 403 to members", async () => {
     const account = await openAccount();
     const response = await send("/v1/exports/focus?day=2026-01-01", { key: account.key });
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");

@@ -34,7 +34,7 @@ async function asked(answer: () => Response | Promise<Response>, fields: object 
   return { response, series: counted(await metrics()) };
 }
 
-describe("a failed provider call", () => {
+describe("the gateway during a failed provider call", () => {
   it.each([
     [401, "disabled", ["disabled"]],
     [404, "disabled", ["disabled"]],
@@ -42,7 +42,7 @@ describe("a failed provider call", () => {
     [429, "overloaded", ["overloaded"]],
     [500, "retry", ["retry", "retry"]],
   ] as const)(
-    "appears in metrics and log after the provider's status %i as %s",
+    "logs and counts the provider's status %i as %s",
     async (status, reason, attempts) => {
       const { response, series } = await asked(() =>
         upstreamError(status, { message: `no: ${UPSTREAM_SECRET}`, code: "their_word" }),
@@ -65,7 +65,7 @@ describe("a failed provider call", () => {
     },
   );
 
-  it("appears in metrics and log without a status if the provider doesn't respond", async () => {
+  it("logs and counts a missing response without a status", async () => {
     const { series } = await asked(() => Promise.reject(new Error("refused")));
     expect(told()).toMatchObject([
       { kind: "retry", status: "none", reason: "connection", attempt: 1 },
@@ -76,7 +76,7 @@ describe("a failed provider call", () => {
     ]);
   });
 
-  it("appears in metrics and log if the stream contains an error", async () => {
+  it("logs and counts an error inside the provider's stream", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const { response, series } = await asked(
       () => brokenStream([chunkOf({ content: "Hi" }, null), error]),
@@ -89,7 +89,7 @@ describe("a failed provider call", () => {
     ]);
   });
 
-  it("appears in metrics and log if the stream breaks off", async () => {
+  it("logs and counts a stream that breaks off", async () => {
     await asked(() => brokenStream([chunkOf({ content: "Hi" }, null)]), { stream: true });
     expect(told()).toMatchObject([{ provider: "mock", status: "none", reason: "broken_off" }]);
   });

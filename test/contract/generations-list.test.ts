@@ -75,7 +75,7 @@ describe("GET /v1/generations", () => {
     }
   });
 
-  it("filters receipts by end user, model, key, status and day, also in combination", async () => {
+  it("filters receipts by end user, model, key, status and day, and by any combination", async () => {
     setClock(NOON);
     const other = await openAccount();
     const { key } = other;
@@ -94,7 +94,7 @@ describe("GET /v1/generations", () => {
     expect(await ids(`?to=${before}`)).toEqual([]);
   });
 
-  it("lists open and failed requests too, with null for missing values", async () => {
+  it("lists open and failed requests as well, with null for missing values", async () => {
     const other = await openAccount();
     const wallet = env.WALLET.getByName(other.orgId);
     const [open, gone] = [holdOf(100, { keyId: other.keyId }), holdOf(50, { keyId: other.keyId })];
@@ -125,7 +125,7 @@ describe("GET /v1/generations", () => {
     expect((await page("?status=voided", other.key)).generations).toHaveLength(1);
   });
 
-  it("shows a member only requests with the member's keys, including revoked keys", async () => {
+  it("shows a member only requests with the member's own keys, including revoked keys", async () => {
     const theirs = await paid(account.key, "shared");
     const own = await paid(member.key, "shared");
     const ids = async (query: string): Promise<string[]> =>
@@ -243,8 +243,8 @@ describe("GET /v1/holds", () => {
   });
 });
 
-describe("GET /v1/usage with two groups", () => {
-  it("returns requests and tokens per day and group in pages, including unpublished usage", async () => {
+describe("GET /v1/usage grouped by two fields", () => {
+  it("returns requests and tokens per day and group in pages, including usage not yet published", async () => {
     const other = await openAccount();
     const wallet = env.WALLET.getByName(other.orgId);
     const use = async (ms: number, user: string): Promise<void> => {

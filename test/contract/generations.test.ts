@@ -28,7 +28,7 @@ async function found(named: string, key = account.key): Promise<Record<string, u
 }
 
 describe("GET /v1/generations/{id}", () => {
-  it("returns a completion's record with all fields, but without prompt or output", async () => {
+  it("returns all fields of a completion's record, but no prompt or output", async () => {
     const response = await chat(account.key, { user: "Zoë", max_tokens: 1 });
     const { usage, model } = await completionOf(response.clone());
     const generation = await found(requestId(response));
@@ -97,7 +97,7 @@ describe("GET /v1/generations/{id}", () => {
     );
   });
 
-  it("returns null as price date and price list for records of older releases", async () => {
+  it("returns null as price date and price list for records from older releases", async () => {
     const wallet = stubOf(account.orgId);
     const hold = holdOf(10, { keyId: account.keyId });
     valueOf(await wallet.hold(hold));
@@ -147,7 +147,7 @@ describe("GET /v1/generations/{id}", () => {
     expect(await found(requestId(failed))).toMatchObject({ status: "voided", cost_micro: 0 });
   });
 
-  it("returns to a member the records of all the member's keys, including revoked keys", async () => {
+  it("returns the records of all the member's keys to a member, including revoked keys", async () => {
     const member = await addMember(account.orgId, "member");
     const [one, two] = [await addKey(account.orgId, member), await addKey(account.orgId, member)];
     const own = requestId(await chat(one.key));
@@ -187,7 +187,7 @@ describe("GET /v1/generations/{id} for a missing record", () => {
     expect(await refused(named)).toEqual(missing);
   });
 
-  it("returns 404 after the retention period, but usage and balance stay the same", async () => {
+  it("returns 404 after the retention period, without changing usage or balance", async () => {
     const own = await openAccount();
     const start = Date.UTC(2035, 4, 30, 12);
     setClock(start);
@@ -222,7 +222,7 @@ const busy = (): Promise<never> =>
   Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
 
 describe("a rejected GET /v1/generations/{id}", () => {
-  it("returns 503 instead of 404 to a member while the database can't return the key's owner", async () => {
+  it("returns 503 instead of 404 to a member if the database can't return the key's owner", async () => {
     const member = await keyWithRole(account.orgId, "member");
     await send("/v1/balance", { key: member });
     const bindings = bindingsWith({ DB: { prepare: prepareAllButKeys } });

@@ -101,7 +101,7 @@ describe("every response", () => {
   });
 
   it.each(NAMES)(
-    "contains the values nosniff and no-store, but no server header or cookie: %s",
+    "contains the values nosniff and no-store, but neither a server header nor a cookie: %s",
     async (name) => {
       const { headers } = await ask(name);
       expect(headers.get("x-content-type-options")).toBe("nosniff");
@@ -113,7 +113,7 @@ describe("every response", () => {
     },
   );
 
-  it.each(NAMES)("contains JSON or an event stream: %s", async (name) => {
+  it.each(NAMES)("contains either JSON or an event stream as its body: %s", async (name) => {
     const type = (await ask(name)).headers.get("content-type") ?? "";
     expect(type).toMatch(/^(application\/json|text\/event-stream; charset=utf-8)$/);
   });
@@ -121,7 +121,7 @@ describe("every response", () => {
 
 describe("a response to an authenticated request", () => {
   it.each(NAMES.filter((name) => KINDS[name]?.who !== undefined))(
-    "contains headers with the organization and the key's limit of requests per minute: %s",
+    "contains headers for the organization and the key's limit of requests per minute: %s",
     async (name) => {
       const { headers } = await ask(name);
       const owner = KINDS[name]?.who === "poor" ? poor : account;
@@ -132,7 +132,7 @@ describe("a response to an authenticated request", () => {
     },
   );
 
-  it("shows one remaining request fewer after each request, even after a failure", async () => {
+  it("shows one fewer remaining request after each request, even after a failure", async () => {
     const { key } = await openAccount({ rpmLimit: 5 });
     const left: (string | null)[] = [];
     const paths = ["/v1/models", "/v1/none", "/v1/models/none", CHAT, "/v1/balance"];
@@ -145,7 +145,7 @@ describe("a response to an authenticated request", () => {
   });
 
   it.each(NAMES.filter((name) => KINDS[name]?.who === undefined))(
-    "contains no organization and no limit for an unauthenticated request: %s",
+    "contains no organization or limit for an unauthenticated request: %s",
     async (name) => {
       const { headers } = await ask(name);
       expect(headers.has("openai-organization")).toBe(false);
@@ -158,7 +158,7 @@ describe("cross-origin access", () => {
   const ORIGIN = { origin: "https://app.test" };
 
   it.each(NAMES)(
-    "works from any origin, without credentials, but only for paths under /v1: %s",
+    "works from any origin without credentials, but only for paths under /v1: %s",
     async (name) => {
       const { headers } = await ask(name, ORIGIN);
       const isOurs = KINDS[name]?.path.startsWith("/v1") === true;
@@ -213,7 +213,7 @@ describe("cross-origin access", () => {
     }
   });
 
-  it("fails for operators' paths, including preflight requests", async () => {
+  it("fails for paths of the operator API, including preflight requests", async () => {
     const response = await send("/admin/v1/orgs", { method: "OPTIONS", headers: ORIGIN });
     expect(response.status).toBe(401);
     expect(response.headers.has("access-control-allow-methods")).toBe(false);

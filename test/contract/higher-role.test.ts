@@ -74,33 +74,36 @@ async function recordOf(id: string): Promise<KeyBody | undefined> {
 describe.each(["admin", "billing", "member"] as const)(
   "an owner's permissions for callers with the role %s",
   (role) => {
-    it.each(["key", "console"])("can't be obtained with the caller's own %s", async (how) => {
-      const { key } = callers[role];
-      const ask = how === "key" ? byKey(key) : await byConsole(key);
-      const before = await Promise.all([owner.keyId, limited.id].map(recordOf));
-      const tried: (readonly [string, number])[] = [];
-      const attempt = async (name: string, asked: Promise<Response>): Promise<void> => {
-        const { status } = await asked;
-        tried.push([name, status]);
-      };
-      await attempt("rename", rename(ask));
-      for (const id of [owner.keyId, limited.id]) {
-        for (const overlap_seconds of [0, 60]) {
-          await attempt("rotate", ask("POST", `/v1/keys/${id}/rotate`, { overlap_seconds }));
+    it.each(["key", "console"])(
+      "can't be obtained by another role through the caller's own %s",
+      async (how) => {
+        const { key } = callers[role];
+        const ask = how === "key" ? byKey(key) : await byConsole(key);
+        const before = await Promise.all([owner.keyId, limited.id].map(recordOf));
+        const tried: (readonly [string, number])[] = [];
+        const attempt = async (name: string, asked: Promise<Response>): Promise<void> => {
+          const { status } = await asked;
+          tried.push([name, status]);
+        };
+        await attempt("rename", rename(ask));
+        for (const id of [owner.keyId, limited.id]) {
+          for (const overlap_seconds of [0, 60]) {
+            await attempt("rotate", ask("POST", `/v1/keys/${id}/rotate`, { overlap_seconds }));
+          }
         }
-      }
-      for (const lift of LIFTS) {
-        await attempt(JSON.stringify(lift), ask("PATCH", `/v1/keys/${limited.id}`, lift));
-      }
-      const named = await ask("POST", "/v1/keys", { name: "mine", member_id: owner.memberId });
-      const made = await named.json<CreatedKey>(); // `member_id` can't be set
-      await attempt("rename by a key made", rename(byKey(made.key)));
-      expect(tried.filter(([, status]) => status !== 403 && status !== 404)).toEqual([]);
-      expect(await Promise.all([owner.keyId, limited.id].map(recordOf))).toEqual(before);
-      expect([await statusOf(owner.key), await statusOf(limited.key)]).toEqual([200, 200]);
-    });
+        for (const lift of LIFTS) {
+          await attempt(JSON.stringify(lift), ask("PATCH", `/v1/keys/${limited.id}`, lift));
+        }
+        const named = await ask("POST", "/v1/keys", { name: "mine", member_id: owner.memberId });
+        const made = await named.json<CreatedKey>(); // `member_id` can't be set
+        await attempt("rename by a key made", rename(byKey(made.key)));
+        expect(tried.filter(([, status]) => status !== 403 && status !== 404)).toEqual([]);
+        expect(await Promise.all([owner.keyId, limited.id].map(recordOf))).toEqual(before);
+        expect([await statusOf(owner.key), await statusOf(limited.key)]).toEqual([200, 200]);
+      },
+    );
 
-    it("can't be obtained with a key, session or console login that the caller's key creates", async () => {
+    it("can't be obtained through a key, session or console login that the caller's key creates", async () => {
       const made = await createKey(callers[role].key);
       const session = await send("/v1/sessions", { key: made.key, body: {} });
       const { token } = await session.json<{ token: string }>();
@@ -112,7 +115,7 @@ describe.each(["admin", "billing", "member"] as const)(
   },
 );
 
-it("an owner's limited key keeps its limits in a new secret, session or console login", async () => {
+it("an owner's limited key passes its limits on to a new secret, session or console login", async () => {
   const { key, id } = await createKey(owner.key, {
     ...TERMS,
     name: "held by another",
@@ -147,7 +150,7 @@ it("the API never returns the secret of another member's key, whatever the calle
   expect((await own).status).toBe(201);
 });
 
-it("an admin can lower limits of an owner's key and raise limits of a member's key, with events", async () => {
+it("an admin can lower limits of an owner's key and raise limits of a member's key, recorded as events", async () => {
   const { admin, member } = callers;
   const lent = await (
     await postKey(member.key, { name: "lent", budget_dollars: 1 })

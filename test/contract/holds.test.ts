@@ -48,7 +48,7 @@ async function balanceOf(orgId: string): Promise<readonly [number, number]> {
 }
 
 describe("a hold paid from the balance", () => {
-  it("ignores policies on models and providers, because holds use no model", async () => {
+  it("ignores policies on models and providers, because a hold uses no model", async () => {
     const { key } = await payer({ policy: { allowed_models: [], allowed_providers: [] } });
     const { name } = await makeMerchant();
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
@@ -56,7 +56,7 @@ describe("a hold paid from the balance", () => {
     expect((await chat(key)).status).toBe(403);
   });
 
-  it("reserves the amount, and lets the merchant charge part of the amount once", async () => {
+  it("reserves the amount, and lets the merchant charge part of it only once", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
     expect(hold).toMatchObject({ status: "held", amount_dollars: 0.4, captured_dollars: null });
@@ -74,7 +74,7 @@ describe("a hold paid from the balance", () => {
     expect((await act(hold, "release", secret)).status).toBe(409);
   });
 
-  it("appears in receipts and usage like a model call", async () => {
+  it("adds a receipt and usage, like a model call", async () => {
     const [{ key, orgId }, { name, secret }] = [await payer(), await makeMerchant()];
     const tags = { team: "search" };
     const body = { amount_dollars: 0.4, merchant: name, end_user: "ann", tags };
@@ -110,7 +110,7 @@ describe("a hold paid from the balance", () => {
     expect((await act(hold, "capture", secret)).status).toBe(409);
   });
 
-  it("shrinks to a lower balance if at_least permits, and otherwise fails with 402", async () => {
+  it("shrinks to fit a lower balance if at_least permits, and otherwise fails with 402", async () => {
     const [{ key }, { name }] = [await payer(), await makeMerchant()];
     await placed(key, { amount_dollars: 0.7, merchant: name });
     const body = { amount_dollars: 0.5, merchant: name };
@@ -119,7 +119,7 @@ describe("a hold paid from the balance", () => {
     expect(await placed(key, { ...body, at_least: 0.1 })).toMatchObject({ amount_dollars: 0.3 });
   });
 
-  it("can be captured or released only by its merchant, and extended only by its key", async () => {
+  it("can be captured or released only by the hold's merchant, and extended only by the hold's key", async () => {
     const [{ key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.1, merchant: name, expires_in: 60 });
     const { secret: other } = await makeMerchant();
@@ -137,7 +137,7 @@ describe("a hold paid from the balance", () => {
     expect((await send(`/v1/holds/${hold.id}`, { key: other })).status).toBe(404);
   });
 
-  it("exists only once for retries with the same Idempotency-Key", async () => {
+  it("gets placed only once for retries with one Idempotency-Key", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const body = { amount_dollars: 0.1, merchant: name };
     const named = { "idempotency-key": "one" };
@@ -150,7 +150,7 @@ describe("a hold paid from the balance", () => {
     expect((await errorOf(another, 422)).code).toBe("idempotency_mismatch");
   });
 
-  it("requires may_hold on key and session, and an existing merchant", async () => {
+  it("requires may_hold for the key and the session, and an existing merchant", async () => {
     const { name } = await makeMerchant();
     const { key: plain } = await openAccount();
     const body = { amount_dollars: 0.1, merchant: name };
@@ -168,7 +168,7 @@ describe("a hold paid from the balance", () => {
     expect((await errorOf(nobody, 400)).param).toBe("merchant");
   });
 
-  it("appears in GET /v1/holds for a key with limits and for the owner", async () => {
+  it("gets listed in GET /v1/holds for a key with limits and for the owner", async () => {
     const { orgId, key } = await payer({ budget_dollars: 1 });
     const { name } = await makeMerchant();
     const hold = await placed(key, { amount_dollars: 0.1, merchant: name });
@@ -202,7 +202,7 @@ describe("a hold with pays: quota", () => {
     expect((await chat(key)).status).toBe(200);
   });
 
-  it("succeeds without credits, like POST /v1/charges with pays: quota", async () => {
+  it("needs no credits, like POST /v1/charges with pays: quota", async () => {
     const account = await openAccount({ credits: 0 });
     const { key } = await createKey(account.key, { may_hold: true });
     const body = { amount_dollars: 2.5, pays: "quota", description: "an hour of a GPU" };
@@ -215,7 +215,7 @@ describe("a hold with pays: quota", () => {
 });
 
 describe("POST /v1/charges", () => {
-  it("charges the balance for a merchant's secret, once per Idempotency-Key", async () => {
+  it("charges the balance once per Idempotency-Key when called with a merchant's secret", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const body = { amount_dollars: 0.25, merchant: name, description: "a search" };
     const headers = { "x-merchant-secret": secret, "idempotency-key": "one" };

@@ -53,13 +53,13 @@ describe("a POST request with a hostile body", () => {
     }
   });
 
-  it("succeeds once the client corrects the body", async () => {
+  it("succeeds on a retry with a corrected body", async () => {
     expect((await post(GOOD)).status).toBe(200);
     expect((await post(saying([0xc3, 0xa9]))).status).toBe(200);
     expect((await post(GOOD.replace("{", '{"x":1,'))).status).toBe(200);
   });
 
-  it("counts as one request against the rate limit, but costs no credits", async () => {
+  it("counts as one request against the rate limit, but isn't charged", async () => {
     const before = await balanceOf(key);
     const first = await post("{");
     const second = await post("{");
@@ -85,7 +85,7 @@ describe("a POST request with names of JavaScript's built-in properties", () => 
     expect((await chat(key)).headers.get("content-type")).toBe("application/json");
   });
 
-  it("ignores values in __proto__ for missing fields", async () => {
+  it("ignores values in __proto__ instead of using them for missing fields", async () => {
     const body =
       '{"__proto__":{"model":"sandbox/echo"},"messages":[{"role":"user","content":"a"}]}';
     expect((await errorOf(await post(body), 400)).param).toBe("model");

@@ -71,7 +71,7 @@ describe.each(PAID)("a repeated Idempotency-Key on %s", (_what, ask) => {
 });
 
 describe("a concurrent request with the same Idempotency-Key", () => {
-  it("returns 409 with retry-after while the first request streams, and afterwards 409 idempotency_replay", async () => {
+  it("returns 409 with retry-after while the first request streams, and then 409 idempotency_replay", async () => {
     const { key } = account;
     const options = fresh();
     const fields = { model: "sandbox/slow-stream" };
@@ -91,7 +91,7 @@ describe("a concurrent request with the same Idempotency-Key", () => {
 });
 
 describe("an Idempotency-Key that is reused for another request", () => {
-  it("returns 422 even for different white space, because the gateway compares bodies byte by byte", async () => {
+  it("returns 422 even if only white space differs, because the gateway compares bodies byte by byte", async () => {
     const { key } = account;
     const options = fresh();
     const body = { model: "sandbox/echo", messages: HELLO };
@@ -113,7 +113,7 @@ describe("an Idempotency-Key that is reused for another request", () => {
 
 describe("an Idempotency-Key", () => {
   it.each(["sandbox/error-first", "sandbox/status-500", "sandbox/status-503", "sandbox/cut"])(
-    "can be used again with any body after a failure of %s without a charge",
+    "can be used again with any body after an uncharged failure of %s",
     async (model) => {
       const { key } = await openAccount();
       const options = fresh();
@@ -126,7 +126,7 @@ describe("an Idempotency-Key", () => {
     },
   );
 
-  it("can be used again after errors without a hold: 400, 401, 402, 404, 415", async () => {
+  it("can be used again after an error that occurs before any hold: 400, 401, 402, 404, 415", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     const options = fresh();
     const text = { headers: { ...options.headers, "content-type": "text/plain" } };
@@ -142,7 +142,7 @@ describe("an Idempotency-Key", () => {
     expect((await chat(key, {}, options)).status).toBe(200);
   });
 
-  it("affects only requests with this Idempotency-Key and the same API key", async () => {
+  it("affects only requests with that Idempotency-Key and the same API key", async () => {
     const other = await openAccount();
     const second = await addKey(account.orgId, account.memberId);
     const options = fresh();
@@ -158,7 +158,7 @@ describe("an Idempotency-Key", () => {
     expect(statuses).toEqual([200, 200, 200, 200, 200, 200]);
   });
 
-  it("causes no extra calls: a request needs two wallet calls and no database query", async () => {
+  it("adds no calls: a request needs two wallet calls and no database query", async () => {
     const { key } = account;
     const counted = countedBindings();
     const { bindings } = counted;
@@ -192,7 +192,7 @@ describe("the value of an Idempotency-Key", () => {
     expect((await chat(account.key, {}, { headers })).status).toBe(409);
   });
 
-  it("stays unchecked for an invalid API key", async () => {
+  it("isn't validated for a request with an invalid API key", async () => {
     const refused = await chat("svc_sk_eu_live_x", {}, { headers: { "Idempotency-Key": "" } });
     expect(refused.status).toBe(401);
   });

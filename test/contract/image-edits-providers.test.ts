@@ -103,7 +103,7 @@ describe("POST /v1/images/edits at Google", () => {
     });
   });
 
-  it("leaves a prompt unchanged that resembles an internal placeholder", async () => {
+  it("leaves a prompt unchanged even if the prompt resembles an internal placeholder", async () => {
     const prompt = `download:${"a".repeat(24)}`;
     const answer = drawn(counted(10, 1120, 1120));
     const { calls } = await charged({ fields: { model, prompt }, answer });
@@ -112,7 +112,7 @@ describe("POST /v1/images/edits at Google", () => {
     ]);
   });
 
-  it("charges the tokens that Google reports, but at most the hold", async () => {
+  it("charges the tokens that Google reports, up to the hold", async () => {
     const counts = fc.oneof(fc.integer({ min: 1, max: 2000 }), fc.nat(1_000_000));
     const source = fc.option(counts, { nil: undefined });
     await fc.assert(
@@ -183,7 +183,7 @@ describe("POST /v1/images/edits at xAI", () => {
   const MADE_MICRO = 40_000;
   const SOURCE_MICRO = 60_000;
 
-  it("sends a single image in the field image, and charges input image and result", async () => {
+  it("sends a single image in the field image, and charges the input image and the result", async () => {
     const fields = { model, size: "1536x1024" };
     const { calls, data, receipt } = await charged({ fields, answer: made(1) });
     expect(data).toEqual([{ b64_json: PICTURE }]);

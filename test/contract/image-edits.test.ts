@@ -100,7 +100,7 @@ function within(reported = 0, held = 0): number {
 }
 
 describe("POST /v1/images/edits", () => {
-  it("returns an edited image, and charges input images at the price of input images", async () => {
+  it("returns an edited image, and charges input images at their own price", async () => {
     const { text, receipt } = await charged();
     expect(JSON.parse(text)).toMatchObject({
       data: [{ b64_json: expect.stringMatching(/^iVBOR/) as string }],
@@ -117,7 +117,7 @@ describe("POST /v1/images/edits", () => {
     expect(receipt.held_micro).toBeGreaterThan(HELD_INPUT + 2000);
   });
 
-  it("streams events with OpenAI's event names for edits", async () => {
+  it("streams events with OpenAI's event names for image edits", async () => {
     const { text } = await charged({ fields: { stream: "true", partial_images: "1" } });
     expect(text.match(/^event: \S+$/gm)).toEqual([
       "event: image_edit.partial_image",
@@ -134,7 +134,7 @@ describe("POST /v1/images/edits", () => {
     expect(before - (await balanceOf(key))).toBe(usage.cost_micro);
   });
 
-  it("runs a retry of a form only once, even with a different multipart boundary", async () => {
+  it("runs a retried form only once, even if the multipart boundary differs", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     const { receipt } = await charged({ headers });
     const before = await balanceOf(key);
@@ -180,7 +180,7 @@ describe("POST /v1/images/edits at OpenAI", () => {
     expect(receipt.estimated).toBe(true);
   });
 
-  it("charges the reported units, but never more than the hold", async () => {
+  it("charges the reported units, up to the hold", async () => {
     const small = fc.integer({ min: 1, max: 3 });
     await fc.assert(
       fc.asyncProperty(small, small, REPORTS, async (pictures, n, report) => {
@@ -196,7 +196,7 @@ describe("POST /v1/images/edits at OpenAI", () => {
     );
   }, 60_000);
 
-  it("charges the held amount if the client disconnects before the image", async () => {
+  it("charges the held amount if the client disconnects before the image arrives", async () => {
     const client = new AbortController();
     const { bindings } = answering(() => {
       client.abort();

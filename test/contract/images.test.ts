@@ -87,7 +87,7 @@ describe("POST /v1/images/generations", () => {
     expect(answer.cost).toBe(2 * IMAGE_MICRO + answer.usage.input_tokens);
   });
 
-  it("streams previews, then the image with its usage", async () => {
+  it("streams previews, then the image with usage", async () => {
     const { text, cost, headers } = await charged(() => draw({ stream: true, partial_images: 1 }));
     expect(headers.get("content-type")).toContain("text/event-stream");
     const events = text.split("\n\n").filter((event) => event !== "");
@@ -191,7 +191,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
     expect(text).toContain(`"b64_json":"${PICTURE}"`);
   });
 
-  it("ends a stream with an error, without a charge, if the provider's stream breaks off within an event", async () => {
+  it("ends a stream with an error and without a charge if the provider's stream breaks off within an event", async () => {
     const { bindings } = answering(
       'data: {"type":"image_generation.completed","b64_json":"iVBO',
       "text/event-stream",
@@ -233,7 +233,7 @@ const gemini = (usageMetadata?: object, candidate: object = {}) => ({
 describe("POST /v1/images/generations at Google and xAI", () => {
   const BANANA = { model: "google/gemini-nano-banana-2.1", size: "1536x1024" };
 
-  it("charges Gemini's text and thinking tokens at other prices than image tokens", async () => {
+  it("charges Gemini's text and thinking tokens at different prices than image tokens", async () => {
     const { calls, bindings } = answering(
       gemini({
         promptTokenCount: 10,
@@ -297,7 +297,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
     expect(cost).toBe(15);
   });
 
-  it("charges for the images that xAI returns, but at most the requested number", async () => {
+  it("charges for the images that xAI returns, up to the requested number", async () => {
     const { calls, bindings } = answering({ data: [1, 2, 3].map(() => ({ b64_json: PICTURE })) });
     const { cost } = await made({ model: "xai/grok-imagine-image-2.0", n: 2 }, bindings);
     expect(cost).toBe(80_000);
@@ -313,7 +313,7 @@ const ownModel = (provider: string, name: string) => ({
   routes: [{ provider, upstream_id: name }],
 });
 
-describe("POST /v1/images/generations with a model that the operator defines", () => {
+describe("POST /v1/images/generations with an operator-defined model", () => {
   const PROVIDERS = ["xai", "generic"].map((profile) => ({
     id: `own-${profile}`,
     base_url: `https://${profile}.example.com/v1`,

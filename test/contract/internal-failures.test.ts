@@ -54,7 +54,7 @@ describe("a failure of the gateway's own storage", () => {
     expect(await balanceOf(account.key)).toBe(before);
   });
 
-  it("returns 503 instead of 0 for a balance that can't be read", async () => {
+  it("returns 503 instead of a balance of 0 if the balance can't be read", async () => {
     const bindings = bindingsWith({ WALLET: failing(OVERLOADED) });
     const response = await send("/v1/balance", { key: account.key, bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
@@ -76,7 +76,7 @@ describe("a failure of the gateway's own storage", () => {
     },
   );
 
-  it("allows changes of end users if only the database is unavailable", async () => {
+  it("still allows changes to end users if only the database is unavailable", async () => {
     const bindings = bindingsWith({ DB: { prepare } });
     const own = await openAccount();
     expect((await chat(own.key)).status).toBe(200); // the key's object has cached its key
@@ -93,7 +93,7 @@ describe("a failure of the gateway's own storage", () => {
     expect(statuses).toEqual([201, 200, 200, 200, 200]);
   });
 
-  it("allows requests with a recently used key if only the database is unavailable", async () => {
+  it("still allows requests with a recently used key if only the database is unavailable", async () => {
     const real = env.DB;
     try {
       env.DB = new Proxy(real, {

@@ -52,12 +52,12 @@ async function forward(token: string, method: string, path: string, sent: object
   return (await reply.json<{ status: number }>()).status;
 }
 
-describe("a session's forwarded requests", () => {
+describe("a session's forwarded request", () => {
   it.each([
     ["POST", "/v1/holds", { amount_dollars: 0.01, pays: "quota", description: "a search" }],
     ["GET", "/v1/balance", null],
   ] as const)(
-    "count against the session's limit of requests per minute: %s %s",
+    "counts against the session's limit of requests per minute: %s %s",
     async (method, path, sent) => {
       const { token } = await createSession(account.key, { rpm_limit: 3 });
       const limited: boolean[] = [];

@@ -48,7 +48,7 @@ describe("POST /internal/v1/lookup", () => {
     expect(await toldOf("0".repeat(64))).toEqual(INVALID);
   });
 
-  it("ignores fields of a later version", async () => {
+  it("ignores unknown fields that a later version may send", async () => {
     const message = await signAsPeer({ body: lookupOf(account.hash, { later: { than: "this" } }) });
     expect(await peerVerdict(await deliverMessage(message), account)).toBe("found");
   });

@@ -45,7 +45,7 @@ async function standing(): Promise<{ credits: number; held: number }> {
 }
 
 describe("POST /internal/v1/outcomes", () => {
-  it("charges or releases a hold for each item in order, and stores the sender's region", async () => {
+  it("charges or releases the hold of each item in order, and stores the sender's region", async () => {
     const [paid, freed] = [await held(), await held()];
     const items = [settle(paid, 42), release(freed)];
     expect(await sendAsPeer("outcomes", { items })).toEqual({
@@ -64,7 +64,7 @@ describe("POST /internal/v1/outcomes", () => {
     expect(generation).toMatchObject({ region: "us", costMicro: 42 });
   });
 
-  it("charges duplicate items once, in one or more messages and in any order", async () => {
+  it("charges duplicate items only once, within one or several messages and in any order", async () => {
     const ids = [await held(), await held(), await held()];
     const items = ids.map((id, i) => settle(id, 10 + i));
     const double = { items: [...items, ...items.toReversed()] };
@@ -135,7 +135,7 @@ describe("POST /internal/v1/outcomes", () => {
     expect(await listDurableObjectIds(env.WALLET)).toHaveLength(before.length);
   });
 
-  it("reports items as failed instead of rejected if the wallet or database is unavailable", async () => {
+  it("reports items as failed, not rejected, if the wallet or database is unavailable", async () => {
     const lost = crypto.randomUUID();
     await env.DB.prepare(
       "INSERT INTO organizations (id, name, slug, region, created_at) VALUES (?, 'Lost', ?, 'eu', 1)",

@@ -15,7 +15,7 @@ async function deadSince(keyHash: string): Promise<number> {
 }
 
 describe("POST /internal/v1/revocations", () => {
-  it("revokes each key in this region, even if the key was never used here", async () => {
+  it("revokes each key in the region, even if the key was never used there", async () => {
     const hashes = [hash(), hash()];
     const items = hashes.map((key_hash, i) => ({ key_hash, revoked_at: 1000 + i }));
     expect(await sendAsPeer("revocations", { items })).toEqual({
@@ -31,7 +31,7 @@ describe("POST /internal/v1/revocations", () => {
     }
   });
 
-  it("accepts duplicates in any order, and keeps the earliest time", async () => {
+  it("accepts duplicates in any order, and keeps the earliest revocation time", async () => {
     const [one, two, three] = [hash(), hash(), hash()];
     const told = [
       [three, 3],
@@ -47,7 +47,7 @@ describe("POST /internal/v1/revocations", () => {
     expect(await Promise.all([one, two, three].map(deadSince))).toEqual([1, 2, 3]);
   });
 
-  it("rejects only malformed items, and creates no key object for a malformed item", async () => {
+  it("rejects only malformed items, and creates no key object for them", async () => {
     const good = { key_hash: hash(), revoked_at: 5 };
     const bad: { key_hash?: unknown; revoked_at?: unknown }[] = [
       {},
@@ -69,7 +69,7 @@ describe("POST /internal/v1/revocations", () => {
     expect(await listDurableObjectIds(env.KEY_REGISTER)).toHaveLength(before.length + 1);
   });
 
-  it("returns the result failed if a key's object fails, so that the other region retries", async () => {
+  it("returns the result 'failed' if a key's object fails, so that the other region retries", async () => {
     const key_hash = hash();
     const broken = { revoke: () => Promise.reject(new Error("no storage")) };
     const bindings = bindingsWith({ KEY_REGISTER: { getByName: () => broken } });

@@ -41,7 +41,7 @@ async function delivered(message: SignedMessage, bindings?: Env): Promise<unknow
 
 describe("/internal/v1", () => {
   it.each([...OPERATIONS, "", "nothing"])(
-    "returns the 404 of an unknown path for an unsigned %s",
+    "returns the 404 of an unknown path for the unsigned operation '%s'",
     async (name) => {
       const path = `/internal/v1/${name}`;
       const body = { v: 1, key_hash: account.hash };
@@ -52,7 +52,7 @@ describe("/internal/v1", () => {
     },
   );
 
-  it("rejects an unsigned request without reading the body or calling an object or the database", async () => {
+  it("rejects an unsigned request before reading the body or calling an object or the database", async () => {
     const counted = countedBindings();
     let pulled = 0;
     const body = new ReadableStream({ pull: () => void (pulled += 1) }, { highWaterMark: 0 });
@@ -98,7 +98,7 @@ describe("/internal/v1", () => {
     expect(await delivered(await lookup({ body }))).toBe("unknown");
   });
 
-  it("logs the reason of a rejection, without secret, signature or body", async () => {
+  it("logs why a request was rejected, without secret, signature or body", async () => {
     const message = await lookup({ signedAt: Date.now() - 60_000 });
     expect(await delivered(message)).toBe("unknown");
     expect(log.filter((line) => line.includes('"peer_refused"'))).toEqual([
@@ -115,7 +115,7 @@ describe("a key hash in a message from another region", () => {
   const CALL = { method: "GET", path: "/v1/balance", query: "", headers: {}, body: null };
 
   it.each(["", "ab", "A".repeat(64), "0".repeat(63), "0".repeat(65), "x".repeat(200), 7])(
-    "causes an error without an object call if the hash is invalid: %j",
+    "causes an error, but no object call, if the hash is invalid: %j",
     async (hash) => {
       const counted = countedBindings();
       const answers = await Promise.all([
@@ -149,7 +149,7 @@ describe("a key hash in a message from another region", () => {
     expect(valueOf(await wallet.balance())).toMatchObject({ openHolds: 0 });
   });
 
-  it("needs only a wallet call for a recently used key, and one lookup after the key's revocation", async () => {
+  it("needs only a wallet call for a recently used key, and a single lookup once the key is revoked", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     const counted = countedBindings();

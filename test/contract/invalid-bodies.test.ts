@@ -221,7 +221,7 @@ const CALLS: Readonly<Record<string, Call>> = {
 
 describe("a body with an invalid field", () => {
   it.each(Object.entries(CALLS))(
-    "returns 400 with the invalid field as param, and changes nothing: %s",
+    "returns 400 with the invalid field as param, and has no other effect: %s",
     async (_, call) => {
       const before = await readOrganizationData(owner);
       await expectInvalidValues(call.send, call.valid, call.invalid);
@@ -233,7 +233,7 @@ describe("a body with an invalid field", () => {
 describe("a /v1/webhooks request with an invalid field", () => {
   useReceivers();
 
-  it("returns 400 with the invalid field as param, and changes nothing", async () => {
+  it("returns 400 with the invalid field as param, and has no other effect", async () => {
     const { id } = await createWebhook("kept.turnpike.dev", { types: ["balance.low"] });
     const before = await readOrganizationData(account);
     const types = { "types[0]": [["no.such"]], "types[1]": [["balance.credited", "no.such"]] };

@@ -43,7 +43,7 @@ async function ownKey(key: string): Promise<Record<string, unknown>> {
 }
 
 describe("POST /v1/keys with limits", () => {
-  it("returns 201 with all limits, which appear in the customer's and the operator's list of keys", async () => {
+  it("returns 201 with all limits, which the customer's and the operator's lists of keys include", async () => {
     const { key, ...made } = await createKey(account.key, TERMS);
     expect(made).toMatchObject({ ...TERMS, spent_dollars: 0 });
     expect((await keysOf(account.key)).find((one) => one.id === made.id)).toEqual(made);
@@ -64,7 +64,7 @@ describe("POST /v1/keys with limits", () => {
 });
 
 describe("PATCH /v1/keys/{id}", () => {
-  it("sets the given limits and leaves the others unchanged; null removes a limit", async () => {
+  it("sets the given limits, leaves all others unchanged, and removes limits set to null", async () => {
     const made = await createKey(account.key, TERMS);
     const changed = await patch(account.key, made.id, { budget_dollars: 4, name: "renamed" });
     expect(await changed.json()).toMatchObject({ ...TERMS, budget_dollars: 4, name: "renamed" });
@@ -75,14 +75,14 @@ describe("PATCH /v1/keys/{id}", () => {
     expect(await again.json()).toMatchObject({ ...NONE, tpm_limit: 7 });
   });
 
-  it("accepts a response body as the next request body", async () => {
+  it("accepts its own response body as the next request body", async () => {
     const made = await createKey(account.key, TERMS);
     const read = (await keysOf(account.key)).find((one) => one.id === made.id);
     const response = await patch(account.key, made.id, read);
     expect([response.status, await response.json()]).toEqual([200, read]);
   });
 
-  it("lets members and billing members tighten, but never loosen, their own keys' limits", async () => {
+  it("lets members and billing members tighten, but not loosen, the limits of their own keys", async () => {
     const member = await addMember(account, "member");
     const own = await createKey(member.key, { ...TERMS, budget_dollars: 2, rpm_limit: 10 });
     for (const tighter of [
@@ -172,7 +172,7 @@ describe("GET /v1/key", () => {
 });
 
 describe("a key with limits", () => {
-  it("returns 401 everywhere after the key expires, and works again with a later expiry", async () => {
+  it("returns 401 everywhere after the key expires, and works again after the expiry is extended", async () => {
     const made = await createKey(account.key, {
       expires_at: new Date(Date.now() + DAY_MS).toISOString(),
     });
@@ -192,7 +192,7 @@ describe("a key with limits", () => {
 });
 
 describe("a key's limit on tokens per minute", () => {
-  it("admits a prompt by its estimated tokens, but counts the actual tokens", async () => {
+  it("admits a prompt by an estimate of its tokens, but counts the actual tokens", async () => {
     const made = await createKey(account.key, { tpm_limit: 20_000 });
     const prose = "The gateway counts what a prompt is likely to take. ".repeat(430); // 22,360 bytes
     const answer = await chat(made.key, { messages: [{ role: "user", content: prose }] });

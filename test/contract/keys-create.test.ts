@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 
 describe("POST /v1/keys", () => {
-  it("returns a key that works immediately, but never shows or stores the key again", async () => {
+  it("returns a key that works immediately, and never shows or stores the key again", async () => {
     const response = await postKey(account.key, { name: "  spaced ÜÏ 🙂", rpm_limit: 9 });
     expect(response.status).toBe(201);
     expect(response.headers.get("cache-control")).toBe("no-store");
@@ -141,7 +141,7 @@ describe("POST /v1/keys at the maximum number of keys", () => {
     await errorOf(await postKey(account.key, { name: "more" }), 409);
   });
 
-  it("returns 409 above 10,000 new keys in 24 hours, including revoked keys, also to operators", async () => {
+  it("returns 409 above 10,000 new keys in 24 hours, counting revoked keys, even to operators", async () => {
     const now = Date.now();
     await fillKeys(account, 3, { createdAt: now - DAY_MS - 60_000, revokedAt: now });
     await fillKeys(account, 9998, { createdAt: now - DAY_MS + 60_000, revokedAt: now });

@@ -60,7 +60,7 @@ describe("DELETE /v1/keys/{id}", () => {
     }
   });
 
-  it("revokes the key once for 20 concurrent calls", async () => {
+  it("revokes the key only once for 20 concurrent calls", async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => deleteKey(account.key, victim.id)),
     );
@@ -72,14 +72,14 @@ describe("DELETE /v1/keys/{id}", () => {
     expect(await register.revoke(1)).toBe(revoked_at);
   });
 
-  it("lets callers revoke the key that they use for the call", async () => {
+  it("lets callers revoke the key that authenticates the call", async () => {
     const response = await deleteKey(victim.key, victim.id);
     expect(await response.json()).toMatchObject({ id: victim.id, revoked: true });
     await errorOf(await deleteKey(victim.key, victim.id), 401);
     expect(await listedAsRevoked()).toBe(true);
   });
 
-  it("completes a revocation that is recorded only in the database", async () => {
+  it("completes a revocation that only the database has recorded", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     // The key's object reads the revocation within a minute of use.
@@ -97,7 +97,7 @@ describe("DELETE /v1/keys/{id} by a revoked key", () => {
     expect(await statusOf(account.key)).toBe(200);
   });
 
-  it("returns 401 even if the caller's revocation is recorded only in the database", async () => {
+  it("returns 401 even if only the database has recorded the caller's revocation", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     await errorOf(await deleteKey(victim.key, account.keyId), 401);
@@ -159,7 +159,7 @@ async function updateDatabase(): Promise<void> {
 }
 
 describe("DELETE /v1/keys/{id} while the database is unavailable", () => {
-  it("revokes a used key of the caller's member immediately, and updates the database later", async () => {
+  it("revokes a used key of the caller's member immediately, and updates the database afterwards", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     const bindings = failingBindings({ statement: /./ });
     for (let round = 0; round < 2; round++) {
@@ -174,7 +174,7 @@ describe("DELETE /v1/keys/{id} while the database is unavailable", () => {
     await updateDatabase();
   });
 
-  it("returns all fields of the key if only the database write fails, and repeats the write later", async () => {
+  it("returns all fields of the key if only the database write fails, and retries the write later", async () => {
     const bindings = failingBindings({ statement: /^UPDATE keys SET revoked_at/ });
     const response = await deleteKey(account.key, victim.id, { bindings });
     const { key: _, ...record } = victim;

@@ -86,7 +86,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     ]);
   });
 
-  it("creates a second key for another API key, another Idempotency-Key or no Idempotency-Key", async () => {
+  it("creates a second key for a different API key, a different Idempotency-Key or no Idempotency-Key", async () => {
     const other = await made(await create());
     await made(await create({}, { key: other.key }));
     await made(await create({}, { headers: { [HEADER]: "order-8" } }));
@@ -95,7 +95,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     expect(await keyIds()).toHaveLength(5);
   });
 
-  it("creates a second key only after 24 hours, and then replaces the stored Idempotency-Key", async () => {
+  it("creates a second key only after 24 hours, and then stores the Idempotency-Key again", async () => {
     const asked = Date.now();
     await made(await create());
     const answered = Date.now();
@@ -117,7 +117,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     await made(await create());
   });
 
-  it("returns the created key if the database's response is lost, and returns 409 to the next call", async () => {
+  it("returns the created key even if the database's response is lost, and returns 409 to the next call", async () => {
     const { key, id } = await made(await create({}, { bindings: losing("after") }));
     expect((await send("/v1/models", { key })).status).toBe(200);
     expect(await keyIds()).toEqual([id]);
@@ -125,7 +125,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
   });
 });
 
-describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
+describe("a POST /v1/keys that repeats an Idempotency-Key", () => {
   it("returns 409 with the ID of the created key, even after the key's revocation", async () => {
     const { id } = await made(await create());
     for (const round of ["live", "revoked"]) {
@@ -146,7 +146,7 @@ describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
     expect(await keyIds()).toEqual([id]);
   });
 
-  it("creates one key for 50 concurrent requests, and returns 409 to the other 49", async () => {
+  it("creates only one key for 50 concurrent requests, and returns 409 to the other 49", async () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => create()));
     const winners = answers.filter((answer) => answer.status === 201);
     expect(winners).toHaveLength(1);

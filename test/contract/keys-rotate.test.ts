@@ -39,7 +39,7 @@ async function rotated(...given: Parameters<typeof rotate>): Promise<Rotated> {
 }
 
 describe("POST /v1/keys/{id}/rotate", () => {
-  it("returns 201 with a new secret; the old secret works until the overlap ends", async () => {
+  it("returns 201 with a new secret, and the old secret works until the overlap ends", async () => {
     const { key: first, ...made } = await createKey(account.key);
     expect(await statusOf(first)).toBe(200);
     const before = Date.now();
@@ -59,7 +59,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect([await statusOf(first), await statusOf(key)]).toEqual([401, 200]);
   });
 
-  it("revokes all older secrets immediately for overlap 0, even if a key rotates itself", async () => {
+  it("immediately revokes all older secrets for overlap 0, even if a key rotates itself", async () => {
     const { key: first, id } = await createKey(account.key);
     const second = await rotated(first, id, { overlap: 60 });
     const third = await rotated(second.key, id);
@@ -74,7 +74,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     );
   });
 
-  it("returns the same secret for a repeated Idempotency-Key, and 422 for another body", async () => {
+  it("returns an equal secret for a repeated Idempotency-Key, and 422 for a different body", async () => {
     const { id } = await createKey(account.key);
     const name = "again";
     const once = await rotated(account.key, id, { name, overlap: 60 });
@@ -141,7 +141,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(seen).toEqual([200, 200, 200, 429]);
   });
 
-  it("lets a key with limits rotate only itself, and keeps its limits", async () => {
+  it("lets a key with limits rotate only itself, and preserves the limits", async () => {
     const { key: first, id } = await createKey(account.key, { budget_dollars: 0.5 });
     const other = await createKey(account.key);
     const { key } = await rotated(first, id);
@@ -235,7 +235,7 @@ it("a secret that expires during POST /v1/keys creates no key", async () => {
   expect((await keysOf(account.key)).map(({ name }) => name)).not.toContain("late");
 });
 
-it("a key with two active secrets never exceeds its budget, even in concurrent requests with both secrets", async () => {
+it("a key with two active secrets stays within its budget, even if both secrets are used concurrently", async () => {
   await addCredits(account.orgId, 100_000_000);
   const { key: first, id } = await createKey(account.key, { budget_dollars: 0.01 });
   const asked = Array.from({ length: 60 }, () => chat(first, { max_tokens: 400 }));

@@ -114,7 +114,7 @@ describe("GET /v1/keys", () => {
     expect(listed.map((one) => one.revoked)).toEqual([false, true, false, false]);
   });
 
-  it("returns all active and 100 revoked keys on the first page, and the remaining keys in further pages", async () => {
+  it("returns all active and 100 revoked keys on the first page, and the rest on further pages", async () => {
     await fillKeys(account, 900, { createdAt: 5 });
     await fillKeys(account, 600, { createdAt: 5, revokedAt: 6 });
     await fillKeys(account, 98, { createdAt: 4 });
@@ -135,7 +135,7 @@ describe("GET /v1/keys", () => {
     expect(whole.keys).toEqual(revoked.slice(0, 100));
   });
 
-  it("reads at most 500 rows in an organization with 5,000 revoked keys, also for a member", async () => {
+  it("reads at most 500 rows in an organization with 5,000 revoked keys, even for a member", async () => {
     await fillKeys(account, 5000, { createdAt: 5, revokedAt: 6 });
     const reads: number[] = [];
     const prepare = (sql: string): D1PreparedStatement => countingReads(env.DB.prepare(sql), reads);
@@ -185,7 +185,7 @@ describe("GET /v1/keys", () => {
     expect((await keysOf(member.key)).map((one) => one.id)).toEqual([own.id, member.keyId]);
   });
 
-  it("applies a member's new role to the next request", async () => {
+  it("applies a member's new role from the next request on", async () => {
     const member = await addMember(account, "admin");
     expect(await keysOf(member.key)).toHaveLength(2);
     await env.DB.prepare("UPDATE members SET role = 'member' WHERE id = ?")
@@ -194,7 +194,7 @@ describe("GET /v1/keys", () => {
     expect(await keysOf(member.key)).toHaveLength(1);
   });
 
-  it("updates last_used_at within a minute, never moves the time back, and writes once per minute", async () => {
+  it("updates last_used_at within a minute, at most once per minute, and never to an earlier time", async () => {
     const row = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .first<{ hash: string }>();

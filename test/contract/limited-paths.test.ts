@@ -64,7 +64,7 @@ describe("each path that could remove a key's limits", () => {
     expect(await readOrganizationData(account)).toEqual(before);
   });
 
-  it("appears in the list of tested paths", () => {
+  it("occurs in the list of paths that this test covers", () => {
     const open = KEY_ROUTES.filter(
       ({ reach, method }) => reach !== "managed" && reach !== "paid" && method !== "GET",
     );

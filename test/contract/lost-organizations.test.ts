@@ -54,7 +54,7 @@ it("GET /admin/v1/orgs lists a lost organization, which operators can restore wi
   expect((await chat(made.key.key)).status).toBe(200);
 });
 
-it("POST /admin/v1/orgs rejects restore_id for an organization that isn't lost, and rejects a slug in use", async () => {
+it("POST /admin/v1/orgs rejects a slug in use, and a restore_id of an organization that isn't lost", async () => {
   for (const restore_id of [account.orgId, crypto.randomUUID()]) {
     const error = await errorOf(await restore({ restore_id }), 409);
     expect(error.param).toBe("restore_id");

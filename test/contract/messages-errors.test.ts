@@ -12,7 +12,7 @@ beforeAll(async () => {
 const chatTool = (name: string): Json => ({ type: "function", function: { name } });
 
 describe("a failed POST /v1/messages", () => {
-  it("returns Anthropic's error format, with the gateway's error code and amounts in details", async () => {
+  it("returns Anthropic's error format, with the gateway's code and amounts in details", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const broke = await messages(poor);
     expect(broke.headers.get("x-should-retry")).toBe("false");
@@ -89,7 +89,7 @@ describe("a failed POST /v1/messages", () => {
     },
   );
 
-  it("rejects the beta field thread with the error that SDKs expect, even if other fields are invalid", async () => {
+  it("rejects the beta field 'thread' with the error that SDKs expect, even if other fields are invalid", async () => {
     const fields = { thread: { type: "create" }, max_tokens: "many" };
     const path = "/v1/messages/count_tokens";
     const body = { model: "sandbox/echo", messages: [], ...fields };
@@ -106,7 +106,7 @@ describe("a failed POST /v1/messages", () => {
     }
   });
 
-  it("rejects a tool choice that names an unknown tool, without a provider call, also at other endpoints", async () => {
+  it("rejects a tool choice that names an unknown tool before calling a provider, at all endpoints", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const said = [{ role: "user", content: "Hi" }];
     const bodies: readonly (readonly [string, Json])[] = [
@@ -177,13 +177,13 @@ describe("a failed POST /v1/messages", () => {
     },
   );
 
-  it("returns no body for HEAD / without a key, which clients use as a connection check", async () => {
+  it("returns no body for HEAD / without a key, a connection check of clients", async () => {
     const response = await send("/", { method: "HEAD" });
     expect(response.status).toBeLessThan(500);
     expect(await response.text()).toBe("");
   });
 
-  it("returns 413 if the provider rejects the body as too large, and 400 for a too long prompt", async () => {
+  it("returns 413 if the provider rejects the body as too large, and 400 if the prompt is too long", async () => {
     const told = ["Request too large.", "prompt is too long: 9 tokens > 8 maximum"];
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: told.shift() } }, { status: 413 }),
@@ -199,7 +199,7 @@ describe("a failed POST /v1/messages", () => {
     });
   });
 
-  it("returns 502 for a provider's 401", async () => {
+  it("returns 502 if the provider returns 401", async () => {
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: "bad key" } }, { status: 401 }),
     );

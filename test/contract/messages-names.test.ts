@@ -65,7 +65,7 @@ const WAYS = [true, false].flatMap((isNative) =>
   [true, false].map((stream) => ({ isNative, stream })),
 );
 
-describe("a dropped field or tool type that a header can't contain", () => {
+describe("a dropped field or tool type whose name a header can't contain", () => {
   it.each(Object.entries(NAMED))(
     "causes no error, and appears shortened in the x-dropped header: %s",
     async (_, fields) => {
@@ -94,14 +94,14 @@ describe("a tool name of 65 to 128 characters", () => {
   const tools = names.map((name) => ({ ...FUNCTION, name }));
   const fields = { tools, tool_choice: { type: "tool", name: names[2] } };
 
-  it("reaches Anthropic unchanged, even next to names with the same beginning", async () => {
+  it("reaches Anthropic unchanged, even if another tool's name begins alike", async () => {
     const { calls, bindings } = mockAnthropic(() => answered(true, false));
     await messageOf(await messages(key, { model: "mock/claude", ...fields }, { bindings }));
     expect(calls.map(({ body }) => body)).toMatchObject([fields]);
   });
 
   it.each([false, true])(
-    "reaches other providers shortened, and stays unchanged in the response (streamed: %s)",
+    "reaches other providers in a shortened form, but is unchanged in the response (streamed: %s)",
     async (stream) => {
       const { calls, bindings } = mockAnthropic(({ url, body }) => {
         if (url.includes("anthropic")) return new Response(null, { status: 503 });
@@ -140,7 +140,7 @@ describe("a tool name of 65 to 128 characters", () => {
     },
   );
 
-  it("works at count_tokens, which returns 400 only for 129 characters", async () => {
+  it("works at count_tokens, which returns 400 only for a name of 129 characters", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
     const said = [{ role: "user", content: "Hello there" }];
     for (const model of ["mock/claude", "sandbox/echo"]) {

@@ -221,7 +221,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("forwards stream events, and sends the last event after the charge", async () => {
+  it("forwards stream events, and sends the last event only after the charge", async () => {
     const { calls, bindings } = mockAnthropic(() => streamed(START, ...BLOCKS, ...END));
     const before = await balanceOf(key);
     const { message, started } = await readFoldedMessage(
@@ -240,7 +240,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("fails over to the next route with a converted request if Anthropic is overloaded at the start", async () => {
+  it("fails over to the next route with a converted request if Anthropic is overloaded at first", async () => {
     const { calls, bindings } = mockAnthropic(({ url }) =>
       url.includes("anthropic")
         ? streamed(START, {
@@ -285,7 +285,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST - 50);
   });
 
-  it("calls only Anthropic for Anthropic's exclusive features, even if another route exists", async () => {
+  it("calls only Anthropic for features that only Anthropic supports, even if another route exists", async () => {
     const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERi0=" };
     const said = [{ role: "user", content: [{ type: "document", source: pdf }] }];
     const { calls, bindings } = mockAnthropic(({ url }) =>
@@ -300,7 +300,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(calls[0]?.body["messages"]).toEqual(said);
   });
 
-  it("returns the message of Anthropic's 400 errors, because clients search for this message", async () => {
+  it("returns the message of Anthropic's 400 errors, because clients match this message", async () => {
     const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
     const { bindings } = mockAnthropic(() =>
       Response.json(
@@ -347,7 +347,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(dear).toBeGreaterThan(Number(cheap));
   });
 
-  it("counts tokens with Anthropic's API, and returns an estimate if the API fails", async () => {
+  it("counts tokens through Anthropic's API, and returns an estimate if this API fails", async () => {
     const { calls, bindings } = mockAnthropic(() => Response.json({ input_tokens: 1234 }));
     const body = {
       model: "mock/claude",
@@ -375,7 +375,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(foldMessage(events).message).toMatchObject({ stop_reason: "end_turn" });
   });
 
-  it("drops sampling parameters that the model rejects, and lists them in x-dropped", async () => {
+  it("drops sampling parameters that the model rejects, and lists these parameters in x-dropped", async () => {
     const { calls, bindings } = mockAnthropic(answer);
     const tuned = { model: "mock/claude", temperature: 0.5, top_p: 0.9, top_k: 4 };
     const one = await messages(key, tuned, { bindings });

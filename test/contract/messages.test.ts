@@ -58,7 +58,7 @@ describe("POST /v1/messages", () => {
     expect(response.headers.get("request-id")).toBe(response.headers.get("x-request-id"));
   });
 
-  it("streams the same message as a JSON response, with input tokens first, and ends after the charge", async () => {
+  it("streams the message that a JSON response contains, with input tokens first, and ends after the charge", async () => {
     const whole = await messageOf(await messages(key));
     const before = await balanceOf(key);
     const response = await messages(key, { stream: true });
@@ -89,7 +89,7 @@ describe("POST /v1/messages", () => {
     });
   });
 
-  it("accepts a key in x-api-key and Authorization, but rejects two different keys", async () => {
+  it("accepts a key in both x-api-key and Authorization, but rejects two different keys", async () => {
     const { key: other } = await openAccount();
     for (const response of [
       await asked({ "x-api-key": key }),
@@ -140,7 +140,7 @@ describe("POST /v1/messages", () => {
     expect(tokens(await messages(key))).toEqual([null, null, null]);
   });
 
-  it("attributes usage to the end user in x-end-user, but not to metadata.user_id", async () => {
+  it("attributes usage to the end user in x-end-user instead of metadata.user_id", async () => {
     const id = `e-${crypto.randomUUID()}`;
     const metadata = { user_id: `t-${crypto.randomUUID()}` };
     await messageOf(await messages(key, { metadata }));
@@ -195,7 +195,7 @@ describe("POST /v1/messages", () => {
     ]);
   });
 
-  it("drops and reports fields that the other protocol lacks, including nested fields", async () => {
+  it("drops and reports fields that the other protocol lacks, even nested fields", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const cache_control = { type: "ephemeral" };
     const fields = {
@@ -239,7 +239,7 @@ describe("POST /v1/messages", () => {
 });
 
 describe("a conversation that moves between endpoints", () => {
-  it("can continue from chat completions to messages and back", async () => {
+  it("continues a conversation from chat completions to messages and back", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const message = await messageOf(await messages(key, { model: "mock/chat" }, { bindings }));
     const [block] = message["content"] as Json[];
@@ -252,7 +252,7 @@ describe("a conversation that moves between endpoints", () => {
 });
 
 describe("POST /v1/messages/count_tokens", () => {
-  it("counts tokens free of charge and without an output cap, slightly above the billed number", async () => {
+  it("counts tokens free of charge and without an output cap, slightly higher than the billed count", async () => {
     const before = await balanceOf(key);
     const { input_tokens: few } = await (await count({})).json<{ input_tokens: number }>();
     const prose = "The quick brown fox jumps over the lazy dog. ".repeat(40);
@@ -292,7 +292,7 @@ describe("GET /v1/models for Anthropic clients", () => {
     return response.json<Page>();
   };
 
-  it("returns every chat model once in pages, forwards and backwards", async () => {
+  it("returns every chat model exactly once across pages, forwards and backwards", async () => {
     const whole = await list("?limit=1000");
     expect(whole.has_more).toBe(false);
     const ids = whole.data.map(({ id }) => id);
@@ -324,15 +324,18 @@ describe("GET /v1/models for Anthropic clients", () => {
       undefined,
     ],
     ["an Anthropic version with our Bearer token", () => VERSION, undefined],
-  ])("returns the API format of the header with the valid key: %s", async (_, headers, object) => {
-    const given = headers();
-    const response = await send("/v1/models", {
-      ...("authorization" in given ? {} : { key }),
-      headers: given,
-    });
-    const body = await response.json<{ object?: string }>();
-    expect([response.status, body.object]).toEqual([200, object]);
-  });
+  ])(
+    "chooses the API format of the model list by the request's headers: %s",
+    async (_, headers, object) => {
+      const given = headers();
+      const response = await send("/v1/models", {
+        ...("authorization" in given ? {} : { key }),
+        headers: given,
+      });
+      const body = await response.json<{ object?: string }>();
+      expect([response.status, body.object]).toEqual([200, object]);
+    },
+  );
 
   it("returns a model's name, date and context window, even if only x-api-key is sent", async () => {
     const listed = await send("/v1/models?limit=1", { headers: { "x-api-key": key } });

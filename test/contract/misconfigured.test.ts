@@ -118,7 +118,7 @@ describe("a deployment with a misconfigured variable", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("works again after a correction of the variable", async () => {
+  it("serves requests again once the variable is corrected", async () => {
     const bindings = bindingsWith({
       MODELS: model({}),
       OPENAI_API_KEY: "k",

@@ -40,7 +40,7 @@ async function measured(by: readonly Account[]) {
 }
 
 describe("GET /v1/models/{id}/endpoints", () => {
-  it("shows latency measurements from all isolates of the region, without an extra call", async () => {
+  it("returns latency measurements from all isolates of the region, without an extra call", async () => {
     const { endpoints, catalog, batches } = await measured(accounts);
     const percentiles = { p50: expect.any(Number) as number, p99: expect.any(Number) as number };
     expect(await endpoints()).toMatchObject([
@@ -50,7 +50,7 @@ describe("GET /v1/models/{id}/endpoints", () => {
     expect(batches()).toBeLessThanOrEqual(24);
   });
 
-  it("shows speeds to customers only if 3 organizations contributed measurements, but always to operators", async () => {
+  it("shows speeds to customers only if 3 organizations contributed measurements, and always to operators", async () => {
     const { endpoints, catalog } = await measured([
       ...accounts.slice(0, 2),
       ...accounts.slice(0, 1),
@@ -71,7 +71,7 @@ describe("GET /v1/models/{id}/endpoints", () => {
     expect(read.status).toBe(200);
   });
 
-  it("lists the providers and prices of the model list, also for aliases and encoded slashes", async () => {
+  it("lists the providers and prices of the model list, even for aliases and encoded slashes", async () => {
     const [{ key } = { key: "" }] = accounts;
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const read = async (path: string) => (await send(path, { key, bindings })).json<Read>();

@@ -134,7 +134,7 @@ function count(seen: Seen, left: readonly Remaining[], budget: number | null): v
 }
 
 describe("a request with several models", () => {
-  it("calls the next model after a failure, and returns the name of the model that responded", async () => {
+  it("calls the next model after a failure, and returns the name of the responding model", async () => {
     const { calls, bindings } = world({ alpha: 500, beta: 503 });
     const fields = { ...SAY, models: ["m/two:floor", "m/three"] };
     const response = await chat(account.key, fields, { bindings });
@@ -155,7 +155,7 @@ describe("a request with several models", () => {
     });
   });
 
-  it("calls the next model, not the next provider, if a provider rejects the request", async () => {
+  it("calls the next model instead of the next provider if a provider rejects the request", async () => {
     const { calls, bindings } = world({ alpha: 400 });
     const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
     expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
@@ -371,7 +371,7 @@ describe("the list of skipped routes in a receipt", () => {
     expect(await skippedBy(account.key, fields)).toEqual(expected);
   });
 
-  it("appears in receipts of failed requests too", async () => {
+  it("appears in receipts of failed requests as well", async () => {
     const { bindings } = world({ alpha: 500 });
     const provider = { only: ["alpha"] };
     const response = await chat(account.key, { ...SAY, provider }, { bindings });
@@ -385,7 +385,7 @@ describe("the list of skipped routes in a receipt", () => {
     expect(await data.json()).toMatchObject({ data: { skipped } });
   });
 
-  it("names the reason 'policy' for a route that a policy excludes", async () => {
+  it("gives the reason 'policy' for a route that a policy excludes", async () => {
     const { keyId, key } = await addKey(account.orgId, account.memberId);
     const body = { policy: { allowed_providers: ["beta"] } };
     const { bindings } = world();
@@ -393,7 +393,7 @@ describe("the list of skipped routes in a receipt", () => {
     expect(await skippedBy(key, {})).toEqual(["alpha:one policy"]);
   });
 
-  it("names the reason 'limit' for a fallback model above a limit", async () => {
+  it("gives the reason 'limit' for a fallback model that exceeds a limit", async () => {
     const skipped = await skippedBy(await keyWithBudget(150), { models: ["m/two"] });
     expect(skipped).toEqual(["gamma:two limit", "alpha:two limit"]);
   });

@@ -62,7 +62,7 @@ function mint(key: string, models: readonly string[]): Promise<Response> {
 
 describe("a model with several names", () => {
   it.each(SONNET)(
-    "can be called by each name at every endpoint, and appears in GET /v1/models/{id}: %s",
+    "works under each name at every endpoint, and appears in GET /v1/models/{id}: %s",
     async (name) => {
       for (const [path, body] of Object.entries(BODIES_BY_PATH)) {
         const asked = await send(path, { key: poor.key, bindings, body: { ...body, model: name } });
@@ -74,7 +74,7 @@ describe("a model with several names", () => {
     },
   );
 
-  it("returns 404 in GET /v1/models/{id} and at completions for a name that doesn't exist", async () => {
+  it("returns 404 for a nonexistent name in GET /v1/models/{id} and at completions", async () => {
     for (const name of ["claude-sonnet-9-latest", "smart-latest", "smart[1m]", "constructor"]) {
       const shown = await send(`/v1/models/${name}`, { key: poor.key, bindings });
       expect([name, shown.status, await allowed(poor.key, [name])]).toEqual([
@@ -86,7 +86,7 @@ describe("a model with several names", () => {
   });
 
   it.each(SONNET)(
-    "can be called by all names with a key or session that allows only %s",
+    "works under every name with a key or session that allows only %s",
     async (name) => {
       const { key, ...record } = await limited([name]);
       expect(record).toMatchObject({ allowed_models: [ID] });
@@ -104,7 +104,7 @@ describe("a model with several names", () => {
 });
 
 describe("an alias in a key's allowed models", () => {
-  it("allows only the alias, not the model that the alias stands for", async () => {
+  it("allows only the alias, not the model behind the alias", async () => {
     const { key } = await limited(["smart"]);
     expect(await allowed(key, ["smart", ...SONNET, "mock/best"])).toEqual({
       smart: 402,
@@ -116,7 +116,7 @@ describe("an alias in a key's allowed models", () => {
     }
   });
 
-  it("needs its exact name, because an author prefix such as mock/* includes no aliases", async () => {
+  it("must be listed by its exact name, because an author prefix such as mock/* includes no aliases", async () => {
     const { key } = await limited(["mock/*"]);
     expect(await allowed(key, ["mock/chat", "chat", "mock/best"])).toEqual({
       ...each(["mock/chat", "chat"], 402),

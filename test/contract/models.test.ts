@@ -24,7 +24,7 @@ const statusOf = async (id: string): Promise<string> =>
   model.parse(await (await read(`/v1/models/${id}`)).json()).status;
 
 describe("GET /v1/models", () => {
-  it("returns models in OpenAI's format, and each ID once", async () => {
+  it("returns models in OpenAI's format, with each ID only once", async () => {
     const response = await read("/v1/models");
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -33,14 +33,14 @@ describe("GET /v1/models", () => {
     expect(data.find((entry) => entry.id === "sandbox/echo")?.owned_by).toBe("sandbox");
   });
 
-  it("includes aliases with the gateway as owner", async () => {
+  it("lists aliases with the gateway as owner", async () => {
     const { data } = modelList.parse(await (await read("/v1/models")).json());
     for (const alias of ["smart", "fast", "cheap", "embeddings/cheapest"]) {
       expect(data.find((entry) => entry.id === alias)?.owned_by).toBe("turnpike");
     }
   });
 
-  it("lists only models that exactly one kind of endpoint accepts", async () => {
+  it("lists each model for exactly one kind of endpoint", async () => {
     const { key: poor } = await openAccount({ credits: 0 }); // no request runs without credits
     for (const id of await ids()) {
       const asked = KIND_ROWS.map(({ path, body }) =>
@@ -67,7 +67,7 @@ describe("GET /v1/models", () => {
     expect(await ids(upstreamBindings(sells))).not.toContain("sandbox/echo");
   });
 
-  it("returns a model's author and release date, whichever provider serves it", async () => {
+  it("returns a model's author and release date, whichever provider serves the model", async () => {
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const response = await send("/v1/models/openai/gpt-6-luna", { key, bindings });
     expect(model.parse(await response.json())).toEqual({
@@ -123,7 +123,7 @@ describe("GET /v1/models", () => {
     });
   });
 
-  it("lists images as input of a model that edits images", async () => {
+  it("lists images as an input of a model that edits images", async () => {
     const bindings = upstreamBindings({
       OPENAI_API_KEY: "k",
       XAI_API_KEY: "k",
@@ -138,7 +138,7 @@ describe("GET /v1/models", () => {
     expect(await inputsOf("mock/blind")).toEqual(["text"]);
   });
 
-  it("accepts a model name without its author if the name is unique, and returns 404 otherwise", async () => {
+  it("accepts a model name without the author if the name is unique, and returns 404 otherwise", async () => {
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const named = async (id: string) =>
       (await send(`/v1/models/${id}`, { key, bindings })).json<{ id?: string }>();
@@ -171,7 +171,7 @@ describe("GET /v1/models", () => {
     expect(data.find((entry) => entry.id === "smart")?.created).toBe(blind?.created);
   });
 
-  it("shows a model and its provider as unavailable while its only provider is in cooldown", async () => {
+  it("shows a model and its only provider as unavailable while the provider is in cooldown", async () => {
     const endpointsOf = async (id: string): Promise<unknown> =>
       (await (await send(`/v1/models/${id}/endpoints`, { key })).json<{ data: object }>()).data;
     expect(await statusOf("sandbox/echo")).toBe("operational");

@@ -67,7 +67,7 @@ describe("POST /v1/moderations at providers", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("adds the field flagged to Mistral's results", async () => {
+  it("adds the field 'flagged' to Mistral's results", async () => {
     const other = { ...RESULT, categories: { hate: false } };
     const { calls, bindings } = classifying("mistral", [RESULT, other]);
     const model = "mistral/mistral-moderation-latest";

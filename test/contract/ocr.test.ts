@@ -73,7 +73,7 @@ describe("POST /v1/ocr at Mistral", () => {
     });
   });
 
-  it("waits longer than UPSTREAM_HEADERS_MS, because documents take a long time", async () => {
+  it("waits longer than UPSTREAM_HEADERS_MS, because documents take longer", async () => {
     const { bindings } = answering(KEYS, async () => {
       await scheduler.wait(300);
       return Response.json(readBy(1));

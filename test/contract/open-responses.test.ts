@@ -99,7 +99,7 @@ describe.each([
     expect([name, output.map(({ type }) => type)]).toEqual([name, ["message"]]);
   });
 
-  it("returns a function call, and returns text once the client sends the function's output", async () => {
+  it("returns a function call, and then a text after the client sends the function's output", async () => {
     const tools = [WEATHER];
     const called = await ask({ input: [ASKED], tools, stream });
     expect(callsIn(called)).toMatchObject([{ name: "get_weather" }]);

@@ -202,7 +202,7 @@ describe("reasoning in OpenRouter's format", () => {
     expect(await reasoningTokens({ reasoning: { effort: "high" } })).toBe(high);
   });
 
-  it("converts a maximum of reasoning tokens to a reasoning effort, by its share of the output", async () => {
+  it("converts a maximum of reasoning tokens to a reasoning effort by the maximum's share of the output", async () => {
     const efforts = [0, 20, 90, 200, 300, 450].map((max_tokens) => ({ max_tokens }));
     const sent: unknown[] = [];
     for (const reasoning of efforts) {
@@ -248,27 +248,30 @@ async function reasoned(asked: { readonly headers?: Record<string, string>; read
   return { reasoning, reasoning_details: details };
 }
 
-describe("reasoning text for OpenRouter's clients", () => {
+describe("a request for reasoning by a client of OpenRouter", () => {
   it.each<[string, { headers?: Record<string, string>; body: Json }]>([
     ["an OpenRouter SDK", { headers: SDK, body: {} }],
     ["an OpenRouter SDK, streamed", { headers: SDK, body: { stream: true } }],
     ["the field reasoning", { body: { reasoning: { effort: "high" } } }],
     ["the field include_reasoning", { body: { include_reasoning: true, stream: true } }],
-  ])("appears in the fields reasoning and reasoning_details with %s", async (_, asked) => {
-    const { reasoning, reasoning_details: details = [] } = await reasoned(asked);
-    expect(reasoning).not.toBe("");
-    expect(details).toMatchObject([
-      { type: "reasoning.text", text: reasoning, format: "unknown" },
-      { type: "reasoning.encrypted", data: expect.any(String) as string },
-    ]);
-  });
+  ])(
+    "returns reasoning in the fields reasoning and reasoning_details with %s",
+    async (_, asked) => {
+      const { reasoning, reasoning_details: details = [] } = await reasoned(asked);
+      expect(reasoning).not.toBe("");
+      expect(details).toMatchObject([
+        { type: "reasoning.text", text: reasoning, format: "unknown" },
+        { type: "reasoning.encrypted", data: expect.any(String) as string },
+      ]);
+    },
+  );
 
   it.each<[string, Json]>([
     ["reasoning.exclude", { reasoning: { effort: "high", exclude: true } }],
     ["include_reasoning: false", { include_reasoning: false }],
     ["only reasoning.exclude, streamed", { reasoning: { exclude: true }, stream: true }],
     ["include_reasoning: false, streamed", { include_reasoning: false, stream: true }],
-  ])("doesn't appear in the response with %s, but counts in the usage", async (_, fields) => {
+  ])("omits reasoning from the response with %s, but counts it in the usage", async (_, fields) => {
     const body = { model: "sandbox/think", messages: HELLO, max_tokens: 500, ...fields };
     const response = await send("/v1/chat/completions", { key: account.key, headers: SDK, body });
     const text = await response.text();
@@ -292,13 +295,13 @@ describe("reasoning text for OpenRouter's clients", () => {
     },
   );
 
-  it("appears only in responses to OpenRouter's clients", async () => {
+  it("returns reasoning in this format only to OpenRouter's clients", async () => {
     expect(await reasoned({ body: {} })).not.toHaveProperty("reasoning");
     const details = (await reasoned({ body: {} })).reasoning_details;
     expect(details?.map(({ type }) => type)).toEqual(["sandbox.thinking"]);
   });
 
-  it("reaches the provider unchanged if the client sends the reasoning back", async () => {
+  it("sends reasoning to the provider unchanged if the client sends it back", async () => {
     const own = {
       type: "reasoning.text",
       text: "theirs",

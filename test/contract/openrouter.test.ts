@@ -81,7 +81,7 @@ describe("the usage object of a response", () => {
 describe("GET /v1/key", () => {
   const FIELDS = ["label", "usage", "is_free_tier", "is_provisioning_key", "rate_limit", "limit"];
 
-  it("returns every field that Roo Code requires, also as /v1/auth/key", async () => {
+  it("returns every field that Roo Code requires, also at /v1/auth/key", async () => {
     const data = await dataOf("/v1/key");
     expect(FIELDS.filter((field) => !Object.hasOwn(data, field))).toEqual([]);
     expect(await dataOf("/v1/auth/key")).toEqual(data);
@@ -143,7 +143,7 @@ describe("GET /v1/key", () => {
 });
 
 describe("GET /v1/credits", () => {
-  it("returns total credits and total usage; their difference is the balance", async () => {
+  it("returns total credits and total usage, whose difference is the balance", async () => {
     const { key } = await openAccount({ credits: 7_000_000 });
     await chat(key);
     const data = await dataOf("/v1/credits", key);

@@ -39,7 +39,7 @@ const prepare = (): never => {
 };
 
 describe("GET /v1/orgs/{org_id}/settings", () => {
-  it("returns the defaults of a new organization: no quotas, alerts at 0.8, no low-balance alert, no stored responses", async () => {
+  it("returns a new organization's defaults: no quotas, alerts at 0.8, no low-balance alert, no stored responses", async () => {
     expect(await read(await openAccount())).toEqual(AT_FIRST);
   });
 });
@@ -70,7 +70,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
     expect(await read(own)).toEqual({ ...shown, ...one });
   });
 
-  it("applies new defaults only to end users that a later request creates", async () => {
+  it("applies new defaults only to end users created by later requests", async () => {
     const own = await openAccount();
     const made = await putUser(own.key, { external_id: "there" });
     expect((await chat(own.key, { user: "seen" })).status).toBe(200);
@@ -100,7 +100,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
   });
 });
 
-describe("/v1/orgs/{org_id}/settings during a suspension or failure", () => {
+describe("the endpoint /v1/orgs/{org_id}/settings during a suspension or failure", () => {
   it.each([[["book"]], [["wallet"]], [["book", "wallet"]]] as const)(
     "allows reads but rejects changes with 403 during a suspension stored in %j",
     async (where) => {

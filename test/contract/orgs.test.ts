@@ -47,7 +47,7 @@ describe("GET /v1/orgs/{id}", () => {
 });
 
 describe("PATCH /v1/orgs/{id}", () => {
-  it("returns the changed organization as GET /v1/orgs/{id} does", async () => {
+  it("returns the changed organization in the format of GET /v1/orgs/{id}", async () => {
     const before = await read();
     const slug = freshSlug();
     const response = await patch({ name: 'Ä "b" <i> 🌍', slug });
@@ -66,7 +66,7 @@ describe("PATCH /v1/orgs/{id}", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "two", slug: other });
   });
 
-  it("accepts the organization's current slug, and releases its former slug", async () => {
+  it("accepts the organization's current slug, and frees the former slug", async () => {
     const other = await openAccount({ credits: 0 });
     const slug = freshSlug();
     for (let i = 0; i < 2; i++) expect((await patch({ slug })).status).toBe(200);
@@ -106,7 +106,7 @@ describe("PATCH /v1/orgs/{id} with a taken slug", () => {
     expect(await read()).toEqual(before);
   });
 
-  it("assigns a slug to one of six organizations that request the slug concurrently, and rejects five with 409", async () => {
+  it("assigns a slug to one of six organizations that request it concurrently, and rejects five with 409", async () => {
     const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
     const slug = freshSlug();
     const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));

@@ -49,8 +49,8 @@ async function expectBills<T>(check: fc.IAsyncProperty<T>): Promise<void> {
   await fc.assert(check, RUNS);
 }
 
-describe("the charge for a provider that reports more usage than delivered results", () => {
-  it("covers only the images that arrive, and at most n images", async () => {
+describe("the charge if a provider reports more usage than it delivers", () => {
+  it("covers only the images that arrive, up to n images", async () => {
     const n = 3;
     const body = { model: "xai/grok-imagine-image-2.0", prompt: "a fox", n };
     await expectBills(
@@ -66,7 +66,7 @@ describe("the charge for a provider that reports more usage than delivered resul
     );
   });
 
-  it("covers the reported tokens, but at most the hold, for fewer than n images", async () => {
+  it("covers the reported tokens, up to the hold, if fewer than n images arrive", async () => {
     const body = {
       model: "openai/gpt-image-2.5-flare",
       prompt: "a fox",
@@ -85,7 +85,7 @@ describe("the charge for a provider that reports more usage than delivered resul
     );
   });
 
-  it("covers the tokens that Google reports, or the hold if Google reports no tokens", async () => {
+  it("covers the tokens that Google reports, or the hold if Google reports none", async () => {
     const body = { model: "google/gemini-3.1-flash-lite-image", prompt: "a fox" };
     const inlineData = { mimeType: "image/png", data: "iVBORw0KGgo=" };
     const candidates = [{ content: { parts: [{ inlineData }] }, finishReason: "STOP" }];
@@ -105,7 +105,7 @@ describe("the charge for a provider that reports more usage than delivered resul
     );
   });
 
-  it("covers the reported search units for fewer than top_n results", async () => {
+  it("covers the reported search units if fewer than top_n results arrive", async () => {
     const documents = ["one", "two", "three"];
     const body = { model: "cohere/rerank-v4.0-pro", query: "a", documents, top_n: 3 };
     await expectBills(
@@ -120,7 +120,7 @@ describe("the charge for a provider that reports more usage than delivered resul
     );
   });
 
-  it("covers the reported tokens for fewer than top_n results", async () => {
+  it("covers the reported tokens if fewer than top_n results arrive", async () => {
     const documents = ["one ".repeat(500), "two ".repeat(500)];
     const body = { model: "cohere/rerank-v5.0-pro", query: "a", documents, top_n: 2 };
     await expectBills(
@@ -136,7 +136,7 @@ describe("the charge for a provider that reports more usage than delivered resul
     );
   });
 
-  it("covers the reported pages, but at most the hold, for a response with fewer pages", async () => {
+  it("covers the reported pages, up to the hold, if the response contains fewer pages", async () => {
     const held = 4;
     const document = { type: "document_url", document_url: "https://example.com/a.pdf" };
     const body = { model: "mistral/mistral-ocr-4-1", document, pages: "0-3" };

@@ -54,7 +54,7 @@ describe("POST /v1/pauses", () => {
     expect((await resume(owner, id)).status).toBe(404);
   });
 
-  it("pauses any end user or session of the organization, even before the first use", async () => {
+  it("pauses any end user or session of the organization, even one that was never used", async () => {
     const { key } = await addKey(owner.orgId, owner.memberId);
     const { id, token } = await createSession(key);
     const session = await paused(billing, { scope: "session", id });
@@ -72,7 +72,7 @@ describe("POST /v1/pauses", () => {
     await resume(owner, user.id);
   });
 
-  it("lets members pause only their own keys and sessions, and lets no member end a pause", async () => {
+  it("lets members pause only their own keys and sessions, but never end a pause", async () => {
     const own = await addKey(owner.orgId, member.memberId);
     const { id: used, token } = await createSession(own.key);
     await chat(token);
@@ -128,7 +128,7 @@ describe("POST /v1/pauses", () => {
   });
 });
 
-it("a pause ends when its member, key or session is removed; a new pause then returns 404", async () => {
+it("a pause ends when its member, key or session is removed, and a new pause then returns 404", async () => {
   const account = await openAccount();
   const left = await addMember(account.orgId, "member");
   const { keyId, key } = await addKey(account.orgId, account.memberId);

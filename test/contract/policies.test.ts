@@ -205,7 +205,7 @@ async function expectAllowedCalls(
   return allowed.length;
 }
 
-describe("the policies of operator, organization, member, key and session", () => {
+describe("a policy of operator, organization, member, key or session", () => {
   const everyCall: readonly Call[] = MEDIA_ENDPOINTS.map((endpoint) => ({
     model: `acme/${kindServedAt(endpoint[0])}`,
     endpoint,
@@ -225,7 +225,7 @@ describe("the policies of operator, organization, member, key and session", () =
   it.each<readonly [string, fc.Arbitrary<readonly Call[]>, number]>([
     ["text", fc.tuple(calls), effortFor(20, 1000)],
     ["media", fc.constant(everyCall), effortFor(10, 300)],
-  ])("allow %s calls only to providers that every policy allows", async (_, made, numRuns) => {
+  ])("allows %s calls only to providers that every policy allows", async (_, made, numRuns) => {
     const account = await openAccount();
     const sizes = new Set<number>(); // of the allowed sets, so the property isn't vacuous
     await fc.assert(
@@ -241,7 +241,7 @@ describe("the policies of operator, organization, member, key and session", () =
     expect(sizes.size).toBeGreaterThan(2);
   });
 
-  it("cause an error that names the rejecting policy", async () => {
+  it("leads to an error that names the rejecting policy", async () => {
     const account = await openAccount();
     const settings = `/v1/orgs/${account.orgId}/settings`;
     const body = { policy: { allowed_providers: ["nobody"] } };
@@ -263,7 +263,7 @@ describe("the policies of operator, organization, member, key and session", () =
     });
   });
 
-  it("apply to count_tokens, which rejects models that the key doesn't allow", async () => {
+  it("applies to count_tokens, which rejects models that the key doesn't allow", async () => {
     const account = await openAccount();
     const limited = { key: account.key, method: "PATCH", body: { allowed_models: ["smart"] } };
     await done(send(`/v1/keys/${account.keyId}`, limited));

@@ -89,7 +89,7 @@ describe("the stored record of a rejected request", () => {
     });
   });
 
-  it("appears to a member only for requests with the member's own keys, also in lists and counts", async () => {
+  it("appears to a member only for the member's own keys, even in lists and counts", async () => {
     const member = await addMember(account.orgId, "member");
     const own = idOf(await chat(member.key, { model: "nope/own" }));
     const other = idOf(await chat(account.key, { model: "nope/other" }));
@@ -104,7 +104,7 @@ describe("the stored record of a rejected request", () => {
     }
   });
 
-  it("doesn't contain the name of a deleted end user", async () => {
+  it("omits the name of a deleted end user", async () => {
     const name = `user-${crypto.randomUUID()}`;
     await send("/v1/users", { key: account.key, body: { external_id: name } });
     const id = idOf(await chat(account.key, { model: "nope/none", user: name }));
@@ -147,7 +147,7 @@ describe("the list of provider calls in a failed request's record", () => {
     expect(JSON.stringify(one)).not.toMatch(/canary|no: /);
   });
 
-  it("contains the gateway's own message instead of the provider's message for a 400", async () => {
+  it("contains the gateway's message, not the provider's message, for a 400", async () => {
     const one = await asked(() => upstreamError(400, { message: "you said the-prompt-canary" }));
     expect(one).toMatchObject({
       status: "voided",
@@ -179,7 +179,7 @@ describe("the list of provider calls in a failed request's record", () => {
     expect(attempts.at(-1)?.route).toBe("mock:mock/6c");
   });
 
-  it("contains a failed stream with response status 200", async () => {
+  it("contains a failed stream with the response status 200", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const events = [chunkOf({ content: "Hi" }, null), error];
     const one = await asked(() => brokenStream(events), { stream: true });
@@ -217,7 +217,7 @@ describe("the list of provider calls of a failed but charged request", () => {
     },
   );
 
-  it("contains the charged call first, and then the uncharged call that a disconnect ended", async () => {
+  it("contains the charged call first, then the uncharged call that a disconnect ended", async () => {
     const { orgId, key, keyId } = await openAccount();
     const id = idOf(await chat(key));
     const error = { code: "client_left", message: "gone", status: 499, param: null };
@@ -251,8 +251,8 @@ const STORED = {
   attempts: [],
 };
 
-describe("counts and filters of failed requests", () => {
-  it("include every failed request, by error code and status", async () => {
+describe("the count or list of failed requests", () => {
+  it("includes every failed request, by error code and status", async () => {
     const { key, keyId } = await openAccount();
     await chat(key);
     for (let n = 0; n < 3; n++) await chat(key, { model: "nope/none" });
@@ -281,7 +281,7 @@ describe("counts and filters of failed requests", () => {
     expect((await send("/v1/generations?status=gone", { key })).status).toBe(400);
   });
 
-  it("include charged requests that ended with an error", async () => {
+  it("includes charged requests that ended with an error", async () => {
     const { orgId, key, keyId } = await openAccount();
     const served = idOf(await chat(key));
     const stopped = idOf(await chat(key));
@@ -300,7 +300,7 @@ describe("counts and filters of failed requests", () => {
     expect(await ids("settled")).toEqual([stopped, served]);
   });
 
-  it("include the newest 100 failed requests of each key, whatever the number for other keys", async () => {
+  it("includes each key's newest 100 failed requests, however many requests other keys have", async () => {
     const { orgId, key, keyId } = await openAccount();
     const error = { code: "model_not_found", message: "no", status: 404, param: "model" };
     const made = Array.from({ length: 150 }, (_, n) => ({
@@ -320,7 +320,7 @@ describe("counts and filters of failed requests", () => {
     expect((await send(`/v1/generations/${made[50]?.id ?? ""}`, { key })).status).toBe(200);
   });
 
-  it("can be grouped by model, provider and end user, and include the start of complete data", async () => {
+  it("can be grouped by model, provider and end user, and includes the start time of complete data", async () => {
     const { orgId, key, keyId } = await openAccount();
     await chat(key, { model: "nope/none", user: "ann" });
     await chat(key, { model: "nope/none", user: "bob" });

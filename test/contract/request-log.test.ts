@@ -13,7 +13,7 @@ const logged = (): readonly unknown[] =>
     .filter(({ event }) => event === "request")
     .map(({ status }) => status);
 
-it("the request log contains by default only rejected and failed requests", async () => {
+it("the request log contains only rejected and failed requests by default", async () => {
   for (const bindings of [
     bindingsWith({ LOG_REQUESTS: undefined }),
     bindingsWith({ LOG_REQUESTS: "failures" }),
@@ -32,7 +32,7 @@ it("the request log contains every request if LOG_REQUESTS is all", async () => 
   expect(logged()).toEqual([200, 401]);
 });
 
-it("the request log contains one line per paid request with provider, tokens and cost, written after the charge", async () => {
+it("the request log contains one line per paid request, with provider, tokens and cost, after the charge", async () => {
   const { key, keyId, orgId } = await openAccount();
   for (const stream of [false, true]) {
     lines = [];
@@ -77,7 +77,7 @@ it("the request log contains one line per paid request with provider, tokens and
   }
 });
 
-it("the request log contains the reason why a paid request was not charged", async () => {
+it("the request log gives the reason why a paid request was not charged", async () => {
   const { key } = await openAccount();
   lines = [];
   await (await chat(key, { model: "sandbox/status-500" })).text();

@@ -50,7 +50,7 @@ describe("POST /v1/rerank", () => {
     ]);
   });
 
-  it("charges three search units for 201 documents, and lists the units in the receipt", async () => {
+  it("charges three search units for 201 documents, and lists these units in the receipt", async () => {
     const documents = Array.from({ length: 201 }, (_, i) => `document ${i}`);
     const { receipt } = await charged(() => rank({ body: { documents } }));
     expect(receipt).toMatchObject({
@@ -60,7 +60,7 @@ describe("POST /v1/rerank", () => {
     });
   });
 
-  it("appears in the model list with a price per search unit", async () => {
+  it("shows its price per search unit in the model list", async () => {
     const listed = await (await send("/v1/models/sandbox/rerank", { key })).json();
     expect(listed).toMatchObject({
       kind: "rerank",

@@ -44,7 +44,7 @@ describe("a stream of POST /v1/responses to Codex", () => {
     });
   });
 
-  it("reports the waiting time in seconds after a limit per minute is reached", async () => {
+  it("reports the wait in seconds after a per-minute limit is reached", async () => {
     const { key: slow } = await openAccount({ rpmLimit: 1 });
     expect((await ask(slow)).status).toBe(200);
     const answer = await ask(slow);
@@ -62,7 +62,7 @@ describe("a stream of POST /v1/responses to Codex", () => {
     expect((await failed(answer)).error?.code).toBe("context_length_exceeded");
   });
 
-  it("contains an error event also for the user agent of Codex's terminal app", async () => {
+  it("contains an error event for the user agent of Codex's terminal app as well", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const headers = { "user-agent": "codex-tui/0.169.0 (Linux)", accept: "text/event-stream" };
     const { error } = await failed(await ask(poor, {}, { headers }));
@@ -72,7 +72,7 @@ describe("a stream of POST /v1/responses to Codex", () => {
   it.each([
     [{ model: "no/such" }, 404],
     [{ input: [] }, 400],
-  ])("becomes an error response without a stream for %o", async (fields, status) => {
+  ])("turns into an error response without a stream for %o", async (fields, status) => {
     expect((await ask(key, fields)).status).toBe(status);
   });
 });
@@ -121,7 +121,7 @@ function namesOf(tools: readonly Tool[]): string[] {
 }
 
 describe("a POST /v1/responses request without an output cap", () => {
-  it("gets the model's maximum output as cap, while a chat completion gets the default cap", async () => {
+  it("gets the model's maximum output as its cap, while a chat completion gets the default cap", async () => {
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const vars = { ...bindings, DEFAULT_MAX_OUTPUT: "300" } as Env;
     await ask(key, { model: "mock/own" }, { bindings: vars });
@@ -133,7 +133,7 @@ describe("a POST /v1/responses request without an output cap", () => {
     ]);
   });
 
-  it("gets a cap that half of the available balance covers", async () => {
+  it("gets an output cap that half of the available balance covers", async () => {
     const { key: poor } = await openAccount({ credits: 4000 });
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const answer = await ask(poor, { model: "mock/own" }, { bindings });

@@ -39,14 +39,14 @@ async function told(): Promise<object[]> {
   return [...output, { type: "function_call_output", call_id: "call_1", output: "done" }];
 }
 
-describe("OpenAI's encrypted reasoning in a later request", () => {
+describe("a later request with OpenAI's encrypted reasoning", () => {
   const theirs = {
     type: "reasoning",
     summary: [{ type: "summary_text", text: "Let me think." }],
     encrypted_content: ENCRYPTED,
   };
 
-  it("reaches OpenAI decoded, but no other provider", async () => {
+  it("sends the reasoning to OpenAI in decoded form, and to no other provider", async () => {
     const input = await told();
     expect(JSON.stringify(input)).not.toContain(ENCRYPTED); // in the gateway's own envelope
     const { calls, bindings } = mockOpenAi(({ url }) =>
@@ -58,7 +58,7 @@ describe("OpenAI's encrypted reasoning in a later request", () => {
     expect(JSON.stringify(calls[1]?.body)).not.toContain(ENCRYPTED);
   });
 
-  it("reaches OpenAI only together with the items after the reasoning", async () => {
+  it("omits the reasoning if the items that followed it are missing", async () => {
     const [thought] = await told();
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const user = { role: "user", content: "And?" };
@@ -66,7 +66,7 @@ describe("OpenAI's encrypted reasoning in a later request", () => {
     expect(JSON.stringify(calls[0]?.body)).not.toContain(ENCRYPTED);
   });
 
-  it("causes one automatic retry without the reasoning if OpenAI rejects the reasoning", async () => {
+  it("retries once without the reasoning if OpenAI rejects the reasoning", async () => {
     const input = await told();
     const refusal = {
       code: "invalid_encrypted_content",
@@ -86,7 +86,7 @@ describe("OpenAI's encrypted reasoning in a later request", () => {
 });
 
 describe("POST /v1/responses when OpenAI fails", () => {
-  it("calls the next route with a converted request if OpenAI fails before the first byte", async () => {
+  it("calls the next route with a converted request if the failure comes before the first byte", async () => {
     for (const reply of [replied(RESPONSES_FAILED.errorFirst), upstreamError(503, {})]) {
       const { calls, bindings } = mockOpenAi(({ url }) =>
         url.startsWith(HOST) ? reply.clone() : upstreamCompletion(),
@@ -122,7 +122,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     },
   );
 
-  it("charges for a failure that the request itself caused", async () => {
+  it("charges the client for a failure that the request itself caused", async () => {
     const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.stream));
     const before = await balanceOf(key);
     const { response: whole } = await streamedResponseOf(
@@ -140,7 +140,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("returns 400 with the cost for a failure before any output, but sends Codex an error stream", async () => {
+  it("returns 400 with the cost for a failure before any output, but returns an error stream to Codex", async () => {
     const codex = { originator: "codex_exec", accept: "text/event-stream" };
     for (const [headers, status] of [
       [{}, 400],
@@ -158,7 +158,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
 
   const LONG = "a ".repeat(2_500_000);
 
-  it("accepts long events that only repeat known content, such as instructions", async () => {
+  it("accepts long events that only repeat known content such as instructions", async () => {
     const logprobs = [{ token: LONG, logprob: 0, bytes: [], top_logprobs: [] }];
     const said = textItem(["Hel", "lo"]);
     const [added, part, ...rest] = itemEvents(said, 0);
@@ -182,7 +182,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("ends the response at an oversized event, and charges for the earlier output", async () => {
+  it("ends the response at an oversized event, and charges the output up to that event", async () => {
     const first = [...startEvents(), ...itemEvents(textItem(["Hel", "lo"]), 0).slice(0, 4)];
     const long = { type: "response.output_text.delta", output_index: 0, delta: LONG };
     const { bindings } = mockOpenAi(() => replied(streamReply([...first, long])));
@@ -195,7 +195,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(usage.cost_micro);
   });
 
-  it("rejects log probabilities above the size limit without calling OpenAI", async () => {
+  it("rejects a request for too many log probabilities without calling OpenAI", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const wish = { include, top_logprobs: 20, max_output_tokens: 4000, stream: true };
@@ -205,7 +205,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(calls).toEqual([]);
   });
 
-  it("charges a truncated response, and returns the status incomplete with a partial tool call", async () => {
+  it("charges a truncated response, and returns the status 'incomplete' with a partial tool call", async () => {
     const half = callItem("call_1", "f", ['{"a":']);
     const cut = { ...half.whole, status: "incomplete" };
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
@@ -288,7 +288,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     });
   });
 
-  it("applies the field truncation only on routes to OpenAI", async () => {
+  it("applies the field 'truncation' only to routes to OpenAI", async () => {
     const { calls, bindings } = mockOpenAi(({ url }) =>
       url.startsWith(HOST) ? upstreamError(503, {}) : upstreamCompletion(),
     );
@@ -302,7 +302,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(refused.param).toBe("truncation");
   });
 
-  it("rejects repeated fields above the size limit without calling OpenAI", async () => {
+  it("rejects fields that the response repeats if they exceed the size limit, without calling OpenAI", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const ones: unknown = Array.from({ length: 60_000 }, () => 1);
     const deep = Array.from({ length: 50 }).reduce((inner) => [inner], ones);

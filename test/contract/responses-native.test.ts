@@ -26,7 +26,7 @@ const NO_PARAMETERS = { type: "object", properties: {} };
 const plain = ({ output }: AnyResponse) => output.map((item) => ({ ...item, id: "" }));
 
 describe("POST /v1/responses at OpenAI", () => {
-  it("sends the client's fields unchanged, and adds fields of the gateway", async () => {
+  it("sends the client's fields unchanged, and adds the gateway's own fields", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const picture = { type: "input_image", image_url: "https://x.test/a.png", detail: "original" };
     const fields = {
@@ -144,7 +144,7 @@ describe("POST /v1/responses at OpenAI", () => {
     });
   });
 
-  it("renames namespaced tools and the tool choice for a model that doesn't support namespaces", async () => {
+  it("renames namespaced tools and the tool choice for a model that supports no namespaces", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const fields = {
       input: [
@@ -185,7 +185,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(calls[1]?.body["include"]).toEqual(INCLUDE);
   });
 
-  it("sends hashes to OpenAI that identify customer and end user anonymously", async () => {
+  it("sends OpenAI anonymous hashes that identify the customer and the end user", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const other = (await openAccount()).key;
     const fields = { prompt_cache_key: "slot", user: "ann" };
@@ -222,7 +222,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("streams the content of the JSON response with the gateway's numbering, and ends after the charge", async () => {
+  it("streams the content of the JSON response with renumbered events, and ends after the charge", async () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       replied(body["stream"] === true ? SAID.stream : SAID.json),
     );
@@ -245,7 +245,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(whole.output.map(({ type }) => type)).toEqual(["message", "function_call"]);
   });
 
-  it("returns a namespaced tool and a custom tool's input in the client's format", async () => {
+  it("returns a namespaced tool and the input of a custom tool in the client's format", async () => {
     const custom = JSON.parse(
       JSON.stringify(callItem("call_2", "files__patch", ["*** Be", 'gin "x"\n😀']))
         .replaceAll('"function_call"', '"custom_tool_call"')
@@ -288,7 +288,7 @@ describe("POST /v1/responses at OpenAI", () => {
     }
   });
 
-  it("returns refusals, citations and the phase of texts", async () => {
+  it("returns refusals, citations and the phase of each text", async () => {
     const cited = {
       type: "url_citation",
       url: "https://x.test",

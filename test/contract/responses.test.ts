@@ -86,21 +86,21 @@ describe("POST /v1/responses", () => {
     expect(generation.status).toBe(200);
   });
 
-  it("streams the content of the JSON response", async () => {
+  it("streams content equal to the JSON response", async () => {
     const fields = { instructions: "Be kind.", input: [{ role: "user", content: "Hello there" }] };
     const { response: whole } = await streamed(await ask({ ...fields, stream: true }));
     const json = await answered(await ask(fields));
     expect(own(whole)).toEqual(own(json));
   });
 
-  it("counts usage for an end user in the body or the header, and rejects two different end users", async () => {
+  it("counts usage for the end user in the body or the header, and rejects two different end users", async () => {
     const external = `u-${crypto.randomUUID()}`;
     await answered(await ask({ user: external }));
     const spent = await send(`/v1/users/${external}`, { key });
     expect(spent.status).toBe(200);
   });
 
-  it("limits the output to max_output_tokens, and returns incomplete if the limit is reached", async () => {
+  it("limits the output to max_output_tokens, and returns the status 'incomplete' at the limit", async () => {
     const long = "word ".repeat(100);
     const { response: whole, done } = await streamed(
       await ask({ input: long, max_output_tokens: 16, stream: true }),
@@ -113,7 +113,7 @@ describe("POST /v1/responses", () => {
     expect(done[0]?.status).toBe("incomplete");
   });
 
-  it("returns the status failed with the error insufficient credits if the balance limited the output", async () => {
+  it("returns the status 'failed' with the error for insufficient credits if the balance limited the output", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const answer = await ask({ input: "word ".repeat(100) }, { with: poor });
     if (answer.status === 402) throw new Error("the balance pays for nothing: take another");
@@ -166,7 +166,7 @@ describe("POST /v1/responses with an error", () => {
     expect(limited.retry_after).toBeGreaterThan(0);
   });
 
-  it("returns a JSON 503 before the first byte, without a charge", async () => {
+  it("returns 503 as JSON for a failure before the first byte, without a charge", async () => {
     const { bindings } = mockUpstream(() => upstreamError(503, { message: "busy" }));
     const before = await balanceOf(key);
     for (const stream of [false, true]) {
@@ -176,7 +176,7 @@ describe("POST /v1/responses with an error", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("returns a provider's 400 with the client's field name as param", async () => {
+  it("returns a provider's 400 with the name of the client's field as param", async () => {
     const error = { message: "Bad schema.", param: "response_format", code: null };
     const { bindings } = mockUpstream(() => upstreamError(400, error));
     const failed = await errorOf(await ask({ model: "mock/chat" }, { bindings }), 400);
@@ -229,8 +229,8 @@ function calling(
   });
 }
 
-describe("tools of POST /v1/responses", () => {
-  it("can be called in parallel, and results continue the conversation at /v1/responses and chat completions", async () => {
+describe("a tool of POST /v1/responses", () => {
+  it("can be called in parallel with others, and the results continue the conversation at both endpoints", async () => {
     const patch = { name: "files__patch", arguments: JSON.stringify({ input: 'a "b"\n😀' }) };
     const replies = [
       calling([{ name: "weather", arguments: '{"city":"Bonn"}' }, patch]),
@@ -278,7 +278,7 @@ describe("tools of POST /v1/responses", () => {
     expect(calls.at(-1)?.body["messages"]).toEqual(messages);
   });
 
-  it("appear in the stream while the model writes their arguments", async () => {
+  it("appears in the stream before the model has written the tool's arguments", async () => {
     const { bindings } = mockUpstream(() =>
       upstreamStream([
         chunk({ role: "assistant", content: "Look" }),

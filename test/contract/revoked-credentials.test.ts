@@ -35,7 +35,7 @@ it("the gateway rejects revoked keys and ended sessions from its cache, without 
   expect((await chat(account.key)).status).toBe(200);
 });
 
-it("the gateway looks up expired keys for each request, because the expiry can change", async () => {
+it("the gateway looks up expired keys for each request, because their expiry can change", async () => {
   const expires_at = new Date(Date.now() + 3_600_000).toISOString();
   const { key, id } = await createKey(account.key, { expires_at });
   shiftClock(2 * 3_600_000);

@@ -58,7 +58,7 @@ async function callsOf(fields: object, failing: readonly Id[] = []): Promise<rea
   return calls;
 }
 
-describe("a request's provider preferences", () => {
+describe("a provider preference of a request", () => {
   it.each<[string, object, Id]>([
     ["order", { provider: { order: ["gamma", "beta"] } }, "gamma"],
     ["only", { provider: { only: ["delta"] } }, "delta"],
@@ -68,7 +68,7 @@ describe("a request's provider preferences", () => {
     ["Vercel's options", { providerOptions: { gateway: { order: ["delta"] } } }, "delta"],
     ["the suffix :floor", { model: "many/chat:floor" }, "alpha"],
     ["the suffix :nitro", { model: "many/chat:nitro" }, "alpha"],
-  ])("select the provider by %s", async (_, fields, first) => {
+  ])("selects the provider by %s", async (_, fields, first) => {
     expect(await callsOf(fields)).toEqual([first]);
   });
 
@@ -76,7 +76,7 @@ describe("a request's provider preferences", () => {
     ["/v1/completions", { model: "many/chat", prompt: "Hi", max_tokens: 9 }],
     ["/v1/responses", { model: "many/chat", input: "Hi", max_output_tokens: 20 }],
     ["/v1/messages", { model: "many/chat", messages: HELLO, max_tokens: 20 }],
-  ])("apply at the endpoint %s", async (path, body) => {
+  ])("selects a provider at the endpoint %s", async (path, body) => {
     const { calls, bindings } = world();
     const sent = { ...body, provider: { only: ["gamma"] } };
     const response = await send(path, { key, body: sent, bindings });
@@ -87,7 +87,7 @@ describe("a request's provider preferences", () => {
     ]);
   });
 
-  it("exclude providers from all attempts, and determine the order of providers", async () => {
+  it("excludes providers from all attempts, or sets the order of the other providers", async () => {
     const some = fc.subarray([...IDS]);
     const mixed = fc.shuffledSubarray([...IDS]);
     const asked = fc.record({
@@ -140,27 +140,27 @@ describe("a request's provider preferences", () => {
     [{ provider: { sorted: "price" } }, "provider"],
     [{ providerOptions: { gateway: { only: ["nobody"] } } }, "providerOptions.gateway.only[0]"],
     [{ providerOptions: { gateway: { zeroDataRetention: true } } }, "providerOptions.gateway"],
-  ])("cause a 400 with the param for %j", async (fields, param) => {
+  ])("causes a 400 with the param for %j", async (fields, param) => {
     const { calls, bindings } = world();
     const response = await chat(key, { ...SAY, ...fields }, { bindings });
     expect((await errorOf(response, 400)).param).toBe(param);
     expect(calls).toEqual([]);
   });
 
-  it("accept max_price as number or text, and also OpenRouter's provider names", async () => {
+  it("accepts max_price as a number or a text, and accepts OpenRouter's provider names", async () => {
     const max_price = { prompt: 1, completion: "2", request: 0 };
     expect(await callsOf({ provider: { max_price } })).toEqual(["alpha"]);
     expect(await callsOf({ provider: { ignore: ["Amazon-Bedrock"] } })).toEqual(["alpha"]);
   });
 
-  it("appear in x-dropped if the gateway doesn't support the preference", async () => {
+  it("appears in x-dropped if the gateway doesn't support the preference", async () => {
     const { bindings } = world();
     const provider = { preferred_max_latency: 2, sort: { by: "latency", partition: "model" } };
     const response = await chat(key, { ...SAY, provider }, { bindings });
     expect(response.headers.get("x-dropped")).toBe("provider.preferred_max_latency");
   });
 
-  it("skip routes that would drop a field if require_parameters is set", async () => {
+  it("skips routes that would drop a field if require_parameters is set", async () => {
     const { calls, bindings } = world();
     const named = JSON.parse(PROVIDERS) as { id: string; profile: string }[];
     const able = named.map((one) =>
@@ -177,7 +177,7 @@ describe("a request's provider preferences", () => {
     ]);
   });
 
-  it("cause a 400 if require_parameters is set and every route would drop a field", async () => {
+  it("leads to 400 if require_parameters is set and every route would drop a field", async () => {
     const { calls, bindings } = world();
     const provider = { require_parameters: true };
     const fields = { ...SAY, provider, top_k: 4, prompt_cache_retention: "24h" };
@@ -224,7 +224,7 @@ function rowsOf(): Promise<number> {
 }
 
 describe("a request without provider preferences", () => {
-  it("makes two object calls and no database query, like a request with preferences", async () => {
+  it("needs two object calls and no database query, like a request with preferences", async () => {
     const plain = await workOf({});
     expect(plain).toMatchObject({ objects: 2, statements: 0 });
     const provider = { order: ["beta"], sort: "latency", max_price: { prompt: 5 } };

@@ -130,8 +130,8 @@ describe("a provider's response", () => {
   });
 });
 
-describe("secrets of customers and of the gateway", () => {
-  it("stay out of the log: key, prompt, end user, path and query", async () => {
+describe("a secret of a customer or of the gateway", () => {
+  it("never reaches the log: key, prompt, end user, path and query", async () => {
     const { key } = await openAccount();
     const forged = `svc_sk_eu_live_a${"CANARY".repeat(7).slice(0, 39)}`;
     const answers = [
@@ -168,7 +168,7 @@ describe("secrets of customers and of the gateway", () => {
     }
   });
 
-  it("stay out of the database: key and prompt", async () => {
+  it("never reaches the database: key and prompt", async () => {
     const { key, orgId } = await openAccount();
     await chat(key, { messages });
     await env.WALLET.getByName(orgId).poke();
@@ -183,7 +183,7 @@ describe("secrets of customers and of the gateway", () => {
     }
   });
 
-  it("stay out of internal errors, which return 500 without details", async () => {
+  it("never reaches clients in internal errors, which return 500 without details", async () => {
     const { key } = await openAccount();
     const broken = { getByName: () => undefined };
     const bindings = { ...env, WALLET: broken } as unknown as Env;

@@ -209,15 +209,12 @@ describe("a balance of $0.04 at a provider that charges one token per four bytes
     expect(await balanceOf(key)).toBe(CREDITS - charged);
   });
 
-  it.each(CARRIERS)(
-    "covers all provider calls for a request with $name",
-    async ({ body, path }) => {
-      const { key } = await openAccount({ credits: CREDITS });
-      const { calls } = mockUpstream(answerTo);
-      await asked(key, upstreamBindings(BINDINGS), path, body("word ".repeat(80_000)));
-      expect(tokensIn(calls)).toBeLessThan(1000);
-    },
-  );
+  it.each(CARRIERS)("covers all provider calls of a request with $name", async ({ body, path }) => {
+    const { key } = await openAccount({ credits: CREDITS });
+    const { calls } = mockUpstream(answerTo);
+    await asked(key, upstreamBindings(BINDINGS), path, body("word ".repeat(80_000)));
+    expect(tokensIn(calls)).toBeLessThan(1000);
+  });
 });
 
 const thinking = (budget_tokens: number) => ({
@@ -227,7 +224,7 @@ const thinking = (budget_tokens: number) => ({
 });
 
 describe("a budget for thinking tokens", () => {
-  it("gets only the output that a low balance covers, or 402 if the balance covers no output", async () => {
+  it("gets only the output that a low balance covers, or 402 if the balance covers none", async () => {
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
     const { key } = await openAccount({ credits: 30_000 }); // at most 3,000 of 4,096 output tokens

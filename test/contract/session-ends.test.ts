@@ -36,7 +36,7 @@ async function rotated(
 }
 
 describe("a key rotation with end_sessions", () => {
-  it("ends all earlier sessions of the key, but no later sessions, even if the rotation is repeated", async () => {
+  it("ends all earlier sessions of the key but no later ones, even if the rotation is repeated", async () => {
     const made = await createKey(account.key);
     const { token: used } = await createSession(made.key);
     const { token: unused } = await createSession(made.key);
@@ -56,7 +56,7 @@ describe("a key rotation with end_sessions", () => {
     expect(told).toMatchObject({ subject: made.id, data: { sessions_ended: true } });
   });
 
-  it("keeps the old secret active during the overlap, but ends its earlier sessions", async () => {
+  it("keeps the old secret active during the overlap, but ends the old secret's sessions", async () => {
     const made = await createKey(account.key);
     const { token } = await createSession(made.key);
     await rotated(made, { overlap_seconds: 60, end_sessions: true });
@@ -81,7 +81,7 @@ describe("a key rotation with end_sessions", () => {
 });
 
 describe("a session that was never used", () => {
-  it("adds no row and no event at creation or rejection", async () => {
+  it("adds no row and no event when created or rejected", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const before = (await eventsOfType(account.key)).length;
     for (let n = 0; n < 5; n++) {
@@ -93,7 +93,7 @@ describe("a session that was never used", () => {
     expect((await eventsOfType(account.key)).length).toBe(before);
   });
 
-  it("keeps a row from the end of the session until its expiry, but creates no event", async () => {
+  it("keeps a row from the session's end to its expiry, but creates no event", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const ended = [await createSession(account.key), await createSession(account.key)];
     for (const { id, token } of ended) {
@@ -109,7 +109,7 @@ describe("a session that was never used", () => {
     expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(0);
   });
 
-  it("counts toward the maximum of ended sessions only for the key that ended the session", async () => {
+  it("counts toward the limit of ended sessions only for the key that ended the session", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const { keyId } = account;
     await rowsOf(
@@ -148,7 +148,7 @@ it("ended sessions don't count toward the maximum of sessions in use", async () 
 });
 
 describe("the event session.budget_reached", () => {
-  it("occurs once, for the first request that uses up the budget or is rejected with 402", async () => {
+  it("occurs once, when a request first uses up the budget or is rejected with 402", async () => {
     const { token, id } = await createSession(account.key, { budget_dollars: 0.0002 });
     let status = 200;
     for (let n = 0; n < 100 && status === 200; n++) {
@@ -164,8 +164,8 @@ describe("the event session.budget_reached", () => {
 const own = async (token: string): Promise<string> =>
   (await send("/v1/key", { key: token })).text();
 
-describe("the amounts that a session can read", () => {
-  it("include only the session's own budget and remaining amount in GET /v1/key", async () => {
+describe("a session that reads its amounts", () => {
+  it("gets only the session's own budget and remainder from GET /v1/key", async () => {
     const parent = await createKey(account.key, { budget_dollars: 777.777777 });
     const { token: bounded } = await createSession(parent.key, { budget_dollars: 0.5 });
     const { token: unbounded } = await createSession(parent.key);
@@ -187,7 +187,7 @@ describe("the amounts that a session can read", () => {
     ["the key's budget", { budget_dollars: 0.000007 }, 1_000_000_000],
     ["the organization's balance", {}, 7],
   ])(
-    "include only the required amount and the session's remaining amount in a 402 for %s",
+    "gets only the required amount and the session's remaining amount in a 402 for %s",
     async (_, terms, credits) => {
       const poor = await openAccount({ credits });
       const parent = await createKey(poor.key, terms);
@@ -203,7 +203,7 @@ describe("the amounts that a session can read", () => {
     },
   );
 
-  it("include the key's budget and remaining amount only in a 402 for a request with the key", async () => {
+  it("doesn't get the key's budget, which only a 402 for a request with the key itself includes", async () => {
     const { key } = await createKey(account.key, { budget_dollars: 0.000007 });
     expect(await errorOf(await chat(key), 402)).toMatchObject({
       type: "insufficient_balance",

@@ -33,7 +33,7 @@ async function keyAndSession(): Promise<{
   return { token, left };
 }
 
-describe("a request rejected by a session's own rate limit", () => {
+describe("a request rejected by the rate limit of a session", () => {
   const large = "x".repeat(70 * 1024); // the key is admitted before the body is read
   it.each<[string, (token: string) => Promise<Response>]>([
     ["paid requests", (token) => chat(token)],
@@ -44,7 +44,7 @@ describe("a request rejected by a session's own rate limit", () => {
       (token) => chat(token, { model: "no/such" }),
     ],
     ["requests for the model list", (token) => send("/v1/models", { key: token })],
-  ])("doesn't count against the key's requests per minute: %s", async (_, ask) => {
+  ])("doesn't count against the requests per minute of the session's key: %s", async (_, ask) => {
     const { token, left } = await keyAndSession();
     for (let n = 0; n < 2; n++) expect((await ask(token)).status).not.toBe(429);
     for (let n = 0; n < 8; n++) {
@@ -63,7 +63,7 @@ describe("a request rejected by a session's own rate limit", () => {
     expect(await left()).toBe(15);
   });
 
-  it("doesn't count against the rate limit in the key's object", async () => {
+  it("doesn't count against the rate limit in the key's Durable Object", async () => {
     const { booked } = await makeKey({ rpmLimit: 20 });
     const register = registerOf(booked.keyHash);
     const session = { id: "ses_one", rpmLimit: 2 };
@@ -90,7 +90,7 @@ it("a session with its own rate limit gets the limit's remaining requests in the
   expect(rate(await chat(token))).toEqual(["2", "0"]);
 });
 
-it("a session without allowed_models can use the key's models, even if the token can't list them", async () => {
+it("a session without allowed_models can use the key's models, even if the token has no space to list them", async () => {
   const allowed_models = ["sandbox/agent", "smart"];
   const { key } = await createKey(account.key, { allowed_models });
   const { token } = await createSession(key);
@@ -115,7 +115,7 @@ function mintLong(characters: number): Promise<Response> {
   return send("/v1/sessions", { key: account.key, body: { origins, expires_in: 60 } });
 }
 
-it("a session's token can be as long as the limit but not one character longer", async () => {
+it("a session's token can reach the length limit but not exceed it by one character", async () => {
   const { token: short } = await (await mintLong(0)).json<{ token: string }>();
   const room = Math.floor(((SESSION_TOKEN_LENGTH_MAX - short.length) * 3) / 4);
   const answers = await Promise.all([-2, -1, 0, 1, 2].map((more) => mintLong(room + more)));

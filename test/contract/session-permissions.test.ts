@@ -34,8 +34,8 @@ async function expectTrue(cookie: string, may: May): Promise<void> {
   }
 }
 
-describe("permissions in GET /console/api/session", () => {
-  it.each(ROLES)("match the endpoints that a key with the role %s may call", async (role) => {
+describe("the list of permissions in GET /console/api/session", () => {
+  it.each(ROLES)("matches the endpoints that a key with the role %s may call", async (role) => {
     const { key } = await addMember(account.orgId, role);
     const cookie = await login(key);
     const may = await mayOf(cookie);
@@ -52,7 +52,7 @@ describe("permissions in GET /console/api/session", () => {
     await expectTrue(cookie, may);
   });
 
-  it("include no management endpoint for a key with limits", async () => {
+  it("includes no management endpoint for a key with limits", async () => {
     const terms = { name: "limited", budget_dollars: 1, budget_period: "day" };
     const made = await send("/v1/keys", { key: account.key, body: terms });
     const cookie = await login((await made.json<{ key: string }>()).key);
@@ -62,7 +62,7 @@ describe("permissions in GET /console/api/session", () => {
     await expectTrue(cookie, may);
   });
 
-  it("include an operator's endpoints, but no changes while an operator views a customer", async () => {
+  it("includes an operator's endpoints, but no changes while the operator views a customer", async () => {
     const cookie = await login(ADMIN_TOKEN);
     const own = await mayOf(cookie);
     expect(Object.keys(own).toSorted()).toEqual(

@@ -78,7 +78,7 @@ async function spendRest(
   }
 }
 
-it("a session keeps open holds and the exact remaining budget after an abort of the wallet", async () => {
+it("a session keeps its open holds and exact remaining budget after an abort of the wallet", async () => {
   const gate = Promise.withResolvers<null>();
   const { calls, bindings } = mockUpstream(
     async () => (await gate.promise) ?? upstreamCompletion(),

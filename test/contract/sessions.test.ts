@@ -50,14 +50,14 @@ async function spentOf(token: string): Promise<number> {
 }
 
 describe("a session", () => {
-  it("can pay for requests and read data", async () => {
+  it("pays for requests and reads data with the session's token", async () => {
     const { token, id } = await createSession(account.key, { end_user: "ann" });
     expect([(await chat(token)).status, await statusOf(token)]).toEqual([200, 200]);
     const own = await (await send("/v1/key", { key: token })).json();
     expect(own).toMatchObject({ id, key_id: account.keyId, end_user: "ann", limits: {} });
   });
 
-  it("attributes usage to the session's end user, and applies the session's allowed models and rate limit", async () => {
+  it("belongs to an end user, and has a separate rate limit and list of allowed models", async () => {
     const { token } = await createSession(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
@@ -85,7 +85,7 @@ describe("a session", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("gets 401 at every endpoint right after its expiry, its end or the key's revocation", async () => {
+  it("gets 401 at every endpoint once the session expires or ends, or the key is revoked", async () => {
     const made = await createKey(account.key);
     const [short, ended, orphan] = await Promise.all([
       createSession(made.key, { expires_in: 30 }),
@@ -111,7 +111,7 @@ describe("a session", () => {
     expect((await log.json<{ events: object[] }>()).events).toMatchObject([{ subject: ended.id }]);
   });
 
-  it("can be ended before its first use, but only by the key that owns the session", async () => {
+  it("can be ended before the first use, but only by the key that owns the session", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const stranger = await createKey(account.key, { budget_dollars: 1 });
     const { id, token } = await createSession(limited.key);
@@ -130,7 +130,7 @@ describe("a session", () => {
     expect((await endSession(account.key, "ses_none")).status).toBe(404);
   });
 
-  it("ends when the wallet is rebuilt", async () => {
+  it("ends when the organization's wallet is rebuilt", async () => {
     const { token } = await createSession(account.key);
     expect((await chat(token)).status).toBe(200);
     await runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet, { storage }) => {
@@ -141,7 +141,7 @@ describe("a session", () => {
     expect((await chat((await createSession(account.key)).token)).status).toBe(200);
   });
 
-  it("adds no row at creation, one row for the first use, and no row for later requests", async () => {
+  it("adds no row at creation, one row at the first use, and no row for later requests", async () => {
     const minted = [await createSession(account.key), await createSession(account.key)];
     expect(await rowsOf("sessions")).toBe(0);
     await chat(minted[0]?.token ?? "");
@@ -150,7 +150,7 @@ describe("a session", () => {
     expect(await rowsOf("requests")).toBe(2);
   });
 
-  it("can use an Idempotency-Key that another session has used", async () => {
+  it("can reuse an Idempotency-Key that another session has used", async () => {
     const [one, other] = [await createSession(account.key), await createSession(account.key)];
     const headers = { "idempotency-key": "same" };
     expect((await chat(one.token, {}, { headers })).status).toBe(200);
@@ -160,7 +160,7 @@ describe("a session", () => {
 });
 
 describe("GET /v1/sessions", () => {
-  it("returns active, used sessions with their spend, and only the key's own sessions to a limited key", async () => {
+  it("returns active sessions in use with their spend, and returns only the key's own sessions to a limited key", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const own = await createSession(limited.key, { budget_dollars: 0.5 });
     await createSession(account.key); // these sessions were never used
@@ -183,7 +183,7 @@ describe("GET /v1/sessions", () => {
   });
 });
 
-describe("a session with limits that are invalid or wider than the key's limits", () => {
+describe("a session whose limits are invalid or wider than the key's limits", () => {
   it.each<[string, unknown, string?]>([
     ["budget_dollars", 1.000001],
     ["end_user", "bob"],
@@ -231,7 +231,7 @@ const allowed = (response: Response): string | null =>
   response.headers.get("access-control-allow-origin");
 
 describe("a session with allowed origins", () => {
-  it("returns 403 for a missing or different Origin header, with an error that any page can read", async () => {
+  it("returns 403 for a missing or different Origin header, in an error that any page can read", async () => {
     const { token } = await createSession(account.key, { origins: [PAGE] });
     const right = await chat(token, {}, from(PAGE));
     expect([right.status, allowed(right)]).toEqual([200, PAGE]);

@@ -80,7 +80,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     expect(calls[0]?.body).toEqual({ text: TEXT, model_id: "eleven_v4_turbo" });
   });
 
-  it("adds a WAV header to PCM audio for the format wav", async () => {
+  it("adds a WAV header to PCM audio if the format is wav", async () => {
     elevenLabsAnswering();
     const { bytes, type } = await charged({ ...body, response_format: "wav" });
     expect(type).toBe("audio/wav");
@@ -121,7 +121,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     },
   );
 
-  it("accepts only the voices in ELEVENLABS_VOICES if the operator sets this variable", async () => {
+  it("accepts only voices listed in ELEVENLABS_VOICES if the operator sets this variable", async () => {
     const { calls } = elevenLabsAnswering();
     const only = { ELEVENLABS_VOICES: ` ${OWN_VOICE}, other ` };
     const own = await speak({ ...body, voice: OWN_VOICE }, only);
@@ -228,7 +228,7 @@ describe("POST /v1/audio/speech at Google", () => {
     });
   });
 
-  it("joins the parts of the audio, and adds a WAV header for the format wav", async () => {
+  it("joins the parts of the audio, and adds a WAV header if the format is wav", async () => {
     geminiAnswering({ parts: ["one, ", "two, ", "3"] });
     const { bytes, type } = await charged({ ...body, response_format: "wav" });
     expect(type).toBe("audio/wav");

@@ -51,7 +51,7 @@ const base64 = (text: string): string => toBase64(new TextEncoder().encode(text)
 const delta = (text: string) => ({ type: "speech.audio.delta", audio: base64(text) });
 
 describe("POST /v1/audio/speech", () => {
-  it("holds credits for the bytes of the text, and charges for the counted characters", async () => {
+  it("holds credits for the text's bytes, and charges the text's characters", async () => {
     const { text, type, receipt } = await charged({ body: { response_format: "opus" } });
     expect([text, type]).toEqual([TEXT, "audio/opus"]);
     expect(receipt).toMatchObject({

@@ -48,7 +48,7 @@ describe("the Durable Object for stored responses", () => {
     await vi.waitFor(() => expect(kept()).toBe(2));
   });
 
-  it("starts a continuation of an old response ID without a delay", async () => {
+  it("continues an old response ID without a delay", async () => {
     const own = await openStoringAccount();
     const id = mintId("resp_", Date.now() - HOUR_MS);
     const asked = { previous: id, outputs: [], inputs: [] };
@@ -84,7 +84,7 @@ describe("the Durable Object for stored responses", () => {
     },
   );
 
-  it("stores no content in plain text", async () => {
+  it("never stores content in plain text", async () => {
     const own = await openStoringAccount();
     const input = [{ role: "user", content: SECRET }];
     await responseOf(await createResponse(own.key, { input, metadata: { of: SECRET } }));
@@ -96,7 +96,7 @@ describe("the Durable Object for stored responses", () => {
     }
   });
 
-  it("deletes expired responses in an alarm, and the encryption key with the last response", async () => {
+  it("deletes expired responses in an alarm, and deletes the encryption key with the last response", async () => {
     const own = await openStoringAccount(2);
     const { id } = await responseOf(await createResponse(own.key));
     await vi.waitFor(async () => expect((await storedRows(own))["parts"]).toHaveLength(2));
@@ -127,7 +127,7 @@ describe("the Durable Object for stored responses", () => {
     await errorOf(await read(ids[0] ?? "", own.key), 404);
   });
 
-  it("re-encrypts the data key with a new secret in KEY_SECRETS within an hour", async () => {
+  it("re-encrypts its data key within an hour after KEY_SECRETS gets a new secret", async () => {
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     await vi.waitFor(async () => expect((await storedRows(own))["answers"]).toHaveLength(1));
@@ -155,7 +155,7 @@ describe("the Durable Object for stored responses", () => {
     expect(alerts.mock.calls.flat().join()).toContain("kept_response_unreadable");
   });
 
-  it("causes a 503 for continuations during an outage, and stores pending responses later", async () => {
+  it("causes 503 for continuations during an outage, and stores pending responses afterwards", async () => {
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     let attempts = 0;
@@ -183,7 +183,7 @@ afterEach(() => {
   setClock(null);
 });
 
-it("the provider receives equal requests for a stored conversation and for a conversation sent in full", async () => {
+it("the provider receives the same request for a stored conversation as for a conversation sent in full", async () => {
   const property = fc.asyncProperty(
     fc.array(step, { minLength: 2, maxLength: effortFor(8, 16) }),
     async (steps) => {

@@ -104,7 +104,7 @@ describe("an organization that stores responses", () => {
     await errorOf(await read(first.id, own.key), 404);
   });
 
-  it("stores no failed response and no response with store: false, and gets store: false", async () => {
+  it("stores neither failed responses nor responses with store: false, which return store: false", async () => {
     const own = await openStoringAccount();
     const { id, store } = await responseOf(await createResponse(own.key, { store: false }));
     expect(store).toBe(false);
@@ -117,7 +117,7 @@ describe("an organization that stores responses", () => {
     await errorOf(await read(failed.id, poor.key), 404);
   });
 
-  it("gets 400 for an attempt to read a stored response as a stream", async () => {
+  it("gets 400 when reading a stored response as a stream", async () => {
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     expect((await errorOf(await read(id, own.key, "?stream=true"), 400)).param).toBe("stream");
@@ -147,7 +147,7 @@ describe("an organization that stores responses", () => {
 });
 
 describe("an organization that does not store responses", () => {
-  it("gets store: false, and an error that names the setting for storage", async () => {
+  it("gets store: false, and an error that names the setting to change", async () => {
     const { key } = await openAccount();
     const { id, store, output } = await responseOf(await createResponse(key, { store: true }));
     expect(store).toBe(false);
@@ -247,7 +247,7 @@ describe("access to stored responses", () => {
 });
 
 describe("the setting keep_responses_hours", () => {
-  it("can be changed by owners and admins, but only read or sent back unchanged by other roles", async () => {
+  it("can be changed by owners and admins; other roles can only read it or send it back unchanged", async () => {
     const own = await openStoringAccount(12);
     const [senior, clerk] = await Promise.all([
       addMember(own.orgId, "admin"),
@@ -264,7 +264,7 @@ describe("the setting keep_responses_hours", () => {
     expect(events[0]?.data).toEqual({ changes: { keepResponsesHours: { from: 12, to: 13 } } });
   });
 
-  it("deletes all responses and pending writes at 0, and restores nothing at a higher value", async () => {
+  it("deletes all responses and pending writes when set to 0, and restores nothing when raised again", async () => {
     const own = await openStoringAccount();
     const { id } = await responseOf(await createResponse(own.key));
     const slow = slowBindings();
@@ -280,7 +280,7 @@ describe("the setting keep_responses_hours", () => {
     expect((await storedRows(own))["parts"]).toEqual([]);
   });
 
-  it("deletes older responses after a decrease, and affects only later responses after an increase", async () => {
+  it("deletes older responses when lowered, and affects only later responses when raised", async () => {
     const own = await openStoringAccount(2);
     const { id } = await responseOf(await createResponse(own.key));
     await setStorageHours(own, 720);

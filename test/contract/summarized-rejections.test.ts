@@ -32,7 +32,7 @@ async function storm(request: () => Promise<Response>): Promise<Response> {
 const ofRequests = (): readonly Line[] =>
   lines.filter(({ event }) => event === "request" || event === "requests_refused");
 
-it("the request log summarizes twenty 401 or 404 responses within a second in two lines with counts", async () => {
+it("the request log summarizes twenty 401 or 404 responses of a second in two lines with counts", async () => {
   const { key } = await openAccount();
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const forged = await storm(() => send("/v1/models", { key: "x".repeat(50), bindings }));
@@ -66,7 +66,7 @@ it("the request log summarizes twenty 429 responses in two lines with the last o
   expect(ofRequests()[1]).toMatchObject({ last_org_id: orgId });
 });
 
-it("the request log summarizes invalid signatures within a second in two lines with counts", async () => {
+it("the request log summarizes the invalid signatures of a second in two lines with counts", async () => {
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const headers = { signature: "sig=:AAAA:", "signature-input": "sig=()" };
   const refused = await storm(() => send("/internal/v1/lookup", { headers, body: {}, bindings }));
@@ -78,7 +78,7 @@ it("the request log summarizes invalid signatures within a second in two lines w
   ]);
 });
 
-it("the request log contains a line for each 400, and for each request if LOG_REQUESTS is all", async () => {
+it("the request log has a line for each 400, and for each request if LOG_REQUESTS is all", async () => {
   const { key } = await openAccount();
   const bad = { key, body: { model: 7 }, bindings: bindingsWith({ LOG_REQUESTS: "failures" }) };
   await storm(() => send("/v1/chat/completions", bad));

@@ -34,17 +34,20 @@ const declare = (account: Account, tagKeys: unknown): Promise<Response> =>
 
 const LENIENT = ENDPOINT_ROWS.filter((row) => !INPUT_ENDPOINT_ROWS.includes(row));
 
-describe("the tags of a request", () => {
+describe("a tag of a request", () => {
   // These endpoints reject unknown fields, so that tags can only be in the header.
-  it.each(INPUT_ENDPOINT_ROWS)("reach the receipt from the header x-tags at $path", async (row) => {
-    const account = await openAccount();
-    const body = row.body({ model: row.models.good, text: "Hi" });
-    const headers = { "x-tags": "team=search" };
-    const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
-    expect((await receipt(account, response)).tags).toEqual({ team: "search" });
-  });
+  it.each(INPUT_ENDPOINT_ROWS)(
+    "appears in the receipt if the header x-tags contains the tag at $path",
+    async (row) => {
+      const account = await openAccount();
+      const body = row.body({ model: row.models.good, text: "Hi" });
+      const headers = { "x-tags": "team=search" };
+      const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
+      expect((await receipt(account, response)).tags).toEqual({ team: "search" });
+    },
+  );
 
-  it.each(LENIENT)("reach the receipt from every source at $path", async (row) => {
+  it.each(LENIENT)("appears in the receipt for every way to send a tag at $path", async (row) => {
     const account = await openAccount();
     const model = row.name === "embeddings" ? "sandbox/embed" : "sandbox/echo";
     const body = {
@@ -62,7 +65,7 @@ describe("the tags of a request", () => {
     });
   });
 
-  it("can be a list in providerOptions, even with a duplicate tag", async () => {
+  it("can come from a list in providerOptions, even if repeated", async () => {
     const account = await openAccount();
     const response = await chat(
       account.key,
@@ -72,7 +75,7 @@ describe("the tags of a request", () => {
     expect((await receipt(account, response)).tags).toEqual({ team: "a", beta: "true" });
   });
 
-  it("include the session's tags, which override the request's tags, with at most 8 in total", async () => {
+  it("gets overridden by a session's tag of the same name, and only 8 tags are stored", async () => {
     const account = await openAccount();
     const tags = { customer: "cus_1", plan: "pro" };
     const { token } = await createSession(account.key, { tags });
@@ -86,7 +89,7 @@ describe("the tags of a request", () => {
     expect((await errorOf(wrong, 400)).param).toBe("tags.a b");
   });
 
-  it("omit metadata pairs that are invalid as tags, and x-dropped lists these pairs", async () => {
+  it("can't come from an invalid metadata pair, which x-dropped lists", async () => {
     const account = await openAccount();
     const many = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`k${i}`, "v"]));
     const metadata = { "bad key": "x", long: "x".repeat(65), ...many };
@@ -112,7 +115,7 @@ describe("the tags of a request", () => {
     ["providerOptions.gateway.tags[1]", "", { tags: ["a=1", "b c=1"] }],
     ["providerOptions.gateway.tags", "", { tags: "a=1" }],
   ] as const)(
-    "cause a 400 with the param %s for invalid tags: %s %j",
+    "causes a 400 with the param %s for invalid tags: %s %j",
     async (param, header, given) => {
       const account = await openAccount();
       const { tags, ...body } = given as { tags?: unknown };
@@ -122,7 +125,7 @@ describe("the tags of a request", () => {
     },
   );
 
-  it("can be used to filter and group usage and requests", async () => {
+  it("filters and groups usage and requests", async () => {
     const account = await openAccount();
     expect((await declare(account, ["team"])).status).toBe(200);
     const costs: Record<string, number> = {};

@@ -51,7 +51,7 @@ const answering = (answer: () => Response | Promise<Response>, numbers: object =
   answeringWith({ ...KEYS, ...numbers }, answer);
 
 describe("POST /v1/audio/transcriptions", () => {
-  it("holds credits for the longest audio that the file size allows, and charges for the counted seconds", async () => {
+  it("holds credits for the longest audio that the file size allows, and charges the counted seconds", async () => {
     const { text, receipt } = await charged({});
     expect(JSON.parse(text)).toEqual({
       text: "This is the audio of a.mp3.",
@@ -74,7 +74,7 @@ describe("POST /v1/audio/transcriptions", () => {
     expect(receipt.cost_micro).toBe(20 * SECOND_MICRO);
   });
 
-  it("returns Mistral's response format for a form with diarize", async () => {
+  it("returns Mistral's response format for a form with the field 'diarize'", async () => {
     const usage = expect.objectContaining({ prompt_audio_seconds: 20, cost_micro: 2000 }) as object;
     const whole = {
       model: "sandbox/transcribe",
@@ -96,7 +96,7 @@ describe("POST /v1/audio/transcriptions", () => {
     ]);
   });
 
-  it("runs a retry of a form only once, even with a different multipart boundary", async () => {
+  it("runs a retried form only once, even if the multipart boundary differs", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     await charged({ headers });
     expect((await transcribe({ headers })).status).toBe(409);
@@ -204,7 +204,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     expect(receipt.cost_micro).toBe(cost);
   });
 
-  it("converts the JSON response of a provider without streaming to a stream", async () => {
+  it("converts the JSON response of a provider that can't stream to a stream", async () => {
     const { calls, bindings } = answering(() => Response.json({ text: "Hi", duration: 12 }));
     const fields = { model: "openai/whisper-large-v3", stream: "true" };
     const { text } = await charged({ fields, bindings });
@@ -227,7 +227,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     expect(receipt.cost_micro).toBe(13 * 75);
   });
 
-  it("keeps reading longer than DRAIN_S after a disconnect, and charges for the counted seconds", async () => {
+  it("keeps reading longer than DRAIN_S after a disconnect, and charges the counted seconds", async () => {
     const client = new AbortController();
     const left = () => {
       client.abort();

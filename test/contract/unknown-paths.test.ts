@@ -42,7 +42,7 @@ describe("an unknown path", () => {
     }
   });
 
-  it("returns the 404 of an unknown path for the internal API between regions", async () => {
+  it("hides the internal API between regions behind the 404 of an unknown path", async () => {
     for (const path of ["authorize", "lookup", "outcomes", "revocations", "forward"]) {
       const body = { v: 1, items: [] };
       const error = await errorOf(await send(`/internal/v1/${path}`, { key, body }), 404);
@@ -65,7 +65,7 @@ describe("an unknown path", () => {
 });
 
 describe("a request to an unknown path without a key", () => {
-  it("returns the 401 of an existing path below /v1 and /admin/v1", async () => {
+  it("returns the 401 that existing paths return, below /v1 and /admin/v1", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1", "/v1/nothing", "/v1/keys", "/v1/responses", "/admin/v1/nothing"]) {
       const response = await send(path);

@@ -57,7 +57,7 @@ async function atOnce(count: number, { path, key, body, bytes }: Sent): Promise<
 describe("POST /v1/messages/count_tokens", () => {
   const counted = { model: "sandbox/echo", messages: [{ role: "user", content: "FILLED" }] };
 
-  it("rejects six concurrent bodies of 15 MiB with 413 and an error with the limit of 4 MiB", async () => {
+  it("rejects six concurrent bodies of 15 MiB with 413 and an error that names the limit of 4 MiB", async () => {
     const body = JSON.stringify(counted).replace("FILLED", "a".repeat(15 * MIB));
     const sent = Array.from({ length: 6 }, () => send(COUNT, { key: account.key, body }));
     const answers = await Promise.all(sent);
@@ -72,7 +72,7 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 200, 529, 529, 529]);
   });
 
-  it("counts against the key's rate limit, and returns 404 to the console", async () => {
+  it("counts against the key's rate limit, and returns 404 in the console", async () => {
     const { key } = await openAccount({ rpmLimit: 2 });
     const body = { ...counted, messages: [{ role: "user", content: "Hello" }] };
     const statuses: number[] = [];
@@ -85,8 +85,8 @@ describe("POST /v1/messages/count_tokens", () => {
   });
 });
 
-describe("concurrent bodies of management requests", () => {
-  it("share a memory limit, which lets at most 12 of 30 bodies of 1 MiB pass per organization", async () => {
+describe("a memory limit for concurrent bodies of management requests", () => {
+  it("lets at most 12 of an organization's 30 concurrent bodies of 1 MiB pass", async () => {
     const body = { external_id: "ann", daily_quota_dollars: 1, created_at: "FILLED" };
     const sent = { path: "/v1/users", key: account.key, body, bytes: MIB - 1000 };
     const statuses = await atOnce(30, sent);

@@ -127,7 +127,7 @@ async function ledger(): Promise<LedgerRow[]> {
 }
 
 describe("the total charged for requests", () => {
-  it("equals the sum of receipts and of ledger charges, and the decrease of the balance", async () => {
+  it("equals the sum of receipts, the sum of ledger charges, and the decrease of the balance", async () => {
     expect(paid).toHaveLength(DAYS.length * 2 * USERS.length * KINDS.length);
     for (const { cost } of paid) expect(cost).toBeGreaterThan(0);
     const charges = (await ledger()).filter(({ kind }) => kind === "usage");
@@ -191,7 +191,7 @@ describe("the total charged for requests", () => {
     }
   });
 
-  it("equals the amount in the operator's usage report, and after a publish also in the database", async () => {
+  it("equals the amount in the operator's usage report, and in the database after a publish", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const query = `?group_by=model&${RANGE}`;
     const operators = await admin("GET", `/orgs/${account.orgId}/usage${query}`);
@@ -211,7 +211,7 @@ describe("the total charged for requests", () => {
     );
   });
 
-  it("stays unchanged after a publish and an eviction of the wallet", async () => {
+  it("equals the earlier total after a publish and an eviction of the wallet", async () => {
     const paths = [
       ...["day", "model", "key", "user"].map((by) => `/v1/usage?group_by=${by}&${RANGE}`),
       `/v1/generations/${paid[0]?.id}`,

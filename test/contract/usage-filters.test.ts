@@ -18,7 +18,7 @@ async function usage(key: string, query: string): Promise<Usage> {
   return response.json<Usage>();
 }
 
-it("GET /v1/usage with groups, hours and filters returns the sums of the receipts, even across midnight", async () => {
+it("GET /v1/usage with groups, hours and filters returns the receipts' sums, even across midnight", async () => {
   const account = await openAccount();
   const second = await addKey(account.orgId, account.memberId);
   const costs: [string, string, number][] = [];
@@ -60,7 +60,7 @@ it("GET /v1/usage with groups, hours and filters returns the sums of the receipt
   expect((await usage(account.key, days)).total).toEqual(hours.total);
 });
 
-it("GET /v1/usage with a member filter includes all keys of the member, but no other keys", async () => {
+it("GET /v1/usage filtered by a member includes all keys of the member, but no other keys", async () => {
   const owner = await openAccount();
   const ben = await addMember(owner.orgId, "member");
   const second = await addKey(owner.orgId, ben.memberId);

@@ -103,7 +103,7 @@ describe("an external_id in /v1/users/{external_id}", () => {
     },
   );
 
-  it("matches only the exact ID, not an ID that looks encoded", async () => {
+  it("matches only that exact ID, not an ID that looks encoded", async () => {
     const { key } = await openAccount({ credits: 0 });
     const ids = ["A", "%41", "%2541", "a/b", "a%2Fb", "a//b", "a/b/", "a"];
     for (const [i, external_id] of ids.entries()) {
@@ -119,7 +119,7 @@ describe("an external_id in /v1/users/{external_id}", () => {
 });
 
 describe("PATCH /v1/users/{external_id}", () => {
-  it("changes only the given fields; null removes a quota", async () => {
+  it("changes only the given fields, and removes a quota set to null", async () => {
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
     const made = await putUser(account.key, { external_id: "p", ...limits });
     const first = await patch("p", { alert_threshold: 0 });
@@ -135,7 +135,7 @@ describe("PATCH /v1/users/{external_id}", () => {
 });
 
 describe("DELETE /v1/users/{external_id}", () => {
-  it("deletes everything except the spend, which a new end user with the ID inherits", async () => {
+  it("deletes everything except the spend, which a new end user with that ID inherits", async () => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
     await chat(key, { user: "d" });
@@ -151,7 +151,7 @@ describe("DELETE /v1/users/{external_id}", () => {
     expect(await balanceOf(key)).toBe(balance);
   });
 
-  it("retries after a lost response of the wallet, and deletes the end user only once", async () => {
+  it("retries if the wallet's response is lost, and deletes the end user only once", async () => {
     await putUser(account.key, { external_id: "lost" });
     const gone = await sendUser("lost", account.key, {
       method: "DELETE",
@@ -164,7 +164,7 @@ describe("DELETE /v1/users/{external_id}", () => {
 
 describe("a request to /v1/users/{external_id}", () => {
   it.each(["never", ".%2F..", "%00", "a%0Ab", "%E2%80%A8", "x".repeat(257)])(
-    "returns 404 with every method for the unknown ID %s",
+    "returns 404 for the unknown ID %s, with every method",
     async (written) => {
       for (const [method, body] of [["GET"], ["PATCH", {}], ["DELETE"]] as const) {
         const response = await send(`/v1/users/${written}`, { method, key: account.key, body });

@@ -51,7 +51,7 @@ describe("POST /v1/users for a new end user", () => {
     });
   });
 
-  it("uses the organization's defaults for omitted fields: no quota, and alerts at 0.8 of a quota", async () => {
+  it("uses the organization's defaults for omitted fields: no quota, alerts at 0.8 of a quota", async () => {
     expect(await putUser(account.key, { external_id: "bare" })).toMatchObject({
       monthly_quota_dollars: null,
       daily_quota_dollars: null,
@@ -103,7 +103,7 @@ describe("POST /v1/users for a new end user", () => {
 });
 
 describe("POST /v1/users for an existing end user", () => {
-  it("changes only the given fields, and keeps ID, creation time and spend", async () => {
+  it("changes only the given fields, and keeps the ID, creation time and spend", async () => {
     const { key } = await openAccount();
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
     const made = await putUser(key, { external_id: "u", ...limits });
@@ -116,7 +116,7 @@ describe("POST /v1/users for an existing end user", () => {
     expect(open).toEqual({ ...again, monthly_quota_dollars: null });
   });
 
-  it("creates one end user for 50 concurrent calls, and returns the end user to each call", async () => {
+  it("creates one end user for 50 concurrent calls, which all return this end user", async () => {
     const { key } = await openAccount({ credits: 0 });
     const body = { external_id: "once", daily_quota_dollars: 1 };
     const answers = await Promise.all(Array.from({ length: 50 }, () => put(body, key)));
@@ -149,7 +149,7 @@ describe("GET /v1/users", () => {
     expect(cost).toBeGreaterThan(0);
   });
 
-  it("returns stable pages during additions and changes of end users", async () => {
+  it("returns stable pages while end users are added and changed", async () => {
     const { key } = await openAccount({ credits: 0 });
     const names = Array.from({ length: 7 }, (_, i) => `z${9 - i}`);
     for (const external_id of names) await putUser(key, { external_id });
@@ -163,7 +163,7 @@ describe("GET /v1/users", () => {
     expect(seen).toEqual([...names, "a0"]);
   });
 
-  it("returns each end user once in pages despite changes, and reads only the rows of each page", async () => {
+  it("returns each end user once across pages despite changes, and reads only one page's rows at a time", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 9; i++) await putUser(key, { external_id: `u${i}` });
     const seen: string[] = [];
@@ -184,7 +184,7 @@ describe("GET /v1/users", () => {
     expect(JSON.stringify(plan)).toContain("SEARCH end_users USING INTEGER PRIMARY KEY (rowid>?)");
   });
 
-  it("returns pages of minimum and maximum size, and an empty page past the end", async () => {
+  it("returns pages of the minimum and maximum size, and an empty page past the end", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 101; i++) await putUser(key, { external_id: `u${i}` });
     expect((await list(key)).users).toHaveLength(50);

@@ -77,7 +77,7 @@ async function take(
 }
 
 describe("a conversation with prompt caching", () => {
-  it("misses the prompt cache at most once in 140 turns if one provider temporarily returns 503", async () => {
+  it("misses the prompt cache at most once in 140 turns if a provider temporarily returns 503", async () => {
     let left = -1;
     const { counts, bindings } = world((id) => id === "alpha" && left-- === 0);
     for (let turn = 0; turn <= 7; turn++) {
@@ -113,7 +113,7 @@ describe("a conversation with prompt caching", () => {
     },
   );
 
-  it("switches to another provider only after a failure, not for another provider preference", async () => {
+  it("switches to another provider only after a failure, not because of one request's preferences", async () => {
     let down: Id | null = "alpha";
     const { counts, bindings } = world((id) => id === down);
     const turn = (at: number, asking?: Asking) =>

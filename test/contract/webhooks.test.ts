@@ -32,7 +32,7 @@ describe("POST /v1/webhooks", () => {
     },
   );
 
-  it("normalizes the URL, stores each event type once, and shows only the host in events", async () => {
+  it("normalizes the URL, removes duplicate event types, and shows only the host in events", async () => {
     const [path, types] = ["/hook/path-token?key=in-query", ["key.created", "balance.low"]];
     const url = `HTTPS://Hooks.Turnpike.dev:443/é${path}`;
     const answer = await callWebhooks("POST", "", { url, types: [...types, ...types] });
@@ -75,8 +75,8 @@ describe("POST /v1/webhooks", () => {
   });
 });
 
-describe("webhook deliveries", () => {
-  it("arrive once with a Standard Webhooks signature, and never contain the secret", async () => {
+describe("a webhook delivery", () => {
+  it("arrives once with a Standard Webhooks signature, and never contains the secret", async () => {
     receivers["a.turnpike.dev"] = () => new Response("thanks");
     const hook = await createWebhook("a.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 7, "paid");
@@ -98,7 +98,7 @@ describe("webhook deliveries", () => {
     expect(JSON.stringify(await (await callWebhooks("GET", "")).json())).not.toContain("whsec_");
   });
 
-  it("contain signatures of both secrets during a rotation, and only the new secret's signature afterwards", async () => {
+  it("contains signatures by both secrets during a rotation, and only by the new secret afterwards", async () => {
     receivers["r.turnpike.dev"] = () => new Response("ok");
     const hook = await createWebhook("r.turnpike.dev");
     const rotated = await callWebhooks("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
@@ -121,7 +121,7 @@ describe("webhook deliveries", () => {
     );
   });
 
-  it("fail independently with a reason if a receiver hangs, fails, redirects or returns 410", async () => {
+  it("fails with a reason, independently of other deliveries, if the receiver hangs, fails, redirects or returns 410", async () => {
     const hang = Promise.withResolvers<Response>();
     receivers["hangs.turnpike.dev"] = () => hang.promise;
     receivers["fails.turnpike.dev"] = () => new Response("no", { status: 500 });
@@ -162,7 +162,7 @@ describe("webhook deliveries", () => {
     hang.resolve(new Response("late"));
   });
 
-  it("reach a receiver that was unavailable for most of two days, even after an eviction of the object", async () => {
+  it("reaches a receiver that was down for most of two days, even after the object is evicted", async () => {
     let isAway = true;
     receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 200 });
     const hook = await createWebhook("b.turnpike.dev", { types: ["balance.credited"] });
@@ -193,7 +193,7 @@ describe("webhook deliveries", () => {
     expect(callsTo("b.turnpike.dev")).toHaveLength(8 + 10);
   });
 
-  it("stop after five days of failures, with an event and disabled_reason: failing", async () => {
+  it("stops after five days of failures, with an event and disabled_reason: failing", async () => {
     receivers["f.turnpike.dev"] = () => new Response("no", { status: 500 });
     receivers["five-days.turnpike.dev"] = () => new Response("ok");
     const hook = await createWebhook("f.turnpike.dev", { types: ["balance.credited"] });
@@ -213,7 +213,7 @@ describe("webhook deliveries", () => {
     expect(off).toMatchObject({ enabled: false, disabled_reason: "failing" });
   });
 
-  it("time out after WEBHOOK_TIMEOUT_MS and are retried", async () => {
+  it("times out after WEBHOOK_TIMEOUT_MS and gets retried", async () => {
     const bindings = env as { WEBHOOK_TIMEOUT_MS?: string };
     bindings.WEBHOOK_TIMEOUT_MS = "50";
     try {
@@ -233,7 +233,7 @@ describe("webhook deliveries", () => {
     }
   });
 
-  it("resume after a replay of events, but not for a deleted webhook", async () => {
+  it("resumes when events are replayed, but not for a deleted webhook", async () => {
     receivers["p.turnpike.dev"] = () => new Response("ok");
     const hook = await createWebhook("p.turnpike.dev", { types: ["balance.credited"] });
     const since = new Date(Date.now() - HOUR).toISOString();

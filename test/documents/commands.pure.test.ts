@@ -45,7 +45,7 @@ function callsOf(cells: readonly string[]): string[] {
   });
 }
 
-it("docs/operate.md lists every command and every operators' API call once", () => {
+it("docs/operate.md lists every command and every operator API call once", () => {
   const said = ROWS.flatMap(({ commands }) => commands);
   expect([...new Set(said)].toSorted()).toEqual([...COMMANDS.keys()].toSorted());
   const calls = new Set(ROWS.flatMap((row) => row.calls));

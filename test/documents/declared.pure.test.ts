@@ -325,7 +325,7 @@ it("docs/limits.md lists every limit that an error or a schema contains", () => 
 const IN_WORDS: Readonly<Record<string, number>> = { three: 3, five: 5, seven: 7, ten: 10 };
 
 it.each(REPEATED_LIMITS)(
-  "docs/%s.md states the value of a limit in the source code: %s",
+  "docs/%s.md states a limit's value as in the source code: %s",
   (page, before, constant) => {
     const [, said = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
     const [file = "", name = ""] = constant.split(" ");
@@ -333,7 +333,7 @@ it.each(REPEATED_LIMITS)(
   },
 );
 
-it("docs/console.md lists every console page by the page's label", () => {
+it("docs/console.md lists every console page by the label of the page", () => {
   const source = readFileSync(path.join(ROOT, "src/console/browser/pages.ts"), "utf8");
   const pages = [...source.matchAll(/^ {2}\["[\w-]*", "([^"]+)", "/gm)].map(
     ([, title = ""]) => title,
@@ -343,7 +343,7 @@ it("docs/console.md lists every console page by the page's label", () => {
   expect(said.filter((name) => name !== "page").toSorted()).toEqual(pages.toSorted());
 });
 
-it("docs/providers.md lists every provider with the provider's variables", () => {
+it("docs/providers.md lists every provider together with its variables", () => {
   const rows = new Map(
     rowsOf("docs/providers.md").map(([id = "", ...cells]) => [id, cells.join(" ")]),
   );

@@ -45,7 +45,7 @@ it("docs/errors.md contains an anchor for every error code", () => {
   expect(codes.filter((code) => !anchors.has(code))).toEqual([]);
 });
 
-it("docs/errors.md shows status and type of every error in the right row", () => {
+it("docs/errors.md shows each error's status and type in the right row", () => {
   const headings = [...page.matchAll(/^### `(\w+)`$/gm)].map(([, anchor = ""]) => anchor);
   const wrong = headings.filter((anchor) => {
     const [, status] = /^(\d{3}), type `\w+`/.exec(sectionOf(anchor)) ?? [];

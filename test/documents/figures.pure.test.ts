@@ -13,7 +13,7 @@ const report = (success: boolean, measured: object): string => {
   return JSON.stringify({ success, testResults: [{ assertionResults }] });
 };
 
-it("docs/figures.md contains every figure with its target, and can be updated one row at a time", () => {
+it("docs/figures.md contains every figure with its target, and can be updated row by row", () => {
   const page = readFileSync(path.join(import.meta.dirname, "../../docs/figures.md"), "utf8");
   expect(withMeasured(page, new Map(), STAMP)).toBe(page);
   const written = withMeasured(page, new Map([[6, "a | b\nc\u00e9 | d"]]), STAMP);

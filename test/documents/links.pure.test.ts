@@ -21,7 +21,7 @@ it("docs/README.md links to every page below docs, directly or through other pag
   expect(pagePaths().filter((page) => page.startsWith("docs/") && !reached.has(page))).toEqual([]);
 });
 
-it("every shell block runs in a test or states a reason not to, and every code block is closed", () => {
+it("every shell block is tested or gives a reason not to be, and every code block is closed", () => {
   for (const page of pagePaths()) {
     const markdown = readPage(page);
     expect(() => examplesOf(markdown), page).not.toThrow();
@@ -34,7 +34,7 @@ it("README.md and src/README.md stay below their maximum number of lines", () =>
   expect(readPage("src/README.md").split("\n").length - 1).toBeLessThanOrEqual(MAP_LINES_MAX);
 });
 
-it("every document that a file refers to exists", () => {
+it("every document exists that a file refers to", () => {
   const folders = ["src", "scripts", "docs", "test"];
   const files = folders.flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
@@ -83,7 +83,7 @@ const ELSEWHERE = /^\.\w|^0002_what\.sql$|(?:^|\/)ai-api\.ts$/;
 /** Returns a test file's path from `test/` without suffixes, as the table shows it. */
 const stemOf = (file: string): string => file.replace(/(?:\.(?:pure|long))?\.test\.ts$/, "");
 
-it("test/README.md lists every test folder, and only existing tests", () => {
+it("test/README.md lists every test folder, and lists only existing tests", () => {
   const all = readdirSync(path.join(ROOT, "test"), { recursive: true, encoding: "utf8" }).filter(
     (name) => !name.includes("node_modules"),
   );

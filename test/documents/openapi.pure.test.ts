@@ -60,7 +60,7 @@ const NO_PARAMETERS = new Set([
   "cf-mitigated",
 ]);
 
-it("the OpenAPI document's header parameters are exactly the request headers that the code reads", () => {
+it("the OpenAPI document lists exactly the request headers that the code reads", () => {
   const files = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" });
   const read = files
     .filter(
@@ -96,7 +96,7 @@ it("browser scripts can read every response header that is documented below /v1"
   expect([...new Set(named)].filter((name) => !exposed.has(name))).toEqual([]);
 });
 
-it("the OpenAPI document's links lead only to operations, and contain all path parameters", () => {
+it("the OpenAPI document's links point only to operations, and contain all path parameters", () => {
   const links = operations.flatMap(({ responses }) =>
     Object.values(responses).flatMap((answer) => Object.values(answer.links ?? {})),
   );
@@ -108,7 +108,7 @@ it("the OpenAPI document's links lead only to operations, and contain all path p
   }
 });
 
-it("the OpenAPI document contains only portable patterns: no Unicode classes or lookaround", () => {
+it("the OpenAPI document contains only portable patterns, without Unicode classes or lookaround", () => {
   const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, one = ""]) => {
     return JSON.parse(one) as string;
   });

@@ -168,10 +168,10 @@ function testOf({ series, alerts }: Outage): object {
 
 const HAS_PROMTOOL = isInstalled("promtool");
 describe.skipIf(!HAS_PROMTOOL)(
-  `the rules for Prometheus${HAS_PROMTOOL ? "" : ` (${NOT_INSTALLED})`}`,
+  `the Prometheus rule file${HAS_PROMTOOL ? "" : ` (${NOT_INSTALLED})`}`,
   () => {
     it.each(OUTAGES.map((outage) => [outage.what, outage] as const))(
-      "alert within 10 minutes after the start of %s, and stop within 10 minutes after the end",
+      "starts an alert within 10 minutes of the start of %s, and ends it within 10 minutes of the end",
       (_what, outage) => {
         const directory = mkdtempSync(path.join(tmpdir(), "turnpike-rules-"));
         const file = path.join(directory, "test.json"); // JSON is valid YAML

@@ -165,7 +165,7 @@ it("every page of the docs site has a unique title, and appears in the navigatio
   expect(placed.toSorted()).toEqual(all.toSorted());
 });
 
-it("docs pages for customers contain no terms of the repository and no unset variables", () => {
+it("docs pages for customers contain no internal terms and no unset variables", () => {
   const theirs = pages.filter(({ name }) => audienceOf(name) === "use" && name !== CHANGELOG);
   expect(theirs.length).toBeGreaterThan(10);
   for (const { name, markdown } of theirs) {
@@ -183,7 +183,7 @@ it("every moved page of the docs site redirects to the new address", () => {
   expect(new Set(lines.map((line) => line.split(" ")[0])).size).toBe(lines.length);
 });
 
-it("the API reference shows each body's required fields, and first hides the optional fields", () => {
+it("the API reference shows each body's required fields, and hides the optional fields at first", () => {
   const chat = api.find(({ name }) => name === "api/chat")?.markdown ?? "";
   const { html } = renderMarkdown(chat, () => null);
   const [, required, other] = [
@@ -203,7 +203,7 @@ it("each page of the API reference covers one task, and starts with a list of it
   }
 });
 
-it("code on the docs site has colors without scripts or inline styles, and one element per placeholder", () => {
+it("code on the docs site gets colors without scripts or inline styles, and one element per placeholder", () => {
   for (const { name, markdown } of pages) {
     const { html } = renderMarkdown(markdown, () => null);
     expect(html, name).not.toMatch(/ style=|<script/);

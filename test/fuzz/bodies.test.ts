@@ -165,9 +165,9 @@ function exact(dollars: unknown, amount: unknown): CheckResult {
   return "accepted";
 }
 
-describe("the JSON bytes of a request body", () => {
+describe("JSON in a request body", () => {
   it(
-    `lead to the same value in two parsers, or fail in both parsers, for ${runsOf("json text")} generated inputs`,
+    `leads to equal values in two parsers, or fails in both, for ${runsOf("json text")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       expect(await findFaults("json text", bodiesOf(ALL, readTwice))).toBe("");

@@ -23,7 +23,7 @@ function same(error: object): object {
 }
 
 describe("a fuzzer", () => {
-  it(`runs a fixed share of the ${INPUTS} inputs, so that all fuzzers together run all inputs`, () => {
+  it(`runs a fixed share of the ${INPUTS} inputs, so that all fuzzers together cover all inputs`, () => {
     expect(FUZZERS.reduce((sum, fuzzer) => sum + runsOf(fuzzer), 0)).toBe(INPUTS);
     expect(FUZZERS.map(runsOf)).toSatisfy((all: number[]) => all.every(Number.isSafeInteger));
   });
@@ -32,7 +32,7 @@ describe("a fuzzer", () => {
     expect(await findFaults("messages of a peer", { ...numbers, check: isEven })).toBe("");
   });
 
-  it("reports the smallest failing input in the form in which it was sent, with the seed", async () => {
+  it("reports the smallest failing input as the input was sent, with the seed", async () => {
     const report = await findFaults("messages of a peer", { ...numbers, check: isSmall });
     expect(report).toMatch(/seed: \d+/);
     expect(report).toContain("Sent: 1000\n");

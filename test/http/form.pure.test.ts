@@ -63,7 +63,7 @@ describe("the form parser", () => {
     expect(file instanceof FormFile && file.bytes.buffer === body.buffer).toBe(true);
   });
 
-  it("returns equal fingerprints for forms with equal fields, whatever the boundary", async () => {
+  it("returns equal fingerprints for forms with equal fields, even if their boundaries differ", async () => {
     const [one, two] = await Promise.all(
       [0, 1].map(async () => {
         const form = new MultipartForm(formOf("same"));
@@ -125,7 +125,7 @@ describe("the form parser", () => {
     expect(parseFormBoundary(type)).toBe(boundary);
   });
 
-  it("reads a form of 20 MiB in the worst case within a second", () => {
+  it("reads the slowest possible form of 20 MiB within a second", () => {
     const head = utf8(`--b\r\n${FIELD}; filename="x"\r\n\r\n`);
     const body = new Uint8Array(20 * 1024 * 1024).fill(13);
     body.set(head);

@@ -26,7 +26,7 @@ function without(value: unknown): unknown {
   );
 }
 
-it("the JSON field blanker replaces exactly the listed fields by null, however the JSON is split and spaced", () => {
+it("the JSON field blanker replaces exactly the listed fields with null, however the JSON is split and spaced", () => {
   const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 6 });
   fc.assert(
     fc.property(values, cuts, fc.constantFrom(0, 1), (value, at, indent) => {
@@ -48,7 +48,7 @@ it("the JSON field blanker replaces exactly the listed fields by null, however t
 const event = (output: string): string =>
   `data: ${JSON.stringify({ type: "end", response: { output, usage: { total: 7 } } })}\n\n`;
 
-it("the event stream decoder replaces an event's listed fields by null only if the event is too long", () => {
+it("the event stream decoder replaces the listed fields with null only in events that are too long", () => {
   const bytes = new TextEncoder().encode(event("short") + event("x".repeat(500)) + event("short"));
   for (const size of [1, 7, 64, bytes.length]) {
     const decoder = new SseDecoder(100, LEFT);

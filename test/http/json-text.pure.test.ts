@@ -52,7 +52,7 @@ const namedList = (count: number): string =>
   `{"a":[${Array.from({ length: count }, () => '{"b":0}').join(",")}]}`;
 
 describe("strict JSON parsing", () => {
-  it("accepts any object and returns JSON.parse's result, whatever the object's white space and escapes", () => {
+  it("accepts any object and returns the result of JSON.parse, whatever the white space and escapes", () => {
     fc.assert(
       fc.property(jsonObjects, fc.infiniteStream(fc.nat(30)), (value, stream) => {
         const text = written(value, () => Number(stream.next().value));
@@ -89,7 +89,7 @@ describe("strict JSON parsing", () => {
 });
 
 describe("strict JSON parsing of an invalid body", () => {
-  it("rejects 65 or more levels of nesting before the body is parsed", () => {
+  it("rejects 65 or more levels of nesting before it parses the body", () => {
     expect(refusalOf(nested(JSON_DEPTH_MAX + 1))).toContain("nests deeper than 64");
     expect(refusalOf("[".repeat(1_000_000))).toContain("nests deeper than 64");
     expect(refusalOf('{"a":'.repeat(1_000_000))).toContain("nests deeper than 64");
@@ -138,7 +138,7 @@ describe("strict JSON parsing of an invalid body", () => {
     });
   });
 
-  it("reports a null param for a number that is too large in a field with an empty name", () => {
+  it("reports a null param if the number is too large in a field with an empty name", () => {
     expect(parseJsonText('{"":1e400}')).toMatchObject({ failure: { param: null } });
     expect(parseJsonText('{"":{"a":1e400}}')).toMatchObject({ failure: { param: ".a" } });
   });
@@ -179,7 +179,7 @@ describe("strict JSON parsing of an invalid body", () => {
   });
 });
 
-it("strict JSON parsing returns JSON.parse's result for all accepted bodies, and never throws", () => {
+it("strict JSON parsing returns the result of JSON.parse for all accepted bodies, and never throws", () => {
   const damage = fc.record({
     at: fc.nat(),
     put: fc.constantFrom(...Array.from('{}[]:,"\\ ue0-.\u0000')),

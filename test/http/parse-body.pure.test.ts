@@ -142,7 +142,7 @@ describe("the parser of query parameters", () => {
   });
   const parse = (query: string) => parseQuery(page, `http://eu.test/v1/users${query}`);
 
-  it("applies default values to integers, and ignores unknown parameters if allowed", () => {
+  it("applies default values to integers, and ignores unknown parameters where allowed", () => {
     expect(parse("")).toEqual({ ok: true, value: { limit: 50, offset: 0 } });
     expect(parse("?limit=100&offset=7&x=1&x=2&__proto__=3")).toEqual({
       ok: true,

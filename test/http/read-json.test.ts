@@ -87,20 +87,20 @@ describe("the content type of a request with a JSON body", () => {
     expect(await kindOf(request)).toBe("unsupported_media_type");
   });
 
-  it("results in a 415 with a compressed body, but not with the content-encoding identity", async () => {
+  it("results in a 415 for a compressed body, but not for the content-encoding identity", async () => {
     expect(await kindOf(post("{}", { "content-encoding": "gzip" }))).toBe("unsupported_media_type");
     expect(await kindOf(post("{}", { "content-encoding": "Identity" }))).toBe("accepted");
   });
 });
 
 describe("the size of a request body", () => {
-  it("may equal the limit, but results in a 413 one byte above the limit", async () => {
+  it("may equal the limit, but results in a 413 if it exceeds the limit by one byte", async () => {
     expect(await kindOf(post(sized(1024)))).toBe("accepted");
     const result = await readJson(post(sized(1025)), limits);
     expect(result).toEqual({ ok: false, failure: { kind: "body_too_large", bytesMax: 1024 } });
   });
 
-  it("results in a 413, without reading the body, if the declared size exceeds the limit", async () => {
+  it("results in a 413 before the body is read if the declared size exceeds the limit", async () => {
     const { request, state } = arriving([utf8("{}")]);
     request.headers.set("content-length", "1025");
     expect(await kindOf(request)).toBe("body_too_large");
@@ -110,13 +110,13 @@ describe("the size of a request body", () => {
     expect(state.pulled).toBe(0);
   });
 
-  it("counts only received bytes, whatever the declared length", async () => {
+  it("counts only the bytes received, whatever length the request declares", async () => {
     expect(await kindOf(post(sized(1025), { "content-length": "2" }))).toBe("body_too_large");
     expect(await kindOf(post(sized(1025), { "content-length": "few" }))).toBe("body_too_large");
     expect(await kindOf(post(sized(1025), { "content-length": "-1" }))).toBe("body_too_large");
   });
 
-  it("ends the reading at the limit if the request declares no length", async () => {
+  it("stops the reading at the limit if the request declares no length", async () => {
     const { request, state } = arriving(Array.from({ length: 100 }, () => new Uint8Array(512)));
     expect(await kindOf(request)).toBe("body_too_large");
     expect(state.pulled).toBeLessThanOrEqual(4);
@@ -148,20 +148,20 @@ describe("a request body that arrives too slowly", () => {
     expect(await Promise.all(kinds)).toEqual(["request_timeout", "invalid_request"]);
   });
 
-  it("returns 408 and ends the reading if no more bytes arrive", async () => {
+  it("returns 408 and stops reading if no more bytes arrive", async () => {
     const { request, state } = arriving([utf8('{"a":')], "silence");
     expect(await kindOf(request, { bytesMax: 1024, timeoutMs: 10 })).toBe("request_timeout");
     expect(state.cancelled).toBe(true);
   });
 
-  it("returns 400 if the upload breaks off, without an exception", async () => {
+  it("returns 400 without an exception if the upload breaks off", async () => {
     const { request } = arriving([utf8('{"a":')], "error");
     expect(await kindOf(request)).toBe("invalid_request");
   });
 });
 
-describe("the bytes of a request body", () => {
-  it("form the right character even if two reads split the character", async () => {
+describe("a request body", () => {
+  it("contains the right character even if the character is split between two reads", async () => {
     const bytes = utf8('{"a":"ä😀"}');
     const pieces = Array.from(bytes, (byte) => new Uint8Array([byte]));
     const declared = arriving(pieces).request;
@@ -171,7 +171,7 @@ describe("the bytes of a request body", () => {
     expect(await readJson(declared, limits)).toEqual({ ok: true, value });
   });
 
-  it("result in a 400 if the body is empty", async () => {
+  it("results in a 400 if empty", async () => {
     expect(await messageOf(null)).toBe("The request body is empty.");
     expect(await messageOf("")).toBe("The request body is empty.");
     const { request } = arriving([]);
@@ -184,12 +184,12 @@ describe("the bytes of a request body", () => {
     ["an encoded surrogate", [0xed, 0xa0, 0x80]],
     ["a truncated character", [0xf0, 0x9f]],
     ["a code point beyond Unicode", [0xf4, 0x90, 0x80, 0x80]],
-  ])("result in a 400 if the bytes contain %s", async (_, bad) => {
+  ])("results in a 400 if the bytes contain %s", async (_, bad) => {
     const bytes = new Uint8Array([...utf8('{"user":"'), ...bad, ...utf8('"}')]);
     expect(await messageOf(bytes)).toBe("The request body is not valid UTF-8.");
   });
 
-  it("result in a 400 with a byte order mark or in UTF-16", async () => {
+  it("results in a 400 with a byte order mark or in UTF-16", async () => {
     expect(await messageOf(new Uint8Array([0xef, 0xbb, 0xbf, ...utf8("{}")]))).toContain(
       "byte order mark",
     );
@@ -197,7 +197,7 @@ describe("the bytes of a request body", () => {
   });
 });
 
-it("the function readJson returns JSON.parse's result or an error for damaged bytes, and never throws", async () => {
+it("the function readJson returns the result of JSON.parse, or an error for damaged bytes, and never throws", async () => {
   const body = utf8(
     JSON.stringify({
       model: "m",

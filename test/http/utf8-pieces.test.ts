@@ -26,7 +26,7 @@ it.each(FORMS)("the UTF-8 decoder drops only one byte order mark at the start: %
   }
 });
 
-it("the UTF-8 decoder replaces an incomplete character at the end by U+FFFD", () => {
+it("the UTF-8 decoder replaces an incomplete character at the end with U+FFFD", () => {
   const pieces = new Utf8PieceDecoder();
   expect(pieces.decode(Uint8Array.of(0xe2, 0x82)) + pieces.end()).toBe("\ufffd");
 });
@@ -41,7 +41,7 @@ it.each(["", MARK])(
   },
 );
 
-it("the UTF-8 decoder keeps a U+FEFF of a body between two reads", async () => {
+it("the UTF-8 decoder keeps a U+FEFF inside a body between two reads", async () => {
   for (const letters of [0, 1024, 16 * 1024, 16 * 1024 - 3, (16 + 64) * 1024]) {
     for (const mark of ["", MARK]) {
       const text = "a".repeat(letters) + MARK + "b";

@@ -24,7 +24,7 @@ it("a new key has the documented prefix, and is valid in the key's region and sc
   }
 });
 
-it("a key is valid until the key's secret is removed from KEY_SECRETS, and new keys use the first secret", async () => {
+it("a key is valid until its secret is removed from KEY_SECRETS, and new keys use the first secret", async () => {
   const old = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   const fresh = await mintKey({ home: "eu", scope: "regional", secrets: [b, a] });
   expect(fresh.key.slice("svc_sk_eu_live_".length)).toMatch(/^b/);
@@ -33,12 +33,12 @@ it("a key is valid until the key's secret is removed from KEY_SECRETS, and new k
   expect(await verifyKey(old.key, [b])).toBeNull();
 });
 
-it("a key is rejected if the secret with the key's secret ID has a different value", async () => {
+it("a key is rejected if KEY_SECRETS has a different value under the key's secret ID", async () => {
   const minted = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   expect(await verifyKey(minted.key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("a cached key is verified again, and rejected once the key's secret is removed", async () => {
+it("a cached key is verified again, and is rejected once its secret is removed", async () => {
   const { key, hash } = await mintKey({ home: "us", scope: "global", secrets: [a] });
   const secrets = [a, b];
   const first = await verifyKey(key, secrets);
@@ -72,7 +72,7 @@ it("the cache of verified keys has a maximum size, and never contains forged key
   sign.mockRestore();
 });
 
-it(`the verification rejects ${FORGED} forged keys`, async () => {
+it(`the key verification rejects ${FORGED} forged keys`, async () => {
   const secrets = [a, b];
   const { key } = await mintKey({ home: "eu", scope: "regional", secrets });
   for (const forged of forgeries(key)) expect(await verifyKey(forged, secrets)).toBeNull();

@@ -80,7 +80,7 @@ describe.each(OBJECTS)(
   "the authentication of a key during a failure of %s",
   (_object, scope, options) => {
     it.each(FAULTS)(
-      "handles the failure at the key's first use: %s",
+      "handles the failure when the key is first used: %s",
       async (_name, errors, stubs, outcome) => {
         const { key } = await makeKey({ scope });
         const made: (() => number)[] = [];

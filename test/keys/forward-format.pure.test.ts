@@ -19,7 +19,7 @@ const REQUEST = {
   caller_key_hash: "0".repeat(64),
 };
 
-it("a forwarded request and the response keep only the allowed headers", () => {
+it("a forwarded request and its response keep only the allowed headers", () => {
   expect(parseForwardedResponse(ANSWER)).toMatchObject(ANSWER);
   expect(parseForwardedRequest(REQUEST)).toMatchObject({
     query: "?limit=1",

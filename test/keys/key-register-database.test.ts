@@ -27,7 +27,7 @@ it("a key's Durable Object rejects an unknown key, and stores nothing", async ()
   expect(tables).toEqual({ n: 0 });
 });
 
-it("a key's Durable Object admits a key that is inserted into the database after a rejection as unknown", async () => {
+it("a key's Durable Object admits a key that is added to the database after a first rejection as unknown", async () => {
   const { booked } = await makeKey();
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(booked.keyId).run();
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
@@ -40,7 +40,7 @@ it("a key's Durable Object admits a key that is inserted into the database after
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("a key's Durable Object queries the database only once, even for concurrent first uses", async () => {
+it("a key's Durable Object queries the database only once, even if the first uses are concurrent", async () => {
   const { booked } = await makeKey({ rpmLimit: 100 });
   world.book.statements.length = 0;
   expect(await burst(booked.keyHash, 50)).toBe(50);
@@ -50,7 +50,7 @@ it("a key's Durable Object queries the database only once, even for concurrent f
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
-it("a key's Durable Object applies a limit changed in the database within a minute of use", async () => {
+it("a key's Durable Object applies, within a minute of use, a limit that changed in the database", async () => {
   const { booked } = await makeKey({ rpmLimit: 5 });
   expect(await burst(booked.keyHash, 10)).toBe(5);
   const setLimit = (limit: number): Promise<unknown> =>
@@ -79,7 +79,7 @@ function uses(hash: string): number {
   return world.book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
-it("a key's Durable Object writes last_used_at at most once a minute, even across evictions, and never decreases last_used_at", async () => {
+it("a key's Durable Object updates last_used_at at most once a minute, even across evictions, and never decreases it", async () => {
   const { booked } = await makeKey({ rpmLimit: 1000 });
   const lastUsed = async (): Promise<number | null> =>
     (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? null;
@@ -104,7 +104,7 @@ it("a key's Durable Object writes last_used_at at most once a minute, even acros
   expect(await lastUsed()).toBe(ahead);
 });
 
-it("a key's Durable Object records a use that another region reports a minute later, even after an eviction", async () => {
+it("a key's Durable Object records a use that another region reports a minute late, even after an eviction", async () => {
   const { booked } = await makeKey({ scope: "global" });
   const lastUsed = async (): Promise<number> =>
     (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? 0;
@@ -129,7 +129,7 @@ it("a key's Durable Object records a use that another region reports a minute la
   expect(uses(booked.keyHash)).toBe(before);
 });
 
-it("a key's Durable Object admits a request without waiting for the database to record the use", async () => {
+it("a key's Durable Object admits a request before the database records the use", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   shiftClock(MINUTE_MS + 1000);
@@ -138,7 +138,7 @@ it("a key's Durable Object admits a request without waiting for the database to 
   world.book.open();
 });
 
-it("a key's Durable Object rejects, within a minute of use, a key that was deleted from the database", async () => {
+it("a key's Durable Object detects within a minute of use that the key was deleted from the database", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(booked.keyId).run();
@@ -149,7 +149,7 @@ it("a key's Durable Object rejects, within a minute of use, a key that was delet
   );
 });
 
-it("a key's Durable Object returns 503 instead of 401 for the first use while the database is down, and then recovers", async () => {
+it("a key's Durable Object returns 503 instead of 401 for a first use while the database is down", async () => {
   const { booked } = await makeKey();
   world.book.broken = true;
   const answers = await Promise.all([
@@ -169,7 +169,7 @@ it("a key's Durable Object admits a known key while the database is down, even i
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
-it("a key's Durable Object returns 503 while the object's storage fails, and admits no unstored request", async () => {
+it("a key's Durable Object returns 503 while its storage fails, and admits no request that it can't store", async () => {
   const { booked } = await makeKey({ rpmLimit: 2 });
   await registerOf(booked.keyHash).admit();
   await runInDurableObject(registerOf(booked.keyHash), (_register: KeyRegister, state) => {

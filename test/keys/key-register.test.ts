@@ -66,14 +66,14 @@ function storedLimit(hash: string): Promise<number | null> {
   });
 }
 
-it("a key's Durable Object stores no limit for an unused key, and reads the limit at the key's first use", async () => {
+it("a key's Durable Object stores no limit for an unused key, and reads the limit when the key is first used", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await change(booked, 3);
   expect(await storedLimit(booked.keyHash)).toBeNull();
   expect(await burst(booked.keyHash, 5)).toBe(3);
 });
 
-it("a key's Durable Object ignores an outdated limit from a first database read that began before the change", async () => {
+it("a key's Durable Object ignores an outdated limit if the limit changes during the first database read", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   world.book.hold();
   world.book.statements.length = 0;
@@ -86,7 +86,7 @@ it("a key's Durable Object ignores an outdated limit from a first database read 
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
 });
 
-it("a key's Durable Object ignores an outdated limit from a later database read that began before the change", async () => {
+it("a key's Durable Object ignores an outdated limit if the limit changes during a later database read", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await registerOf(booked.keyHash).admit();
   const notes = (): number =>
@@ -142,7 +142,7 @@ it("the lookup of a key's owner queries the database once for concurrent first u
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
-it("the lookup of a key's owner fails for a revoked key, whatever the database contains", async () => {
+it("the lookup of a key's owner fails for a revoked key, even if the database has no revocation", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).revoke(1);
   expect(await lookupOutcome(booked.keyHash)).toBe("invalid_api_key");
@@ -161,7 +161,7 @@ it("the lookup of a key's owner fails for an unknown key, and stores nothing", a
   expect(tables).toEqual([]);
 });
 
-it("while the database is down, the lookup of a key's owner works only for cached keys, and otherwise returns 503", async () => {
+it("the lookup of a key's owner returns 503 for uncached keys while the database is down", async () => {
   const { booked } = await makeKey();
   const { booked: known } = await makeKey();
   expect(await lookupOutcome(known.keyHash)).toBe("identified");
@@ -170,7 +170,7 @@ it("while the database is down, the lookup of a key's owner works only for cache
   expect(await lookupOutcome(known.keyHash)).toBe("identified");
 });
 
-it("the lookup of a key's owner records the key's use once a minute, and also detects a revocation", async () => {
+it("the lookup of a key's owner records the use once a minute, and detects a revocation", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   for (let i = 0; i < 5; i++) {
@@ -199,7 +199,7 @@ it("a key's Durable Object rejects the key once a call to revoke has returned, e
   expect(await registerOf(booked.keyHash).revoke(2000)).toBe(1000);
 });
 
-it("a key's Durable Object revokes a key that was never read, without querying the database", async () => {
+it("a key's Durable Object revokes an unused key without querying the database", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   await registerOf(booked.keyHash).revoke(now(env));
@@ -207,7 +207,7 @@ it("a key's Durable Object revokes a key that was never read, without querying t
   expect(world.book.statements).toEqual([]);
 });
 
-it("a key's Durable Object rejects a key that is revoked while the first read of the database is in progress", async () => {
+it("a key's Durable Object rejects a key that is revoked during the first read of the database", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   world.book.statements.length = 0;
@@ -219,7 +219,7 @@ it("a key's Durable Object rejects a key that is revoked while the first read of
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a key's Durable Object rejects a key that is revoked while the object reads the database again", async () => {
+it("a key's Durable Object rejects a key that is revoked during a later read of the database", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   const first = registerOf(booked.keyHash).admit();
@@ -234,7 +234,7 @@ it("a key's Durable Object rejects a key that is revoked while the object reads 
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a key's Durable Object permanently rejects a key within a minute of use if only the database contains the revocation", async () => {
+it("a key's Durable Object detects within a minute of use a revocation that only the database contains", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });

@@ -11,7 +11,7 @@ import {
 } from "../../src/accounts/keys/keys.store.ts";
 import { draftKey, makeKey, makeMember } from "./key-fixture.ts";
 
-it("the database stores a key's data and hash, never the key itself", async () => {
+it("the database stores a key's data and hash, but never the key", async () => {
   const { key, booked } = await makeKey({ scope: "global", rpmLimit: 5 });
   const stored = await findKeyByHash(env.DB, booked.keyHash);
   expect(stored).toMatchObject(booked);
@@ -64,7 +64,7 @@ it("an organization can have at most 1,000 active keys, even with concurrent cal
   expect((await insertKey(env.DB, (await draftKey(member)).booked, null)).ok).toBe(true);
 });
 
-it("the list of keys contains only the organization's own keys, including revoked keys, newest first", async () => {
+it("the list of keys contains only the organization's keys, including revoked keys, newest first", async () => {
   const member = await makeMember();
   await makeKey();
   const ids: string[] = [];
@@ -80,7 +80,7 @@ it("the list of keys contains only the organization's own keys, including revoke
   expect(listed.map((booked) => keyRecord(booked, "eu", 0).revoked)).toEqual([false, true, false]);
 });
 
-it("a repeated revocation keeps the first revocation's time, and can't affect another organization's key", async () => {
+it("a repeated revocation keeps the first revocation's time, and affects no key of another organization", async () => {
   const { booked } = await makeKey();
   const revoke = (orgId: string, revokedAt: number): ReturnType<typeof revokeKey> =>
     revokeKey(env.DB, { keyId: booked.keyId, orgId, revokedAt });

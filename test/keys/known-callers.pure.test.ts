@@ -40,7 +40,7 @@ it("the cache of known callers identifies each secret of a key separately", () =
   expect(callers.getIfRecentlyIdentified(SECOND, NOW_MS)).toBeUndefined();
 });
 
-it("the cache of known callers no longer identifies a key after a rejection as invalid", () => {
+it("the cache of known callers evicts a key that is rejected as invalid", () => {
   const callers = new KnownCallers();
   callers.recordIdentified(KEY, SAID, NOW_MS);
   callers.recordRefusal(KEY, { kind: "rate_limited", scope: "key", limit: 1, retryAfterMs: 1 });

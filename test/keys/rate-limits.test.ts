@@ -70,26 +70,29 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by %s", (_, open) => {
+describe.each(Object.entries(OBJECTS))("a key's rate limit, counted by %s", (_, open) => {
   it.each([
     ["a flood", [0, 1000, 30_000, 59_000, 60_500, 61_000, 119_000, 121_500]],
     ["bursts at the edges of minutes", [59_000, 60_200, 119_000, 120_200, 179_000, 180_200]],
     ["burst, idle, burst", [0, 15_000, 30_000, 45_000, 60_500, 75_000]],
-  ])("never exceed the limit in any 60 s under %s, with evictions", async (_name, offsets) => {
-    const key = await open(60);
-    const trace: number[] = [];
-    let admitted = 0;
-    for (const offset of offsets) {
-      shiftClock(offset);
-      admitted += await key.burst(70);
-      trace.push(...(await key.times()).slice(trace.length));
-      await key.evict();
-    }
-    expect(trace).toHaveLength(admitted);
-    expect(worstMinute(trace)).toBe(60);
-  });
+  ])(
+    "never admits more than the limit in any 60 s under %s, with evictions",
+    async (_name, offsets) => {
+      const key = await open(60);
+      const trace: number[] = [];
+      let admitted = 0;
+      for (const offset of offsets) {
+        shiftClock(offset);
+        admitted += await key.burst(70);
+        trace.push(...(await key.times()).slice(trace.length));
+        await key.evict();
+      }
+      expect(trace).toHaveLength(admitted);
+      expect(worstMinute(trace)).toBe(60);
+    },
+  );
 
-  it("reach exactly the limit if the object is evicted after every request", async () => {
+  it("admits exactly the limit even if the object is evicted after every request", async () => {
     const key = await open(5);
     let admitted = 0;
     for (let i = 0; i < 8; i++) {
@@ -99,7 +102,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(admitted).toBe(5);
   });
 
-  it("reach exactly a limit of 1,000 for 64 concurrent callers, even after the ring buffer wraps around", async () => {
+  it("admits exactly 1,000 requests of 64 concurrent callers, even after the ring buffer wraps around", async () => {
     const key = await open(1000);
     const round = async (): Promise<number> => {
       const callers = Array.from({ length: 64 }, async () => {
@@ -118,7 +121,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(await key.times()).toHaveLength(1000);
   });
 
-  it("become available after exactly the returned wait, whatever requests are rejected meanwhile", async () => {
+  it("admits the next request after exactly the returned wait, even if requests are rejected meanwhile", async () => {
     const key = await open(4);
     expect(await key.burst(4)).toBe(4);
     shiftClock(20_000);
@@ -133,7 +136,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect((await key.admit()).ok).toBe(true);
   });
 
-  it("stay used up if the clock steps back 30 s, and become available a minute later", async () => {
+  it("counts earlier requests after the clock steps back 30 s, until a minute has passed", async () => {
     const key = await open(10);
     shiftClock(MINUTE_MS);
     expect(await key.burst(6)).toBe(6);
@@ -145,7 +148,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(await key.burst(20)).toBe(10);
   });
 
-  it("stay used up for a minute if the clock steps back by over a minute, and cause an alert", async () => {
+  it("admits no request for a minute, and raises an alert, if the clock steps back by over a minute", async () => {
     const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const key = await open(10);
     const other = await key.sibling(2);
@@ -161,7 +164,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(await key.burst(20)).toBe(10);
   });
 
-  it("don't count against another key of the organization, even after an eviction", async () => {
+  it("doesn't count one key's requests against another key, even after an eviction", async () => {
     const one = await open(3);
     const two = await one.sibling(4);
     expect([await one.burst(5), await two.burst(3)]).toEqual([3, 3]);
@@ -170,7 +173,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect([(await one.times()).length, (await two.times()).length]).toEqual([3, 4]);
   });
 
-  it("stay within a lowered limit in any 60 s after the change", async () => {
+  it("admits at most a lowered limit in any 60 s after the change", async () => {
     const key = await open(60);
     for (const second of [0, 10, 20, 30]) {
       shiftClock(second * 1000);
@@ -191,7 +194,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(admitted.slice(0, 11)).toEqual(Array.from({ length: 11 }, () => 0));
   });
 
-  it("reach a raised limit immediately", async () => {
+  it("admits requests up to a raised limit immediately", async () => {
     const key = await open(5);
     expect(await key.burst(8)).toBe(5);
     await key.setLimit(12);
@@ -199,7 +202,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(worstMinute(await key.times())).toBe(12);
   });
 
-  it("stay within a changed limit after an eviction, without effect on other keys", async () => {
+  it("applies a changed limit after an eviction, without affecting other keys", async () => {
     const key = await open(60);
     const other = await key.sibling(4);
     expect([await key.burst(1), await other.burst(1)]).toEqual([1, 1]);
@@ -208,7 +211,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect([await key.burst(5), await other.burst(5)]).toEqual([1, 3]);
   });
 
-  it("stay unavailable after the key's revocation even if the limit changes, for used and unused keys", async () => {
+  it("admits no request after the key's revocation even if the limit changes, for used and unused keys", async () => {
     const key = await open(60);
     const unused = await key.sibling(60);
     expect((await key.admit()).ok).toBe(true);

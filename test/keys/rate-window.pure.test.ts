@@ -29,7 +29,7 @@ function worstMinute(times: readonly number[]): number {
   );
 }
 
-it("a rate limit admits every request that fits, and is never exceeded in any 60 s, across restarts", () => {
+it("a rate limit admits every request that fits, but never too many in 60 s, even across restarts", () => {
   const step = fc.record({
     afterMs: fc.oneof(fc.nat(50), fc.nat(3000), fc.nat(61_000)),
     burst: fc.integer({ min: 1, max: 15 }),
@@ -62,7 +62,7 @@ it("a rate limit admits every request that fits, and is never exceeded in any 60
   );
 });
 
-it("a rate limit admits one request after retryAfterMs, and none a millisecond earlier", () => {
+it("a rate limit admits one request after retryAfterMs, and none a millisecond before", () => {
   fc.assert(
     fc.property(fc.array(fc.nat(70_000), { minLength: 1, maxLength: 60 }), (gaps) => {
       const stored = new Stored();
@@ -80,7 +80,7 @@ it("a rate limit admits one request after retryAfterMs, and none a millisecond e
   );
 });
 
-it("a rate limit returns the time until the next free slot as resetMs or, after a rejection, as retryAfterMs", () => {
+it("a rate limit returns the wait for the next free slot as resetMs, or as retryAfterMs after a rejection", () => {
   const stored = new Stored();
   expect(stored.request(3, 0)).toMatchObject({ remaining: 2, resetMs: 60_000 });
   expect(stored.request(3, 10_000)).toMatchObject({ remaining: 1, resetMs: 50_000 });
@@ -110,7 +110,7 @@ it("a rate limit's full ring buffer keeps its order after a restart, wherever th
   );
 });
 
-it("a rate limit uses the last admission's time while the clock lags, and lowers future times when corrected", () => {
+it("a rate limit uses the last admission's time while the clock lags, and corrects times in the future", () => {
   const stored = new Stored();
   for (let i = 0; i < 3; i++) stored.request(3, 100_000);
   expect(stored.window.lagMs(70_000)).toBe(30_000);

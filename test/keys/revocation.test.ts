@@ -72,7 +72,7 @@ function services(
 }
 
 describe("the revocation of a key", () => {
-  it("updates the key's Durable Object, then the database, and returns the key", async () => {
+  it("updates the key's Durable Object, then the database, and returns the revoked key", async () => {
     const { booked } = await makeKey();
     const answer = await revokeKeyEverywhere(services(5), booked);
     expect(answer).toEqual({ ok: true, value: { ...booked, revokedAt: 5 } });
@@ -80,7 +80,7 @@ describe("the revocation of a key", () => {
     expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
   });
 
-  it("repeats every step for a revoked key, and keeps the first revocation's time", async () => {
+  it("repeats every step for a revoked key, and keeps the time of the first revocation", async () => {
     const { booked } = await makeKey();
     await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 3 });
     const answer = await revokeKeyEverywhere(services(9), { ...booked, revokedAt: 3 });
@@ -121,7 +121,7 @@ describe("the revocation of a key", () => {
     },
   );
 
-  it("succeeds while the database is down, and the key's Durable Object later updates the database", async () => {
+  it("succeeds while the database is down, and updates the database later", async () => {
     const { booked } = await makeKey();
     await registerOf(booked.keyHash).admit();
     book.broken = true;
@@ -139,7 +139,7 @@ describe("the revocation of a key", () => {
     expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(false);
   });
 
-  it("notifies other regions before the database on every call if the key is global", async () => {
+  it("notifies other regions before it updates the database on every call for a global key", async () => {
     const { booked } = await makeKey({ scope: "global" });
     for (const at of [5, 9]) {
       steps = [];

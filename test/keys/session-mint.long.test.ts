@@ -76,7 +76,7 @@ async function expectNothingStored(orgId: string, before: Rows, sessions: number
   expect(now.all - before.all).toBeLessThan(sessions / 5);
 }
 
-it(`session tokens have unique IDs, are valid, and need no stored row: ${MINTED} tokens`, async () => {
+it(`session tokens have unique IDs, are valid, and need no database row: ${MINTED} tokens`, async () => {
   const { orgId } = await quietAccount();
   const before = await everyRow(orgId);
   expect(before.own).toMatchObject({

@@ -19,7 +19,7 @@ const TERMS = {
   tags: { customer: "cus_1" },
 };
 
-it("a session token is valid under any listed secret, and rejected after the secret is removed", async () => {
+it("a session token signed with a listed secret is valid until that secret is removed", async () => {
   const { session, token } = await mintSession({ ...mint, secrets: [a, b] }, TERMS);
   expect(token).toMatch(/^svc_st_gbl_eu_a[\w-]+$/);
   expect(session).toMatchObject(TERMS);
@@ -37,7 +37,7 @@ it("a session token with any changed character is rejected", async () => {
   }
 });
 
-it("a session token identifies the key and organization before the first use", async () => {
+it("a session token identifies the key and organization even before the session's first use", async () => {
   const { session } = await mintSession({ ...mint, secrets: [a] }, TERMS);
   const is = (of: { orgId: string } | { keyHash: string }) => isSessionOf(session.id, of, [b, a]);
   expect(await is({ orgId: "an organization" })).toBe(true);
@@ -46,7 +46,7 @@ it("a session token identifies the key and organization before the first use", a
   expect(await is({ keyHash: "0e".repeat(32) })).toBe(false);
 });
 
-it(`session tokens have unique IDs if created concurrently: ${effortFor(2000, 20_000)} tokens`, async () => {
+it(`session tokens have unique IDs even if created concurrently: ${effortFor(2000, 20_000)} tokens`, async () => {
   const count = effortFor(2000, 20_000);
   const minted = await Promise.all(
     Array.from({ length: count }, () => mintSession({ ...mint, secrets: [a] }, TERMS)),

@@ -141,7 +141,7 @@ class Run {
 }
 
 describe("a group of calls", () => {
-  it("starts a single call immediately, and collects calls made during this call, in order", async () => {
+  it("starts a single call immediately, and then collects further calls in order", async () => {
     const outside = new Outside();
     const asked = [1, 2, 3, 4].map((part) => outside.ask(part));
     expect(outside.sent).toEqual([[1]]);
@@ -157,7 +157,7 @@ describe("a group of calls", () => {
     await expect(later).resolves.toBe(10);
   });
 
-  it("runs a few calls concurrently, and groups only further calls", async () => {
+  it("runs a few calls concurrently, and groups only additional calls", async () => {
     const outside = new Outside(CONCURRENT_CALLS_MAX);
     const first = Array.from({ length: CONCURRENT_CALLS_MAX }, (_, i) => i + 1);
     const asked = [...first, 11, 12].map((part) => outside.ask(part));
@@ -186,7 +186,7 @@ describe("a group of calls", () => {
     await expect(later).resolves.toBe(8);
   });
 
-  it("sends each part once, returns the result of each part, and limits the size of a call", async () => {
+  it("sends each part once, returns each part's result, and limits the size of a call", async () => {
     const steps = fc.array(fc.constantFrom(...STEPS), { maxLength: 200 });
     await fc.assert(
       fc.asyncProperty(

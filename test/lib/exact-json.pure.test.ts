@@ -29,7 +29,7 @@ const { json: texts } = fc.letrec<{ json: string }>((tie) => ({
 }));
 
 describe("parseJson", () => {
-  it("returns a value that JSON.stringify writes with the digits and key order of its text", () => {
+  it("returns a value that JSON.stringify writes with the original digits and key order", () => {
     fc.assert(
       fc.property(texts, (json) => {
         // Only numbers within objects and arrays keep their digits.
@@ -39,7 +39,7 @@ describe("parseJson", () => {
     );
   });
 
-  it("returns the value of JSON.parse, whatever white space and escapes the text has", () => {
+  it("returns the value that JSON.parse returns, whatever white space and escapes the text has", () => {
     fc.assert(
       fc.property(texts, fc.constantFrom("", " ", "\n\t "), (json, space) => {
         const spaced = JSON.stringify(JSON.parse(json), null, space).replaceAll("/", "\\u002f");
@@ -50,11 +50,11 @@ describe("parseJson", () => {
     );
   });
 
-  it("returns the last value of a duplicate key, as JSON.parse does", () => {
+  it("returns the last value for a duplicate key, as JSON.parse does", () => {
     expect(JSON.stringify(parseJson('{"a":1.0,"b":1.0,"a":"x"}'))).toBe('{"a":"x","b":1.0}');
   });
 
-  it("reads JSON with thousands of nested levels, without a stack overflow", () => {
+  it("reads JSON with thousands of nested levels without overflowing the stack", () => {
     const text = `${"[".repeat(5000)}1.0${"]".repeat(5000)}`;
     expect(parseJson(text)).toHaveLength(1);
   });
@@ -67,7 +67,7 @@ describe("parseJson", () => {
 });
 
 describe("copyExactJson", () => {
-  it("keeps digits and key order in a copy, except the digits of a changed number", () => {
+  it("keeps digits and key order in a copy, except the digits of changed numbers", () => {
     const original = parseJson('{"b":1.0,"2":2.0,"1":3}') as Record<string, unknown>;
     const copy = copyExactJson(original, { ...original, "2": 5, type: "object" });
     expect(JSON.stringify(copy)).toBe('{"b":1.0,"2":5,"1":3,"type":"object"}');

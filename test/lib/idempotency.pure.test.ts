@@ -22,7 +22,7 @@ describe("an Idempotency-Key", () => {
     expect(readIdempotencyKey(undefined)).toEqual({ ok: true, value: null });
   });
 
-  it("returns an error if it is sent in two headers, which Headers joins", () => {
+  it("leads to an error if sent in two headers, which Headers joins", () => {
     const headers = new Headers([
       ["idempotency-key", "a"],
       ["Idempotency-Key", "a"],
@@ -33,7 +33,7 @@ describe("an Idempotency-Key", () => {
 });
 
 describe("the fingerprint of a request", () => {
-  it("equals a SHA-256 of the content, and reveals nothing about it", async () => {
+  it("equals a SHA-256 hash of the content, which reveals nothing about the content", async () => {
     const found = await hashIdempotentRequest("order-7", REQUEST);
     // Computed by sha256sum from "key_1 order-7", and from "o /v1/embeddings " and the hash of
     // "{}".
@@ -43,7 +43,7 @@ describe("the fingerprint of a request", () => {
     });
   });
 
-  it("differs for another API key and for any change of the body", async () => {
+  it("differs for different API keys and for any change to the body", async () => {
     const first = await hashIdempotentRequest("a", REQUEST);
     const others = [{ orgId: "p" }, { path: "/v1/keys" }, { bytes: encoder.encode("{ }") }];
     for (const other of others) {

@@ -58,8 +58,8 @@ function recordSecond(room: RequestMemoryPool, startMs: number, delayMs: number)
   for (let ms = 0; ms < 1000; ms += 10) room.recordDelay(delayMs, startMs + ms);
 }
 
-describe("the limits on concurrent requests", () => {
-  it("give every request a slot while another organization uses half of the slots", () => {
+describe("the limiter of concurrent requests", () => {
+  it("gives every request a slot while another organization uses half of the slots", () => {
     const room = roomOf(["hot", "a", "b", "c", "d", "e", "f", "g"]);
     expect(takeAll(room, "hot")).toHaveLength(6);
     expect(room.take("hot", 0, 0)).toBe("isolate");
@@ -67,7 +67,7 @@ describe("the limits on concurrent requests", () => {
     expect(room.take("g", 0, 0)).toBe("isolate");
   });
 
-  it("give two organizations a third of the slots each if both use as many slots as they can", () => {
+  it("gives two organizations a third of the slots each if both use as many slots as they can", () => {
     const room = roomOf(["a", "b"]);
     const counts = { a: 0, b: 0 };
     for (let round = 0; round < 20; round++) {
@@ -78,7 +78,7 @@ describe("the limits on concurrent requests", () => {
     expect(counts).toEqual({ a: 4, b: 4 });
   });
 
-  it("give unknown keys together half of the slots, even if that exceeds one organization's limit", () => {
+  it("gives all unknown keys together half of the slots, even if an organization's limit is lower", () => {
     const room = roomOf(["known"], { organizationMax: 3 });
     const unseen = Array.from({ length: 20 }, (_, index) => room.take(`unseen${index}`, 0, 0));
     expect(unseen.filter((slot) => typeof slot !== "string")).toHaveLength(6);
@@ -86,7 +86,7 @@ describe("the limits on concurrent requests", () => {
     expect(takeAll(room, "known")).toHaveLength(3);
   });
 
-  it("apply to each organization across all of its keys", () => {
+  it("limits each organization across all of the organization's keys", () => {
     const room = inFlight({ organizationMax: 3 });
     introduce(room, "one", "org");
     introduce(room, "two", "org");
@@ -96,7 +96,7 @@ describe("the limits on concurrent requests", () => {
     expect(typeof room.take("stranger", 0, 0)).toBe("object");
   });
 
-  it("leave slots for operators, other people and new keys after one person has used up a limit", () => {
+  it("keeps slots for operators, other people and new keys after one person has used up a limit", () => {
     const room = inFlight({ organizationMax: 3 });
     const takeAs = (owner: string): RequestSlot | OverloadReason => room.take("", 0, 0, owner);
     for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");
@@ -106,7 +106,7 @@ describe("the limits on concurrent requests", () => {
     expect(typeof room.take("new key", 0, 0)).toBe("object");
   });
 
-  it("count a request with a new key for its organization once the organization is known", () => {
+  it("counts a new key's request toward its organization once the organization is known", () => {
     const room = inFlight({ organizationMax: 1 });
     const first = room.take("one", 0, 0);
     const second = room.take("two", 0, 0);
@@ -118,7 +118,7 @@ describe("the limits on concurrent requests", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("stop counting a request after a timeout, because the platform can end it silently", () => {
+  it("stops counting a request after a timeout, because the platform may have ended the request silently", () => {
     const room = roomOf(["hot"], { organizationMax: 2 });
     takeAll(room, "hot");
     expect(room.take("hot", 0, 999)).toBe("organization");
@@ -138,7 +138,7 @@ function manualTimers() {
 }
 
 describe("a paid request that waits for memory", () => {
-  it("gets memory in turn, starting with the organization with the fewest requests", async () => {
+  it("gets memory in turn, first for the organization with the fewest requests", async () => {
     const room = roomOf(["hot", "a", "b"]);
     const { after, due } = manualTimers();
     const hot = takeAll(room, "hot");
@@ -163,7 +163,7 @@ describe("a paid request that waits for memory", () => {
     expect(due.size).toBe(0);
   });
 
-  it("returns the reason once the waiting time is over, and uses no memory afterwards", async () => {
+  it("gets rejected with a reason once the maximum wait is over, and then uses no memory", async () => {
     const room = roomOf(["hot"]);
     const { after, fire } = manualTimers();
     const slots = takeAll(room, "hot");
@@ -174,7 +174,7 @@ describe("a paid request that waits for memory", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("waits for earlier requests of its organization", () => {
+  it("waits for earlier requests of the organization", () => {
     const room = roomOf(["hot"]);
     const { after } = manualTimers();
     const [first] = takeAll(room, "hot");
@@ -184,7 +184,7 @@ describe("a paid request that waits for memory", () => {
     expect(room.takeOrWait("hot", 0, 0, after)).toBeInstanceOf(Promise);
   });
 
-  it("fails immediately beyond 1,024 waiting requests, of which one organization gets half", () => {
+  it("gets rejected immediately beyond 1,024 waiting requests, half of which one organization can have", () => {
     const room = roomOf(["hot", "other"]);
     const { after } = manualTimers();
     takeAll(room, "hot");
@@ -195,7 +195,7 @@ describe("a paid request that waits for memory", () => {
     expect(waits("other")).toBe(true);
   });
 
-  it("fails immediately if OVERLOAD_WAIT_MS is 0", () => {
+  it("gets rejected immediately if OVERLOAD_WAIT_MS is 0", () => {
     const room = roomOf(["hot"], { waitMs: 0 });
     takeAll(room, "hot");
     expect(room.takeOrWait("hot", 0, 0, manualTimers().after)).toBe("isolate");
@@ -203,7 +203,7 @@ describe("a paid request that waits for memory", () => {
 });
 
 describe("the memory limit for concurrent request bodies", () => {
-  it("accepts a body of the maximum size only if the isolate has no other body", () => {
+  it("accepts a body of the maximum size only if the isolate holds no other body", () => {
     const room = roomOf(["a", "b"], BODIES);
     expect(typeof room.take("a", 20 * MIB, 0)).toBe("object");
     expect(room.take("a", 20 * MIB, 0)).toBe("bytes");
@@ -211,14 +211,14 @@ describe("the memory limit for concurrent request bodies", () => {
     expect(typeof room.take("b", 4 * MIB, 0)).toBe("object");
   });
 
-  it("accepts small bodies up to all remaining memory, even from the organization with the most requests", () => {
+  it("accepts small bodies until memory is full, even from the organization with the most requests", () => {
     const room = inFlight(BODIES);
     room.take("a", 20 * MIB, 0);
     expect(room.take("a", SMALL_BODY_BYTES + 1, 0)).toBe("bytes");
     expect(typeof room.take("a", SMALL_BODY_BYTES, 0)).toBe("object");
   });
 
-  it("counts a body without a declared length by the bytes that have arrived", () => {
+  it("counts a body without a declared length by the bytes received so far", () => {
     const room = roomOf(["a", "b"], BODIES);
     const slot = room.take("a", 0, 0);
     if (typeof slot === "string") throw new Error("no place");
@@ -250,8 +250,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   }),
 );
 
-describe("the limits for concurrent requests in any order", () => {
-  it("never allow too many requests, and free every slot exactly once", () => {
+describe("a limiter of requests that arrive in any order", () => {
+  it("never allows too many concurrent requests, and frees every slot exactly once", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
         const room = inFlight({ ...BODIES, organizationMax: 5 });
@@ -322,7 +322,7 @@ function change(
 describe("an isolate with an overloaded CPU", () => {
   const ROOM = { memoryMax: 3200 * MEMORY_PER_REQUEST, organizationMax: Infinity };
 
-  it("accepts no more requests of the organization with the most requests while other organizations send requests", () => {
+  it("rejects further requests of the organization with the most requests while other organizations send requests", () => {
     const room = roomOf(["hot", "small"], ROOM);
     takeAll(room, "hot", 1000);
     recordSecond(room, 0, 50);
@@ -355,7 +355,7 @@ describe("an isolate with an overloaded CPU", () => {
     expect(takeAll(room, "hot", 1)).toHaveLength(1);
   });
 
-  it("doesn't count requests of unknown keys as another organization", () => {
+  it("doesn't treat requests of unknown keys as another organization's requests", () => {
     const room = roomOf(["hot", "small"], ROOM);
     takeAll(room, "hot", 1000);
     takeAll(room, "unseen", 1);
@@ -365,7 +365,7 @@ describe("an isolate with an overloaded CPU", () => {
     expect(room.take("hot", 0, 0)).toBe("cpu");
   });
 
-  it("accepts more requests again when its timers are on time", () => {
+  it("accepts more requests again once its timers run on time", () => {
     const room = roomOf(["hot", "small"], ROOM);
     const hot = takeAll(room, "hot", 1000);
     takeAll(room, "small", 1);

@@ -33,8 +33,8 @@ function inRow(terms: KeyTerms, columns: readonly string[]): KeyTerms {
   return keyTermsFromRow({ ...row, more: more === null ? null : String(more) });
 }
 
-describe("a key's limits", () => {
-  it("stay the same in a database row and in an object's storage", () => {
+describe("a set of key limits", () => {
+  it("stays equal when stored in a database row and in a Durable Object", () => {
     for (const terms of [
       FULL,
       NO_KEY_TERMS,
@@ -47,7 +47,7 @@ describe("a key's limits", () => {
     expect(keyTermsToJson(NO_KEY_TERMS)).toBeNull();
   });
 
-  it("count as set if any limit is set, even a budget of 0 or an empty list", () => {
+  it("counts as set if at least one limit is set, even a budget of 0 or an empty list", () => {
     expect(hasLimits(NO_KEY_TERMS)).toBe(false);
     const one = {
       budgetMicro: micros(0),

@@ -49,8 +49,8 @@ describe("a list of allowed models", () => {
   });
 });
 
-describe("policies of several owners", () => {
-  it("allow only the routes that each policy allows", () => {
+describe("a combination of several policies", () => {
+  it("allows only the routes that each policy allows", () => {
     fc.assert(
       fc.property(fc.array(policies, { maxLength: 4 }), (list) => {
         const layers = list.map((policy) => ({ ...policy, scope: "member" as const }));
@@ -63,7 +63,7 @@ describe("policies of several owners", () => {
     );
   });
 
-  it("count as narrower than other policies only if they allow no additional route", () => {
+  it("counts as narrower than another combination only if it allows no additional route", () => {
     const orNull = fc.option(policies, { nil: null });
     fc.assert(
       fc.property(orNull, orNull, (before, after) => {
@@ -74,7 +74,7 @@ describe("policies of several owners", () => {
     );
   });
 
-  it("apply to the model that serves a request, not to the requested name", () => {
+  it("applies to the model that serves a request, not to the requested name", () => {
     const layer = { ...ONE_MODEL, scope: "organization" as const };
     const route = { provider: "a", region: "eu" };
     const candidates = [
@@ -84,7 +84,7 @@ describe("policies of several owners", () => {
     expect(allowedRouteIndexes([layer], candidates)).toEqual([0]);
   });
 
-  it("allow every route if a list is null, and no route if a list is empty", () => {
+  it("allows every route if the list is null, and no route if the list is empty", () => {
     const all = { allowed_models: null, allowed_providers: null, allowed_data_regions: null };
     expect(allowed(all)).toHaveLength(CANDIDATES.length);
     expect(allowed({ ...all, allowed_models: [] })).toEqual([]);

@@ -46,7 +46,7 @@ it("the check of public addresses rejects every spelling of a private address or
   });
 });
 
-it("the check of public addresses accepts a name only with port 443, without a user, and with at most one final dot", () => {
+it("the check of public addresses accepts only port 443, no user, and at most one final dot", () => {
   const names = fc.tuple(
     fc.stringMatching(/^[a-z][a-z\d]{0,20}$/),
     fc.constantFrom("dev", "co.uk"),
@@ -64,7 +64,7 @@ it("the check of public addresses accepts a name only with port 443, without a u
   });
 });
 
-it("a webhook's URL is stored as parsed, without control characters", () => {
+it("a webhook's URL is stored in its parsed form, without control characters", () => {
   check(fc.string({ unit: "binary", maxLength: 40 }), (path) => {
     const url = parseWebhookUrl(`https://hooks.turnpike.dev/${path}`, false);
     if (typeof url === "string") return;

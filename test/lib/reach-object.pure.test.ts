@@ -71,7 +71,7 @@ it.each([
   },
 );
 
-it("callObjectWithRetries ends a pause between two calls when its time limit is reached, without another call", async () => {
+it("callObjectWithRetries stops waiting when its time limit is reached, without another call", async () => {
   const late = (): Promise<Result<string>> =>
     new Promise((_, reject) => setTimeout(() => reject(LOST), BUDGET_MS - 100));
   const one = reached(LOST, late);
@@ -81,7 +81,7 @@ it("callObjectWithRetries ends a pause between two calls when its time limit is 
   expect(one.calls).toHaveLength(2);
 });
 
-it("callObjectWithRetries doesn't retry an overloaded object, and returns an unknown outcome only after a lost call", async () => {
+it("callObjectWithRetries doesn't retry an overloaded object, and reports an unknown outcome only after a lost call", async () => {
   const at = reached(OVERLOADED);
   const after = reached(LOST, OVERLOADED);
   await vi.runAllTimersAsync();
@@ -92,7 +92,7 @@ it("callObjectWithRetries doesn't retry an overloaded object, and returns an unk
 });
 
 it.each(["storage_unavailable", "overloaded"] as const)(
-  "callObjectWithRetries returns %s as a known outcome at first, and as unknown after a lost call",
+  "callObjectWithRetries reports %s as a known outcome at first, and as unknown after a lost call",
   async (kind) => {
     const cannotSay = (): Promise<Result<string>> => Promise.resolve(refuse({ kind }));
     const at = reached(cannotSay);
@@ -104,7 +104,7 @@ it.each(["storage_unavailable", "overloaded"] as const)(
   },
 );
 
-it("callObjectWithRetries returns another rejection as the result, but as an unknown outcome after a lost call", async () => {
+it("callObjectWithRetries returns any other rejection, but reports an unknown outcome after a lost call", async () => {
   const refusal = refuse({ kind: "organization_suspended" });
   const refused = (): Promise<Result<string>> => Promise.resolve(refusal);
   const at = reached(refused);

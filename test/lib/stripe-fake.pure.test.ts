@@ -76,8 +76,8 @@ const codeOf = (error: unknown): string | undefined =>
 const refused = async (asked: Promise<unknown>): Promise<string | undefined> =>
   asked.then(() => "accepted", codeOf);
 
-describe("the fake Stripe, called with Stripe's own client,", () => {
-  it("sells through a checkout: it charges the total with tax, saves the card and marks an invoice as paid", async () => {
+describe("the fake Stripe, called by Stripe's own client", () => {
+  it("completes a checkout: charges the total with tax, saves the card and marks an invoice as paid", async () => {
     const client = withClient(19);
     const { session, intent, customer } = await boughtBy(client);
     const read = await client.stripe.checkout.sessions.retrieve(session, {
@@ -100,7 +100,7 @@ describe("the fake Stripe, called with Stripe's own client,", () => {
     expect(() => client.fake.person.pay(session)).toThrow("complete");
   });
 
-  it("leaves a checkout session open after a decline, and expires the session after an hour", async () => {
+  it("leaves a checkout session open after a decline, until the session expires after an hour", async () => {
     const client = withClient();
     const { id: customer } = await client.stripe.customers.create({});
     const session = await client.stripe.checkout.sessions.create(
@@ -116,7 +116,7 @@ describe("the fake Stripe, called with Stripe's own client,", () => {
     expect(client.fake.payments()).toEqual([]);
   });
 
-  it("charges a saved card by invoice once, and returns the bank's decline reason", async () => {
+  it("charges a saved card by invoice only once, and returns the bank's decline reason", async () => {
     const client = withClient();
     const { customer, intent } = await boughtBy(client);
     const card = cardOf(intent);
@@ -154,7 +154,7 @@ describe("the fake Stripe, called with Stripe's own client,", () => {
     expect(() => client.fake.person.payInvoice(second)).toThrow("void");
   });
 
-  it("reports refunds and disputes: lost, won, and won in part", async () => {
+  it("reports refunds, and disputes that are lost, won, or partly won", async () => {
     const client = withClient();
     const { intent } = await boughtBy(client);
     const refund = client.fake.bank.refund(intent.id, 300);
@@ -226,7 +226,7 @@ describe("the fake Stripe", () => {
     expect(client.fake.world.sessions.size).toBe(0);
   });
 
-  it("rejects another customer's card, a line on a finalized invoice and a deleted customer", async () => {
+  it("rejects another customer's card, a new line on a finalized invoice, and a deleted customer", async () => {
     const client = withClient();
     const { customer, intent } = await boughtBy(client);
     const card = cardOf(intent);
@@ -249,7 +249,7 @@ describe("the fake Stripe", () => {
 });
 
 describe("a Stripe idempotency key", () => {
-  it("returns the first result for a day, even an error, and rejects a different request", async () => {
+  it("returns the first result for one day, even an error, and rejects a different request", async () => {
     const { stripe, fake, clock } = withClient();
     const key = { idempotencyKey: "cus:org" };
     const first = await stripe.customers.create({ name: "Acme" }, key);
@@ -284,7 +284,7 @@ describe("a Stripe idempotency key", () => {
     },
   );
 
-  it("rejects a repeated request while the first is in progress", async () => {
+  it("rejects a repeated request while the first request is in progress", async () => {
     const { promise: waits, resolve: done } = Promise.withResolvers<void>();
     const fake = new FakeStripe({ now: () => 0, sleep: () => waits });
     const ask = () =>
@@ -309,8 +309,8 @@ describe("a Stripe idempotency key", () => {
   });
 });
 
-describe("the fake Stripe's events", () => {
-  it("appear newest first by page and type, with the configured delays, for thirty days", async () => {
+describe("the fake Stripe's list of events", () => {
+  it("returns events newest first, by page and type, for thirty days, after the configured delays", async () => {
     const { stripe, fake, clock } = withClient();
     await stripe.customers.create({});
     fake.hideEvents(600_000);
@@ -327,7 +327,7 @@ describe("the fake Stripe's events", () => {
     expect(await all()).toBe(0);
   });
 
-  it("survive a restart together with all other data", async () => {
+  it("keeps its events and all other data after a restart", async () => {
     const client = withClient();
     const { session, intent } = await boughtBy(client);
     const later = new FakeStripe({ now: () => client.clock.now + 1 });

@@ -41,8 +41,8 @@ beforeEach(() => {
   vi.spyOn(console, "error").mockImplementation((line: string) => void log.push(line));
 });
 
-describe("the tables of a Durable Object", () => {
-  it("aren't created by a check for existing tables", async () => {
+describe("a table of a Durable Object", () => {
+  it("isn't created when the object checks whether the table exists", async () => {
     await inStorage((storage) => {
       expect(migrateExistingTables(storage, ONE)).toBe(false);
       expect(storage.sql.exec("SELECT name FROM sqlite_master").toArray()).toEqual([]);
@@ -51,7 +51,7 @@ describe("the tables of a Durable Object", () => {
     });
   });
 
-  it("get only the missing schema steps, each once", async () => {
+  it("gets only the missing schema steps, each of them once", async () => {
     await inStorage((storage) => {
       createOrMigrateTables(storage, ONE);
       storage.sql.exec("INSERT INTO a (x) VALUES (1)");
@@ -64,7 +64,7 @@ describe("the tables of a Durable Object", () => {
     });
   });
 
-  it("remain usable for the previous release, and afterwards again for the newer release", async () => {
+  it("remains usable after a rollback to the previous release and a return to the newer release", async () => {
     await inStorage((storage) => {
       createOrMigrateTables(storage, TWO);
       expect(migrateExistingTables(storage, ONE)).toBe(true);
@@ -74,7 +74,7 @@ describe("the tables of a Durable Object", () => {
     });
   });
 
-  it("stay unchanged if this release can't read them, with a log line", async () => {
+  it("stays unchanged if this release can't read the table, which the log reports", async () => {
     await inStorage((storage) => {
       createOrMigrateTables(storage, THREE);
       for (const older of [ONE, TWO]) {
@@ -93,7 +93,7 @@ describe("the tables of a Durable Object", () => {
     });
   });
 
-  it("stay unchanged if a schema step fails", async () => {
+  it("stays unchanged if a schema step of an upgrade fails", async () => {
     await inStorage((storage) => {
       createOrMigrateTables(storage, ONE);
       const broken = after(TWO, "ALTER TABLE nowhere ADD COLUMN y", 1);

@@ -17,7 +17,7 @@ it("a stop signal notifies every listener once, except removed listeners", () =>
   expect(stop.aborted).toBe(true);
 });
 
-it("a stop signal ignores a listener that is added after the stop, like an AbortSignal", () => {
+it("a stop signal ignores a listener that is added after the stop, as an AbortSignal does", () => {
   const stop = new StopSource();
   stop.abort();
   const told: string[] = [];
@@ -25,7 +25,7 @@ it("a stop signal ignores a listener that is added after the stop, like an Abort
   expect(told).toEqual([]);
 });
 
-it("a stop signal skips a listener that an earlier listener removes, and a listener that an earlier listener adds", () => {
+it("a stop signal skips a listener that an earlier listener removes or adds", () => {
   const stop = new StopSource();
   const told: string[] = [];
   const second = (): void => void told.push("second");
@@ -58,7 +58,7 @@ const deadline = fc.record({
   cancelAfter: fc.option(fc.integer({ min: 1, max: 4000 }), { nil: null }),
 });
 
-it("a shared timer ends each deadline on time, never earlier, and skips canceled deadlines", () => {
+it("a shared timer ends each deadline on time but never early, and skips canceled deadlines", () => {
   const property = fc.property(fc.array(deadline, { maxLength: 8 }), (deadlines) => {
     inFakeTime(() => {
       const timers = new Timers();
@@ -82,7 +82,7 @@ it("a shared timer ends each deadline on time, never earlier, and skips canceled
   fc.assert(property, { numRuns: 100 });
 });
 
-it("a shared timer sets one platform timer for a request shorter than a second, whatever its deadlines", () => {
+it("a shared timer sets only one platform timer for a request shorter than a second, despite many deadlines", () => {
   inFakeTime(() => {
     // Vitest would restore a spy to the fake timer after this file.
     const fakeTimeout = globalThis.setTimeout;

@@ -61,7 +61,7 @@ it("estimateTokens detects base64, hex and IDs, with one and a half letters per 
   expect(estimateTokens("a-perfectly-ordinary-slug")).toBeLessThan(12);
 });
 
-it("estimateTokens counts a run of blanks by its length, as tokenizers do", () => {
+it("estimateTokens counts a run of blanks by the run's length, as tokenizers do", () => {
   const runs: readonly (readonly [string, number])[] = [
     ["\n".repeat(2000), 125],
     ["\r".repeat(2000), 2000],
@@ -131,7 +131,7 @@ it("estimateTokens returns more than a quarter of a real tokenizer's count for c
   );
 });
 
-it("estimateTokens returns at least a seventh of the characters and at most the number of bytes", () => {
+it("estimateTokens returns at least a seventh of the number of characters and at most the number of bytes", () => {
   const piece = fc.oneof(
     fc.string({ unit: "grapheme" }),
     fc.base64String({ maxLength: 60 }),
@@ -159,7 +159,7 @@ const FILES = [
   "wrangler.toml",
 ];
 
-it("estimateTokens is within 15 % of the real tokenizer, for prose in many languages and code of many kinds", () => {
+it("estimateTokens is within 15 % of a real tokenizer for prose in many languages and many kinds of code", () => {
   const files = FILES.map((name) => [name, readFileSync(name, "utf8").slice(0, 12_000)] as const);
   for (const [name, text] of [...Object.entries(HUMAN_RIGHTS_TEXTS), ...files]) {
     const ratio = estimateTokensForDisplay(text) / O200K_BASE.encode(text, [], []).length;
@@ -167,7 +167,7 @@ it("estimateTokens is within 15 % of the real tokenizer, for prose in many langu
   }
 });
 
-it("estimateTokens is equally exact for a long text of which only parts are counted", () => {
+it("estimateTokens is equally exact for a long text even though it counts only parts of the text", () => {
   const prose = readFileSync("docs/security.md", "utf8");
   const long = [prose, ...Object.values(HUMAN_RIGHTS_TEXTS), prose].join("\n").repeat(12);
   const ratio =
@@ -178,7 +178,7 @@ it("estimateTokens is equally exact for a long text of which only parts are coun
   expect(estimateTokensForDisplay(" ".repeat(200_000))).toBeGreaterThan(0);
 });
 
-it("utf8Bytes counts bytes like the encoder, including lone surrogates", () => {
+it("utf8Bytes counts bytes like the UTF-8 encoder, even for lone surrogates", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }), (a, b) => {
       expect(utf8Bytes(a + b)).toBe(new TextEncoder().encode(a + b).length);

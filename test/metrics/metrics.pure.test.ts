@@ -15,7 +15,7 @@ function samples(text: string): Map<string, number> {
   );
 }
 
-it("the metrics text contains each counter with labels, and each metric's help and type once", () => {
+it("the metrics text contains each counter with labels, and the help and type of each metric once", () => {
   const tally = new Tally();
   tally.count("requests", { route: "/v1/models", status: "200" });
   tally.count("requests", { route: "/v1/models", status: "200" });
@@ -32,7 +32,7 @@ it("the metrics text contains each counter with labels, and each metric's help a
   );
 });
 
-it("the metrics text contains a histogram's cumulative buckets, the count as +Inf, and the sum", () => {
+it("the metrics text contains a histogram's cumulative buckets, count and sum", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
       const tally = new Tally();
@@ -54,7 +54,7 @@ it("the metrics text contains a histogram's cumulative buckets, the count as +In
   );
 });
 
-it("the metrics tally adds up counts, and is empty after the counts are taken", () => {
+it("the metrics tally adds up counts, and is empty once the counts are taken", () => {
   const one = new Tally();
   one.count("tokens", { model: "m", type: "input" }, 5);
   const first = one.take();
@@ -64,7 +64,7 @@ it("the metrics tally adds up counts, and is empty after the counts are taken", 
   expect([first[key], one.take()[key], one.take()[key]]).toEqual([5, 7, undefined]);
 });
 
-it("the age of a job counts from the region's start if the job never ran, and is never negative", () => {
+it("a job's age counts from the region's start if the job never ran, and is never negative", () => {
   const ahead = { atMs: 2500, series: {} };
   const counted = { sinceMs: 1000, counters: {}, gauges: ahead, views: {}, jobs: {} };
   expect(computeAgeGauges(counted, 2000)).toEqual({
@@ -80,7 +80,7 @@ it("the metrics text omits unknown metrics", () => {
   );
 });
 
-it("the metrics tally limits the series that an attacker's requests can create to 5,000", () => {
+it("the metrics tally holds at most 5,000 series that an attacker's requests can create", () => {
   const tally = new Tally();
   for (let i = 0; i < 6000; i++) tally.count("requests", { route: `/${i}`, status: "404" });
   expect(Object.keys(tally.take())).toHaveLength(5000);

@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { MetricRecorder } from "../../src/events/metrics/tally.ts";
 
-it("the metrics recorder transfers new counts after the previous transfer has ended", async () => {
+it("the metrics recorder transfers new counts only after the previous transfer ends", async () => {
   const recorder = new MetricRecorder(0);
   const begun: Promise<unknown>[] = [];
   const added: object[] = [];
@@ -19,7 +19,7 @@ it("the metrics recorder transfers new counts after the previous transfer has en
   expect(added).toEqual([once, once]);
 });
 
-it("the metrics recorder starts another transfer 30 s after a transfer that never ended", () => {
+it("the metrics recorder starts another transfer 30 s after a transfer that never ends", () => {
   const recorder = new MetricRecorder(5000);
   vi.spyOn(scheduler, "wait").mockImplementation(() => new Promise<void>(() => undefined));
   const begunMs = Date.now();

@@ -33,7 +33,7 @@ function post(path: string, body: object, key: string): Promise<Response> {
 const statusWith = async (key: string): Promise<number> =>
   (await post("/chat/completions", QUESTION, key)).status;
 
-it("the admin CLI rotates a key with an overlap, prints the same secret when repeated, and lists the events", async () => {
+it("the admin CLI rotates a key with an overlap, prints the same secret on a repeat, and lists the events", async () => {
   const { orgId, key } = account;
   const rotate = `keys rotate ${orgId} ${keyId} --overlap-seconds 3600 --idempotency-key leak-1`;
   const fresh = await operator.answers<{ key: string }>(rotate);

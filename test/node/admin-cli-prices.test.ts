@@ -52,7 +52,7 @@ describe("the command turnpike prices", () => {
   const [begins, later] = [dayIn(10), dayIn(20)];
   const RAISED = ["partners,sandbox/echo,2.5,2,", "partners,*,,,10"];
 
-  it("posts a price file from stdin, lists its prices, and prints differences with propose", async () => {
+  it("posts a price file from stdin, lists the file's prices, and prints differences with propose", async () => {
     const rows = `${HEAD}\n# ours\npartners,sandbox/echo,1,2,\n\npartners,*,,,10\n`;
     const posted = await operator.runs(`prices post --from ${begins}`, rows);
     expect(posted, posted.err).toMatchObject({ code: 0, err: "2 rows posted.\n" });
@@ -78,7 +78,7 @@ describe("the command turnpike prices", () => {
     expect(await listed()).toBe(list);
   });
 
-  it("exits for a price that more than doubles: with 1 for propose, with 2 for post without --yes", async () => {
+  it("exits with 1 (propose) or 2 (post without --yes) for a price that more than doubles", async () => {
     const list = await listed();
     const proposed = await runsWith(`prices propose --from ${later}`, HEAD, ...RAISED);
     expect(proposed).toMatchObject({
@@ -100,7 +100,7 @@ describe("the command turnpike prices", () => {
     expect(other.err).toContain("price_exists");
   });
 
-  it("compares a new price in dollars with a previous price that was set as a percentage", async () => {
+  it("compares a new price in dollars with a previous price set as a percentage", async () => {
     const list = "slips,openai/gpt-5-nano";
     const first = await runsWith(`prices post --from ${begins}`, HEAD, `${list},,,10`);
     expect(first, first.err).toMatchObject({ code: 0 });
@@ -127,7 +127,7 @@ describe("the command turnpike prices", () => {
     });
   });
 
-  it("assigns and removes an organization's price list, but not an unknown list", async () => {
+  it("assigns and removes an organization's price list, but rejects an unknown list", async () => {
     const given = await operator.runs(`orgs prices ${account.orgId} partners`);
     expect(given, given.err).toMatchObject({ code: 0 });
     expect(given.out).toMatch(/^price list +partners$/m);
@@ -157,8 +157,8 @@ describe("the command turnpike prices", () => {
   });
 });
 
-describe("the commands turnpike margin and costs", () => {
-  it("print charges next to providers' costs, by model and organization", async () => {
+describe("the command turnpike margin or costs", () => {
+  it("prints charges next to providers' costs, by model and organization", async () => {
     expect(await operator.prints(`margin ${DAYS} --by model`)).toMatch(
       /^\d{4}-\d\d-\d\d +sandbox\/echo +1 +0\.\d{6} +0\.\d{6} +-?0\.\d{6} +0$/m,
     );
@@ -166,7 +166,7 @@ describe("the commands turnpike margin and costs", () => {
     expect(refused).toMatchObject({ code: 1, out: "" });
   });
 
-  it("store an imported bill, and exit with 1 only for a difference of more than 2 %", async () => {
+  it("stores an imported bill, and exits with 1 only if the bill differs by more than 2 %", async () => {
     const { data } = await operator.answers<{ data: readonly Group[] }>(`margin ${DAYS}`);
     const [{ day, group, bought_micro: bought } = NOTHING] = data;
     expect(bought).toBeGreaterThan(2000);
@@ -185,7 +185,7 @@ describe("the commands turnpike margin and costs", () => {
 });
 
 // Runs last, because it moves the region's clock.
-it("turnpike rerate prints the credits that it would add, and adds them once with --yes and a confirmed total", async () => {
+it("turnpike rerate prints proposed credits, and adds them once with --yes and a confirmed total", async () => {
   const { orgId } = account;
   const span = `--from ${timeIn(-DAY_MS)} --to ${timeIn(1_800_000)}`;
   const slip = `rerate --id slip-1 --model sandbox/echo ${span} --input 0.5 --output 1`;

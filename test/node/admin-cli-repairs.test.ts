@@ -59,7 +59,7 @@ function logLine(account: Account, requestId: string, keyId: string, cost = 42):
 }
 
 describe("the command turnpike reconcile", () => {
-  it("exits with 0 without differences, and with 1 if the database was changed", async () => {
+  it("exits with 0 if there are no differences, and with 1 if it changed the database", async () => {
     const [bent, straight] = [
       await Account.open(operator.region),
       await Account.open(operator.region),
@@ -96,7 +96,7 @@ describe("the command turnpike reconcile", () => {
 });
 
 describe("the command turnpike settle", () => {
-  it("charges a copied log line once, from npm start's log or from wrangler's JSON", async () => {
+  it("charges a copied log line once, whether from npm start's log or from wrangler's JSON", async () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
     const id = await openHold(account, keyId);
@@ -111,7 +111,7 @@ describe("the command turnpike settle", () => {
     expect(await account.standing()).toMatchObject({ credits_micro: 999_958, open_holds: 0 });
   });
 
-  it("posts all other lines when a line is rejected, and exits with 1", async () => {
+  it("posts all other lines if one line is rejected, and exits with 1", async () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
     const id = mintId("req_", Date.now());
@@ -126,7 +126,7 @@ describe("the command turnpike settle", () => {
 });
 
 describe("the command turnpike rebuild-wallet", () => {
-  it("restores a lost wallet from the database, and rejects a healthy one", async () => {
+  it("restores a lost wallet from the database, and rejects a healthy wallet", async () => {
     const account = await Account.open(operator.region);
     await account.published();
     const healthy = await operator.runs(`rebuild-wallet ${account.orgId}`);

@@ -83,12 +83,12 @@ describe("an invalid call of the admin CLI", () => {
     expect(ran.err).not.toContain("a".repeat(20));
   });
 
-  it("fails before it calls any region", () => {
+  it("exits before the CLI calls any region", () => {
     expect(asked).toBe(0);
   });
 });
 
-describe("--help of the admin CLI", () => {
+describe("the help that the admin CLI prints with --help", () => {
   it.concurrent.each([
     [["--help"], "health --url https://"],
     [["orgs", "--help"], "orgs suspend --local eu example"],
@@ -164,7 +164,7 @@ describe("a failed call of the admin CLI", () => {
   });
 });
 
-it("turnpike reconcile prints its progress, and continues from its cursor", async () => {
+it("turnpike reconcile prints its progress, and continues from a cursor", async () => {
   const seen: unknown[] = [];
   const answer = async (request: IncomingMessage): Promise<object> => {
     seen.push(await json(request));
@@ -191,7 +191,7 @@ it("turnpike reconcile prints its progress, and continues from its cursor", asyn
   ]);
 });
 
-it("the admin CLI puts a slug into the path without listing organizations", async () => {
+it("the admin CLI puts a slug into the URL without first listing organizations", async () => {
   const seen: string[] = [];
   const { server, url } = await listening((request, response) => {
     seen.push(`${request.method} ${request.url}`);
@@ -269,7 +269,7 @@ it.each([
   },
 );
 
-it("turnpike health lists routes in cooldown with reason and end, and exits with 0", async () => {
+it("turnpike health lists routes in cooldown with the reason and end, and exits with 0", async () => {
   const until = "2026-11-21T10:00:00.000Z";
   const breakers = [{ route: "openai:gpt-4o", state: "disabled", until }];
   const ran = await healthOf({ ...WELL, breakers });
@@ -280,7 +280,7 @@ it("turnpike health lists routes in cooldown with reason and end, and exits with
 describe("the command turnpike health --probe", () => {
   const peers = [{ region: "us", url: "http://peer.test", answers: true }];
 
-  it("pays for one short request in each region, with the same key", async () => {
+  it("pays for one short request in each region with one key", async () => {
     const TURNPIKE_PROBE_KEY = "svc_sk_eu_live_good";
     const ran = await healthOf({ ...WELL, peers }, ["--probe"], { TURNPIKE_PROBE_KEY });
     expect(ran.code, ran.err).toBe(0);
@@ -297,14 +297,14 @@ describe("the command turnpike health --probe", () => {
     expect(ran.out).not.toContain(TURNPIKE_PROBE_KEY);
   });
 
-  it("exits with 1 if a request fails, and prints its error", async () => {
+  it("exits with 1 and prints the error if a request fails", async () => {
     const variables = { TURNPIKE_PROBE_KEY: "svc_sk_eu_live_poor" };
     const ran = await healthOf({ ...WELL, peers }, ["--probe"], variables);
     expect(ran.code).toBe(1);
     expect(ran.out).toMatch(/^us +402 .*No money\.$/m);
   });
 
-  it("exits with 2 without a key, and calls no region", async () => {
+  it("exits with 2 without a key, before calling any region", async () => {
     const ran = await healthOf({ ...WELL, peers }, ["--probe"]);
     expect(ran).toMatchObject({ code: 2, out: "", paid: [] });
   });
@@ -314,7 +314,7 @@ describe("the option --local of the admin CLI", () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-local-"));
   afterAll(() => removeDirectory(directory));
 
-  it("uses address and token of demo.json, whatever the environment contains", async () => {
+  it("uses the address and token of demo.json, whatever the environment contains", async () => {
     const seen: string[] = [];
     const { server, url } = await listening((request, response) => {
       seen.push(`${request.url} ${request.headers.authorization}`);
@@ -331,7 +331,7 @@ describe("the option --local of the admin CLI", () => {
     expect(ran.code).toBe(1); // an unhealthy region fails the check
   });
 
-  it("suggests npm start if there is no demo.json", async () => {
+  it("suggests npm start if demo.json doesn't exist", async () => {
     const ran = await callAdmin(["health", "--local", "eu"], {
       DEV_DIR: path.join(directory, "none"),
     });

@@ -26,7 +26,7 @@ function statusWith(key: string): Promise<number> {
 }
 
 describe("the operator's CLI", () => {
-  it("creates an organization whose printed key works once it has credits", async () => {
+  it("creates an organization whose printed key works once credits are added", async () => {
     const created = await operator.runs(`${CREATE} --name First --slug first`);
     expect(created).toMatchObject({ code: 0, err: "The key is shown only once. Store it now.\n" });
     const [key = ""] = /svc_sk_eu_live_\w{40}/.exec(created.out) ?? [];
@@ -38,7 +38,7 @@ describe("the operator's CLI", () => {
     expect(await statusWith(key)).toBe(200);
   });
 
-  it("adds a member, prints the member's key, and revokes it", async () => {
+  it("adds a member, prints the member's key, and revokes that key", async () => {
     const { prints, runs } = operator;
     await prints(`${CREATE} --name Second --slug second`);
     await prints("credits add second --micros 1000000 --reference invoice-1");
@@ -66,7 +66,7 @@ describe("the operator's CLI", () => {
     );
   });
 
-  it("changes a member's role, and removes a member together with the member's keys", async () => {
+  it("changes a member's role, and removes a member along with the member's keys", async () => {
     const { prints, runs } = operator;
     await prints(`${CREATE} --name Third --slug third`);
     await prints("credits add third --dollars 1 --reference invoice-1");
@@ -119,7 +119,7 @@ describe("the operator's CLI", () => {
 });
 
 describe("an organization's balance in the operator's CLI", () => {
-  it("changes by a signed correction, but not by a repeated reference", async () => {
+  it("changes by a signed correction, but only once per reference", async () => {
     const { prints } = operator;
     await prints(`${CREATE} --name Sixth --slug sixth`);
     const add = "credits add sixth --dollars 12.5 --reference invoice-1";
@@ -140,7 +140,7 @@ describe("an organization's balance in the operator's CLI", () => {
     ]);
   });
 
-  it("equals the sum of the ledger, which is printed completely, page by page", async () => {
+  it("equals the sum of the ledger, which the CLI prints completely, page by page", async () => {
     const { orgId } = await Account.open(operator.region, { credits: 0 });
     const admin = { url: operator.region().adminUrl, token: ADMIN_TOKEN };
     for (let from = 0; from < 1005; from += 67) {
@@ -163,7 +163,7 @@ describe("an organization's balance in the operator's CLI", () => {
     expect(part.err).toBe("Continue with --after 5\n");
   });
 
-  it("decreases by exactly the cost that the command usage prints for each model", async () => {
+  it("decreases by exactly the total cost that the command 'usage' prints by model", async () => {
     const spender = await Account.open(operator.region);
     expect((await spender.chat(QUESTION)).status).toBe(200);
     const cost = 1_000_000 - (await spender.balance());
@@ -177,7 +177,7 @@ describe("an organization's balance in the operator's CLI", () => {
     expect(await operator.prints(january)).toMatch(/^2020-01-01 to 2020-01-31\n/);
   });
 
-  it("causes an alert below the threshold", async () => {
+  it("causes an alert when it falls below the threshold", async () => {
     const low = await Account.open(operator.region);
     await low.settings({ lowBalanceThresholdMicro: 2_000_000 });
     expect(await operator.prints(`alerts ${low.orgId}`)).toMatch(
@@ -236,7 +236,7 @@ describe("an error in the admin CLI", () => {
     expect(ran.err).toMatch(words);
   });
 
-  it("names the variable of the token if the token is wrong", async () => {
+  it("names the token's variable if the token is wrong", async () => {
     const ran = await runAdmin(["orgs", "list"], {
       variables: {
         TURNPIKE_URL: operator.region().url,

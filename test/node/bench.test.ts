@@ -115,11 +115,11 @@ it.each<[name: string, value: number, mark?: string]>([
   expect(figure === undefined ? "none" : mark(figure)).toContain(said ?? "");
 });
 
-it("the benchmark counts a figure that was not measured as a missed target", () => {
+it("the benchmark counts an unmeasured figure as a missed target", () => {
   expect(mark({ name: "x", value: NaN, unit: "", budget: 3 })).toBe("OVER");
 });
 
-it("the benchmark's ratio stays stable despite slow rounds, if more than half are undisturbed", () => {
+it("the benchmark's ratio stays stable despite slow rounds if more than half of the rounds are undisturbed", () => {
   const cpu = fc.double({ min: 50, max: 50_000, noNaN: true });
   const round = fc.record({ floor: cpu, home: cpu });
   const slower = fc.double({ min: 1, max: 20, noNaN: true });
@@ -164,7 +164,7 @@ it("the benchmark counts only complete successes as served", async () => {
   expect(responses).toHaveLength(40);
 });
 
-it("the benchmark measures a request's time from its planned start, including a delayed start", async () => {
+it("the benchmark measures a request's time from the planned start, even if the start is delayed", async () => {
   const BLOCKED_MS = 300;
   let answered = 0;
   const responses = await offerTo((_request, response) => {

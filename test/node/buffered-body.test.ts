@@ -84,14 +84,14 @@ async function read(what: string): Promise<Record<string, unknown>> {
   return (await (await worker.dispatchFetch(`http://x/${what}`)).json()) as Record<string, unknown>;
 }
 
-it("a buffered body returns all buffered bytes in one read, and ends the provider's connection if canceled", async () => {
+it("a buffered body returns all buffered bytes in one read, and closes the provider's connection if canceled", async () => {
   const { reads, why } = await read("words?waitMs=200");
   expect(why).toBe("waited");
   expect(reads).toEqual(["a", "bcd"]);
   await closed.promise;
 });
 
-it("a buffered body wakes a waiting reader at the end, after the buffered bytes", async () => {
+it("a buffered body wakes a waiting reader at its end, after returning the buffered bytes", async () => {
   expect(await read("end?waitMs=100000&all")).toEqual({
     reads: ["a", "b", null],
     gathers: true,
@@ -100,7 +100,7 @@ it("a buffered body wakes a waiting reader at the end, after the buffered bytes"
   });
 });
 
-it("a buffered body wakes a waiting reader at an error, and returns the error", async () => {
+it("a buffered body wakes a waiting reader when an error occurs, and returns the error", async () => {
   const { reads, why, after } = await read("break?waitMs=100000&all");
   expect(why).toBe("woken");
   expect(reads).toEqual(["a", "b", "broken"]);

@@ -19,7 +19,7 @@ async function countsOfEu(): Promise<Counts> {
   return (await (await fetch(`${regions.eu.url}__counts`)).json()) as Counts;
 }
 
-it("64 concurrent requests are grouped into at most 32 wallet calls, and charged exactly", async () => {
+it("64 concurrent requests need at most 32 grouped wallet calls, and are charged exactly", async () => {
   const account = await Account.open(() => regions.eu, { credits: 1_000_000, rpmLimit: 1000 });
   const [first] = [await account.chat(ECHO)];
   expect(first.status).toBe(200);

@@ -61,7 +61,7 @@ async function findingsOf(provider: string, ids: readonly string[], more?: Field
 
 describe("the catalog check", () => {
   it.each(Object.keys(FORMATS))(
-    "reports a model that is missing in the list of %s, and nothing for a complete list",
+    "reports a model that is missing from the list of %s, and nothing for a complete list",
     async (id) => {
       const ids = IDS(id);
       expect(ids.length).toBeGreaterThan(0);
@@ -99,7 +99,7 @@ describe("the catalog check", () => {
     for (const one of found) expect(one).toEqual([first, finding, detail]);
   });
 
-  it("reports no model that ends after the given number of days", async () => {
+  it("reports only models that end within the given number of days", async () => {
     expect(await findingsOf("openai", IDS("openai"), { shutdown_date: "2027-01-26" })).toEqual([]);
   });
 
@@ -125,7 +125,7 @@ describe("the catalog check", () => {
     expect(found).toEqual([first, "price", `input $${inDollars * 2}, here $${inDollars}`]);
   });
 
-  it("reads every page of a model list", async () => {
+  it("reads all pages of a model list", async () => {
     const list = PROVIDER_LISTS.find((one) => one.provider === "google");
     if (list === undefined) throw new Error("no list of Google");
     const asked: string[] = [];
@@ -205,7 +205,7 @@ const ROWS: Readonly<Record<string, readonly [row: Fields, ends: string | null]>
 /** Providers whose response is only the list. */
 const LISTS = new Set(["together", "elevenlabs"]);
 
-describe("the parser of providers' model lists", () => {
+describe("the parser for providers' model lists", () => {
   it.each(PROVIDER_LISTS.map(({ provider }) => provider))(
     "accepts every documented field: %s",
     async (provider) => {
@@ -230,7 +230,7 @@ const BASE_PATHS: Readonly<Record<string, string>> = {
 };
 
 it.each(PROVIDER_LISTS)(
-  "the catalog check reads the model list of $provider below the configured base URL, even of a proxy",
+  "the catalog check reads $provider's model list under the configured base URL, even a proxy's",
   (list) => {
     const base = BASE_PATHS[list.provider] ?? "/v1";
     const { origin } = new URL(list.baseUrl);
@@ -272,14 +272,14 @@ describe("the command admin catalog check", () => {
       );
     });
 
-  it("exits with 0 without a finding, and prints the providers that it didn't check", async () => {
+  it("exits with 0 if there are no findings, and prints the providers that it skipped", async () => {
     const { code, out, error } = await run([]);
     expect([code, out]).toEqual([0, "Checked: openai. No differences.\n"]);
     expect(error).toContain("Not checked, because their keys aren't set: anthropic,");
     expect(seenKey).toBe("Bearer sk-openai");
   });
 
-  it("exits with 1 for a finding or an unreadable list, and with 2 without a key", async () => {
+  it("exits with 1 for a finding or an unreadable list, and with 2 if a key is missing", async () => {
     const all = ids;
     ids = all.slice(1);
     const found = await run(["--json"]);

@@ -85,7 +85,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));
 
-it("a client that disconnects at any byte of a stream in small pieces pays the same as a client that reads the whole stream", async () => {
+it("a client that disconnects at any byte of a stream pays the same as a client that reads the whole stream", async () => {
   // With one token, the stream is almost over when any output arrives.
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 1, stream: true };
   const cuts = { atOnce: 24, every: 1 };
@@ -95,7 +95,7 @@ it("a client that disconnects at any byte of a stream in small pieces pays the s
 });
 
 describe("a client that stops reading", () => {
-  it("pauses the provider's stream, and loses no data", async () => {
+  it("pauses the provider's stream without losing data", async () => {
     const { key, orgId } = await world.organization(FLOOD_CREDITS);
     flooded = 0;
     const client = await world.open(key, "flood", { stream: true, max_tokens: FLOOD_TOKENS });
@@ -124,7 +124,7 @@ describe("a client that stops reading", () => {
     await client.reset();
   });
 
-  it("still receives the whole stream if it closes only its sending side", async () => {
+  it("still receives the whole stream after closing only its sending side", async () => {
     const { key, orgId } = await world.organization();
     const client = await world.open(key, "late-usage", { stream: true });
     await client.readUntil((received) => received.includes("Hello"));

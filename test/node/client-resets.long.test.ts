@@ -117,7 +117,7 @@ const LEAVING: Readonly<Record<string, Leaving>> = {
 
 describe("a client that resets its connection", () => {
   it.each(Object.entries(LEAVING))(
-    "releases the rest of its hold, pays once and ends the provider's request: %s",
+    "gets the rest of its hold back, pays once and ends the provider's request: %s",
     async (_, at) => {
       left = Promise.withResolvers();
       const { key, orgId } = await world.organization();

@@ -39,8 +39,8 @@ function expectOneAdmitted({ 429: refused, ...others }: Record<number, number>):
   expect([{ 200: 1 }, { 503: 1 }]).toContainEqual(others);
 }
 
-describe("concurrent first uses of a key with a limit of 1 in another region", () => {
-  it("get one admission, and share one lookup and one authorization at the home region", async () => {
+describe("a key with a limit of 1 in concurrent first requests in another region", () => {
+  it("gets one admission with one lookup and one authorization at the home region", async () => {
     const account = await openRemoteAccount(regions, 1);
     let counts: Record<number, number> = {};
     const seen = await callsToEu(regions, async () => (counts = await callers(account)));
@@ -52,7 +52,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   });
 
   it.each(["5xx", "drop", "reset-after"] as const)(
-    "return 503 while the home region can't identify the key (%s), and get one admission afterwards",
+    "gets 503 while the home region can't identify the key (%s), and one admission afterwards",
     async (fault) => {
       const account = await openRemoteAccount(regions, 1);
       await regions.toEu.set((operation) => (operation === "lookup" ? fault : "pass"));
@@ -67,7 +67,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     },
   );
 
-  it("get one admission while the home region is slow, and share one call and at most one retry", async () => {
+  it("gets one admission while the home region is slow, with one call and at most one retry", async () => {
     const account = await openRemoteAccount(regions, 1);
     regions.toEu.delayMs = 700;
     await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
@@ -80,7 +80,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     expectOneAdmitted(counts);
   });
 
-  it("return one 503 and use up the limit if the home region identifies the key but doesn't authorize the request", async () => {
+  it("gets one 503 and uses up the limit if the home region identifies the key but doesn't authorize the request", async () => {
     const account = await openRemoteAccount(regions, 1);
     await regions.toEu.set((operation) => (operation === "authorize" ? "5xx" : "pass"));
     expect(await callers(account)).toEqual({ 503: 1, 429: CALLERS - 1 });
@@ -89,7 +89,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   });
 });
 
-it("a key stays revoked if it is revoked while the home region's response is in transit", async () => {
+it("a key stays revoked even if the revocation happens while the home region's response is in transit", async () => {
   // On a slow machine, the home region can respond before the revocation. The test then tries
   // another key.
   let isOverlapped = false;

@@ -8,7 +8,7 @@ const requests = Array.from({ length: DAYS }, (_, day) =>
 ).flat();
 const failed = requests.flatMap((one) => (one.failed === null ? [] : [one]));
 
-it("npm start -- --demo stores why each request without a charge failed, and its model", () => {
+it("npm start -- --demo stores the model and the reason of each failed, uncharged request", () => {
   expect(failed.length).toBeGreaterThan(30);
   expect(failed).toHaveLength(requests.filter(({ settlement }) => settlement === null).length);
   const records = failed.map((one) => one.failed);
@@ -22,7 +22,7 @@ it("npm start -- --demo stores why each request without a charge failed, and its
   }
 });
 
-it("npm start -- --demo has several causes of failures, each with its documented error", () => {
+it("npm start -- --demo creates several kinds of failures, each with its documented error", () => {
   const codes = new Map(
     failed.map(({ failed: record }) => [record?.attempts[0]?.why, record?.error.code]),
   );

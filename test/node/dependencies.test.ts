@@ -31,14 +31,14 @@ const { packages } = read("package-lock.json") as {
 const nameOf = (place: string): string => place.slice(place.lastIndexOf("node_modules/") + 13);
 const installed = Object.entries(packages).filter(([place]) => place !== "");
 
-describe("the dependencies of the repository", () => {
-  it("add only three packages to the Worker: hono, oauth4webapi and zod", () => {
+describe("the list of the repository's dependencies", () => {
+  it("adds only three packages to the Worker: hono, oauth4webapi and zod", () => {
     const served = installed.filter(([, one]) => one.dev !== true).map(([place]) => nameOf(place));
     expect(served.toSorted()).toEqual(["hono", "oauth4webapi", "zod"]);
     expect(Object.keys(manifest.dependencies).toSorted()).toEqual(served.toSorted());
   });
 
-  it("have exact version numbers, which equal the installed versions", () => {
+  it("contains exact version numbers that equal the installed versions", () => {
     const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
     for (const [name, version] of Object.entries(wanted)) {
       expect(version).toMatch(/^\d+\.\d+\.\d+(?:-beta)?$/);
@@ -46,7 +46,7 @@ describe("the dependencies of the repository", () => {
     }
   });
 
-  it("run install scripts of only three packages", () => {
+  it("contains only three packages that run install scripts", () => {
     const scripted = installed.filter(([, one]) => one.hasInstallScript === true);
     const names = scripted.map(([place]) => nameOf(place)).toSorted();
     expect(names).toEqual(["esbuild", "node", "workerd"]);
@@ -54,7 +54,7 @@ describe("the dependencies of the repository", () => {
   });
 
   it.each(["", "test/clients/", "test/browser/"])(
-    "include only the allowed install scripts in the folder '%s', and each install command ignores scripts",
+    "contains only allowed install scripts in the folder '%s', where each install command ignores scripts",
     (folder) => {
       const own = read(`${folder}package.json`) as Partial<Manifest>;
       const locked = read(`${folder}package-lock.json`) as { packages: Record<string, Locked> };
@@ -70,7 +70,7 @@ describe("the dependencies of the repository", () => {
     },
   );
 
-  it("have SHA-512 checksums, except binaries of platforms other than Linux x64 with glibc", () => {
+  it("contains SHA-512 checksums, except for binaries of platforms other than Linux x64 with glibc", () => {
     const unhashed = installed.filter(([, one]) => one.integrity?.startsWith("sha512-") !== true);
     for (const [place, { optional, dev, os = [], cpu = [], libc = [] }] of unhashed) {
       const isHere =

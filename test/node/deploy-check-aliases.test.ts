@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { aliasChanges } from "../../scripts/deploy/check.ts";
 
-describe("deploy:check of a changed alias", () => {
+describe("deploy:check for a changed alias", () => {
   const kinds = new Map([
     ["smart", "chat"],
     ["embeddings/cheapest", "embeddings"],

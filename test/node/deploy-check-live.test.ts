@@ -29,7 +29,7 @@ describe("the command deploy:check --live", () => {
     expect(said.aliases["embeddings/cheapest"]).toBe("sandbox/embed");
   });
 
-  it("reports a different embeddings model as an error until it is accepted", async () => {
+  it("reports a different embeddings model as an error until the operator accepts the model", async () => {
     const change =
       "embeddings/cheapest means sandbox/embed now and would mean openai/text-embedding-3-small";
     const refused = await live(EU_SECRETS);
@@ -57,7 +57,7 @@ describe("the command deploy:check --live", () => {
     expect(await run([...given, "--accept-alias-change"], token)).toMatchObject({ code: 0 });
   });
 
-  it("reports an error instead of comparing for a wrong token, no response or another region", async () => {
+  it("reports an error without a comparison for a wrong token, no response or another region", async () => {
     for (const [more, problem] of [
       [{ running: { url: kept.region().adminUrl, token: CANARY } }, "answered 401"],
       [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not answer"],

@@ -28,7 +28,7 @@ const prices = async (checking: Checking): Promise<string[]> => {
 const lines = (findings: readonly Finding[]): string[] =>
   findings.map(({ where, problem }) => `${where} ${problem}`);
 
-describe("deploy:check of a region that is ready", () => {
+describe("deploy:check for a region that is ready", () => {
   it("reports no error or warning, and prints a model for every alias", async () => {
     const report = await checked(files.write());
     expect(errors(report)).toEqual([]);
@@ -41,7 +41,7 @@ describe("deploy:check of a region that is ready", () => {
     expect(wordsOf(report)).toContain("Next: npx wrangler deploy --env eu");
   });
 
-  it("reports that KEY_SECRETS must be the same in both regions, and how to verify it", async () => {
+  it("reports that KEY_SECRETS must be equal in both regions, and how to verify this", async () => {
     const { findings } = await checked(files.write());
     const note = findings.find((one) => one.level === "note");
     expect(note).toMatchObject({ where: "KEY_SECRETS" });
@@ -49,7 +49,7 @@ describe("deploy:check of a region that is ready", () => {
   });
 });
 
-describe("deploy:check of a region with an error", () => {
+describe("deploy:check for a region with an error", () => {
   it.each(FAULTS)("reports one error with its remedy: %s", async (_name, changes, expected) => {
     const report = await checked(files.write(...changes));
     expect(lines(errors(report))).toEqual([expect.stringMatching(expected)]);
@@ -59,7 +59,7 @@ describe("deploy:check of a region with an error", () => {
     expect(wordsOf(report)).toContain("Do not deploy eu yet.");
   });
 
-  it("reports an invalid TOML file, and a file without the region", async () => {
+  it("reports an invalid TOML file and a file that lacks the region", async () => {
     for (const change of [
       ["[env.eu]", "[env.eu"],
       [/env\.eu\b/g, "env.fr"],
@@ -70,7 +70,7 @@ describe("deploy:check of a region with an error", () => {
   });
 });
 
-describe("a deploy:check warning", () => {
+describe("deploy:check for a region with a warning", () => {
   it.each([
     ["the sandbox", euVars('SANDBOX = "on"'), /SANDBOX is on/],
     ["a misspelled var", euVars('MARKUP = "5"'), /MARKUP is a var that nothing reads/],
@@ -97,13 +97,13 @@ describe("a deploy:check warning", () => {
       euVars(`${provider("").replace('["eu"]', '["us"]')}, ${model()}`),
       /MODELS has "own\/m", which is not sold/,
     ],
-  ] as const)("appears for %s", async (_name, change, expected) => {
+  ] as const)("warns of %s", async (_name, change, expected) => {
     const report = await checked(files.write(change));
     expect(errors(report)).toEqual([]);
     expect(lines(warnings(report))).toEqual([expect.stringMatching(expected)]);
   });
 
-  it("appears for a compatibility date more than a year old", async () => {
+  it("warns of a compatibility date more than a year old", async () => {
     const file = files.write();
     expect(warnings(await checked(file, { days: 365 - 19 }))).toEqual([]);
     const late = await checked(file, { days: 365 - 18 });
@@ -112,7 +112,7 @@ describe("a deploy:check warning", () => {
     ]);
   });
 
-  it("appears if no model can be sold", async () => {
+  it("warns if no model can be sold", async () => {
     const report = await checked(files.write(), { names: EU_SECRETS.slice(0, 4) });
     expect(lines(warnings(report))).toEqual([
       "providers are not live, so there is no real model to buy",
@@ -120,7 +120,7 @@ describe("a deploy:check warning", () => {
     expect(report.aliases.size).toBe(0);
   });
 
-  it("appears for prices of sold models that are more than 60 days old", async () => {
+  it("warns if prices of sold models are more than 60 days old", async () => {
     expect(await prices({ days: -108 })).toEqual([]); // 2026-08-05, the day of the oldest prices
     expect(await prices({ days: 400 })).toEqual([
       expect.stringContaining("openai/gpt-5.4 (openai)"),
@@ -130,7 +130,7 @@ describe("a deploy:check warning", () => {
   });
 });
 
-describe("deploy:check of payments", () => {
+describe("deploy:check for payments", () => {
   const BOTH = [...EU_SECRETS, "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS"];
   it.each([
     ["both secrets and a tax setting", euVars('STRIPE_TAX = "on"'), BOTH, []],
@@ -153,7 +153,7 @@ describe("deploy:check of payments", () => {
     expect(lines(warnings(report))).toEqual(expected);
   });
 
-  it("reports a key without its endpoint's secret, and a key in the file, without printing the key", async () => {
+  it("reports a Stripe key without a webhook secret, and a key in the file, without printing the key", async () => {
     const names = [...EU_SECRETS, "STRIPE_SECRET_KEY"];
     const half = await checked(files.write(euVars('STRIPE_TAX = "off"')), { names });
     expect(lines(errors(half))).toEqual([
@@ -166,7 +166,7 @@ describe("deploy:check of payments", () => {
     expect(JSON.stringify(open.findings)).not.toContain("0123456789");
   });
 
-  it("reports that the key must be live, or a test key with the sandbox", async () => {
+  it("requires a live key, or a test key if the sandbox is enabled", async () => {
     const modes = [];
     for (const vars of ['STRIPE_TAX = "off"', 'STRIPE_TAX = "off", SANDBOX = "on"']) {
       const { findings } = await checked(files.write(euVars(vars)), { names: BOTH });

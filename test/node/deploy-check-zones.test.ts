@@ -39,7 +39,7 @@ it.each([
   expect(said[0]).toMatch(words);
 });
 
-it("deploy:check reports the zone settings that the token is not allowed to read", async () => {
+it("deploy:check reports the zone settings that the token can't read", async () => {
   expect(await zone({ ...CALM, "/zones/z1/bot_management": null })).toEqual([
     expect.stringMatching(/^note of eu\.gateway\.test could not be read \(Bot Fight Mode:/),
   ]);

@@ -65,13 +65,13 @@ describe("the exit code of deploy:check", () => {
     });
   });
 
-  it("equals 0 for a US region, whose secrets have different names", async () => {
+  it("equals 0 for a US region, where secrets have different names", async () => {
     const names = "KEY_SECRETS,ADMIN_TOKEN,PEER_OUT_EU,PEER_IN_EU,OPENAI_API_KEY";
     const given = ["--env", "us", "--config", files.write(), "--set", names];
     expect(await run(given)).toMatchObject({ code: 0 });
   });
 
-  it("equals 1 for the repository's own wrangler.toml, with the values to fill in", async () => {
+  it("equals 1 for the repository's wrangler.toml, and the output lists the values to fill in", async () => {
     const given = ["--env", "eu", "--config", "wrangler.toml", "--set", NAMES];
     const { code, said } = await run(given);
     expect(code).toBe(1);
@@ -100,8 +100,8 @@ describe("the exit code of deploy:check", () => {
   });
 });
 
-describe("deploy:check's list of secrets", () => {
-  it("contains only the names that wrangler lists for the region and its configuration", async () => {
+describe("the list of secrets in deploy:check", () => {
+  it("contains only the secrets that wrangler lists for the region and the region's configuration", async () => {
     const given = path.join(files.directory, "given");
     const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
     expect(said).toMatchObject({ ready: true, assumed: [] });
@@ -125,7 +125,7 @@ describe("deploy:check's list of secrets", () => {
     );
   });
 
-  it("contains no secret for a Worker that doesn't exist yet", async () => {
+  it("contains nothing for a Worker that doesn't exist yet", async () => {
     const said = await asked(`echo 'Worker "turnpike-eu" (env: eu) not found.' >&2; exit 1`);
     expect(unset(said).map(({ where }) => where)).toEqual(REQUIRED);
   });
@@ -145,7 +145,7 @@ describe("deploy:check's list of secrets", () => {
     }
   });
 
-  it("stays unknown without a login, and the check opens no browser for a login", async () => {
+  it("stays unknown without a login, and no browser opens for a login", async () => {
     const home = { HOME: files.directory, XDG_CONFIG_HOME: files.directory };
     const { code, said } = await run(["--env", "eu", "--config", files.write()], home);
     expect(code).toBe(0);
@@ -156,7 +156,7 @@ describe("deploy:check's list of secrets", () => {
   });
 });
 
-describe("deploy:check's list of applied migrations", () => {
+describe("the list of applied migrations in deploy:check", () => {
   const own = readMigrations().map(({ name }) => name);
 
   it("leads to no finding if the database has applied all migrations", async () => {
@@ -179,7 +179,7 @@ describe("deploy:check's list of applied migrations", () => {
     },
   );
 
-  it("leads to a note for a migration of a newer release that this release supports", async () => {
+  it("leads to a note if the database has a newer release's migration that this release supports", async () => {
     const { ready, found } = await saidOfMigrations(applied([...own, "9999_newer.sql"]));
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "note" }]);

@@ -40,7 +40,7 @@ function ownText(): string {
     .replaceAll(/<[^>]+>/g, () => ids.shift() ?? "one more");
 }
 
-it("deploy:config writes a deployable wrangler.json from the repository's file and the guide's values", async () => {
+it("deploy:config writes a deployable wrangler.json from the repository's file and the deploy guide's values", async () => {
   writeFileSync(at(SHARED_FILE), readPage("wrangler.toml"));
   expect([mergedText(folder), isFresh(folder)]).toEqual([null, true]);
   writeFileSync(at(OWN_FILE), ownText());
@@ -132,7 +132,7 @@ it("wrangler accepts the configuration of a single region without link secrets",
   removeDirectory(place);
 });
 
-it("deploy:check and builds reject an outdated wrangler.json until it is rebuilt from the repository's file", async () => {
+it("deploy:check and builds reject an outdated wrangler.json until it is rebuilt", async () => {
   writeFileSync(
     at(SHARED_FILE),
     readPage("wrangler.toml").replace("max_delay = 300", "max_delay = 60"),
@@ -143,7 +143,7 @@ it("deploy:check and builds reject an outdated wrangler.json until it is rebuilt
   expect(await stale()).toEqual([]);
 });
 
-it("deploy:config merges values into a configuration, keeps all other values, and changes nothing when run again", () => {
+it("deploy:config merges values into a configuration, keeps all others, and changes nothing when repeated", () => {
   const leaf = fc.oneof(fc.string(), fc.integer(), fc.array(fc.string()));
   const binding = fc.record({ binding: fc.constantFrom("A", "B", "C"), id: fc.string() });
   const bindings = fc.uniqueArray(binding, { selector: (one) => one.binding });
@@ -161,7 +161,7 @@ it("deploy:config merges values into a configuration, keeps all other values, an
   );
 });
 
-it("deploy:check warns of a sandbox that is enabled by a secret, with the command that disables it", async () => {
+it("deploy:check warns if a secret enables the sandbox, and prints the command to disable it", async () => {
   const names = new Set([...EU_SECRETS, "SANDBOX"]);
   const { ready, findings } = await checked(files.write(), { names });
   const found = findings.filter(({ where }) => where === "SANDBOX");

@@ -54,7 +54,7 @@ it.each(REGION_NAMES)(
 );
 
 it.each(["PROVIDERS", "LOGIN_ISSUERS"])(
-  "npm start passes the secret to which an entry of %s refers",
+  "npm start passes the secret that an entry of %s refers to",
   (variable) => {
     vi.stubEnv(variable, '[{"id":"own","secret":"OWN_SECRET"}]');
     vi.stubEnv("OWN_SECRET", "a value");
@@ -62,7 +62,7 @@ it.each(["PROVIDERS", "LOGIN_ISSUERS"])(
   },
 );
 
-it("npm start passes AWS_REGION only to the region that is allowed to call it", () => {
+it("npm start passes AWS_REGION only to the region that may call this AWS region", () => {
   vi.stubEnv("AWS_REGION", "eu-west-1");
   expect(developerBindings("eu")).toHaveProperty("AWS_REGION", "eu-west-1");
   expect(developerBindings("us")).not.toHaveProperty("AWS_REGION");
@@ -71,7 +71,7 @@ it("npm start passes AWS_REGION only to the region that is allowed to call it", 
   expect(developerBindings("us")).toHaveProperty("AWS_REGION", "us-west-2");
 });
 
-it("npm start passes the secrets to which PROVIDERS refers, and ignores empty variables", () => {
+it("npm start passes the secrets that PROVIDERS refers to, and ignores empty variables", () => {
   vi.stubEnv("PROVIDERS", '[{"id":"vllm","secret":"VLLM_KEY"}]');
   vi.stubEnv("VLLM_KEY", "one of vLLM's");
   expect(developerBindings("eu")).toHaveProperty("VLLM_KEY", "one of vLLM's");

@@ -24,7 +24,7 @@ async function started(directory: string) {
   return { code: await program.ended, said: program.output() };
 }
 
-it("npm start exits if another npm start uses the same state, and changes nothing", async () => {
+it("npm start exits without any change if another npm start uses the same state", async () => {
   const directory = folder("taken");
   lockState(directory);
   const lock = readFileSync(path.join(directory, "lock.json"), "utf8");
@@ -35,7 +35,7 @@ it("npm start exits if another npm start uses the same state, and changes nothin
   expect(existsSync(path.join(directory, "secrets.json"))).toBe(false);
 });
 
-it("npm start replaces a lock if its process has ended, or if the process ID now belongs to another program", async () => {
+it("npm start replaces a lock whose process has ended or whose process ID belongs to another program", async () => {
   const child = spawn(process.execPath, ["-e", ""]);
   await once(child, "exit");
   for (const owner of [
@@ -49,7 +49,7 @@ it("npm start replaces a lock if its process has ended, or if the process ID now
   }
 });
 
-it("npm start rejects a state folder while workerd processes of an earlier, ended npm start still run", async () => {
+it("npm start rejects a state folder while workerd processes of an ended npm start still run", async () => {
   const leader = spawn(
     process.execPath,
     [
@@ -82,7 +82,7 @@ it("npm start uses a separate state folder for each pair of ports, unless DEV_DI
 });
 
 it.each(["demo.json", "secrets.json"])(
-  "npm start exits if the state's %s can't be read, and changes nothing",
+  "npm start exits without any change if the state's %s can't be read",
   async (file) => {
     const directory = folder(`cut-${file}`);
     mkdirSync(directory);
@@ -94,7 +94,7 @@ it.each(["demo.json", "secrets.json"])(
   },
 );
 
-it("npm start rejects regions whose secrets are lost", () => {
+it("npm start rejects a state whose secrets are lost", () => {
   const directory = folder("lost");
   mkdirSync(path.join(directory, "eu"), { recursive: true });
   expect(() => localSecrets(directory)).toThrow(/has lost its secrets\.json/);

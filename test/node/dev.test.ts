@@ -82,7 +82,7 @@ it("npm start serves completions in both regions", async () => {
   left = await balances();
 });
 
-it("npm start leaves no process after kill -9 of the process that runs the regions, and keeps balance and keys", async () => {
+it("npm start leaves no process and keeps balance and keys after kill -9 of the regions' process", async () => {
   const [leader] = childPids(dev.child.pid);
   const running = childPids(leader);
   expect(running.length).toBeGreaterThanOrEqual(2); // one workerd for each region
@@ -98,7 +98,7 @@ it("npm start frees its ports at SIGTERM", async () => {
   expect(await Promise.all(ports.map(isPortInUse))).toEqual([false, false]);
 });
 
-it("npm start leaves no process after kill -9 of its own process while the regions start, and keeps balance and keys", async () => {
+it("npm start leaves no process and keeps balance and keys after kill -9 while the regions start", async () => {
   dev = startProgram(["scripts/dev.ts"], variables);
   expect(await dev.says("starting workerd"), dev.output()).toBe(true);
   const [leader] = childPids(dev.child.pid);
@@ -116,13 +116,13 @@ it("npm start prints a login link that creates an account", async () => {
   expect(await enterLocally(url, account, "log_in")).toBe("/console/#/");
 });
 
-it("npm start makes the demo's secrets readable only for their owner", () => {
+it("npm start makes the demo's secrets readable only by their owner", () => {
   for (const file of ["demo.json", "secrets.json"]) {
     expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
   }
 });
 
-it("npm start adds missing secrets to an older state folder, and keeps the existing ones", () => {
+it("npm start adds missing secrets to an older state folder, and keeps the existing secrets", () => {
   const older = path.join(directory, "older");
   mkdirSync(older);
   const kept = { KEY_SECRETS: `a:${"k".repeat(64)}`, ADMIN_TOKEN: "t".repeat(64) };

@@ -40,7 +40,7 @@ describe.each([...ENDPOINT_ROWS, ...NATIVE_ENDPOINT_ROWS])(
     const { good: model } = row.models;
     const shapes = streamFlagsOf(row);
     for (const { shape, stream, text } of SHAPES.filter((one) => shapes.includes(one.stream))) {
-      it(`pays once for the generated output, after a reset at any byte (step ${EVERY}, ${shape})`, async () => {
+      it(`pays once for the generated output after a reset at any byte (step ${EVERY}, ${shape})`, async () => {
         const cuts = { atOnce: 8, every: EVERY, path: row.path };
         const body = row.body({ model, text, stream });
         const points = await disconnectAtEveryByte(regions.eu, body, cuts);

@@ -106,7 +106,7 @@ it("the documentation site sets strict-transport-security, even without the Work
   }
 });
 
-it("the Worker serves /openapi.json and /llms.txt in addition to the API's own paths", async () => {
+it("the Worker serves /openapi.json and /llms.txt without affecting the API's paths", async () => {
   const { openapi, paths } = JSON.parse((await get("/openapi.json")).text) as {
     openapi: string;
     paths: object;

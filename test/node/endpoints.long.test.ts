@@ -104,7 +104,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
     row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });
 
   it.each(cases)(
-    "charges a request once, with the same cost in response and receipt: $place, streamed $stream",
+    "charges a request once, with equal costs in response and receipt: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const { status, headers, text } = await ask(place, account.key, {
@@ -162,7 +162,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
   );
 
   it.each(cases)(
-    "runs a request once per Idempotency-Key, and rejects a retry in the endpoint's format: $place, streamed $stream",
+    "runs a request only once per Idempotency-Key, and rejects a retry in the endpoint's format: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const headers = { "idempotency-key": randomUUID() };
@@ -192,7 +192,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
     expect(await charged(account)).toEqual([cost]);
   });
 
-  it("accepts one end user in the header, the body or both, but rejects two different ones", async () => {
+  it("accepts one end user in the header, the body or both, but rejects two different end users", async () => {
     const account = await open();
     const headers = { "x-end-user": "one" };
     const both = await ask("home", account.key, {
@@ -212,7 +212,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
   });
 
   it.each(PLACES)(
-    "returns an error in the endpoint's format and holds nothing for an invalid request: %s",
+    "returns an error in the endpoint's format and places no hold for an invalid request: %s",
     async (place) => {
       const account = await open();
       const { key } = account;

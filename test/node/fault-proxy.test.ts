@@ -108,7 +108,7 @@ it("the fault proxy applies the chosen fault to each request, and counts request
   expect(proxy.counts.operations).toEqual({ "path?q=1": 2 });
 });
 
-it("the fault proxy delays one request while others pass", async () => {
+it("the fault proxy can delay one request while others pass", async () => {
   proxy.delayMs = 200;
   await proxy.set("delay");
   const sentMs = performance.now();
@@ -122,7 +122,7 @@ it("the fault proxy delays one request while others pass", async () => {
   expect(heard).toHaveLength(2);
 });
 
-it("the fault proxy forwards a delayed request after a later request, or after a while", async () => {
+it("the fault proxy forwards a delayed request after the next request or after a timeout", async () => {
   proxy.reorderMaxMs = 100_000;
   await proxy.set("reorder");
   const first = post("first");
@@ -136,7 +136,7 @@ it("the fault proxy forwards a delayed request after a later request, or after a
   expect(heard.map(({ tag }) => tag)).toEqual(["second", "first", "alone"]);
 });
 
-it("the fault proxy chooses the same faults for the same seed, at about the configured rate", async () => {
+it("the fault proxy makes equal choices for equal seeds, at about the configured rate", async () => {
   const odds = { garbage: 0.3, "5xx": 0.2 } as const;
   const drawn = async (seed: number): Promise<number[]> => {
     await proxy.set({ seed, odds });

@@ -126,7 +126,7 @@ const ROWS: readonly Row[] = [
   [204, "OPTIONS /v1/balance"],
 ];
 
-describe("the response of another region to a forwarded request", () => {
+describe("the other region's response to a forwarded request", () => {
   it.each(ROWS.map(([status, line, of = {}]) => [status, line, of] as const))(
     "equals the response of the home region: %i %s",
     async (status, line, of) => {

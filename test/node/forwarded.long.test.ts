@@ -70,7 +70,7 @@ describe("a write that one region forwards to another", () => {
     },
   );
 
-  it("returns one result for a DELETE that arrives twice", async () => {
+  it("returns equal results for a DELETE that arrives twice", async () => {
     const account = await openRemoteAccount(regions);
     const { id } = await makeKey(regions, account.key);
     await regions.toEu.set("duplicate");
@@ -113,7 +113,7 @@ describe("a write that one region forwards to another", () => {
 });
 
 describe("a read with a global key in another region", () => {
-  it("includes a charge that the called region has not reported to the home region yet", async () => {
+  it("includes a charge that the called region hasn't yet reported to the home region", async () => {
     const account = await openRemoteAccount(regions);
     await regions.toEu.set((operation) => (operation === "outcomes" ? "5xx" : "pass"));
     const answer = await call(regions.us, account.key, "/chat/completions", CHAT);
@@ -159,10 +159,10 @@ describe("a forwarded request", () => {
   );
 });
 
-describe("a call that must not be forwarded between regions", () => {
+describe("a call that regions must not forward", () => {
   const CREDITS = { amount_micro: 5, reference: "never" };
 
-  it("doesn't reach the home region if a key calls an operator's endpoint", async () => {
+  it("doesn't reach the home region if a key calls an operator endpoint", async () => {
     const { key, orgId } = await openRemoteAccount(regions);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await callsToEu(regions, async () => {

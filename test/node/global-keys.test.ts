@@ -52,7 +52,7 @@ async function both(account: Account, path: string) {
 }
 
 describe("a global key in the other region", () => {
-  it("completes, streams and embeds with the SDK, and pays the exact price from its home region", async () => {
+  it("completes, streams and embeds through the SDK, and pays the exact price from the home region's balance", async () => {
     const account = await open();
     const client = new OpenAI({ apiKey: account.key, baseURL: regions.us.baseUrl, maxRetries: 0 });
     const json = await client.chat.completions
@@ -83,7 +83,7 @@ describe("a global key in the other region", () => {
     expect(await account.standing()).toMatchObject({ open_holds: 0, held_micro: 0 });
   });
 
-  it("stores the serving region, key and end user of a request in the home region's record", async () => {
+  it("stores a request's serving region, key and end user in the home region", async () => {
     const account = await open();
     const answer = await inUs(account, "/chat/completions", {
       body: { model: "sandbox/echo", messages: HELLO, user: "far-ann" },
@@ -112,7 +112,7 @@ describe("a global key in the other region", () => {
     },
   );
 
-  it("changes data in the home region: an end user, a new key and its revocation", async () => {
+  it("creates an end user and creates and revokes a key in the home region", async () => {
     const account = await open();
     const created = await inUs(account, "/users", {
       body: { external_id: "a/b %41 ü", daily_quota_dollars: 8.2 },
@@ -134,7 +134,7 @@ describe("a global key in the other region", () => {
     expect(await gone.json()).toMatchObject({ id: key.id, revoked: true });
   });
 
-  it("gets a separate request ID and rate limit in each region", async () => {
+  it("gets separate request IDs and rate limits in each region", async () => {
     const account = await open(3);
     for (const left of ["2", "1", "0"]) {
       const answers = [await account.call("/balance"), await inUs(account, "/balance")];
@@ -151,7 +151,7 @@ describe("a global key in the other region", () => {
     expect((await inUs(account, "/balance")).status).toBe(429);
   });
 
-  it("gets only one admission for 200 concurrent first requests if the key's limit is 1", async () => {
+  it("gets only one admission for 200 concurrent first requests if its limit is 1", async () => {
     const account = await open(1);
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => inUs(account, "/models").then((answer) => answer.status)),
@@ -160,13 +160,13 @@ describe("a global key in the other region", () => {
     expect(answers.filter((status) => status === 429)).toHaveLength(199);
   });
 
-  it("lists the models of the called region", async () => {
+  it("lists the models of the region that it calls", async () => {
     const account = await open();
     const answer = await inUs(account, "/models/sandbox/echo");
     expect([answer.status, await answer.json()]).toMatchObject([200, { id: "sandbox/echo" }]);
   });
 
-  it("gets the home region's errors: 402 with integers, 429 for a quota", async () => {
+  it("gets the home region's errors: 402 with integer amounts, and 429 for a quota", async () => {
     const poor = await Account.open(() => regions.eu, { keyScope: "global", credits: 0 });
     const body = { model: "sandbox/echo", messages: HELLO };
     const refused = await inUs(poor, "/chat/completions", { body });
@@ -183,7 +183,7 @@ describe("a global key in the other region", () => {
 });
 
 describe("a global key whose home region is unavailable", () => {
-  it("gets 503 home_region_unreachable for every call, never 401, unlike a regional key", async () => {
+  it("gets 503 home_region_unreachable, never 401, for every call, while a regional key works", async () => {
     const alone = await startPersistentRegion(); // the EU, with no US region at the configured URL
     const { key } = await Account.open(() => regions.us, { keyScope: "global" });
     const { baseUrl: baseURL } = alone.region();

@@ -39,7 +39,7 @@ async function buried(keys: readonly GlobalKey[]): Promise<void> {
 }
 
 describe("a key revoked while the link is down", () => {
-  it("gets 503 in the other region, never 200, until the link is up and the revocation arrives", async () => {
+  it("gets 503 and never 200 in the other region until the link is up and the revocation arrives", async () => {
     const keys = await keysInUse(world.regions, world.owner, 5);
     await cut();
     for (const key of keys) expect(await isRevoked(key)).toBe(200);
@@ -64,7 +64,7 @@ describe("a key revoked while the link is down", () => {
     ]);
   });
 
-  it("gets 401 from the home region in the other region if only the revocation message was lost", async () => {
+  it("gets the home region's 401 in the other region if only the revocation message was lost", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     await world.regions.toUs.set("refuse");
@@ -77,7 +77,7 @@ describe("a key revoked while the link is down", () => {
     expect(await chat(world.regions.us, key)).toBe(401);
   });
 
-  it("stays revoked after an hour and restarts of both regions, with one revocation message", async () => {
+  it("stays revoked after an hour and restarts of both regions, with only one revocation message", async () => {
     const keys = await keysInUse(world.regions, world.owner, 5);
     const other = await makeKey(world.regions, world.owner.key);
     await cut();
@@ -106,7 +106,7 @@ describe("a key revoked while the link is down", () => {
     expect(await chats(world.regions.us, keys)).toEqual(all(5, 401));
   });
 
-  it("stays revoked after duplicated, lost and reordered revocation messages", async () => {
+  it("remains revoked even if revocation messages are duplicated, lost or reordered", async () => {
     const keys = await keysInUse(world.regions, world.owner, 20);
     const odds = { duplicate: 0.3, reorder: 0.3, "lose-reply": 0.1, "reset-after": 0.1 };
     await world.regions.toUs.set({ seed: 107, odds });
@@ -133,7 +133,7 @@ async function isInDatabase({ hash }: GlobalKey): Promise<boolean> {
 }
 
 describe("a DELETE of a key during a failure", () => {
-  it("returns 200 if the database rejects the change, revokes in both regions, and completes on a retry", async () => {
+  it("returns 200 and revokes in both regions if the database rejects the change, and completes on a retry", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     await onDatabase(
@@ -157,7 +157,7 @@ describe("a DELETE of a key during a failure", () => {
     ]);
   });
 
-  it(`reaches the other region even if the home region is killed, possibly on a retry: ${KILLS} of ${KILLS}`, async () => {
+  it(`reaches the other region, if necessary by a retry, even if the home region is killed: ${KILLS} of ${KILLS}`, async () => {
     const keys = await keysInUse(world.regions, world.owner, KILLS);
     const answered: (number | null)[] = [];
     for (const [i, key] of keys.entries()) {
@@ -193,7 +193,7 @@ const operator = (path: string, method: string, body?: object): Promise<Response
   });
 
 describe("the revocation of a key", () => {
-  it("applies in both regions if an operator sends DELETE", async () => {
+  it("applies in both regions if an operator requests the revocation", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     expect((await operator(`/keys/${key.id}`, "DELETE")).status).toBe(200);
@@ -205,7 +205,7 @@ describe("the revocation of a key", () => {
     expect(await chat(world.regions.us, key)).toBe(401);
   });
 
-  it("applies in both regions to all keys of a removed member, and to no other keys", async () => {
+  it("applies in both regions to all keys of a removed member, and to no other key", async () => {
     const email = "leaves@example.com";
     const added = await operator("/members", "POST", { email, role: "admin" });
     const { id } = (await added.json()) as { id: string };
@@ -225,7 +225,7 @@ describe("the revocation of a key", () => {
     expect(await chats(world.regions.us, keys)).toEqual(all(3, 401));
   });
 
-  it("applies in both regions if the key revokes itself in the other region", async () => {
+  it("applies in both regions if the key requests its own revocation in the other region", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     const path = `/keys/${key.id}`;

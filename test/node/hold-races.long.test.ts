@@ -60,8 +60,8 @@ async function balanceOf(key: string): Promise<readonly [credits: unknown, held:
   return [body["credits_micro"], body["held_micro"]];
 }
 
-describe("20 concurrent charges of one hold in a region that is killed", () => {
-  it("charge the hold once, at most the held amount, and all return the same outcome", async () => {
+describe("a hold that is charged by 20 concurrent calls while the region is killed", () => {
+  it("gets charged only once, up to the held amount, and all calls return one outcome", async () => {
     const { owner, key } = await payer();
     const secret = await merchantOf(regions.eu, "racing");
     let expected = MICROS;
@@ -99,7 +99,7 @@ describe("20 concurrent charges of one hold in a region that is killed", () => {
 });
 
 describe("a hold that is created in the other region", () => {
-  it("reduces the balance at home once, even if the merchant repeats the capture in either region", async () => {
+  it("reduces the home region's balance once, even if the merchant repeats the capture in either region", async () => {
     const { owner, key } = await payer({ scope: "global" });
     const secrets = {
       eu: await merchantOf(regions.eu, "both"),
@@ -122,7 +122,7 @@ describe("a hold that is created in the other region", () => {
     }
   });
 
-  it("counts against the key's budget, but not against the balance, if the hold pays by quota", async () => {
+  it("counts against the key's budget instead of the balance if the hold pays by quota", async () => {
     const { owner, key } = await payer({ scope: "global", budget_dollars: 0.5 });
     const hold = { amount_dollars: 0.3, pays: "quota", description: "a GPU" };
     const placed = await sent(`${regions.us.baseUrl}/holds`, key, hold);

@@ -89,7 +89,7 @@ const LOUD: readonly RequestFault[] = ["reset-before", "reset-after", "garbage",
 /** Faults after which the home region has done the work, although its response was lost. */
 const DONE_AT_HOME: ReadonlySet<RequestFault> = new Set(["lose-reply", "half-open", "reset-after"]);
 
-it("a request with a global key returns 503 in time for each failure of the home region, without a charge or hold", async () => {
+it("a global key's request returns an uncharged 503 in time for each failure of the home region", async () => {
   const faults = [...SILENT, ...LOUD];
   const victims = await Promise.all(
     faults.flatMap((fault) => [victimOf(fault, true), victimOf(fault, false)]),
@@ -122,7 +122,7 @@ it("a request with a global key returns 503 in time for each failure of the home
 const farChat = ({ key }: Account): Promise<number> =>
   statusOf(regions.us, key, "/chat/completions", CHAT);
 
-it("a request returns 401 and releases its hold if the key is revoked between a lost response and the retry", async () => {
+it("a request returns 401 and releases the hold if the key is revoked between a lost response and the retry", async () => {
   const account = await openRemoteAccount(regions);
   const key = await makeKey(regions, account.key);
   expect(await chat(regions.us, key)).toBe(200);
@@ -143,7 +143,7 @@ it("a request returns 401 and releases its hold if the key is revoked between a 
   await regions.toUs.set("pass");
 });
 
-it("a hold is released whether the home region creates it before or after the other region gives up", async () => {
+it("a hold is released even if the home region creates it after the other region has given up", async () => {
   const [early, late] = await Promise.all([victimOf("delay", true), victimOf("lose-reply", true)]);
   const choose = faultFor([early, late]);
   const voids: string[] = [];

@@ -67,7 +67,7 @@ describe("an Idempotency-Key of a global key", () => {
     },
   );
 
-  it("runs only one of 30 concurrent completions, half of which are sent to another region", async () => {
+  it("runs only one of 30 concurrent completions, half of them sent to another region", async () => {
     const before = await charged(account);
     const asked = Array.from({ length: 30 }, (_, i) =>
       send(i % 2 === 0 ? regions.eu : regions.us, "at-once", CHAT),
@@ -78,7 +78,7 @@ describe("an Idempotency-Key of a global key", () => {
     expect(await charged(account)).toHaveLength(before.length + 1);
   });
 
-  it("creates one key, whichever region is called", async () => {
+  it("creates only one key, whichever region is called", async () => {
     const first = await send(regions.us, "a-key", KEYS);
     expect(first.status).toBe(201);
     for (const region of [regions.eu, regions.us]) {

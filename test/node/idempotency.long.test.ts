@@ -44,7 +44,7 @@ function open(body: object): Promise<RawConnection> {
 
 describe("an Idempotency-Key", () => {
   it.each([false, true])(
-    "runs only one of 50 concurrent requests, and returns 409 to the other 49 requests (streamed: %s)",
+    "runs only one of 50 concurrent requests, and returns 409 to the other 49 (streamed: %s)",
     async (stream) => {
       const before = world.mock.requests.length;
       const body = { ...BODY, stream };
@@ -64,7 +64,7 @@ describe("an Idempotency-Key", () => {
     },
   );
 
-  it("can be used again after a 502, but not after the successful retry", async () => {
+  it("can be reused after a 502, but not after the successful retry", async () => {
     world.next("fail", "fail"); // the gateway retries once
     expect((await send()).status).toBe(502);
     const second = await send();
@@ -74,7 +74,7 @@ describe("an Idempotency-Key", () => {
   });
 
   it.each(["sandbox/error-first", "sandbox/status-500", "sandbox/cut"])(
-    "can be used again after %s in a stream",
+    "can be reused after %s in a stream",
     async (model) => {
       await send({ model, messages, stream: true });
       const second = await send({ model: "sandbox/echo", messages, stream: true });
@@ -92,7 +92,7 @@ describe("an Idempotency-Key", () => {
     expect(await paid()).toEqual([id]);
   });
 
-  it("returns the same 409 after a kill and a restart of the region", async () => {
+  it("returns the 409 again after the region is killed and restarted", async () => {
     const first = await send();
     const replay = { status: 409, code: "idempotency_replay", made: first.made };
     await killRegion(world.kept.region());

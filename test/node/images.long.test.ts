@@ -75,7 +75,7 @@ async function ask(count: number): Promise<number> {
   return response.status;
 }
 
-it("six requests with large images use at most 128 MB of memory, or the Worker rejects some of the requests", async () => {
+it("six requests with large images use at most 128 MB of memory, or the Worker rejects some of them", async () => {
   expect(await ask(1)).toBe(200);
   received = [];
   const pid = workerdPid(regions.eu.port);

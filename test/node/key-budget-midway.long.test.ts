@@ -86,7 +86,7 @@ const PLACES = [
 ] as const;
 
 describe.each(PLACES)(
-  "200 concurrent requests of a key whose budget covers 20 requests at maximum cost, at %s: %s %s",
+  "a key with 200 concurrent requests and a budget for 20 requests at maximum cost, at %s: %s %s",
   (_name, where, _kind, stream) => {
     /** Creates an organization with a key that has this budget, and uses the key in the region. */
     async function world() {
@@ -130,7 +130,7 @@ describe.each(PLACES)(
       expect(await owner.differences()).toEqual([]);
     }
 
-    it("get exactly 20 admissions even if the key is rotated during the requests", async () => {
+    it("gets exactly 20 admissions even if the key is rotated during the requests", async () => {
       const made = await world();
       const { owner, one, open } = made;
       let fresh = "";
@@ -146,7 +146,7 @@ describe.each(PLACES)(
       await isExact(made, seen, [fresh, one.key]);
     });
 
-    it("get exactly 20 admissions even if the key's object and the wallet are aborted during the requests", async () => {
+    it("gets exactly 20 admissions even if the key's object and the wallet are aborted during the requests", async () => {
       const made = await world();
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {

@@ -24,7 +24,7 @@ async function status(region: PairName, key: string): Promise<number> {
   return response.status;
 }
 
-it("keys of the old and the new secret work while KEY_SECRETS is replaced in each region, until the old secret is removed", async () => {
+it("keys of the old and new secret work while each region replaces KEY_SECRETS, until the old secret is removed", async () => {
   const { orgId, memberId } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN);
   const keys: string[] = [];
   const make = async (): Promise<void> => {

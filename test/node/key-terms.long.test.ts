@@ -132,8 +132,8 @@ async function untilRefused(where: Where, one: Limited, body: object): Promise<n
   }
 }
 
-describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
-  it("return 403 for a model that isn't allowed by name or author", async () => {
+describe.each(EVERYWHERE)("a limit of a key at %s", (_name, where) => {
+  it("returns 403 for a model that isn't allowed by name or author", async () => {
     const { one } = await limited({ allowed_models: ["sandbox/echo"] });
     expect(await refusalOf(where, one, { ...ECHO, model: "sandbox/think" })).toMatchObject({
       status: 403,
@@ -142,7 +142,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     expect((await pays(where, one, ECHO)).status).toBe(200);
   });
 
-  it("allow a listed model by all its names, but a listed alias only by the alias", async () => {
+  it("allows a listed model under all its names, but a listed alias only under the alias", async () => {
     for (const [listed, statuses] of [
       ["echo", [200, 200, 200, 403]],
       ["smart", [403, 403, 200, 403]],
@@ -154,7 +154,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     }
   });
 
-  it("return 400 for an end user other than the key's end user, who is the default", async () => {
+  it("returns 400 for an end user other than the key's own, which is the default", async () => {
     const { owner, one } = await limited({ end_user: "ann" });
     expect(await refusalOf(where, one, { ...ECHO, user: "bob" })).toMatchObject({
       status: 400,
@@ -166,7 +166,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     expect(await users.json()).toMatchObject({ external_id: "ann" });
   });
 
-  it("return 429 if the token limit is used up, and 400 for a request above the whole limit", async () => {
+  it("returns 429 once the token limit is used up, and 400 for a request above the whole limit", async () => {
     const { owner, one } = await limited({ tpm_limit: 300 });
     const asked = { ...ECHO, max_tokens: 150 };
     const first = await pays(where, one, asked);
@@ -191,7 +191,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     await held.reset();
   });
 
-  it("return 403 for changes of keys, quotas, settings and the limits themselves", async () => {
+  it("returns 403 when the key changes keys, quotas, settings or its own limits", async () => {
     const { owner, one } = await limited({ budget_dollars: 0.01 });
     const { orgId } = owner;
     const attempts = [
@@ -216,7 +216,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     expect(await standing(where, one)).toMatchObject({ budget_dollars: 0.01 });
   });
 
-  it("change in both regions before the response, whichever region is called", async () => {
+  it("changes in both regions before the response, whichever region is called", async () => {
     const { owner, one } = await limited({ allowed_models: ["sandbox/echo"] });
     for (const at of ["eu", "us"] as const) expect((await pays(at, one, ECHO)).status).toBe(200);
     const patch = (body: object) =>
@@ -231,7 +231,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     }
   });
 
-  it("return 401 after expiry, for paid requests and reads", async () => {
+  it("returns 401 after expiry, for paid requests and reads", async () => {
     const { owner, one } = await limited({});
     for (const at of ["eu", "us"] as const) expect((await pays(at, one, ECHO)).status).toBe(200);
     const expires = new Date(Date.now() + 2500).toISOString();

@@ -74,7 +74,7 @@ describe("a region that is killed right after a response", () => {
     }
   });
 
-  it(`loses no charge of a JSON body that was read: ${KILLS} of ${KILLS}`, async () => {
+  it(`loses no charge of a JSON response that was read: ${KILLS} of ${KILLS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,

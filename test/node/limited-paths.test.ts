@@ -32,7 +32,7 @@ async function refusal({ method, path }: Path, key: string, id: string) {
   return [`${method} ${path}`, response.status, error?.code];
 }
 
-it("a limited key or session gets 403 key_is_limited for management in another region", async () => {
+it("a limited key or session gets 403 key_is_limited for management calls in another region", async () => {
   const owner = await openRemoteAccount(regions);
   const { orgId } = owner;
   const made = async <T>(path: string, body: object): Promise<T> => {

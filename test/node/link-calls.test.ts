@@ -27,7 +27,7 @@ afterEach(() => regions.toEu.set("pass"));
 const EVERY = Object.entries(EVERY_CALL);
 
 describe("the connection between regions", () => {
-  it("stays unused for a regional key, both in the key's home region and in another region", async () => {
+  it("stays unused for a regional key, in both the home region and the other region", async () => {
     const account = await Account.open(() => regions.us);
     const stranger = await Account.open(() => regions.eu);
     const seen = await callsToEu(regions, async () => {
@@ -40,7 +40,7 @@ describe("the connection between regions", () => {
     expect(seen).toEqual({});
   });
 
-  it("stays unused for a key with a changed prefix, which gets 401", async () => {
+  it("isn't used for a key with a changed prefix, which gets 401", async () => {
     const regional = await Account.open(() => regions.eu);
     const far = await openRemoteAccount(regions);
     const changed = [
@@ -61,7 +61,7 @@ describe("the connection between regions", () => {
     expect(seen).toEqual({});
   });
 
-  it("transfers, for a global key, one call before the response and one report of the cost afterwards", async () => {
+  it("carries one call before the response and one report of the cost afterwards, for a global key", async () => {
     const { key } = await openRemoteAccount(regions);
     expect(await callsToEu(regions, () => statusOf(regions.us, key))).toEqual({
       lookup: 1,
@@ -93,7 +93,7 @@ describe("the connection between regions", () => {
     expect(await statusOf(regions.eu, key)).toBe(200); // its limit in the home region is separate
   });
 
-  it("stays unused for a key whose revocation has arrived, even if the key was never used in this region", async () => {
+  it("stays unused for a revoked key once the revocation has arrived, even if the key was never used in this region", async () => {
     const { key: owner } = await openRemoteAccount(regions);
     const victims = [await makeKey(regions, owner), await makeKey(regions, owner)];
     for (const victim of victims) {

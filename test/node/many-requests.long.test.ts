@@ -36,7 +36,7 @@ async function rejectionsByReason(): Promise<Record<string, number>> {
   return Object.fromEntries([...lines].map(([, reason, count]) => [reason, Number(count)]));
 }
 
-it(`a Worker has memory for ${STREAMS} streams of one organization and a burst of ${BURST} requests of another`, async () => {
+it(`a Worker has memory for ${STREAMS} streams of one organization and a burst of ${BURST} requests of another organization`, async () => {
   const [hot, other] = await Promise.all([world.organization(), world.organization()]);
   const open: RawConnection[] = [];
   while (open.length < STREAMS) {

@@ -63,7 +63,7 @@ function serve(ids: readonly string[], more: Partial<FailoverOptions> = {}, stre
   });
 }
 
-it("the OpenAI adapter maps each kind of provider failure, and returns none of the provider's text", async () => {
+it("the OpenAI adapter maps each kind of provider failure, and hides the provider's text", async () => {
   const names = ["401", "404", "quota", "408", "500", "302", "html", "bad-json", "reset"];
   const answers = await Promise.all(names.map((name) => send(`mock-${name}`)));
   expect(JSON.stringify(answers)).not.toMatch(/canary|openai|Incorrect|elsewhere/);
@@ -90,7 +90,7 @@ it("the OpenAI adapter does not follow a redirect", async () => {
   expect(mock.requests.length - before).toBe(1);
 });
 
-it("the OpenAI adapter stops reading a gzip bomb, and closes its connection", async () => {
+it("the OpenAI adapter stops reading a gzip bomb, and closes the connection", async () => {
   expect(await send("mock-gzip-bomb")).toMatchObject({ failure: { reason: "body_too_large" } });
 });
 
@@ -128,7 +128,7 @@ function hurriedAtFirst(): Partial<FailoverOptions> {
   };
 }
 
-it("the connection of an abandoned provider request is closed", async () => {
+it("the connection of an abandoned provider request gets closed", async () => {
   let closed = false;
   mock.script((_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" }).write(": waiting\n\n");

@@ -46,7 +46,7 @@ async function untilServed(organization: Organization): Promise<void> {
   }
 }
 
-it("openai-node retries after an overload while other organizations are served", async () => {
+it("openai-node retries after an overload, while other organizations are still served", async () => {
   const [organization, other] = await Promise.all([world.organization(), world.organization()]);
   await untilServed(organization);
   const open = await fill(organization);

@@ -64,8 +64,8 @@ type Receipt = { readonly completion_tokens: number; readonly cost_micro: number
 
 const place = (name: "eu" | "us") => regions[name];
 
-describe("a stream of a minute", () => {
-  it("ends within 15 s of a pause in both regions and pays for the delivered output", async () => {
+describe("a stream that takes a minute", () => {
+  it("ends within 15 s of a pause, in both regions, and pays for the delivered output", async () => {
     const account = await openRemoteAccount(regions);
     const streams = (["eu", "us"] as const).map((name) =>
       streamed(place(name), account.key, account),
@@ -92,7 +92,7 @@ describe("a stream of a minute", () => {
     recordMeasured({ slowestEndMs: Math.max(...ended.map(({ endedMs }) => endedMs - pausedMs)) });
   });
 
-  it("ends within 15 s of a pause created 2 s after the start, while a stream of another key continues", async () => {
+  it("ends within 15 s of a pause created 2 s after the start, while another key's stream continues", async () => {
     const account = await openRemoteAccount(regions);
     const other = await makeKey(regions, account.key);
     const late = (["eu", "us"] as const).map((name) => streamed(place(name), other.key, account));
@@ -115,7 +115,7 @@ describe("a stream of a minute", () => {
     expect(await whole).toContain('"code":"paused"');
   });
 
-  it("ends within 15 s of the revocation of its key in both regions", async () => {
+  it("breaks off within 15 s of the key's revocation, in both regions", async () => {
     const account = await openRemoteAccount(regions);
     const key = await makeKey(regions, account.key);
     const streams = (["eu", "us"] as const).map((name) => streamed(place(name), key.key, account));

@@ -68,7 +68,7 @@ function less(counts: Counts, times: number, each: Counts): Counts {
 }
 
 it.each([false, true])(
-  "a request with a global key in the other region needs two object calls there, two at home, and no D1 query (stream %s)",
+  "a global key's request in the other region needs two object calls in each region, and no D1 query (stream %s)",
   async (stream) => {
     const { key } = await openRemoteAccount(regions);
     const { us, eu, tookMs } = await costOf(key, stream);
@@ -81,7 +81,7 @@ it.each([false, true])(
 );
 
 it.each([false, true])(
-  "a request with a regional key needs two object calls, and no call to the other region (stream %s)",
+  "a regional key's request needs two object calls, and no call to the other region (stream %s)",
   async (stream) => {
     const { key } = await Account.open(() => regions.us);
     const { us, eu } = await costOf(key, stream);
@@ -112,7 +112,7 @@ it("a key with a budget and a token limit needs no additional call, and at most 
   expect(more.objectRowsWritten).toBeLessThanOrEqual(plain.objectRowsWritten + REQUESTS);
 });
 
-it("the count of database calls includes the queries of a read request", async () => {
+it("the count of database calls includes the queries of read requests", async () => {
   const { key } = await Account.open(() => regions.us);
   await countsOf(regions.us);
   const answer = await call(regions.us, key, "/keys");

@@ -84,7 +84,7 @@ describe("a budget with on_exceeded pause", () => {
 });
 
 describe("count_tokens", () => {
-  it("returns 403 in both regions from the creation of a pause until the pause ends", async () => {
+  it("returns 403 in both regions from the start of a pause to its end", async () => {
     const account = await openRemoteAccount(regions);
     const counts = async (status: number): Promise<void> => {
       for (const place of PLACES) {
@@ -105,7 +105,7 @@ describe("count_tokens", () => {
 });
 
 describe("max_concurrent", () => {
-  it("counts the running requests of both regions, even after the home region is killed", async () => {
+  it("counts running requests of both regions, even after the home region is killed", async () => {
     const account = await openRemoteAccount(regions);
     await settings(account, { max_concurrent: 3 });
     const places = ["eu", "us", "eu", "us", "us", "eu"] as const;

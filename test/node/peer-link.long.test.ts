@@ -73,8 +73,8 @@ async function deliver(message: SignedMessage, to: Name, host?: string): Promise
   return answerOf(connection).status;
 }
 
-describe("two connected regions", () => {
-  it("look up each other's keys over HTTP", async () => {
+describe("each of two connected regions", () => {
+  it("looks up the other region's keys over HTTP", async () => {
     for (const from of ["eu", "us"] as const) {
       const answer = await lookUp(from, { key: keys[other(from)] });
       expect(answer).toMatchObject({
@@ -90,7 +90,7 @@ describe("two connected regions", () => {
     }
   });
 
-  it("reject each other's unknown keys", async () => {
+  it("rejects unknown keys of the other region", async () => {
     for (const from of ["eu", "us"] as const) {
       const answer = await lookUp(from, { key: keys[from] });
       expect(answer).toMatchObject({
@@ -102,7 +102,7 @@ describe("two connected regions", () => {
 });
 
 describe("a signed message between regions", () => {
-  it("works repeatedly while its signature is valid, but only in the region it was signed for", async () => {
+  it("works repeatedly while the signature is valid, but only in the region that it was signed for", async () => {
     for (const [sender, secret] of [
       ["eu", linkSecret(LINK, "eu", "us")],
       ["us", linkSecret(LINK, "us", "eu")],
@@ -155,7 +155,7 @@ describe("a call to an unavailable region", () => {
       (socket) =>
         socket.once("data", () => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")),
     ],
-  ])("fails after two attempts: %s", async (_name, behave) => {
+  ])("fails after two attempts if the other region is unavailable: %s", async (_name, behave) => {
     const { url, reached } = await broken(behave);
     await regions.restart("eu", { PEERS: JSON.stringify([{ region: "us", url }]) });
     const answer = await lookUp("eu", { key: keys.us, budgetMs: 1000 });
@@ -166,14 +166,14 @@ describe("a call to an unavailable region", () => {
     await expect.poll(lines).toHaveLength(1); // a line can follow the response
   });
 
-  it("fails for an empty response", async () => {
+  it("fails if the other region's response is empty", async () => {
     await regions.restart("eu", { PEERS: '[{"region":"us","url":"http://127.0.0.1:1"}]' });
     expect(await lookUp("eu", { key: keys.us })).toMatchObject({ status: null, body: null });
   });
 });
 
 describe("the secrets of the connection between regions", () => {
-  it("can be replaced step by step, each with a restart, without a failed call", async () => {
+  it("can be replaced step by step, with a restart after each step, without a failed call", async () => {
     const old = linkSecret(LINK, "eu", "us");
     const fresh = "fresh-eu-signs-".padEnd(40, "f");
     const steps: readonly [Name, Record<string, string>][] = [

@@ -196,7 +196,7 @@ async function sellAt(region: TestRegion, organization: string): Promise<void> {
   await ask("PATCH", `/orgs/${organization}`, { price_list: "of-a-team" });
 }
 
-it("the removal of a member applies in both regions immediately, and sends no personal data to the other region", async () => {
+it("removing a member takes effect in both regions immediately, and sends no personal data to the other region", async () => {
   const { eu, us } = regions;
   const ann = new Page(eu);
   await ann.logIn(ANN, { purpose: "sign_up" });

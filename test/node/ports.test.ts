@@ -14,7 +14,7 @@ console.log(ports.join(" "), "all");
 setInterval(() => undefined, 1000);
 `;
 
-it("freePort returns each free port once, below those of outgoing connections", async () => {
+it("freePort returns each free port once, always below the ports of outgoing connections", async () => {
   const ports: number[] = [];
   for (let i = 0; i < COUNT; i++) {
     ports.push(await freePort());
@@ -39,7 +39,7 @@ it.runIf(process.platform === "linux")(
   },
 );
 
-it("freePort treats a port as taken until its listener stops", async () => {
+it("freePort treats a port as taken until the listener stops", async () => {
   const port = await freePort();
   expect(await isPortInUse(port)).toBe(false);
   const server = createServer();

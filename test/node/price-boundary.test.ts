@@ -132,7 +132,7 @@ async function receiptsOf(account: Account): Promise<readonly Receipt[]> {
   }
 }
 
-it("the price in force at its admission determines the hold and the charge of each request", async () => {
+it("the price at a request's admission determines both the hold and the charge", async () => {
   const everyone = await accounts();
   const boundary = Date.now() + BEFORE_MS;
   await Promise.all([post(regions.eu, boundary), post(regions.us, boundary)]);

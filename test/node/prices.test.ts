@@ -17,21 +17,21 @@ const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 const SEEN = { from: "2026-07-02", price: FREE, seenOn: "2026-07-02" };
 
 describe("a stale price in npm run prices", () => {
-  it("ages from the day on which the price in force was checked", () => {
+  it("ages from the day on which the current price was checked", () => {
     const later = { from: "2026-09-01", price: FREE, seenOn: "2026-08-30" };
     const prices = [SEEN, later] as const;
     expect(isStale({ prices }, Date.UTC(2026, 7, 31), 50)).toBe(true);
     expect(isStale({ prices }, Date.UTC(2026, 8, 1), 50)).toBe(false);
   });
 
-  it("must be older than the given number of days", () => {
+  it("counts as stale only beyond the given number of days", () => {
     const price = { prices: [SEEN] } as const;
     expect(isStale(price, JULY_2 + 60 * DAY_MS, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 60 * DAY_MS + 1, 60)).toBe(true);
     expect(isStale(price, JULY_2, 0)).toBe(false);
   });
 
-  it("can be a recently checked price whose announced last day has passed", () => {
+  it("can be a recently checked price if the price's announced last day has passed", () => {
     const price = { prices: [SEEN], until: "2026-07-03" } as const;
     expect(isStale(price, JULY_2 + 2 * DAY_MS - 1, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 2 * DAY_MS, 60)).toBe(true);
@@ -52,7 +52,7 @@ describe("the price list of npm run prices", () => {
     expect(lines.at(-1)).toContain(`0 of ${routes.length} stale`);
   });
 
-  it("contains the same prices in JSON, in micro-credits", () => {
+  it("contains equal prices in JSON, in micro-credits", () => {
     const printed = JSON.parse(jsonOfPrices(pricedRoutes(JULY_2 + 3650 * DAY_MS, 60))) as Printed[];
     expect(printed.every(({ stale }) => stale)).toBe(true);
     expect(printed.find(({ model }) => model === "openai/gpt-6-luna")).toEqual({
@@ -75,7 +75,7 @@ describe("the price list of npm run prices", () => {
 });
 
 describe("npm run prices", () => {
-  it("exits with 0 even with stale prices, for text and JSON", async () => {
+  it("exits with 0 even if prices are stale, for text and JSON", async () => {
     const words = await run("--older-than", "0");
     expect(words.code).toBe(0);
     expect(words.said).toContain("STALE");
@@ -84,7 +84,7 @@ describe("npm run prices", () => {
     expect(JSON.parse(json.said)).toHaveLength(pricedRoutes(0, 0).length);
   });
 
-  it("exits with 1 for a stale price with --strict", async () => {
+  it("exits with 1 for a stale price if --strict is set", async () => {
     expect((await run("--older-than", "0", "--strict")).code).toBe(1);
   });
 

@@ -29,7 +29,7 @@ async function kept(): Promise<LiveObjectCounts> {
   return JSON.parse(text) as LiveObjectCounts;
 }
 
-it("the Worker releases the memory of ended requests, and the prompt of an open stream", async () => {
+it("the Worker releases the memory of ended requests and of the prompt of an open stream", async () => {
   const { key } = await world.organization();
   expect((await world.ask(key, "good")).status).toBe(200);
   expect((await world.ask(key, "good", { stream: true })).status).toBe(200);

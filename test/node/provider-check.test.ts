@@ -75,7 +75,7 @@ it("provider-check passes every check of a provider that responds as its adapter
   expect(code).toBe(0);
 });
 
-it("provider-check reports a difference with the HTTP exchange, without the key", async () => {
+it("provider-check reports a difference along with the HTTP exchange, without the key", async () => {
   behaves((request, response) => {
     if (request.json["tools"] === undefined) return false;
     return said(response, `I have no tools, ${KEY}`);
@@ -107,7 +107,7 @@ it.each([
   expect(code).toBe(1);
 });
 
-it("provider-check names the variable of a missing key, and lists known providers and models", async () => {
+it("provider-check names the variable of a missing key, and lists the known providers and models", async () => {
   expect(await check(["openai"], { OPENAI_API_KEY: "" })).toEqual({
     code: 1,
     said: "error: openai needs OPENAI_API_KEY in the environment, as the region has it.\n",

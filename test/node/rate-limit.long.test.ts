@@ -59,7 +59,7 @@ it(`a key under constant load for ${PRESSED_MS / 1000} s gets at most ${LIMIT} a
   expect(admissions.length).toBeGreaterThan(LIMIT);
 });
 
-it(`a key whose wallet is evicted after each of ${EVICTIONS} floods gets ${LIMIT} admissions in total`, async () => {
+it(`a key gets ${LIMIT} admissions in total if its wallet is evicted after each of ${EVICTIONS} floods`, async () => {
   const account = await Account.open(() => regions.eu, { credits: 0, rpmLimit: LIMIT });
   let inAll = 0;
   for (let life = 0; life <= EVICTIONS; life++) {

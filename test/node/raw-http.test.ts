@@ -39,14 +39,14 @@ async function charged(work: () => Promise<unknown>): Promise<number> {
   return before.credits_micro - after.credits_micro;
 }
 
-describe("a request body with two lengths", () => {
-  it("ends at its last chunk if the request has both a Content-Length and chunks", async () => {
+describe("a request body with two declared lengths", () => {
+  it("ends at the last chunk if the request has both a Content-Length and chunks", async () => {
     const both = `${LENGTH}Transfer-Encoding: chunked\r\n${auth}`;
     const { statuses } = await sent(post(both, CHUNKED) + LAST);
     expect(statuses).toEqual([200]);
   });
 
-  it("can't hide a second request after its last chunk", async () => {
+  it("can't hide a second request after the last chunk", async () => {
     const hidden = post(`${auth}${LENGTH}`, CHAT);
     const both = `Content-Length: 5\r\nTransfer-Encoding: chunked\r\n${auth}`;
     const cost = await charged(async () => {
@@ -91,8 +91,8 @@ describe("a request body with two lengths", () => {
   });
 });
 
-describe("requests on one connection", () => {
-  it("authenticate separately, and get their responses in order", async () => {
+describe("each of several requests on one connection", () => {
+  it("authenticates separately, and gets its response in order", async () => {
     const { statuses } = await sent(
       get("/v1/models", "") +
         get("/v1/models/none", auth) +
@@ -104,7 +104,7 @@ describe("requests on one connection", () => {
     expect(statuses).toEqual([401, 404, 401, 401, 200, 200]);
   });
 
-  it("ignore a key that is sent in a trailer", async () => {
+  it("ignores a key that is sent in a trailer", async () => {
     const body = CHUNKED.replace(/\r\n$/, `${auth}\r\n`);
     const trailing = "Transfer-Encoding: chunked\r\nTrailer: Authorization\r\n";
     const { statuses } = await sent(post(trailing, body) + LAST);
@@ -112,15 +112,15 @@ describe("requests on one connection", () => {
   });
 });
 
-describe("a request body that never arrives completely", () => {
-  it("returns 408 with a key, and closes the connection", async () => {
+describe("a request body that never arrives in full", () => {
+  it("returns 408 to a request with a key, and the connection closes", async () => {
     // long enough to read complete bodies on a slow machine
     await region.restart({ BODY_TIMEOUT_MS: "200" });
     const { statuses } = await sent(post(`${auth}Content-Length: 1000\r\n`, '{"model":'));
     expect(statuses).toEqual([408]);
   });
 
-  it("returns 401 immediately without a key", async () => {
+  it("returns 401 immediately to a request without a key", async () => {
     await region.restart({ BODY_TIMEOUT_MS: "60000" }); // longer than this test can take
     const { statuses } = await sent(
       post("Authorization: Bearer nobody\r\nContent-Length: 20000000\r\n", "{"),
@@ -152,7 +152,7 @@ describe("an unusual request head", () => {
   });
 
   it.each(["TRACE", "CONNECT", "FOO", "PROPFIND", "get"])(
-    "changes nothing with the method %s, and the response doesn't contain the API key",
+    "changes nothing for the method %s, and the response doesn't contain the API key",
     async (method) => {
       const { statuses, text } = await sent(
         get("/v1/keys", `${auth}Connection: close\r\n`, method),
@@ -196,7 +196,7 @@ describe("an ambiguous path", () => {
     "/healthz/../admin/v1/orgs",
     "/v1/models/../../internal/v1/lookup",
     "/v1;/../admin/v1/orgs",
-  ])("reaches no other endpoint: %s", async (path) => {
+  ])("leads to no other endpoint: %s", async (path) => {
     const own = await sent(get(path, auth) + LAST);
     expect([400, 401, 404]).toContain(own.statuses[0]);
     const none = await sent(get(path, "") + LAST);
@@ -204,7 +204,7 @@ describe("an ambiguous path", () => {
     expect(own.text + none.text).not.toContain('"organizations"');
   });
 
-  it("doesn't block the operators' endpoint at its own path", async () => {
+  it("leaves the operator endpoint available at the normal path", async () => {
     const token = `Authorization: Bearer ${ADMIN_TOKEN}\r\n`;
     const { statuses, text } = await sent(get("/admin/v1/orgs", token) + LAST);
     expect(statuses).toEqual([200, 200]);

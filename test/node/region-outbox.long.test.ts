@@ -97,7 +97,7 @@ async function depthOfUs(): Promise<Depth> {
 }
 const EMPTY = { waiting: 0, dead: 0, parked: 0 };
 
-it("an outbox delivers each message once, although 30 % of the messages are lost, 20 % are duplicated and others are reordered", async () => {
+it("an outbox delivers each message once, even if 30 % are lost, 20 % are duplicated and some are reordered", async () => {
   const { toEu } = regions;
   const accounts = await Promise.all(
     Array.from({ length: 5 }, () => Account.open(() => regions.eu, { credits: CREDITS })),
@@ -145,7 +145,7 @@ it("an outbox delivers each message once, although 30 % of the messages are lost
   );
 });
 
-it("an outbox keeps all messages while the connection is down, and delivers them with the first later message", async () => {
+it("an outbox keeps all messages while the connection is down, and delivers them with the next message", async () => {
   const { toEu } = regions;
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const name = shardOf(account);
@@ -178,7 +178,7 @@ it("an outbox delivers pending messages before a flush returns", async () => {
   expect(await account.balance()).toBe(CREDITS - 77);
 });
 
-it("an outbox delivers a revocation immediately although replies are lost, and repeats it", async () => {
+it("an outbox delivers a revocation immediately even if replies are lost, and then repeats the revocation", async () => {
   const gone = revocation(4321);
   const outbox = await outboxOfUs(revocationsOutboxName("eu"));
   const before = regions.toEu.counts.forwarded;
@@ -192,7 +192,7 @@ it("an outbox delivers a revocation immediately although replies are lost, and r
   expect(await deadSince(gone)).toBe(4321);
 });
 
-it("an outbox dead-letters an outcome for an unknown organization with an alert, and delivers all others", async () => {
+it("an outbox dead-letters an unknown organization's outcome with an alert, and delivers all others", async () => {
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const outbox = await outboxOfUs(shardOf(account));
   const good = await outcome(account, 9);

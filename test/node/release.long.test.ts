@@ -4,7 +4,7 @@ import { nextProgram, runInTurn } from "./support/releases.ts";
 
 const last = lastProgram();
 
-it("the release check detects tables of objects that the last release can't read", async () => {
+it("the release check finds Durable Object tables that the last release can't read", async () => {
   const next = { program: await nextProgram(true), isNewer: true };
   await expect(runInTurn([next, { program: last, isNewer: false }])).rejects.toThrow(
     "storage_unavailable",

@@ -8,14 +8,14 @@ import { mixedProgram, nextProgram, runInTurn } from "./support/releases.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-it("the last release can run on the data of the next release and back, without loss", async () => {
+it("the last release can run on data from the next release and back, without data loss", async () => {
   const next = { program: await nextProgram(), isNewer: true };
   const last = { program: lastProgram(), isNewer: false };
   expect(last.program.code.length).toBeGreaterThan(100_000);
   await runInTurn([next, last, next]);
 });
 
-it("each release's Worker works with the other release's objects", async () => {
+it("each release's Worker works with the other release's Durable Objects", async () => {
   const [last, next] = [lastProgram(), await nextProgram()];
   expect(last.code).not.toBe(next.code);
   const newer = { program: await mixedProgram(next, last), isNewer: true };
@@ -23,13 +23,13 @@ it("each release's Worker works with the other release's objects", async () => {
   await runInTurn([newer, older, newer]);
 });
 
-it("objects accept the last release's calls", async () => {
+it("Durable Objects accept calls from the last release", async () => {
   const before = await objectCalls(lastProgram());
   expect(before).toContain("Wallet.admitAndHold");
   expect(await objectCalls(await nextProgram())).toEqual(expect.arrayContaining([...before]));
 });
 
-it("the last release's migrations are unchanged, and never applied again", () => {
+it("the last release's migrations are unchanged and never applied again", () => {
   const { migrations } = readRecorded();
   expect(migrations.length).toBeGreaterThan(0);
   // Before the first deploy, all migrations belong to it: npm run release:record.
@@ -62,14 +62,14 @@ describe("the release number", () => {
     expect(version).toBe(RELEASE);
   });
 
-  it("exceeds the newest number in the changelog while there are unreleased changes, and otherwise equals it", () => {
+  it("exceeds the newest number in the changelog while there are unreleased changes, and otherwise equals that number", () => {
     const known = headings[0] === "Unreleased" ? released : released.slice(1);
     const falling = [RELEASE, ...known];
     expect(falling.slice(1).filter((number, i) => !isAbove(falling[i] ?? "", number))).toEqual([]);
     expect(headings[0] === "Unreleased" || released[0] === RELEASE).toBe(true);
   });
 
-  it("exceeds the last recorded release's number once the Worker's code differs", async () => {
+  it("exceeds the last recorded release's number if the Worker's code differs", async () => {
     const isSame = (await nextProgram()).code === lastProgram().code;
     expect(isSame || isAbove(RELEASE, readRecorded().version)).toBe(true);
   });

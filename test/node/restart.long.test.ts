@@ -90,8 +90,8 @@ async function killedInMidLoad(account: Account, answers: number): Promise<Answe
   return answered;
 }
 
-describe("a region that is restarted on its stored state", () => {
-  it("keeps balances, keys and the requests that count against a key's limit", async () => {
+describe("a region restarted with its stored data", () => {
+  it("keeps balances, keys and the requests counted against a key's limit", async () => {
     const account = await Account.open(kept.region, { credits: 5000, rpmLimit: 10 });
     const body = { model: "sandbox/echo", messages: [{ role: "user", content: "stay" }] };
     const paid = await account.chat(body);

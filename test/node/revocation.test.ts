@@ -89,7 +89,7 @@ describe("a revoked key in its home region", () => {
     },
   );
 
-  it("gets, for each of 100 paid requests around the DELETE, a complete, charged response or 401", async () => {
+  it("gets either a complete, charged response or a 401 for each of 100 requests around the DELETE", async () => {
     const { id, key } = await makeKey();
     const seen: (Answer & { readonly startedAfter: boolean; readonly isStream: boolean })[] = [];
     const raced = { isRevoked: false, started: 0 };

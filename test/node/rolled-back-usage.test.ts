@@ -64,7 +64,7 @@ async function during(program: Program, work: (call: Call, url: string) => Promi
   }
 }
 
-it("the last release sends nothing from a waiting usage batch, and the next release then sends all of its rows", async () => {
+it("the last release sends no part of a waiting usage batch, and the next release sends the whole batch", async () => {
   const next = await nextProgram();
   const url = `http://${HOST}:${(server.address() as AddressInfo).port}`;
   const ids: string[] = [];

@@ -26,7 +26,7 @@ const chats = (region: TestRegion, keys: readonly GlobalKey[]): Promise<number[]
   Promise.all(keys.map((one) => chat(region, one)));
 
 describe("a replaced secret of a global key", () => {
-  it("gets 401 in its home region, and in the other region 503 until the connection is restored, then 401", async () => {
+  it("gets 401 in the home region, and 503 in the other region until the connection is restored, then 401", async () => {
     const keys = await keysInUse(world.regions, world.owner, 3);
     await cut();
     const fresh = await Promise.all(
@@ -45,7 +45,7 @@ describe("a replaced secret of a global key", () => {
     expect(await chats(world.regions.eu, fresh)).toEqual([200, 200, 200]);
   });
 
-  it("gets 401 in the other region after a lost revocation message, for paid calls, reads and writes", async () => {
+  it("gets 401 in the other region for paid calls, reads and writes, even if the revocation message is lost", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     await world.regions.toUs.set("refuse");
@@ -58,7 +58,7 @@ describe("a replaced secret of a global key", () => {
     ).toBe(401);
   });
 
-  it("gets 401 in both regions after a DELETE of the key, like the new secret", async () => {
+  it("gets 401 in both regions after a DELETE of the key, as does the new secret", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     const fresh = await rotate(world.regions.us, key.key, key, 600);

@@ -12,7 +12,7 @@ describe("schema.sql", () => {
     expect(FILE).toBe(schemaText());
   });
 
-  it("creates the same tables and indexes as the migrations together", () => {
+  it("creates exactly the tables and indexes that all migrations together create", () => {
     expect(objectsOf([FILE])).toEqual(
       objectsOf(readMigrations().flatMap(({ queries }) => queries)),
     );

@@ -15,7 +15,7 @@ import { startProgram } from "./support/program.ts";
 
 const PRINT_AND_FAIL = "process.stdout.write(process.env.TMPDIR); process.exit(7)";
 
-it("npm start names a taken port and its variable, and starts nothing", async () => {
+it("npm start names a taken port and the variable that sets it, and starts nothing", async () => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -33,7 +33,7 @@ it("npm start names a taken port and its variable, and starts nothing", async ()
   await new Promise((resolve) => server.close(resolve));
 });
 
-it("npm start suggests a port only if it and its identity provider's port are free", async () => {
+it("npm start suggests a port only if this port and the identity provider's port are free", async () => {
   const { ports, variables } = await devPorts();
   const taken = [0, 10, 20, 30].map((offset) => createServer().listen(ports.eu + offset, HOST));
   await Promise.all(taken.map((server) => once(server, "listening")));
@@ -60,14 +60,14 @@ it("npm start rejects an invalid port", async () => {
   expect(bad.output()).toContain('EU_PORT must be a port from 1 to 65535, not "8787x"');
 });
 
-it("the script on-tmpfs runs a command with a temporary TMPDIR, deletes it afterwards, and returns the exit code", async () => {
+it("the script on-tmpfs runs a command with a temporary TMPDIR, deletes this folder, and returns the exit code", async () => {
   const run = startProgram(["scripts/on-tmpfs.ts", process.execPath, "-e", PRINT_AND_FAIL]);
   expect(await run.ended).toBe(7);
   expect(path.basename(run.output())).toMatch(/^turnpike-/);
   expect(existsSync(run.output())).toBe(false);
 });
 
-it("a build of the site leaves unchanged API types untouched, so that wrangler dev doesn't loop", async () => {
+it("a build of the site doesn't rewrite unchanged API types, so that wrangler dev doesn't loop", async () => {
   const types = path.join(import.meta.dirname, "../../src/console/browser/api/types.ts");
   const openApi = await openApiText();
   writeApiTypes(openApi);

@@ -48,7 +48,7 @@ function sdk(fetched: (response: Response) => Promise<Response> | Response = (on
 }
 
 describe("openai-node with retries and an Idempotency-Key", () => {
-  it("gets the response of its retry after a 502", async () => {
+  it("gets the retry's response after a 502", async () => {
     world.next("fail", "fail");
     const { create, statuses } = sdk();
     const id = await create();
@@ -56,7 +56,7 @@ describe("openai-node with retries and an Idempotency-Key", () => {
     expect(await paid()).toEqual([String(id).replace("chatcmpl-", "req_")]);
   });
 
-  it("stops at the 409 after a lost response, with the ID of the charged request", async () => {
+  it("stops at the 409 after a lost response, and gets the ID of the charged request", async () => {
     let lost = "";
     const { create, statuses } = sdk(async (response) => {
       if (response.status !== 200) return response;

@@ -68,7 +68,7 @@ function skipWaits(waitMs: number): () => number {
   return () => skipped;
 }
 
-it("openai-node waits exactly as long as a 429 requires, and its second request succeeds", async () => {
+it("openai-node waits exactly as long as a 429 requires, and the second request succeeds", async () => {
   const account = await Account.open(kept.region, { rpmLimit: 1 });
   expect((await account.call("/models")).status).toBe(200);
   const skipped: (() => number)[] = [];
@@ -87,7 +87,7 @@ it("openai-node waits exactly as long as a 429 requires, and its second request 
   expect(skipped.map((count) => count())).toEqual([1]);
 });
 
-it("openai-node sends only one request for a used-up quota or an insufficient balance", async () => {
+it("openai-node doesn't retry if a quota is used up or the balance is insufficient", async () => {
   const account = await Account.open(kept.region);
   await account.settings({ defaultUserDailyQuotaMicro: 0 });
   const blocked = sdk(account.key);
@@ -101,7 +101,7 @@ it("openai-node sends only one request for a used-up quota or an insufficient ba
   expect(poor.statuses()).toEqual([402]);
 });
 
-it("openai-node pays once, for the response, after a 502 and a retry", async () => {
+it("openai-node pays only for the retry's response after a 502", async () => {
   const account = await Account.open(kept.region, { credits: 10_000 });
   const failing = mock.requests.length + 2; // the gateway retries once
   mock.script((_, response) => {

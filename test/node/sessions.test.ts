@@ -25,7 +25,7 @@ async function usedOf(
 }
 
 describe("a session of a global key", () => {
-  it("can pay and read in both regions, even if it was created in the other region", async () => {
+  it("pays and reads in both regions, even if the session was created in the other region", async () => {
     const { token, id } = await mint(world.regions.us, world.owner.key, { end_user: "far" });
     for (const region of [world.regions.us, world.regions.eu]) {
       expect(await pays(region, token)).toBe(200);
@@ -38,7 +38,7 @@ describe("a session of a global key", () => {
     }
   });
 
-  it("gets 401 in both regions once ended, for paid requests, reads and management", async () => {
+  it("gets 401 in both regions after the session ends, for paid requests, reads and management", async () => {
     const { token, id } = await mint(world.regions.eu, world.owner.key);
     expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
       200, 200,
@@ -58,7 +58,7 @@ describe("a session of a global key", () => {
     ]);
   });
 
-  it("gets no access after its key is revoked, in both regions, while the link is down and afterwards", async () => {
+  it("gets no access in either region after the key is revoked, both while the link is down and afterwards", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     const used = await mint(world.regions.eu, key.key);
@@ -86,7 +86,7 @@ describe("a session of a global key", () => {
   });
 
   it.each([false, true])(
-    "never exceeds its budget over both regions together (stream: %s)",
+    "never exceeds the session's budget across both regions (stream: %s)",
     async (stream) => {
       const key = world.owner.key;
       const { token: probe } = await mint(world.regions.eu, key, { budget_dollars: 0 });

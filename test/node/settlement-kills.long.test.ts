@@ -47,8 +47,8 @@ async function hang(account: Account): Promise<string> {
   return answerOf(connection).headers.get("x-request-id") ?? "";
 }
 
-describe("regions killed at random moments and restarted", () => {
-  it(`charge completed requests and release the rest: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
+describe("a region killed at random moments and restarted", () => {
+  it(`charges completed requests and releases all other holds: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
     const account = await openRemoteAccount(regions);
     const told: ClientOutcome[] = [];
     const hanging: string[] = [];

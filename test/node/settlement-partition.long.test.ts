@@ -60,7 +60,7 @@ async function begun() {
 }
 
 describe("a connection between regions that is cut during a request", () => {
-  it("doesn't interrupt the stream, whose charge is delivered once, automatically, after the connection is restored", async () => {
+  it("doesn't interrupt the stream, which is charged once after the connection is restored", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("refuse");
     const { text, cost } = await rest();
@@ -75,7 +75,7 @@ describe("a connection between regions that is cut during a request", () => {
     expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
   });
 
-  it("leads to one charge at home and finally to an empty outbox, even if replies are lost", async () => {
+  it("leads to one charge at home and an empty outbox in the end, even if replies are lost", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
@@ -91,7 +91,7 @@ describe("a connection between regions that is cut during a request", () => {
 
 describe("a connection between regions that loses every reply", () => {
   it.each(["reset-after", "lose-reply"] as const)(
-    "causes a 503, and the hold that both attempts of the call share is released: %s",
+    "causes a 503, and the one hold of both attempts is released: %s",
     async (fault) => {
       await regions.toEu.set(fault);
       const refused = await inUs(ECHO);
@@ -109,8 +109,8 @@ describe("a connection between regions that loses every reply", () => {
   );
 });
 
-describe("duplicated messages between the regions", () => {
-  it("take effect once: holds, charges, releases, reads, writes and revocations", async () => {
+describe("a duplicated message between the regions", () => {
+  it("takes effect only once, for holds, charges, releases, reads, writes and revocations", async () => {
     await Promise.all([regions.toEu.set("duplicate"), regions.toUs.set("duplicate")]);
     const { toEu, toUs } = regions;
     const before = { eu: { ...toEu.counts }, us: { ...toUs.counts } };
@@ -147,7 +147,7 @@ describe("duplicated messages between the regions", () => {
 });
 
 describe("an outbox whose storage is lost", () => {
-  it("loses its charges, so that their holds expire at home without a charge and are logged", async () => {
+  it("loses its charges, which are logged, and the holds expire at home without a charge", async () => {
     const { rest } = await begun();
     await regions.toEu.set("refuse");
     const { cost } = await rest();

@@ -53,7 +53,7 @@ async function read<T>(at: string, key = showcase.owner_key): Promise<T> {
 }
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-it("npm start -- --demo creates 90 days of usage by 40 end users on 6 models, with sums that match exactly", async () => {
+it("npm start -- --demo creates 90 days of usage by 40 end users on 6 models, with exactly matching sums", async () => {
   const from = dayOf(Date.now() - 89 * DAY_MS);
   type Usage = { data: { group: string | null; day: string; cost_micro: number }[] };
   const byModel = await read<Usage>(`/v1/usage?from=${from}&group_by=day,model`);
@@ -72,7 +72,7 @@ it("npm start -- --demo creates 90 days of usage by 40 end users on 6 models, wi
   expect(await response.json()).toMatchObject({ differences: [], held_micro: 0 });
 });
 
-it("npm start -- --demo shows the model and cause of each failed request", async () => {
+it("npm start -- --demo shows each failed request's model and cause", async () => {
   type Failed = {
     generations: { id: string; model: string | null; error: { code: string } | null }[];
   };
@@ -87,7 +87,7 @@ it("npm start -- --demo shows the model and cause of each failed request", async
   }
 });
 
-it("npm start -- --demo prints console login links and keys for owner, accountant and member", async () => {
+it("npm start -- --demo prints console login links and keys for the owner, the accountant and a member", async () => {
   const output = dev.output();
   expect(output).toContain(`${url}/console/#key=${showcase.owner_key}`);
   expect(output).toContain(`${url}/console/#key=${readDemo(directory)?.admin_token}`);
@@ -107,7 +107,7 @@ it("npm start -- --demo prints console login links and keys for owner, accountan
   expect(statSync(path.join(directory, "showcase.json")).mode & 0o777).toBe(0o600);
 });
 
-it("npm start -- --demo changes nothing if it is started again", async () => {
+it("npm start -- --demo changes nothing when started again", async () => {
   const before = showcase;
   const balance = await read<Json>("/v1/balance");
   dev.child.kill("SIGTERM");

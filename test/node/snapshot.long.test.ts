@@ -75,7 +75,7 @@ async function expectEqual(account: Account, spent: number): Promise<void> {
 }
 
 describe("the database", () => {
-  it("contains the same data as the wallet after traffic: balance, end users and daily usage", async () => {
+  it("contains the wallet's balance, end users and daily usage after traffic", async () => {
     const account = await open();
     let spent = await traffic(account, 40);
     await expectEqual(account, spent);
@@ -116,7 +116,7 @@ describe("the database", () => {
     expect(day?.["requests"]).toBe(208);
   });
 
-  it("receives all rows again at the next publish after they were deleted", async () => {
+  it("receives all rows again at the next publish if they were deleted", async () => {
     const account = await open();
     let spent = await traffic(account, 20);
     await expectEqual(account, spent);

@@ -16,7 +16,7 @@ it("the soak test finds no violation in 12 s of load with every fault in both re
   expect(run.output().match(/ (?:intact|not judged) {2}/g)).toHaveLength(11);
 });
 
-it("the soak test exits with 130 on Ctrl-C without a result, and leaves nothing behind", async () => {
+it("the soak test exits with 130 on Ctrl-C, prints no result, and leaves nothing behind", async () => {
   const run = startProgram(["scripts/soak.ts", "--rate", "20"]);
   expect(await run.says(" of 120 s: "), run.output()).toBe(true);
   const [, directory = ""] = /storage in (.+)/.exec(run.output()) ?? [];

@@ -73,7 +73,7 @@ const kept = (region: TestRegion): readonly string[] =>
     /KeptResponses\/(?!metadata).*\.sqlite$/.test(name),
   );
 
-it("a conversation continued in either region is sent to the provider like a complete one, and stored only at home", async () => {
+it("a conversation continued in either region reaches the provider in full, and is stored only at home", async () => {
   const { eu, us } = regions;
   for (const [here, there] of [
     [eu, us],
@@ -115,7 +115,7 @@ it("a conversation continued in either region is sent to the provider like a com
   expect(kept(us)).toEqual([]);
 });
 
-it("a continuation returns 503 while its home region is unavailable, but a started response completes", async () => {
+it("a continuation returns 503 while the home region is unavailable, but a response in progress completes", async () => {
   const { us, toEu } = regions;
   const first = await say(us, { input: "one" });
   await vi.waitFor(async () => {

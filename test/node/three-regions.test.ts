@@ -78,8 +78,8 @@ async function balance(name: Name, key: string): Promise<number> {
   return ((await response.json()) as { credits_micro: number }).credits_micro;
 }
 
-describe.each(NAMES)("a key whose home region is %s, among three regions", (home) => {
-  it("works in every region if it is global, pays from the balance in its home region, and fails everywhere once revoked", async () => {
+describe.each(NAMES)("a key whose home region is %s, one of three regions", (home) => {
+  it("works in every region until it is revoked, and pays from the home region's balance, if it is global", async () => {
     const { key, orgId } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       keyScope: "global",
       credits: 1_000_000,
@@ -110,7 +110,7 @@ describe.each(NAMES)("a key whose home region is %s, among three regions", (home
     }
   });
 
-  it("works only in its home region if it is regional, and gets 403 in all other regions", async () => {
+  it("works only in the home region, and gets 403 in all other regions, if it is regional", async () => {
     const { key } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       credits: 1_000_000,
     });

@@ -62,7 +62,7 @@ async function served(model: string, times: number, stream = false): Promise<str
 }
 
 describe("a route whose provider fails", () => {
-  it("gets no request during its cooldown, then one probe request, and all requests after the probe succeeds", async () => {
+  it("gets no request during its cooldown, then one probe request, and all requests once the probe succeeds", async () => {
     behavior.set(id("opens"), { status: 500 });
     expect(await served("opens", 5)).toEqual(Array.from({ length: 5 }, () => "up:good 2"));
     expect(asked("opens")).toBe(5);
@@ -80,7 +80,7 @@ describe("a route whose provider fails", () => {
     );
   });
 
-  it("gets no request after five mid-stream failures", async () => {
+  it("gets no request after the provider has failed mid-stream five times", async () => {
     const begun = Array.from({ length: 5 }, () => "up:breaks 1");
     expect(await served("breaks", 5, true)).toEqual(begun);
     expect(await served("breaks", 1, true)).toEqual(["up:good 1"]);
@@ -91,7 +91,7 @@ describe("a route whose provider fails", () => {
     expect(await served("provoked", 7, true)).toEqual(begun);
   });
 
-  it("gets only one of many concurrent requests, as a probe", async () => {
+  it("gets only one of many concurrent requests as a probe", async () => {
     behavior.set(id("probe"), { status: 503 });
     await served("probe", 3);
     behavior.set(id("probe"), "waits");
@@ -111,7 +111,7 @@ describe("a route whose provider fails", () => {
 });
 
 describe("the closed circuit breaker of a route", () => {
-  it("stays closed if clients disconnect while the provider is silent", async () => {
+  it("doesn't open if clients disconnect while the provider is silent", async () => {
     behavior.set(id("leaves"), "waits");
     const { key } = await world.organization();
     for (let at = 1; at <= 6; at++) {
@@ -125,7 +125,7 @@ describe("the closed circuit breaker of a route", () => {
   });
 });
 
-it("GET /admin/v1/health lists routes in cooldown with reason and end", async () => {
+it("GET /admin/v1/health lists routes in cooldown with the reason and end", async () => {
   behavior.set(id("health"), { status: 500 });
   await served("health", 5);
   const read = async () => {

@@ -106,7 +106,7 @@ async function counted<T>(
 
 describe("a provider that fails before the first byte", () => {
   it.each(CASES)(
-    "leads to an error without a charge or the provider's text if there is no other route: $name, stream $stream",
+    "leads to an uncharged error without the provider's text if no other route exists: $name, stream $stream",
     async ({ name, stream }) => {
       const expected = FAULT_OF.get(name);
       const one = worldOf(name);
@@ -130,7 +130,7 @@ describe("a provider that fails before the first byte", () => {
   );
 
   it.each(CASES)(
-    "stays hidden from the client if another route responds, and only this response is charged: $name, stream $stream",
+    "stays hidden from the client if another route responds, and only that response is charged: $name, stream $stream",
     async ({ name, stream }) => {
       const one = worldOf(name);
       const { key, orgId } = await one.organization();
@@ -164,7 +164,7 @@ async function failedAttempts(
 }
 
 describe("failover", () => {
-  it("makes at most three calls, however many routes there are", async () => {
+  it("makes at most three calls, however many routes exist", async () => {
     const { key, orgId } = await world.organization();
     const { answer, requests } = await counted(() => world.ask(key, "up/four-down"));
     expect([answer.status, requests]).toEqual([502, 3]);
@@ -193,7 +193,7 @@ describe("failover", () => {
     },
   );
 
-  it("returns overloaded with the shortest wait if the last route was overloaded, otherwise upstream_error", async () => {
+  it("returns overloaded with the shortest wait if the last route was overloaded, and otherwise upstream_error", async () => {
     const { key } = await world.organization();
     const busy = await world.ask(key, "up/overloaded");
     expect([busy.status, busy.headers.get("retry-after")]).toEqual([503, "4"]);
@@ -203,7 +203,7 @@ describe("failover", () => {
 });
 
 describe("the provider's secret", () => {
-  it("appears in no header, body or log, even if a 401 repeats it", async () => {
+  it("appears in no header, body or log, even if the provider's 401 contains it", async () => {
     const { key } = await world.organization();
     const answers = [
       await world.ask(key, "alone/mock-401/false", FEW),

@@ -60,9 +60,9 @@ async function sent(work: () => Promise<SentRequest>) {
   return { answer, requests };
 }
 
-describe("two routes of one model with different prices", () => {
+describe("a model with two routes at different prices", () => {
   it.each([false, true])(
-    "lead to one charge, at the price of the route that responds, stream %s",
+    "leads to a single charge, at the price of the responding route, stream %s",
     async (stream) => {
       const { key, orgId } = await world.organization();
       const model = stream ? "cheap-down-stream" : "cheap-down";
@@ -81,7 +81,7 @@ describe("two routes of one model with different prices", () => {
     },
   );
 
-  it("require a hold at the higher price, so that a balance for only the cheaper route gets 402", async () => {
+  it("requires a hold at the higher price, so that a balance that covers only the cheaper route gets 402", async () => {
     const least = PROMPT * 10 + LEAST * 20;
     const { key, orgId } = await world.organization(least - 1);
     const { answer, requests } = await sent(() => world.ask(key, "cheap-down"));
@@ -92,7 +92,7 @@ describe("two routes of one model with different prices", () => {
     expect((await world.spent(orgId)).micro).toBe(0);
   });
 
-  it("get a lower output cap only for the more expensive route if the balance is low", async () => {
+  it("gets a lower output cap only on the more expensive route if the balance is low", async () => {
     const credits = PROMPT * 10 + 87 * 20;
     const first = await world.organization(credits);
     const dear = await sent(() => world.ask(first.key, "dear-first"));
@@ -107,7 +107,7 @@ describe("two routes of one model with different prices", () => {
     expect((await world.spent(second.orgId)).micro).toBe(EXACT.cheap);
   });
 
-  it("charge a disconnected client at the price of the route that works, for input and estimated output", async () => {
+  it("charges a disconnected client for input and estimated output at the working route's price", async () => {
     const { key, orgId } = await world.organization();
     const before = world.mock.requests.length;
     const client = await world.open(key, "leaves");

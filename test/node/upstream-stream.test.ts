@@ -193,7 +193,7 @@ describe("a completed stream", () => {
 
 describe("a stream that fails after its first text", () => {
   it.each(Object.entries(BADLY))(
-    "ends with an error event without [DONE], and is charged as expected: %s",
+    "ends with an error event instead of [DONE], and is charged as expected: %s",
     async (name, want) => {
       const { organization, ask, spent, inFlight } = worldOf(name);
       const { key, orgId } = await organization();
@@ -232,7 +232,7 @@ it.each(["tool", "tiny"])("a valid stream that arrives in %s pieces completes", 
   expect(output).toBeLessThanOrEqual(400);
 });
 
-it("50 concurrent streams each return their own text, ID and charge", async () => {
+it("50 concurrent streams each return the right text, ID and charge", async () => {
   const { key, orgId } = await world.organization();
   const numbers = Array.from({ length: 50 }, (_, at) => at);
   const answers = await Promise.all(

@@ -134,8 +134,8 @@ async function race(
 const costOf = (paid: readonly Paid[], user: string): number =>
   paid.filter((one) => one.user === user).reduce((sum, one) => sum + one.cost, 0);
 
-describe("200 concurrent paid requests", () => {
-  it("lose no spend during 200 changes of settings, a quarter of which are rejected", async () => {
+describe("the spend of 200 concurrent paid requests", () => {
+  it("stays complete during 200 concurrent settings changes, a quarter of them rejected", async () => {
     const account = await open();
     const path = `/orgs/${account.orgId}/settings`;
     const { paid, changed } = await race(account, ["a", "b"], async (turn) => {
@@ -152,7 +152,7 @@ describe("200 concurrent paid requests", () => {
     for (const user of ["a", "b"]) expect(await spendOf(account, user)).toBe(costOf(paid, user));
   });
 
-  it("lose no spend during 200 changes of an end user's quota", async () => {
+  it("stays complete while an end user's quota changes 200 times", async () => {
     const account = await open();
     const { cost } = await pay(await open(), "u");
     const quota = (await leastOf(REQUEST)) + 20 * cost;
@@ -173,7 +173,7 @@ describe("200 concurrent paid requests", () => {
     expect(await spendOf(account, "free")).toBe(costOf(paid, "free"));
   });
 
-  it("lose no spend during 200 deletions of their end user", async () => {
+  it("stays complete while the end user is deleted 200 times", async () => {
     const account = await open();
     const { paid, changed } = await race(account, ["gone", "stays"], async () => {
       return (await manage(account, ["DELETE", "/users/gone"])).status;
@@ -189,7 +189,7 @@ describe("200 concurrent paid requests", () => {
 });
 
 describe("an end user's quota", () => {
-  it("admits the next request if raised, and rejects it if lowered below the spend", async () => {
+  it("admits the next request if raised, and rejects the next request if lowered below the spend", async () => {
     const account = await open();
     const least = await leastOf(REQUEST);
     const quota = (micros: number) => patchUser(account, limit(micros));
@@ -214,8 +214,8 @@ describe("an end user's quota", () => {
   });
 });
 
-describe("an end user who is deleted during running requests", () => {
-  it("pays for the running requests, and a new end user with the same ID inherits the spend", async () => {
+describe("an end user who is deleted while requests are running", () => {
+  it("pays for the running requests, and a new end user with an equal ID inherits the spend", async () => {
     const account = await open();
     const gate = Promise.withResolvers<boolean>();
     const reached = Promise.withResolvers<null>();

@@ -287,7 +287,7 @@ describe("an operator's change", () => {
   const changing = OPERATOR_ROUTES.filter(({ method }) => method !== "GET");
   const names = changing.map(({ method, path }) => `${method} ${path.replace("/admin/v1", "")}`);
 
-  it("needs a row in the table of this test", () => {
+  it("must be listed in the table of this test", () => {
     expect(Object.keys(ACTS).toSorted()).toEqual(names.toSorted());
   });
 

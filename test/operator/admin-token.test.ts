@@ -6,7 +6,7 @@ const operatorOf = async (...asked: Parameters<typeof whoIs>): Promise<string | 
   (await whoIs(...asked))?.name ?? null;
 const named = (token: string) => [{ name: "admin", role: "all" as const, token }];
 
-it("the operators' API accepts only the complete admin token", async () => {
+it("the operator API accepts only the complete admin token", async () => {
   const token = "t,o k-e.n+/=".padEnd(200, "x").replaceAll(" ", "");
   expect(await operatorOf(`Bearer ${token}`, named(token))).toBe("admin");
   expect(await operatorOf(`bearer ${token}`, named(token))).toBe("admin");
@@ -28,7 +28,7 @@ it("the operators' API accepts only the complete admin token", async () => {
   expect(await operatorOf("Bearer ", named(""))).toBeNull();
 });
 
-it("the operators' API identifies each operator only by the complete separate token", async () => {
+it("the operator API identifies an operator only by the operator's complete token", async () => {
   const operators = [
     { name: "admin", role: "all", token: "a".repeat(32) },
     { name: "ada", role: "read", token: "b".repeat(32) },

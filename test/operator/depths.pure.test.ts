@@ -15,7 +15,7 @@ const QUIET = {
 };
 
 describe("the class SweepMetrics", () => {
-  it("adds up open holds, and reports the oldest hold and the largest wallet, over several invocations", () => {
+  it("adds up open holds over several invocations, and reports the oldest hold and the largest wallet", () => {
     const first = new SweepMetrics();
     first.addWallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
     first.countUnavailable();
@@ -41,7 +41,7 @@ describe("the class SweepMetrics", () => {
 });
 
 describe("the function outboxSeries", () => {
-  it("adds up a receiver's outboxes, keeps the oldest message and counts unresponsive outboxes", () => {
+  it("adds up a receiver's outboxes, keeps the oldest message, and counts unresponsive outboxes", () => {
     const empty = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
     const series = outboxSeries([
       { name: "own/0", depth: { ...empty, waiting: 1, oldestMs: 1000 } },
@@ -67,7 +67,7 @@ it.each([
   [6_999_999_999, 0],
   [7_000_000_000, 1],
 ])(
-  "a database or wallet of %i bytes with an alert at 70 %% of the limit raises %i alerts",
+  "a database or wallet of %i bytes raises %i alerts if alerts start at 70 %% of the limit",
   (bytes, alerts) => {
     const lines: string[] = [];
     vi.spyOn(console, "error").mockImplementation((line: string) => void lines.push(line));

@@ -72,7 +72,7 @@ const CUSTOMERS = [
   { balance: null, week: 3, today: 0, old: 4000, used: 9 },
 ] as const;
 
-it("the operators' list of customers can be sorted by name, balance, spend, runway and last use without wallet calls", async () => {
+it("the operator's list of customers sorts by name, balance, spend, runway or last use without wallet calls", async () => {
   const run = `customers ${crypto.randomUUID()}`;
   for (const [n, one] of CUSTOMERS.entries()) {
     const { id: orgId } = (await make()).organization;
@@ -148,7 +148,7 @@ it("the operators' list of customers can be sorted by name, balance, spend, runw
   expect(pages).toEqual(all.map(({ id }) => id));
 });
 
-it("the operators' list of customers contains balances only on request", async () => {
+it("the operator's list of customers contains balances only on request", async () => {
   const { organization } = await make();
   const [plain] = await listed(`q=${organization.id}`);
   expect(Object.keys(plain ?? {})).not.toContain("credits_micro");
@@ -161,7 +161,7 @@ it("the operators' list of customers contains balances only on request", async (
   expect(await one.json()).toMatchObject({ id: organization.id, credits_micro: null });
 });
 
-it("POST /orgs creates one organization and one wallet for concurrent calls with equal slugs", async () => {
+it("POST /orgs creates only one organization and one wallet for concurrent calls with equal slugs", async () => {
   const { called, bindings } = watchedWallets();
   const body = newOrganization();
   const answers = await Promise.all(
@@ -189,7 +189,7 @@ it("POST /orgs returns 503 and writes nothing if the wallet or the database fail
   expect((await admin("POST", "/orgs", body)).status).toBe(201);
 });
 
-it("a wallet matches the database even if two concurrent changes reach the wallet in reverse order", async () => {
+it("a wallet matches the database even if two concurrent changes reach the wallet in the wrong order", async () => {
   const { organization } = await make();
   const path = `/admin/v1/orgs/${organization.id}`;
   const wallet = env.WALLET.getByName(organization.id);
@@ -231,7 +231,7 @@ it("a change or revocation of a key returns 503 without effect while the databas
   expect([used.status, used.headers.get("x-ratelimit-limit-requests")]).toEqual([200, "60"]);
 });
 
-it("the synchronization of an object with the database repeats until the object has the newest values", async () => {
+it("synchronizing an object with the database repeats until the object has the newest values", async () => {
   const book = [1, 2, 3, 3, 3];
   const told: number[] = [];
   const followed = await syncWithDatabase(0, {
@@ -242,7 +242,7 @@ it("the synchronization of an object with the database repeats until the object 
   expect([followed, told]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
 });
 
-it("the synchronization of an object with the database ends as overloaded if the database keeps changing", async () => {
+it("synchronizing an object with the database fails as overloaded if the database keeps changing", async () => {
   let row = 0;
   const followed = await syncWithDatabase(row, {
     send: async () => success(null),

@@ -6,7 +6,7 @@ import { sweepHourly, continueSweep } from "../../src/operator/sweep.store.ts";
 import { allOutboxNames } from "../../src/regions/outbox-schedule.ts";
 import { bindingsWith, SKIPPED_WALLET } from "../contract/client.ts";
 
-it("the hourly sweep calls every outbox, including outboxes to other regions, even if one outbox fails", async () => {
+it("the hourly sweep calls every outbox, including those to other regions, even if one outbox fails", async () => {
   const poked: string[] = [];
   const getByName = (name: string) => ({
     poke: async () => {
@@ -71,7 +71,7 @@ describe("an hourly sweep with too many organizations for one invocation", () =>
     ]),
   );
 
-  it("calls every wallet and every webhook once, six at a time, and counts each wallet once", async () => {
+  it("calls every wallet and webhook once, six at a time, and counts each wallet once", async () => {
     const poked: string[] = [];
     const delivered: string[] = [];
     let [now, most] = [0, 0];

@@ -41,7 +41,7 @@ async function begun(broken: Broken = {}): Promise<{ world: PaymentsFixture; one
 const asked = ({ fake }: PaymentsFixture, what: string): number =>
   fake.asked.filter(({ method, path }) => `${method} ${path}` === what).length;
 
-it("a repeated refund call returns the first refund even after two days", async () => {
+it("a repeated refund call returns the first refund, even after two days", async () => {
   const { world, one } = await begun();
   const [purchase] = one.rows.all();
   if (purchase === undefined) throw new Error("nothing was bought");
@@ -61,7 +61,7 @@ it("a repeated refund call returns the first refund even after two days", async 
   expect([...world.fake.world.refunds.values()].map(({ amount }) => amount)).toEqual([250, 250]);
 });
 
-it("an invoice is never paid if the invoice contains an amount twice", async () => {
+it("an invoice that contains an amount twice is never paid", async () => {
   const twice: Broken = {
     world: (world) => ({
       ...world,
@@ -85,7 +85,7 @@ it("an invoice is never paid if the invoice contains an amount twice", async () 
   expect(toldOf("invoice_differs")).toBe(1);
 });
 
-it("a payment is read from Stripe only once for several events about the payment", async () => {
+it("several events about one payment lead to only one read of the payment from Stripe", async () => {
   const { world, one } = await begun();
   const [payment] = world.fake.payments();
   world.fake.bank.refund(payment?.intent ?? "", 100);
@@ -186,7 +186,7 @@ function pageOf(
   return { data, has_more: from + data.length < listed.length };
 }
 
-it("a saved card is disabled after three declines in a day, not counting the gateway's failures", () => {
+it("three declines in a day disable a saved card, not counting the gateway's own failures", () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
   const made = newPurchase({ ...asks, method: "card", actor: SYSTEM_ACTOR }, nowMs - 1000);

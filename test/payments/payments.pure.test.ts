@@ -49,7 +49,7 @@ async function faultsOf(
 const PARTS = Array.from({ length: effortFor(1, 10) }, (_, part) => part + 1);
 
 it.each(PARTS)(
-  "each payment is credited once, and each refund or dispute is deducted once, whatever fails: part %i",
+  "each payment is credited once and each refund or dispute deducted once, whatever fails: part %i",
   async () => {
     await fc.assert(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
@@ -74,7 +74,7 @@ const lateReading = (after: number): readonly Operation[] => [
   { do: "late", org: 0 },
 ];
 
-it("a permanently declined card stays disabled even if the invoice is paid by other means", async () => {
+it("a permanently declined card stays disabled even if the invoice is paid by another method", async () => {
   const happening: readonly Operation[] = [
     { do: "bank", behavior: { blocked: true } },
     { do: "fault", kind: "no_answer", when: "before", on: /^GET / },

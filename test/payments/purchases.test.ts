@@ -112,7 +112,7 @@ it("the payments sweep credits payments that no webhook reported", async () => {
   }, LONG);
 });
 
-it("an alarm after a checkout's end credits a payment that no webhook reported", async () => {
+it("an alarm after the end of a checkout credits a payment that no webhook reported", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const purchase = await buy(account, { amount_dollars: 10, method: "checkout" });
@@ -138,7 +138,7 @@ async function lostSinceIt(stripe: FakeStripe): Promise<Account> {
   return account;
 }
 
-it("a rebuilt wallet gets each payment back once, either by the rebuild or by a later sweep", async () => {
+it("a rebuilt wallet receives each payment once, either in the rebuild or in a later sweep", async () => {
   const stripe = useStripe();
   const rebuilt = await lostSinceIt(stripe);
   expect((await admin("POST", `/orgs/${rebuilt.orgId}/rebuild-wallet`)).status).toBe(200);
@@ -156,7 +156,7 @@ it("a rebuilt wallet gets each payment back once, either by the rebuild or by a 
   }, LONG);
 });
 
-it("a debt is forgiven once per reference, even in a rebuilt wallet", async () => {
+it("a debt is forgiven only once per reference, even in a rebuilt wallet", async () => {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
@@ -184,7 +184,7 @@ it("a debt is forgiven once per reference, even in a rebuilt wallet", async () =
   expect(standing).toMatchObject({ owedMicro: 0, takenMicro: 6_000_000, forgivenMicro: 4_000_000 });
 });
 
-it("credits bought while a wallet conflicts with the database count once after the rebuild", async () => {
+it("credits bought while a wallet contradicts the database count once after the rebuild", async () => {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
@@ -227,7 +227,7 @@ it("POST /payments/stripe accepts only events signed by Stripe, and ignores anot
   expect(new Set(await tell(foreign))).toEqual(new Set([200]));
 });
 
-it("a disputed amount is deducted, requests are blocked, and the amount is returned if the dispute is won", async () => {
+it("a dispute deducts the amount and blocks requests, and a won dispute returns the amount", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const { id } = await bought(account, stripe);

@@ -27,7 +27,7 @@ it("the payments code sends only fields that exist in the types of Stripe's pack
   expect(encodeForm(calls.sessionParams(SALE))).not.toContain("payment_method_types%5D");
 });
 
-it("the payments code builds a repeated call from the purchase's row, byte for byte", () => {
+it("the payments code builds a repeated call from the stored purchase, byte for byte", () => {
   const once = encodeForm(calls.sessionParams(SALE));
   expect(encodeForm(calls.sessionParams({ ...SALE }))).toBe(once);
   expect(once).toContain(`expires_at=${SALE.createdAt / 1000 + 3600}`);

@@ -63,7 +63,7 @@ describe("a Stripe signature", () => {
     expect(await ours(body, header, { secrets: [OTHER] })).toBe(false);
   });
 
-  it("covers the body's exact bytes, including newlines, byte order marks and broken characters", async () => {
+  it("covers the exact bytes of the body, including newlines, byte order marks and broken characters", async () => {
     const body = '{"id":"evt_1",\n"name":"ü"}';
     const header = await sign(body);
     expect(await ours(`\uFEFF${body}`, header)).toBe(false);
@@ -73,7 +73,7 @@ describe("a Stripe signature", () => {
     expect(await ours(broken, await sign("{\uFFFD}"))).toBe(false);
   });
 
-  it("stays valid for exactly five minutes before and after, unlike in Stripe's package", async () => {
+  it("stays valid for exactly five minutes before and after the signing time, unlike in Stripe's package", async () => {
     const body = BODIES[0][1];
     for (const [age, isGood] of [
       [300, true],
@@ -116,7 +116,7 @@ describe("a Stripe signature", () => {
       "a valid signature after eight invalid ones",
       (header: string) => header.replace(",", `,${"v1=00,".repeat(8)}`),
     ],
-  ] as const)("isn't valid with %s", async (_what, bend) => {
+  ] as const)("isn't accepted with %s", async (_what, bend) => {
     const body = BODIES[0][1];
     expect(await ours(body, await bend(await sign(body), body))).toBe(false);
   });
@@ -131,7 +131,7 @@ async function customerOf(fake: FakeStripe): Promise<string> {
   return idSchema.parse(said.kind === "done" ? said.body : null).id;
 }
 
-it("the fake Stripe's webhook signature is valid for our code and for Stripe's package", async () => {
+it("the fake Stripe's webhook signature is valid for the gateway and for Stripe's package", async () => {
   const fake = new FakeStripe({ now: () => NOW_S * 1000 });
   fake.bank.handMade(await customerOf(fake), 1000);
   const [event] = fake.events;

@@ -12,7 +12,7 @@ import {
 const MOST_A_DAY = 100_000_000;
 const DAY_MS = 86_400_000;
 
-it("automatic top-ups of a day stay within the daily limit, except the day's first top-up", () => {
+it("a day's automatic top-ups stay within the daily limit, except the first top-up of the day", () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ dollars: fc.integer({ min: 5, max: 1000 }), ms: fc.nat(DAY_MS) }), {
@@ -48,12 +48,12 @@ it("automatic top-ups of a day stay within the daily limit, except the day's fir
   );
 });
 
-it("automatic top-ups stay paused after a decline even if a person turns automatic top-ups on again", () => {
+it("automatic top-ups stay paused after a decline even if a person turns them on again", () => {
   const paused = { ...NO_TOP_UP, disabledReason: "card_declined" as const, pausedUntil: 7 };
   expect(enableTopUp(paused)).toMatchObject({ disabledReason: null, pausedUntil: 7 });
 });
 
-it("automatic top-ups pause for 1, 6 and 24 hours after declines, then stay off", () => {
+it("automatic top-ups pause for 1, 6 and 24 hours after declines, and then stay off", () => {
   const end = { kind: "soft" } as const;
   let state = NO_TOP_UP;
   const pauses = Array.from({ length: 4 }, () => {

@@ -38,7 +38,7 @@ describe("a login to the console", () => {
     expect([await victim.session(), await mine.session()]).toEqual([null, null]);
   });
 
-  it("redirects only to pages of the console", async () => {
+  it("redirects only to console pages", async () => {
     const browser = new Browser();
     for (const go of ["https://evil.test", "//evil.test", "#/\\evil", "javascript:x", "/v1/keys"]) {
       const body = { issuer: "local", purpose: "log_in", go };
@@ -46,7 +46,7 @@ describe("a login to the console", () => {
     }
   });
 
-  it("starts only from the console's page and with a body of at most 2 KiB", async () => {
+  it("starts only from the console's page, with a body of at most 2 KiB", async () => {
     const browser = new Browser();
     const body = { issuer: "local", purpose: "log_in" };
     const foreign = { origin: "https://evil.test" };
@@ -59,7 +59,7 @@ describe("a login to the console", () => {
     expect(long.status).toBe(413);
   });
 
-  it("fails if the login takes more than ten minutes", async () => {
+  it("fails if the person takes more than ten minutes to log in", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -79,7 +79,7 @@ describe("a login to the console", () => {
     await vi.waitFor(async () => expect(await old.session()).toBeNull());
   });
 
-  it("fails in another region, even if the cookie is renamed", async () => {
+  it("can't be completed in another region, even if the cookie is renamed", async () => {
     const { browser } = await signUp(issuer);
     const other = new Browser();
     other.cookies.set("__Host-turnpike-us", browser.cookies.get("__Host-turnpike-eu") ?? "");
@@ -102,7 +102,7 @@ describe("a login to the console", () => {
 });
 
 describe("an email address without a verified identity", () => {
-  it("never identifies a person, so that two people with one address stay separate", async () => {
+  it("never identifies a person, so that two people with equal addresses stay separate", async () => {
     const { account, view } = await signUp(issuer);
     const thief = newAccount({ email: account.email });
     issuer.accounts.push(thief);
@@ -112,7 +112,7 @@ describe("an email address without a verified identity", () => {
     expect((await browser.session())?.organization.id).not.toBe(view.organization.id);
   });
 
-  it("allows no sign-up or accepted invitation unless the identity provider confirms the address", async () => {
+  it("allows no sign-up and no accepted invitation unless the identity provider confirms the address", async () => {
     const { browser } = await signUp(issuer);
     const ben = newAccount({ isVerified: false });
     issuer.accounts.push(ben);
@@ -146,7 +146,7 @@ describe("an invitation", () => {
     expect(await thief.session()).toBeNull();
   });
 
-  it("requires a member or an address, and can't give a higher role than the inviter's role", async () => {
+  it("requires a member or an address, and can't grant a higher role than the inviter's", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     expect((await browser.people("POST", "/invitations", { role: "admin" })).status).toBe(400);
@@ -170,7 +170,7 @@ describe("an invitation", () => {
 });
 
 describe("a stolen session", () => {
-  it("gets 409 other_organization if the page shows another organization", async () => {
+  it("gets 409 other_organization if the page shows a different organization", async () => {
     const { browser } = await signUp(issuer);
     const shown = { "x-organization": crypto.randomUUID() };
     const asked = await browser.ask("GET", "/console/api/v1/keys", undefined, shown);
@@ -187,7 +187,7 @@ describe("a stolen session", () => {
 });
 
 describe("linking an identity to a person", () => {
-  it("fails for another person's identity, and merges no accounts", async () => {
+  it("fails if the identity belongs to another person, and merges no accounts", async () => {
     const [one, two] = [await signUp(issuer), await signUp(issuer)];
     expect(await one.browser.logIn(two.account, { purpose: "link" })).toMatch(/why=other_person$/);
     const free = newAccount();
@@ -200,7 +200,7 @@ describe("linking an identity to a person", () => {
 });
 
 describe("a sign-up", () => {
-  it("fails above the network's daily limit or if sign-up is off, and can require an operator's approval", async () => {
+  it("fails above the network's daily limit or if sign-up is off, and may require an operator's approval", async () => {
     const crowd = Array.from({ length: 4 }, () => newAccount());
     issuer.accounts.push(...crowd);
     const bindings = { SIGN_UPS_A_DAY_AN_ADDRESS: "3" };
@@ -225,7 +225,7 @@ describe("a sign-up", () => {
     expect(await code(key)).toEqual([403, "organization_suspended"]);
   });
 
-  it("adds credits once per identity, within the daily budget", async () => {
+  it("adds credits once per identity, within a daily budget", async () => {
     const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
     const { browser, account } = await signUp(issuer, newAccount(), gift);
     expect(await balance(browser)).toBe(500_000);

@@ -72,7 +72,7 @@ const AWAY: readonly (readonly [string, TokenChanges])[] = [
 ];
 
 describe("a login with a broken token", () => {
-  it.each(BROKEN)("fails for a token with %s", async (_, bend) => {
+  it.each(BROKEN)("fails if the token has %s", async (_, bend) => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -85,7 +85,7 @@ describe("a login with a broken token", () => {
   });
 
   it.each(AWAY)(
-    "fails as issuer_unreachable if the identity provider returns %s, and keeps other sessions",
+    "fails as issuer_unreachable if the identity provider returns %s, without ending other sessions",
     async (_, bend) => {
       const { browser, account } = await signUp(issuer);
       issuer.bend = bend;
@@ -96,21 +96,21 @@ describe("a login with a broken token", () => {
     },
   );
 
-  it("succeeds until 20 s after the token's expiry", async () => {
+  it("succeeds until 20 s after the token expires", async () => {
     issuer.bend = claim({ exp: nowS() - 20 });
     expect((await signUp(issuer)).view.role).toBe("owner");
   });
 });
 
-describe("the signing keys of an identity provider", () => {
-  it("get fetched again for a token with an unknown key, even right after a fetch", async () => {
+describe("the list of an identity provider's signing keys", () => {
+  it("gets fetched again for a token signed with an unknown key, even right after a fetch", async () => {
     const { account, browser } = await signUp(issuer);
     await issuer.rotate();
     expect(await browser.logIn(account)).toBe("/console/#/");
     expect(await browser.logIn(account)).toBe("/console/#/");
   });
 
-  it("may change during logins without failures, and the gateway fetches the keys rarely", async () => {
+  it("may change during logins without failures, and is fetched rarely", async () => {
     const { account } = await signUp(issuer);
     const before = issuer.asked.get("/jwks") ?? 0;
     for (let round = 0; round < 3; round++) {

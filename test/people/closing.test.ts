@@ -135,7 +135,7 @@ describe("a closed organization", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("accepts no login until a restore, and afterwards no login of former members", async () => {
+  it("accepts no login until restored, and afterwards no login of former members", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -150,7 +150,7 @@ describe("a closed organization", () => {
     expect(await organizationAfterLogin(left)).toBeNull();
   });
 
-  it("can be restored by an owner, even on a retry, if an owner closed the organization", async () => {
+  it("can be restored by the owner who closed the organization, even on a retry", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const { id: orgId } = ann.view.organization;
@@ -190,7 +190,7 @@ describe("a closed organization", () => {
     }
   });
 
-  it("stays closed if an operator closes the organization during an owner's restore", async () => {
+  it("remains closed if an operator closes the organization during an owner's restore", async () => {
     const ann = await signUp(issuer);
     const { id: orgId } = ann.view.organization;
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
@@ -215,7 +215,7 @@ describe("a closed organization", () => {
     expect(await ann.browser.session()).toMatchObject({ organization: { id: orgId } });
   });
 
-  it("can't be restored by an owner after 7 days", async () => {
+  it("rejects an owner's restore after 7 days", async () => {
     const ann = await signUp(issuer);
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
     await sweep();
@@ -224,7 +224,7 @@ describe("a closed organization", () => {
     expect((await restoreAs(ann.browser, ann.view.organization.id)).status).toBe(409);
   });
 
-  it("keeps the logins of members who haven't logged in for 90 days", async () => {
+  it("keeps the logins of members even if they haven't logged in for 90 days", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -235,7 +235,7 @@ describe("a closed organization", () => {
     expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
   });
 
-  it("loses members who deleted their accounts before the restore, and revokes their keys", async () => {
+  it("loses members who delete their accounts before the restore, and revokes those members' keys", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -269,7 +269,7 @@ describe("a closed organization", () => {
     expect(await statuses()).toEqual([401, 401, 401]);
   });
 
-  it("rejects requests after the next sweep if the wallet missed the call to close", async () => {
+  it("rejects requests after the next sweep even if the wallet missed the closing call", async () => {
     const { orgId, key } = await openAccount();
     const by = { actor: SYSTEM_ACTOR, memberId: null, now: Date.now() };
     expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();
@@ -278,7 +278,7 @@ describe("a closed organization", () => {
     expect(await statusesOf(key)).toEqual(ALL(401));
   });
 
-  it("keeps an earlier suspension after a restore, and emits events when closed and restored", async () => {
+  it("keeps an earlier suspension after a restore, and emits an event when closed and when restored", async () => {
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { status: "suspended" });
     await close(orgId);
@@ -323,7 +323,7 @@ async function withUsers(count: number): Promise<{ account: Account; name: strin
 }
 
 describe("the deletion of a closed organization after 7 days", () => {
-  it("erases names, keys and end users, and can't be undone", { timeout: 60_000 }, async () => {
+  it("erases names, keys and end users permanently", { timeout: 60_000 }, async () => {
     const { account, name } = await withUsers(250);
     const { orgId, key } = account;
     await send("/v1/keys", { key, body: { name: `key of ${name}` } });
@@ -359,7 +359,7 @@ describe("the deletion of a closed organization after 7 days", () => {
     expect(await read(orgId)).toMatchObject({ name: "Closed" });
   });
 
-  it("continues in the next sweep after a failure of the wallet", async () => {
+  it("continues to erase data in the next sweep if the wallet fails", async () => {
     const { account } = await withUsers(1);
     await close(account.orgId);
     const WALLET = { getByName: () => ({ poke: () => Promise.reject(new Error("down")) }) };
@@ -372,8 +372,8 @@ describe("the deletion of a closed organization after 7 days", () => {
   });
 });
 
-describe("the record of a failed request reported after the deletion of the request's end user", () => {
-  it("doesn't contain the end user's name", async () => {
+describe("the record of a failed request reported after the request's end user was deleted", () => {
+  it("omits the end user's name", async () => {
     const { orgId, key, keyId } = await openAccount();
     const name = `user-${crypto.randomUUID()}`;
     await send("/v1/users", { key, body: { external_id: name } });

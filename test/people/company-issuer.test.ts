@@ -80,7 +80,7 @@ const stateOf = async (browser: Browser): Promise<unknown> =>
   (await browser.people("GET", "/company/issuer")).json();
 
 describe("a company's own identity provider", () => {
-  it("may be added by an owner with a verified domain if the provider's address is public and responds", async () => {
+  it("can be added by an owner with a verified domain if the provider's address is public and responds", async () => {
     const ann = await signUp(issuer, newAccount(), OPEN);
     await ann.browser.people("POST", "/organization/team");
     const own = startCompany();
@@ -131,7 +131,7 @@ describe("a company's own identity provider", () => {
     expect((await browser.people("POST", "/company/issuer", body(own.url))).status).toBe(503);
   });
 
-  it("admits nobody as a draft, and the company's people once an owner has connected the provider", async () => {
+  it("admits nobody as a draft, and the company's people once an owner connects the provider", async () => {
     const ann = await team();
     const own = startCompany();
     await ann.browser.people("POST", "/company/issuer", body(own.url));
@@ -161,7 +161,7 @@ describe("a company's own identity provider", () => {
 });
 
 describe("a hostile company identity provider", () => {
-  it("gives access only to the company's organization, not to other people's data or sessions", async () => {
+  it("gives access only to the company's organization, never to other people's data or sessions", async () => {
     const ann = await company();
     // Ann acts in this organization now.
     await ann.browser.people("POST", "/organizations", { name: "Another" });
@@ -202,7 +202,7 @@ describe("a hostile company identity provider", () => {
     expect((await ann.browser.ask("POST", "/console/api/login/start", fresh)).status).toBe(403);
   });
 
-  it("can't prove addresses, names or identities of the operator's identity providers", async () => {
+  it("can't vouch for addresses, names or identities of the operator's identity providers", async () => {
     const ann = await company();
     const mallory = newAccount({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
     const asked = { purpose: "join", company: ann.domain };
@@ -217,7 +217,7 @@ describe("a hostile company identity provider", () => {
     expect([name, email]).toEqual([ann.account.name, ann.account.email]);
   });
 
-  it("gives no access to a removed member, and none to anyone after the provider is replaced or removed", async () => {
+  it("gives no access to a removed member, nor to anyone after the provider is replaced or removed", async () => {
     const ann = await company();
     const ben = newAccount();
     const join = { purpose: "join", company: ann.domain };
@@ -239,7 +239,7 @@ describe("a hostile company identity provider", () => {
   });
 });
 
-describe("the setting that requires the company login", () => {
+describe("the setting that requires members to log in through the company", () => {
   it("requires an owner with a company login, restricts only people, and can be disabled by operators", async () => {
     const ann = await company();
     const key = await ann.browser.ask("POST", "/console/api/v1/keys", { name: "machine" });

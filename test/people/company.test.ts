@@ -119,7 +119,7 @@ describe("a company's domain", () => {
     expect(shown.domains[0]).toMatchObject({ domain, joins_by: ["google"] });
   });
 
-  it("must be a full internet name other than a public mail domain", () => {
+  it("must be a full internet domain, but not a public mail domain", () => {
     for (const text of [
       "acme",
       "gmail.com",
@@ -136,7 +136,7 @@ describe("a company's domain", () => {
     expect(parseCompanyDomain(" ACME.Example.org. ")).toEqual({ domain: "acme.example.org" });
   });
 
-  it("belongs to one organization until the domain's DNS record has been missing for a week", async () => {
+  it("belongs to one organization until its DNS record has been missing for a week", async () => {
     const domain = fresh();
     const first = await company(domain);
     const second = await team(domain);
@@ -155,7 +155,7 @@ describe("a company's domain", () => {
 });
 
 describe("a company's domain whose DNS record is missing", () => {
-  it("alerts the owners once by email and log, and again only after the record returned meanwhile", async () => {
+  it("alerts the owners once by email and log, and again only if the record returned in between", async () => {
     const domain = fresh();
     const { view, account, record } = await company(domain);
     const sent: Mail[] = [];
@@ -204,7 +204,7 @@ describe("a person who logs in through a company's identity provider", () => {
     expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN);
   });
 
-  it("can't join by email address only, by a subdomain, or by a different, unverified or unapproved domain", async () => {
+  it("can't join by email address only, nor by a subdomain, another domain, or an unverified or unapproved domain", async () => {
     const domain = fresh();
     await company(domain);
     const unproven = fresh();
@@ -245,7 +245,7 @@ describe("a person who logs in through a company's identity provider", () => {
     expect((await comes(domain, { hd: domain }, LOGINS)).end).toBe(IN);
   });
 
-  it("needs an invitation to join again after a removal", async () => {
+  it("needs an invitation to rejoin after a removal", async () => {
     const domain = fresh();
     const { browser: owner } = await company(domain);
     const ben = await comes(domain, { hd: domain });
@@ -259,7 +259,7 @@ describe("a person who logs in through a company's identity provider", () => {
     expect(await ben.browser.logIn(ben.account, accept)).toBe(IN);
   });
 
-  it("can join only from the owner's Microsoft tenant with an address of the domain", async () => {
+  it("can join only from the owner's Microsoft tenant and with an address of the domain", async () => {
     const domain = fresh();
     const tid = crypto.randomUUID();
     const entra = new Entra(issuer);

@@ -35,7 +35,7 @@ async function membersOf(orgId: string): Promise<number> {
 }
 
 describe("an invitation", () => {
-  it("adds only one member for 20 concurrent people or for 20 clicks of one person", async () => {
+  it("adds only one member, even for 20 concurrent people or 20 clicks by one person", async () => {
     const { browser, view } = await signUp(issuer);
     const crowd = Array.from({ length: 20 }, () => newAccount());
     issuer.accounts.push(...crowd);
@@ -59,7 +59,7 @@ describe("an invitation", () => {
     expect((await people.bind(ben.id).first<{ n: number }>())?.n).toBe(1);
   });
 
-  it("can't be accepted again by a removed member, who needs a newer invitation", async () => {
+  it("can't be reused by a removed member, who needs a newer invitation", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = await inviteAndJoin(issuer, browser, "member");
     const second = await inviteTo(browser, { role: "admin", email: ben.account.email });
@@ -78,7 +78,7 @@ describe("an invitation", () => {
     );
   });
 
-  it("fails for another address if the invitation connects a login to a member with only keys", async () => {
+  it("fails for another address if the invitation connects a login to a member who has only keys", async () => {
     const { orgId, memberId } = await openAccount({ credits: 0 });
     const read = await admin("GET", `/orgs/${orgId}/members`);
     const { members } = await read.json<{ members: { email: string; role: string }[] }>();
@@ -179,8 +179,8 @@ describe("an invitation", () => {
   });
 });
 
-describe("the organizations of one person", () => {
-  it("include one personal organization, and have a daily limit, even for concurrent calls", async () => {
+describe("a person", () => {
+  it("gets one personal organization, and can create only a limited number of organizations per day", async () => {
     const { browser, view } = await signUp(issuer, newAccount(), {
       SIGN_UPS_A_DAY_AN_ADDRESS: "6",
     });

@@ -37,7 +37,7 @@ describe("Google as an identity provider", () => {
   const bindings = loginsOf({ id: "google", kind: "google" });
   const asked = { issuer: "google", purpose: "sign_up" };
 
-  it("receives a request for the login time and an account choice, with an S256 code challenge", async () => {
+  it("gets requests for the login time and an account choice, with an S256 code challenge", async () => {
     startGoogle(issuer);
     const { searchParams } = await new Browser(bindings).start(asked);
     expect(Object.fromEntries(searchParams)).toMatchObject({
@@ -114,7 +114,7 @@ describe("Microsoft Entra as an identity provider", () => {
     );
   });
 
-  it("rejects a token of another tenant, without a tenant, or signed by the keys of private accounts", async () => {
+  it("rejects a token from another tenant, without a tenant, or signed with the keys for private accounts", async () => {
     const entra = new Entra(issuer);
     const good = { tid: TENANT, oid: oid(), xms_edov: true };
     const broken = [
@@ -137,7 +137,7 @@ describe("Microsoft Entra as an identity provider", () => {
     expect(await new Browser(fresh).logIn(account(), asked)).toMatch(/why=refused$/);
   });
 
-  it("identifies an operator only together with the tenant", async () => {
+  it("identifies an operator only together with the operator's tenant", async () => {
     const entra = new Entra(issuer);
     const who = oid();
     const parsed = parseConfig({ ...env, ...PEOPLE_VARS, ...bindings, ...operatorAt(who) });
@@ -179,7 +179,7 @@ describe("GitHub as an identity provider", () => {
     expect(await logIn(new Browser(bindings), { purpose: "log_in" })).toMatch(/why=unknown(?:&|$)/);
   });
 
-  it("causes a failed login if the response names another issuer, but not if no issuer is named", async () => {
+  it("fails a login if the response names another issuer, but not if the response names none", async () => {
     const github = new GitHub(issuer);
     for (const iss of ["https://github.com", "https://evil.test", null]) {
       github.account = { ...github.account, id: nth++ };
@@ -189,7 +189,7 @@ describe("GitHub as an identity provider", () => {
     }
   });
 
-  it("causes the error expired for an expired code, and unreachable for an HTML response", async () => {
+  it("returns the error 'expired' for an expired code, and 'unreachable' for an HTML response", async () => {
     const github = new GitHub(issuer);
     const browser = new Browser(bindings);
     const back = await browser.click(await browser.start(asked), ANYBODY);
@@ -201,7 +201,7 @@ describe("GitHub as an identity provider", () => {
     expect(await other.land(late)).toMatch(/why=issuer_unreachable$/);
   });
 
-  it("confirms all verified addresses, and any of the addresses may accept an invitation", async () => {
+  it("confirms all verified addresses, each of which can accept an invitation", async () => {
     const github = new GitHub(issuer);
     github.account = { ...github.account, id: nth++ };
     github.emails = [

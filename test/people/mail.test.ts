@@ -37,7 +37,7 @@ function mailbox(fault?: Error) {
 const asked = (email: string) => ({ role: "admin", email });
 
 describe("an email to a person", () => {
-  it("contains an invitation or the notice of a removal, with a clean subject", async () => {
+  it("contains an invitation or a removal notice, with a clean subject", async () => {
     const { sent, bindings } = mailbox();
     const name = "Ann\r\nBcc: all@example.test <script>";
     const { browser } = await signUp(issuer, newAccount({ name }), bindings);
@@ -55,7 +55,7 @@ describe("an email to a person", () => {
     expect(sent[1]).toMatchObject({ to: ben.account.email });
   });
 
-  it("may be disabled or fail, and then the console shows the link, and no log contains the address", async () => {
+  it("can be disabled or fail, and then the console shows the link while logs omit the address", async () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {
@@ -72,7 +72,7 @@ describe("an email to a person", () => {
     expect(log.join("\n")).not.toContain("@example.test");
   });
 
-  it("reports a login from a new browser, but not the first login or a login from a known browser", async () => {
+  it("reports a login from a new browser, but neither a first login nor a login from a known browser", async () => {
     const { sent, bindings } = mailbox();
     const ann = await signUp(issuer, newAccount(), bindings);
     await ann.browser.logIn(ann.account); // the same browser

@@ -51,7 +51,7 @@ async function preferences(browser: Browser): Promise<unknown> {
 }
 
 describe("an email about an event", () => {
-  it("reaches each person with the required role once, with amounts and plain names", async () => {
+  it("reaches each person with the required role once, with amounts and readable names", async () => {
     const ann = await signUp(issuer, newAccount({ name: "Ann\r\nBcc: all@example.test" }));
     const { id } = ann.view.organization;
     await inviteAndJoin(issuer, ann.browser, "member");
@@ -65,7 +65,7 @@ describe("an email about an event", () => {
     ]);
   });
 
-  it("reaches managers and the key's member if a key's budget is used up", async () => {
+  it("reaches managers and the key's member when a key's budget is used up", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     const [ben, cem] = [
@@ -84,7 +84,7 @@ describe("an email about an event", () => {
     expect(sent[0]?.text).toContain("budget of $0.0025");
   });
 
-  it("reaches no person who opted out or is unconfirmed, and is sent only for listed events", async () => {
+  it("goes only to confirmed people who didn't opt out, and only for listed events", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [event("key.created", "key_1", {})])).toEqual([]);
@@ -99,7 +99,7 @@ describe("an email about an event", () => {
     expect(await take(id, [low(id)])).toEqual([]);
   });
 
-  it("causes a log line without the address after a failed delivery, and delays nothing", async () => {
+  it("leads to a log line without the address if the delivery fails, and delays nothing", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [low(id)], new Error(ann.account.email))).toEqual([]);

@@ -49,7 +49,7 @@ const closed = (orgId: string) =>
   count("SELECT count(*) AS n FROM closed_organizations WHERE org_id = ?", orgId);
 
 describe("the last owner of an organization", () => {
-  it("stays in an organization with other members if two concurrent calls would remove both owners", async () => {
+  it("stays in the organization if two concurrent calls try to remove both owners", async () => {
     await fc.assert(
       fc.asyncProperty(way, way, async (first, second) => {
         const ann = await signUp(issuer);
@@ -69,7 +69,7 @@ describe("the last owner of an organization", () => {
     );
   });
 
-  it("closes the organization by leaving, unless a person joins concurrently", async () => {
+  it("closes the organization by leaving, unless another person joins concurrently", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const made = await ann.browser.people("POST", "/invitations", { role: "member" });
@@ -91,8 +91,8 @@ describe("the last owner of an organization", () => {
   });
 });
 
-describe("closing an organization with one member", () => {
-  it("fails if a new member joined in the meantime", async () => {
+describe("the closing of an organization with one member", () => {
+  it("returns an error if a new member joins in the meantime", async () => {
     const ann = await signUp(issuer);
     await inviteAndJoin(issuer, ann.browser, "member");
     const { id } = ann.view.organization;
@@ -104,8 +104,8 @@ describe("closing an organization with one member", () => {
   });
 });
 
-describe("sign-up credits", () => {
-  it("stay within the daily budget for concurrent sign-ups, even if the budget doesn't cover all sign-ups", async () => {
+describe("the total of sign-up credits", () => {
+  it("stays within the daily budget for concurrent sign-ups, even if the budget doesn't cover all of them", async () => {
     // an address that no other test uses
     const day = (400 + Math.floor(Math.random() * 3000)) * 86_400_000;
     const bindings = {
@@ -176,7 +176,7 @@ describe("an identity provider that becomes unavailable", () => {
 });
 
 describe("the callback of a console login", () => {
-  it("fails with any missing, doubled, changed or added parameter", async () => {
+  it("rejects a login with any missing, duplicate, changed or added parameter", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     const ways: readonly ((search: URLSearchParams, name: string) => void)[] = [
@@ -206,7 +206,7 @@ describe("the callback of a console login", () => {
     expect(await browser.land(back)).toBe("/console/#/login?why=denied");
   });
 
-  it("works only as a browser navigation, and only for the identity provider of the login", async () => {
+  it("accepts only a browser navigation, and only the login's identity provider", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser();

@@ -30,7 +30,7 @@ async function keyOf(browser: Browser): Promise<string> {
 }
 
 describe("a removed member", () => {
-  it("loses the console session, all keys and all sessions of the keys immediately", async () => {
+  it("immediately loses the console session, all keys and all sessions of these keys", async () => {
     const { ann, ben } = await team("admin");
     const key = await keyOf(ben.browser);
     const minted = await send("/v1/sessions", { key, body: {} });
@@ -46,7 +46,7 @@ describe("a removed member", () => {
     expect((await ben.browser.session())?.organization).toBeNull();
   });
 
-  it("keeps no open invitation", async () => {
+  it("leaves no open invitation behind", async () => {
     const { ann, ben } = await team("admin");
     const eve = newAccount();
     issuer.accounts.push(eve);
@@ -63,7 +63,7 @@ describe("a removed member", () => {
 });
 
 describe("an owner of an organization", () => {
-  it("can't leave, lose the role or be deleted while no other owner exists", async () => {
+  it("can't leave, lose the role or be deleted while there is no other owner", async () => {
     const { ann } = await team("admin");
     const own = `/members/${ann.view.member.id}`;
     const refused = [
@@ -79,7 +79,7 @@ describe("an owner of an organization", () => {
 });
 
 describe("a member's changed role", () => {
-  it("applies to the member's next request", async () => {
+  it("takes effect at the member's next request", async () => {
     const { ann, ben } = await team("member");
     expect((await ben.browser.people("GET", "/invitations")).status).toBe(403);
     await ann.browser.people("PATCH", `/members/${ben.view.member.id}`, { role: "admin" });
@@ -90,7 +90,7 @@ describe("a member's changed role", () => {
 });
 
 describe("the hidden key of a console session", () => {
-  it("appears in no list or count, and can't be changed, rotated or revoked", async () => {
+  it("isn't listed or counted, and can't be changed, rotated or revoked", async () => {
     const { browser, view } = await signUp(issuer);
     const row = await env.DB.prepare("SELECT id FROM keys WHERE member_id = ?")
       .bind(view.member.id)
@@ -108,7 +108,7 @@ describe("the hidden key of a console session", () => {
 });
 
 describe("a person's data export", () => {
-  it("contains actions by and on the person, even after a removal, and no actions between other people", async () => {
+  it("contains actions by and on the person, even after a removal, but no actions between other people", async () => {
     const { ann, ben } = await team("admin");
     const [account, cleo] = [newAccount(), newAccount()];
     issuer.accounts.push(account, cleo);
@@ -133,7 +133,7 @@ describe("a person's data export", () => {
 });
 
 describe("a repeated export of a person's data", () => {
-  it("returns 429 with the time until the next export, for ten minutes", async () => {
+  it("returns 429 with the time until the next allowed export for ten minutes", async () => {
     const { browser } = await signUp(issuer);
     const [first, second] = [
       await browser.people("GET", "/me/export"),
@@ -146,7 +146,7 @@ describe("a repeated export of a person's data", () => {
     expect((await browser.people("GET", "/me/export")).status).toBe(200);
   });
 
-  it("reads each organization once, however often the person was a member", async () => {
+  it("reads each organization once, even if the person was a member several times", async () => {
     const { ann, ben } = await team("admin");
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
     const invitation = await inviteTo(ann.browser, { role: "member", email: ben.account.email });
@@ -174,7 +174,7 @@ describe("a repeated export of a person's data", () => {
 });
 
 describe("the erasure of a person", () => {
-  it("removes name, address and identity from the database, and keeps IDs in events", async () => {
+  it("removes name, address and identity from the database, but keeps IDs in events", async () => {
     const { browser, account, view } = await signUp(issuer);
     const exported = await browser.people("GET", "/me/export");
     expect(await exported.text()).toContain(account.email);
@@ -194,7 +194,7 @@ describe("the erasure of a person", () => {
   });
 });
 
-it("an operator can connect a login to a member with only keys, and close the organization permanently", async () => {
+it("an operator can connect a login to a member who has only keys, and can close the organization permanently", async () => {
   const { orgId, memberId, key } = await openAccount({ credits: 5 });
   const made = await admin("POST", `/orgs/${orgId}/invitations`, { member_id: memberId });
   const { link } = await made.json<{ link: string }>();

@@ -23,7 +23,7 @@ const slots = async (): Promise<number | undefined> =>
   (await env.DB.prepare("SELECT count(*) AS n FROM sign_ups").first<{ n: number }>())?.n;
 
 describe("a sign-up", () => {
-  it("creates a person and a personal organization whose owner can create a key and pay", async () => {
+  it("creates a person and a personal organization, whose owner can create a key and pay", async () => {
     const { browser, account, view } = await signUp(issuer);
     expect(view).toMatchObject({
       kind: "person",
@@ -38,7 +38,7 @@ describe("a sign-up", () => {
     expect(keys.map(({ name }) => name)).toEqual(["first"]);
   });
 
-  it("fails for an identity's fourth attempt in a day, without effect on other identities", async () => {
+  it("fails at an identity's fourth attempt in a day, without affecting other identities", async () => {
     const bindings = { SIGN_UPS_AN_HOUR: "100000" };
     const account = newAccount();
     issuer.accounts.push(account);
@@ -78,7 +78,7 @@ async function fund(orgId: string): Promise<void> {
   expect((await admin("POST", `/orgs/${orgId}/credits`, credit)).status).toBe(200);
 }
 
-it('the button "Log out everywhere" ends the session tokens of the console, and a later login creates new ones', async () => {
+it('the button "Log out everywhere" ends all session tokens of the console, and a later login creates new tokens', async () => {
   const { browser, account, view } = await signUp(issuer);
   await fund(view.organization.id);
   const token = await mintToken(browser);
@@ -91,7 +91,7 @@ it('the button "Log out everywhere" ends the session tokens of the console, and 
 
 const HOUR_MS = 3_600_000;
 
-it("a login through a company's identity provider keeps the person's other sessions", async () => {
+it("a login through a company's identity provider doesn't end the person's other sessions", async () => {
   const personId = `per_${crypto.randomUUID()}`;
   const session = (realm?: string): PersonSession => ({
     kind: "person",
@@ -131,7 +131,7 @@ async function isKnown(text: string): Promise<boolean> {
 }
 
 describe("the hourly sweep of personal data", () => {
-  it("erases an invitation's address 30 days after the invitation's end, but keeps an open invitation's address", async () => {
+  it("erases an invitation's address 30 days after the invitation ends, but keeps the address while it is open", async () => {
     const ann = await signUp(issuer);
     const [accepted, ended, over] = [newAccount(), newAccount(), newAccount()];
     issuer.accounts.push(accepted);

@@ -46,7 +46,7 @@ const named = (path: string): string =>
   path.replaceAll(/:\w+(?:\{[^}]+\})?/g, (name) => (name.includes("resp") ? "resp_1" : "x"));
 
 describe("a change with lasting effect in the console", () => {
-  it("requires a login in the last ten minutes, except for the paths that this test lists", () => {
+  it("requires a login in the last ten minutes, except for paths that this test lists", () => {
     const free = [...KEY_ROUTES, ...OPERATOR_ROUTES]
       .filter(({ method, path }) => method !== "GET" && !PROVIDER_PATHS.has(path))
       .filter(({ method, path }) => !requiresFreshLogin(method, named(path)))
@@ -70,7 +70,7 @@ describe("a change with lasting effect in the console", () => {
     ]);
   });
 
-  it("requires a fresh login unless the request's body only lowers limits", () => {
+  it("requires a fresh login unless the request only lowers limits", () => {
     expect(settings({ auto_top_up: null })).toBe(false);
     expect(settings({ auto_top_up: { amount_dollars: 10 } })).toBe(true);
     expect(settings({ auto_top_up: null, keep_responses_hours: 24 })).toBe(true);
@@ -98,7 +98,7 @@ describe("a change with lasting effect in the console", () => {
     expect(await codeOf(await patch({ keep_responses_hours: 24 }))).toEqual(TOO_OLD);
   });
 
-  it("requires a fresh login however the request's path is written", async () => {
+  it("requires a fresh login, however the path of the request is written", async () => {
     const { browser } = await signUp(issuer);
     const later = browserLater(browser);
     for (const path of ["/v1/keys/", "//v1/keys", "/v1//keys", "/v1/%6beys", "/v1/keys?x=1"]) {
@@ -109,7 +109,7 @@ describe("a change with lasting effect in the console", () => {
     expect(await listed.json()).toMatchObject({ keys: [] });
   });
 
-  it("requires the key or token again if the session began with a pasted key or token", async () => {
+  it("requires the key or token again if the session started with a pasted key or token", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     for (const [text, path, body] of [
       [key, "/v1/keys", { name: "one" }],
@@ -149,7 +149,7 @@ describe("a stolen session", () => {
 });
 
 describe("the time of a login", () => {
-  it("equals the time of the code exchange if the identity provider can't renew an old login", async () => {
+  it("equals the time of the code exchange if the identity provider can't renew a login", async () => {
     const ann = newAccount();
     issuer.accounts.push(ann);
     issuer.bend = loggedInAgo(3 * 24 * 60);
@@ -159,7 +159,7 @@ describe("the time of a login", () => {
     expect(await keyMade(strict)).toEqual(TOO_OLD);
   });
 
-  it("equals the identity provider's login time for an operator with STEP_UP=auth_time", async () => {
+  it("equals the identity provider's login time for an operator if STEP_UP is auth_time", async () => {
     const olga = newAccount();
     issuer.accounts.push(olga);
     const strict = {
@@ -189,7 +189,7 @@ describe("the time of a login", () => {
     expect(await browser.logIn(other, { purpose: "step_up" })).toMatch(/why=other_person$/);
   });
 
-  it("equals the identity provider's login time if the time is valid and the provider can renew a login", async () => {
+  it("equals the identity provider's login time if that time is valid and the provider can renew a login", async () => {
     const { browser, account } = await signUp(issuer, newAccount(), withReauth);
     const later = browserLater(browser, 11, withReauth);
     for (const bend of [
@@ -218,7 +218,7 @@ describe("the time of a login", () => {
     expect((await keyMade(later))[0]).toBe(201);
   });
 
-  it("stays unchanged after a login by another person", async () => {
+  it("doesn't change when another person logs in", async () => {
     const { browser } = await signUp(issuer);
     const eve = newAccount();
     issuer.accounts.push(eve);

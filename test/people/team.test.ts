@@ -250,7 +250,7 @@ async function check(model: Model, persons: readonly Person[]): Promise<void> {
   expect(results.map(({ type }) => type).toSorted()).toEqual(model.told.toSorted());
 }
 
-it("an organization always has an owner, admits only members and loses no event, whatever members do", async () => {
+it("an organization always has an owner, admits only members, and loses no event, whatever the members do", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
       const { model, persons } = await begin();

@@ -94,7 +94,7 @@ const model = fc.constantFrom(
   "claude-opus-5-5",
 );
 
-it("the Anthropic adapter converts or rejects every valid request, and sends no message that is empty or ends with thinking", () => {
+it("the Anthropic adapter converts or rejects every valid request, and never sends a message that is empty or ends with thinking", () => {
   fc.assert(
     fc.property(body, model, fc.integer({ min: 1, max: 64_000 }), (raw, upstreamId, cap) => {
       const checked = parseChatRequest(raw);
@@ -114,7 +114,7 @@ it("the Anthropic adapter converts or rejects every valid request, and sends no 
   );
 });
 
-it("the Anthropic adapter keeps the structure of a schema and drops its limits at any depth", () => {
+it("the Anthropic adapter keeps a schema's structure, and drops the schema's limits at any depth", () => {
   const bounded = { type: "string", minLength: 1, pattern: "^a", format: "email", "x-own": 1 };
   const kept = { type: "string", format: "email" };
   const raw = {

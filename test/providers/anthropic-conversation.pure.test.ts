@@ -179,7 +179,7 @@ it.each<[string, string, object?]>([
   },
 );
 
-describe("thinking blocks of earlier Claude responses", () => {
+describe("a thinking block of an earlier Claude response", () => {
   const thinking = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
   const redacted = { type: "redacted_thinking", data: "ZGF0YQ" };
   const own = [
@@ -199,7 +199,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     answered,
   ];
 
-  it("precede their tool calls in the next request, while blocks of other providers are dropped", () => {
+  it("precedes its tool call in the next request, while other providers' blocks are dropped", () => {
     const expected = [user("Hi"), assistant(thinking, redacted, use("t1")), expect.anything()];
     for (const model of [HAIKU, "claude-sonnet-5", "claude-opus-5-5"]) {
       const said = sent(loop([...foreign, ...own]), { reasoning_effort: "high" }, model);
@@ -207,7 +207,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     }
   });
 
-  it("may be dropped by Anthropic without an error if the client has changed the conversation", () => {
+  it("may be dropped by Anthropic without an error if the client changed the conversation", () => {
     const bound = sent(loop(own), {}, "claude-opus-5-5");
     expect(bound["thinking"]).toEqual({
       type: "adaptive",
@@ -223,7 +223,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     }
   });
 
-  it("disable thinking in the next request only if the blocks are missing before a tool result", () => {
+  it("disables thinking in the next request only if the block is missing before a tool result", () => {
     const effort = { reasoning_effort: "high" };
     expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
     expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });
@@ -233,7 +233,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     });
   });
 
-  it("never become the last block of a message", () => {
+  it("never becomes the last block of a message", () => {
     const lost = { role: "assistant", content: "", reasoning_details: own };
     const said = sent([asked, lost, asked], {}, "claude-sonnet-5");
     expect(said["messages"]).toEqual([user("Hi"), user("Hi")]);

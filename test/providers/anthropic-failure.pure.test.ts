@@ -50,14 +50,14 @@ const MEANT: Readonly<Record<string, object>> = {
 describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
   "the recorded Anthropic error %s",
   (name, reply) => {
-    it("results in the same failure for JSON and streams", async () => {
+    it("results in equal failures for JSON and streams", async () => {
       for (const asStream of [false, true]) {
         const meant = await failure(reply, asStream);
         expect(meant).toMatchObject({ reason: String(reply.status), ...MEANT[name] });
       }
     });
 
-    it("results in a failure that doesn't contain our key, Anthropic's host or our account", async () => {
+    it("results in a failure without the gateway's key, Anthropic's host or the operator's account", async () => {
       const text = JSON.stringify(await failure(reply));
       // A rejection keeps its cleaned text. Other failures keep none.
       const words = text.includes('"refused"') ? [] : [CANARY.text];
@@ -68,7 +68,7 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
   },
 );
 
-it("the Anthropic adapter emits no end event for a truncated stream, and marks the stream's usage as partial", async () => {
+it("the Anthropic adapter emits no end event for a truncated stream, and marks its usage as partial", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.cut);
   expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text"]);
   expect(events[0]).toMatchObject({ partial: true, usage: { input: 8, cacheRead: 4 } });
@@ -95,7 +95,7 @@ it.each([
 });
 
 it.each(["contract_spend_limit_reached", "enforced_spend_limit_reached"])(
-  "the Anthropic adapter treats %s as an account without credits, not a temporary limit, in JSON and streams",
+  "the Anthropic adapter treats %s as an account without credits, not as a temporary limit",
   async (code) => {
     const words = "You have reached your API usage limits. You will regain access on 2026-12-01.";
     const body = `{"type":"error","error":{"type":"rate_limit_error","message":"${words}","details":{"error_code":"${code}"}}}`;
@@ -108,19 +108,19 @@ it.each(["contract_spend_limit_reached", "enforced_spend_limit_reached"])(
   },
 );
 
-it("the Anthropic adapter treats a temporary limit as overload, whatever details the error contains", async () => {
+it("the Anthropic adapter treats a temporary limit as an overload, whatever details the error contains", async () => {
   const body = `{"type":"error","error":{"type":"rate_limit_error","message":"enforced_spend_limit_reached","details":{"error_code":"something_else"}}}`;
   expect(await failure(jsonReply(body, 429))).toMatchObject({ kind: "overloaded" });
 });
 
-it("the Anthropic adapter keeps a route enabled if an error only quotes 'credit balance is too low' from the request", async () => {
+it("the Anthropic adapter keeps a route enabled if an error quotes 'credit balance is too low' from the request", async () => {
   const quoted = "messages.0: 'Your credit balance is too low' is not allowed";
   expect(await failure(errorReply(400, "invalid_request_error", quoted))).toMatchObject({
     kind: "refused",
   });
 });
 
-it("the Anthropic adapter returns the text of a rejection without our key, Anthropic's host or our account", async () => {
+it("the Anthropic adapter returns a rejection's text without the gateway's key, Anthropic's host or the operator's account", async () => {
   const details = `{"type":"refusal","category":"cyber","explanation":${JSON.stringify(CANARY_TEXT)}}`;
   const { answer } = await answerTo(PROVIDER, {}, messageReply("", "refusal", 3, details));
   const events = await eventsOf(
@@ -170,7 +170,7 @@ it.each([
   },
 );
 
-it("the Anthropic adapter uses retry-after rather than the limits' reset times", async () => {
+it("the Anthropic adapter uses retry-after instead of the reset times of the limits", async () => {
   const headers = {
     "retry-after": "2",
     date: DATE,
@@ -181,7 +181,7 @@ it("the Anthropic adapter uses retry-after rather than the limits' reset times",
   expect(await failure(reply)).toMatchObject({ retryAfterMs: 2000 });
 });
 
-it("the Anthropic adapter allows a retry on another route after a 200 without a message", async () => {
+it("the Anthropic adapter allows a retry on another route after a 200 that contains no message", async () => {
   expect(await failure(jsonReply('{"ok":true}'))).toEqual({ kind: "retry", reason: "bad_answer" });
   expect(await failure(jsonReply('{"type":"mess'))).toEqual({ kind: "retry", reason: "bad_json" });
   const page = { headers: { "content-type": "text/html" }, body: "<html>" };

@@ -53,7 +53,7 @@ it("the Anthropic adapter sends the headers of Anthropic's clients, with the key
   expect(text).not.toContain("sk-x");
 });
 
-it("the Anthropic adapter sends only allowed fields: no end user, URL or field that costs extra", () => {
+it("the Anthropic adapter sends only allowed fields, and no end user, URL or field that costs extra", () => {
   const body = {
     model: "cheap",
     user: "customer-7",
@@ -151,7 +151,7 @@ function geo(upstreamId: string, where: "us" | null): string {
 }
 
 describe("a request to Anthropic", () => {
-  it("contains strict tools only for models that support schemas, and only if at most 20 tools are strict", () => {
+  it("contains strict tools only for models that support schemas, and at most 20 of them", () => {
     const strict = (index: number) => ({
       type: "function",
       function: { name: `t${index}`, parameters: SCHEMA, strict: true },

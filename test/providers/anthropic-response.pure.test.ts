@@ -96,13 +96,13 @@ const NOTHING = { reasoning: "", refusal: "", details: [], tools: [], usage: USA
 describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, RawScenario][])(
   "the recorded Anthropic response %s",
   (name, scenario) => {
-    it("leads to the same message as JSON and as a stream", async () => {
+    it("leads to equal messages as JSON and as a stream", async () => {
       const expected = { ...NOTHING, ...SAID[name] };
       expect(await whole(scenario.json)).toEqual(expected);
       expect(await streamed(scenario.stream)).toEqual(expected);
     });
 
-    it("leads to the same message wherever the network splits it", async () => {
+    it("leads to equal messages wherever the network splits the response", async () => {
       await expect(
         expectSameHoweverCut(PROVIDER, { upstreamId: "claude-sonnet-5" }, scenario.stream),
       ).resolves.toBeUndefined();
@@ -128,7 +128,7 @@ it.each([
   ).toBe(finish);
 });
 
-it("the Anthropic adapter returns the input of the schema tool as text, and calls of the client's tools as calls", async () => {
+it("the Anthropic adapter returns the schema tool's input as text, and calls of the client's tools as calls", async () => {
   const call = `{"type":"tool_use","id":"t1","name":"json","input":{"city":"Rome"}}`;
   const reply = streamReply(
     START,
@@ -165,7 +165,7 @@ it("the Anthropic adapter returns redacted thinking in reasoning_details, but no
   expect(await streamed(reply)).toMatchObject(expected);
 });
 
-it("the Anthropic adapter ends a message successfully only after a stop reason", async () => {
+it("the Anthropic adapter reports success only after a stop reason", async () => {
   const noReason = await eventsOf(PROVIDER, {}, streamReply(START, ...textEvents(0, "Hi"), STOP));
   expect(noReason.at(-1)).toEqual({
     kind: "error",

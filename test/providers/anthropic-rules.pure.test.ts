@@ -89,7 +89,7 @@ it.each([
   },
 );
 
-it("the Claude rules disable thinking if it would cause a 400, and lower the effort accordingly", () => {
+it("the Claude rules disable thinking where thinking would cause a 400, and lower the effort accordingly", () => {
   expect(fields("claude-haiku-4-5", "high", false)).toEqual({ thinks: false });
   expect(fields("claude-opus-4-8", undefined, false)).toEqual({ thinks: false });
   expect(fields("claude-sonnet-5", "max", false)).toEqual({
@@ -100,7 +100,7 @@ it("the Claude rules disable thinking if it would cause a 400, and lower the eff
   expect(fields("claude-fable-5", "max", false)).toEqual(adaptive("max"));
 });
 
-it("the Claude rules return a thinking budget of at least 1024 tokens that leaves room for output", () => {
+it("the Claude rules set a thinking budget of at least 1024 tokens that leaves room for output", () => {
   const efforts = fc.constantFrom("minimal", "low", "medium", "high", "xhigh", "max");
   fc.assert(
     fc.property(efforts, fc.integer({ min: 1, max: 128_000 }), (effort, cap) => {

@@ -27,7 +27,7 @@ async function reports(...data: readonly string[]) {
   );
 }
 
-it("usage at the end of an Anthropic stream takes priority over usage at its start", async () => {
+it("usage at the end of an Anthropic stream overrides usage at the start", async () => {
   const begun = start(
     '"usage":{"input_tokens":43,"cache_creation_input_tokens":7,"cache_read_input_tokens":5,"output_tokens":1}',
   );
@@ -44,13 +44,13 @@ it("usage at the end of an Anthropic stream takes priority over usage at its sta
   });
 });
 
-it("usage before the stop reason of an Anthropic stream is partial", async () => {
+it("usage that arrives before an Anthropic stream's stop reason counts as partial", async () => {
   const counts = ',"usage":{"input_tokens":3,"output_tokens":4}';
   const found = await reports(start('"x":1'), delta(counts, "null"), delta(counts), STOP);
   expect(found.map(({ partial }) => partial)).toEqual([true, false]);
 });
 
-it("usage reported by Anthropic is converted to five counts without overlap, or to no usage", () => {
+it("usage from Anthropic is converted to five counts that don't overlap, or to no usage", () => {
   const odd = fc.oneof(fc.nat(2e9), fc.integer(), fc.double(), fc.string(), fc.constant(null));
   const raw = fc.record(
     {

@@ -46,7 +46,7 @@ it.each([
   expect(problemsWith(vars)).toEqual([]);
 });
 
-it("the Bedrock provider calls Frankfurt in the EU and Virginia in the US, unless the operator configures another host", async () => {
+it("the Bedrock provider calls Frankfurt in the EU and Virginia in the US, unless the operator sets another host", async () => {
   const auth = "Bearer ABSKexample";
   expect(await askedWith(TOKEN)).toEqual([host("eu-central-1"), auth]);
   expect(await askedWith({ ...TOKEN, REGION: "us" })).toEqual([host("us-east-1"), auth]);
@@ -56,7 +56,7 @@ it("the Bedrock provider calls Frankfurt in the EU and Virginia in the US, unles
   expect(await askedWith(elsewhere)).toEqual(["https://proxy.example.com", auth]);
 });
 
-it("the Bedrock provider uses an API key if it is set, and otherwise an access key that signs for the called region", async () => {
+it("the Bedrock provider uses an API key if set, and otherwise signs with an access key for the called region", async () => {
   const region = { AWS_REGION: "eu-north-1" };
   const [, signed] = await askedWith({ ...KEY, ...region });
   expect(signed).toMatch(/Credential=AKIDEXAMPLE\/\d{8}\/eu-north-1\/bedrock\/aws4_request/);

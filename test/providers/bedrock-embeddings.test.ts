@@ -50,7 +50,7 @@ it("the Bedrock adapter omits dimensions and normalize for the first version of 
   expect(asked[0]?.json).toEqual({ inputText: "a" });
 });
 
-it("the Bedrock adapter sends Cohere 96 texts per request, and reads the number of tokens from a header", async () => {
+it("the Bedrock adapter sends Cohere 96 texts per request, and reads the token count from a header", async () => {
   const input = Array.from({ length: 97 }, (_, at) => `text ${at}`);
   const replies = [reply(vectors(96), "300"), reply(vectors(1), "4")];
   const { answer, asked } = await embed(COHERE, { input }, replies);
@@ -80,14 +80,14 @@ it.each([
 });
 
 it.each([{ embedding: [] }, { embedding: ["1"] }, { embeddings: { float: [[1], [2]] } }, {}])(
-  "the Bedrock adapter treats a response without the requested vectors as a failure: %j",
+  "the Bedrock adapter treats a response that lacks requested vectors as a failure: %j",
   async (body) => {
     const { answer } = await embed(COHERE, { input: ["a"] }, [reply(body, "1")]);
     expect(answer).toEqual({ kind: "failure", failure: { kind: "retry", reason: "bad_answer" } });
   },
 );
 
-it("the Bedrock adapter rejects token IDs, and an embeddings model that may leave the region", async () => {
+it("the Bedrock adapter rejects token IDs, and rejects an embeddings model that may run outside the region", async () => {
   const tokens = await embed(TITAN, { input: [1, 2] }, [titan([1])]);
   expect(tokens.answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
   const away = await embed("global.cohere.embed-v4:0", { input: "a" }, [titan([1])]);

@@ -56,14 +56,14 @@ const QUOTED = [
 ];
 
 it.each(QUOTED)(
-  "the Bedrock adapter ignores text about models that an error only quotes from the client: %s",
+  "the Bedrock adapter ignores text about models that an error quotes from the client: %s",
   async (message) => {
     const reply = errorReply(400, "ValidationException", message);
     expect(await failureOf(reply)).toMatchObject({ kind: "refused" });
   },
 );
 
-it("the Bedrock adapter attributes a 403 to the provider only if it has an exception name", async () => {
+it("the Bedrock adapter attributes a 403 to the provider only if the response names an exception", async () => {
   const headers = { "content-type": "text/html" };
   const firewall = { status: 403, headers, body: "<html>403 Forbidden</html>" };
   expect(await failureOf(firewall)).toEqual({ kind: "retry", reason: "403", fault: "request" });
@@ -71,7 +71,7 @@ it("the Bedrock adapter attributes a 403 to the provider only if it has an excep
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });
 
-it("the Bedrock adapter maps an error by the exception name in header or body rather than by the status", async () => {
+it("the Bedrock adapter maps an error by its exception name in header or body, not by its status", async () => {
   const message = JSON.stringify({ message: "Slow down." });
   const headers = { "x-amzn-errortype": "com.amazon.coral.service#ThrottlingException" };
   expect(await failureOf({ status: 400, headers, body: message })).toMatchObject({
@@ -92,20 +92,20 @@ it.each([
   expect(await failureOf({ headers, body: JSON.stringify(body) })).toMatchObject({ reason });
 });
 
-describe("our secrets in a Bedrock error", () => {
+describe("a secret of the gateway in a Bedrock error", () => {
   const all = [...Object.values(CANARY), "123456789012", "arn:", "inference-profile"];
   /** The text itself is the provider's, which its own 400 can contain. */
   const secret = all.filter((text) => text !== CANARY.text);
 
   it.each(Object.entries(BEDROCK_FAILURES.errors))(
-    "don't appear in the failure: %s",
+    "doesn't appear in the failure: %s",
     async (_, reply) => {
       const text = JSON.stringify(await failureOf(reply));
       for (const one of secret) expect(text).not.toContain(one);
     },
   );
 
-  it("don't appear in an event of a stream", async () => {
+  it("doesn't appear in an event of a stream", async () => {
     for (const reply of [BEDROCK_FAILURES.errorFirst, BEDROCK_FAILURES.errorMid]) {
       const events = await eventsOf(BEDROCK, CALL, reply);
       expect(events.at(-1)?.kind).toBe("error");
@@ -113,7 +113,7 @@ describe("our secrets in a Bedrock error", () => {
     }
   });
 
-  it("disappear from the message, including every part of an access key", async () => {
+  it("disappears from the message, including every part of an access key", async () => {
     const session = "short+session/token=";
     const { accessKeyId, secretAccessKey } = ACCESS_KEY;
     const message = `Bad: ${accessKeyId}, ${secretAccessKey}, ${session}, AKIAIOSFODNN7EXAMPLE.`;
@@ -125,7 +125,7 @@ describe("our secrets in a Bedrock error", () => {
   });
 });
 
-it("the Bedrock adapter returns only an error if the first event of the stream is an error", async () => {
+it("the Bedrock adapter returns only an error if the stream's first event is an error", async () => {
   const events = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.errorFirst);
   expect(events).toEqual([{ kind: "error", failure: { kind: "overloaded", reason: "429" } }]);
   expect(await eventsOf(BEDROCK, CALL, streamReply([]))).toHaveLength(1);

@@ -34,7 +34,7 @@ function read(parts: readonly Uint8Array[]): { frames: EventStreamFrame[]; decod
 const plain = (frames: readonly EventStreamFrame[]) =>
   frames.map(({ headers, payload }) => [[...headers], [...payload]]);
 
-it("the reader of Bedrock's frames returns frames in order, however their bytes are split", () => {
+it("the reader of Bedrock frames returns frames in order, however the bytes are split", () => {
   const bytes = joinBytes([ONE, TWO, ONE]);
   const whole = plain(read([bytes]).frames);
   expect(whole).toEqual([
@@ -57,7 +57,7 @@ it("the reader of Bedrock's frames returns frames in order, however their bytes 
   );
 });
 
-it("the reader of Bedrock's frames skips headers that aren't text", () => {
+it("the reader of Bedrock frames skips headers that aren't text", () => {
   const lengths = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
   const others = lengths.flatMap((length, type) =>
     type === 7
@@ -79,8 +79,8 @@ function isBroken(bytes: Uint8Array): boolean {
   return decoder.broken && frames.length === 1;
 }
 
-describe("a Bedrock frame with an error in its bytes", () => {
-  it("fails for any flipped bit", () => {
+describe("a Bedrock frame with damaged bytes", () => {
+  it("fails if any bit is flipped", () => {
     for (let bit = 0; bit < TWO.length * 8; bit++) {
       const bytes = TWO.slice();
       bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
@@ -109,7 +109,7 @@ describe("a Bedrock frame with an error in its bytes", () => {
   });
 });
 
-it("the reader of Bedrock's frames copies a frame that arrives in many pieces at most twice", () => {
+it("the reader of Bedrock frames copies a frame that arrives in many pieces at most twice", () => {
   const payload = new Uint8Array(1024 * 1024);
   const bytes = encodeFrame([], payload);
   const decoder = new FrameDecoder();
@@ -124,7 +124,7 @@ it("the reader of Bedrock's frames copies a frame that arrives in many pieces at
   expect(copied).toBeLessThanOrEqual(bytes.length * 2);
 });
 
-it("the reader of Bedrock's frames never throws or hangs, whatever the bytes", () => {
+it("the reader of Bedrock frames never throws or hangs, whatever the bytes", () => {
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 64 }),
     fc.constantFrom(ONE, TWO, ONE.subarray(0, 13)),

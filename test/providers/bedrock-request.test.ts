@@ -22,7 +22,7 @@ const TOOLS = [{ type: "function", function: { name: "get_weather", description:
 const messages = async (given: object[], model?: string, more: object = {}) =>
   (await sent({ messages: given, ...more }, model))["messages"];
 
-it("the Bedrock adapter sends only known fields of a request, and always the output cap", async () => {
+it("the Bedrock adapter sends only known fields of a request, and always an output cap", async () => {
   const body = {
     user: "someone",
     logit_bias: { 1: 2 },
@@ -69,7 +69,7 @@ it.each([
   expect(await unsentFailure({}, model)).toEqual({ kind: "disabled", reason: "residency" });
 });
 
-it("the Bedrock adapter rejects an ARN, whose region is unknown", async () => {
+it("the Bedrock adapter rejects an ARN, because its region is unknown", async () => {
   const arn = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/abc";
   expect(await unsentFailure({}, arn)).toMatchObject({ kind: "disabled" });
 });
@@ -93,14 +93,14 @@ it("the Bedrock adapter separates instructions, alternates roles, and starts wit
   });
 });
 
-it("the Bedrock adapter sends instructions as a user message if no other message exists, and rejects an empty conversation", async () => {
+it("the Bedrock adapter sends instructions as a user message if there are no other messages", async () => {
   const body = await sent({ messages: [{ role: "system", content: "Greet." }] });
   expect(body["messages"]).toEqual([{ role: "user", content: [{ text: "Greet." }] }]);
   expect(body["system"]).toBeUndefined();
   expect(await unsentFailure({ messages: [user("  ")] })).toMatchObject({ kind: "refused" });
 });
 
-it("the Bedrock adapter omits blank texts, and trims white space at the end of an assistant message that comes last", async () => {
+it("the Bedrock adapter omits blank texts, and trims white space at the end of a final assistant message", async () => {
   const given = [user("Hi"), said(" \n"), user("there"), said("I am \n")];
   expect(await messages(given)).toEqual([
     { role: "user", content: [{ text: "Hi" }, { text: "there" }] },

@@ -30,7 +30,7 @@ it("the Bedrock adapter returns only the first call of the schema tool if the mo
   });
 });
 
-it("the Bedrock adapter drops text next to a schema tool call, and returns the text if the call is missing", async () => {
+it("the Bedrock adapter drops text next to a schema tool call, and returns the text if there is no call", async () => {
   const said = textFrames(0, ["<thinking>", "Hm."]);
   const answer = toolFrames(1, "json", ['{"a":1}']);
   const other = toolFrames(1, "other", ["{}"]);

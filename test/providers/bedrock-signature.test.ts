@@ -48,7 +48,7 @@ async function signature(given: Canonical): Promise<string> {
   return hex(await hmac(key, text));
 }
 
-it("the Bedrock signer matches the example get-vanilla of AWS's test suite", async () => {
+it("the Bedrock signer matches the get-vanilla example of AWS's test suite", async () => {
   const given = {
     method: "GET",
     path: "/",
@@ -108,7 +108,7 @@ it.each([undefined, "IQoJb3JpZ2luX2VjE//session=="])(
   },
 );
 
-it("the Bedrock signer signs each request, and caches the signing key of the day", async () => {
+it("the Bedrock signer signs each request, and caches the day's signing key", async () => {
   const provider = signing();
   for (const content of ["One", "Two"]) {
     const call = { upstreamId: HAIKU, body: { messages: [{ role: "user", content }] } };

@@ -105,7 +105,7 @@ it("the Bedrock adapter emits finish reason, usage and end in this order, whiche
   expect(await kinds([...TEXT, METADATA, STOP])).toEqual([...SAID, "chunk", "usage", "end"]);
 });
 
-it("the Bedrock adapter ends a complete stream without usage, and emits no end event for an incomplete stream", async () => {
+it("the Bedrock adapter ends a complete stream that lacks usage, but never ends an incomplete stream", async () => {
   expect(await kinds([...TEXT, STOP])).toEqual([...SAID, "chunk", "end"]);
   expect(await kinds([...TEXT, STOP, METADATA.subarray(0, 20)])).toEqual([...SAID, "chunk", "end"]);
   expect(await kinds(TEXT)).toEqual(SAID);
@@ -170,7 +170,7 @@ it.each([
   expect(messageOf(events).finish).toBe(finish);
 });
 
-it("the Bedrock adapter ends the stream at a corrupt frame, and reads nothing after it", async () => {
+it("the Bedrock adapter ends the stream at a corrupt frame, and ignores everything after that frame", async () => {
   const corrupt = TEXT[0]?.slice() ?? STOP;
   corrupt[60] = 0;
   const failure = { kind: "retry", reason: "bad_frame" };
@@ -197,7 +197,7 @@ it.each([
   expect(await kinds([...TEXT, eventFrame(type, { message: "No." })])).toEqual(expected);
 });
 
-it("the Bedrock adapter maps an error frame to the same failure as an exception", async () => {
+it("the Bedrock adapter maps an error frame and an exception to equal failures", async () => {
   const headers = [
     [":message-type", "error"],
     [":error-code", "ThrottlingException"],

@@ -35,7 +35,7 @@ const additional = async (body: JsonObject, model: string) =>
 const inference = async (body: JsonObject, model: string) =>
   (await sent(body, model))["inferenceConfig"];
 
-it("the Bedrock adapter sends a tool's schema without the field strict, and for Nova only three schema keywords", async () => {
+it("the Bedrock adapter sends a tool's schema without the field 'strict', and for Nova only three schema keywords", async () => {
   const { tools } = await config({}, CLAUDE);
   expect(tools).toEqual([
     { toolSpec: { name: "get_weather", inputSchema: { json: PARAMETERS } } },
@@ -68,12 +68,12 @@ it.each([
   },
 );
 
-it("the Bedrock adapter offers only the named tool if a model can't be forced to use a certain tool", async () => {
+it("the Bedrock adapter offers only the named tool if the model can't be forced to use that tool", async () => {
   const { tools } = await config({ tool_choice: NAMED }, MISTRAL);
   expect(tools.map(({ toolSpec }) => toolSpec["name"])).toEqual(["get_time"]);
 });
 
-it("the Bedrock adapter adds an instruction at the end for a model that can't be forced to use a tool", async () => {
+it("the Bedrock adapter adds an instruction at the end if the model can't be forced to use a tool", async () => {
   const body = await sent({ tools: TOOLS, tool_choice: NAMED }, OPUS);
   expect(body["messages"]).toEqual([
     {
@@ -83,7 +83,7 @@ it("the Bedrock adapter adds an instruction at the end for a model that can't be
   ]);
 });
 
-it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_choice instead of Converse's", async () => {
+it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_choice, not Converse's", async () => {
   const body = { tools: TOOLS, tool_choice: NAMED, parallel_tool_calls: false };
   const asked = await sent(body, CLAUDE);
   expect(asked["toolConfig"]).not.toHaveProperty("toolChoice");
@@ -92,7 +92,7 @@ it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_ch
   });
 });
 
-it("the Bedrock adapter sends a response schema to Claude 4.5 and 4.6 next to tools and thinking", async () => {
+it("the Bedrock adapter sends Claude 4.5 and 4.6 a response schema in addition to tools and thinking", async () => {
   const body = { tools: TOOLS, response_format: FORMAT, reasoning_effort: "high" };
   const sonnet = "eu.anthropic.claude-sonnet-4-6";
   expect(await sent(body, sonnet)).toMatchObject({
@@ -110,7 +110,7 @@ it("the Bedrock adapter sends a response schema to Claude 4.5 and 4.6 next to to
   });
 });
 
-it("the Bedrock adapter omits the thinking budget if the thinking before an earlier tool call is missing", async () => {
+it("the Bedrock adapter omits the thinking budget if an earlier tool call lacks its thinking", async () => {
   const call = { id: "a", type: "function", function: { name: "get_time", arguments: "{}" } };
   const loop = (more: object) => [
     { role: "user", content: "Hi" },
@@ -169,7 +169,7 @@ it.each([
   },
 );
 
-it("the Bedrock adapter sends temperature or top_p only to older Claude models, and no stop sequences to GPT", async () => {
+it("the Bedrock adapter sends temperature or top_p only to older Claude models, and sends GPT no stop sequences", async () => {
   const asked = { temperature: 0.5, top_p: 0.5, reasoning_effort: "low" };
   expect(await inference(asked, HAIKU)).toEqual({ maxTokens: 256, temperature: 0.5 });
   expect(await inference(asked, CLAUDE)).toEqual({ maxTokens: 256 });
@@ -177,7 +177,7 @@ it("the Bedrock adapter sends temperature or top_p only to older Claude models, 
   expect(await inference({ ...asked, stop: "x" }, GPT)).toEqual({ maxTokens: 256 });
 });
 
-it("the Bedrock adapter returns Claude's thinking unchanged to Claude, and sends it to no other model", async () => {
+it("the Bedrock adapter returns Claude's thinking unchanged to Claude, but to no other model", async () => {
   const detail = { type: "anthropic.thinking", thinking: "Hm.", signature: "sig" };
   const other = { type: "google.thought", signature: "x" };
   const messages = [

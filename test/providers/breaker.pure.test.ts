@@ -142,7 +142,7 @@ describe("a route's circuit breaker", () => {
     );
   });
 
-  it("closes after one success, whatever results came before", () => {
+  it("closes after one success, whatever the earlier results", () => {
     fc.assert(
       fc.property(steps("served", "fault", "busy", "nothing"), (all) => {
         const { breaker, nowMs } = new Play(all);

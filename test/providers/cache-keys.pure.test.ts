@@ -41,7 +41,7 @@ async function sent(name: string, orgId: string, asking: Asking = {}) {
 }
 
 describe("an end user's hash", () => {
-  it.each(["openai", "azure"])("differs between organizations at %s", async (name) => {
+  it.each(["openai", "azure"])("differs between organizations for %s", async (name) => {
     const own = async (orgId: string, user: string | null, body: Call["body"] = {}) =>
       (await sent(name, orgId, { body, user })).safety;
     const known = await own("org-a", "ann");
@@ -76,12 +76,15 @@ describe("a client's cache key", () => {
     },
   );
 
-  it.each([...HOST_PROFILES.keys()])("never reaches a provider unchanged: %s", async (name) => {
-    expect((await sent(name, "org-a")).all).not.toContain(KEY);
-  });
+  it.each([...HOST_PROFILES.keys()])(
+    "never reaches a provider as the client sent it: %s",
+    async (name) => {
+      expect((await sent(name, "org-a")).all).not.toContain(KEY);
+    },
+  );
 
   it.each(Object.keys(PLACES))(
-    "stays absent at the provider if the client sent no cache key: %s",
+    "stays out of the provider's request if the client sent no cache key: %s",
     async (name) => {
       expect((await sent(name, "org-a", { body: {} })).slot ?? null).toBe(null);
     },

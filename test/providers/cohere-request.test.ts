@@ -11,7 +11,7 @@ const MODEL = "command-a-03-2025";
 const requestOf = (body: JsonObject, upstreamId = MODEL) =>
   toCohereChatRequest(callOf({ body, upstreamId })) as JsonObject;
 
-it("the Cohere adapter sends a request to /chat with API key and output cap, and without the client's ID", async () => {
+it("the Cohere adapter sends a request to /chat with the API key and output cap, but without the client's ID", async () => {
   const provider = createCohereProvider("https://api.cohere.com/v2/", "secret");
   const body = { model: "smart", user: "u", logit_bias: {}, parallel_tool_calls: false };
   const { asked } = await answerTo(provider, { body, upstreamId: MODEL }, COHERE_CHAT.text.json);
@@ -32,7 +32,7 @@ const callTo = (id: string, args: string) => ({
   function: { name: "f", arguments: args },
 });
 
-it("the Cohere adapter keeps tool call IDs of another provider, and sends text before a call as the call's plan", () => {
+it("the Cohere adapter keeps other providers' tool call IDs, and sends text before a tool call as a plan", () => {
   const messages = [
     { role: "developer", content: "Be brief." },
     { role: "user", content: "Hi" },
@@ -105,7 +105,7 @@ const tool = (name: string, strict?: boolean) => ({
 
 const plain = (name: string) => ({ type: "function", function: { name, parameters: {} } });
 
-it("the Cohere adapter maps tool_choice to Cohere's value, and sends only a named tool", () => {
+it("the Cohere adapter maps tool_choice to Cohere's value, and sends only the named tool if one is named", () => {
   const tools = [tool("f", true), tool("g")];
   const named = { type: "function", function: { name: "f" } };
   const choice = (tool_choice: unknown) => {
@@ -120,7 +120,7 @@ it("the Cohere adapter maps tool_choice to Cohere's value, and sends only a name
 
 const formatOf = (response_format: unknown) => requestOf({ response_format })["response_format"];
 
-it("the Cohere adapter converts json_schema to json_object with the plain schema", () => {
+it("the Cohere adapter converts json_schema to json_object with a plain schema", () => {
   const schema = { type: "object" };
   expect(
     formatOf({ type: "json_schema", json_schema: { name: "n", strict: true, schema } }),
@@ -135,7 +135,7 @@ it("the Cohere adapter converts json_schema to json_object with the plain schema
 const thinkingOf = (effort: string, model = "command-a-reasoning-08-2025") =>
   requestOf({ reasoning_effort: effort }, model)["thinking"];
 
-it("the Cohere adapter converts an effort to a token budget below the output cap, only for reasoning models", () => {
+it("the Cohere adapter converts an effort to a token budget below the output cap, but only for reasoning models", () => {
   expect(thinkingOf("none")).toEqual({ type: "disabled" });
   expect(thinkingOf("low")).toEqual({ type: "enabled", token_budget: 51 });
   expect(thinkingOf("high")).toEqual({ type: "enabled", token_budget: 204 });
@@ -154,7 +154,7 @@ const SENT = new Set(
   ),
 );
 
-it("the Cohere adapter converts or rejects every accepted request, and sends only known fields", () => {
+it("the Cohere adapter either converts or rejects any valid request, and sends only known fields", () => {
   const models = fc.constantFrom("command-a-03-2025", "command-a-reasoning-08-2025");
   fc.assert(
     fc.property(CHAT_BODIES, models, (body, upstreamId) => {

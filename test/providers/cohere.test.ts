@@ -44,7 +44,7 @@ for (const name of Object.keys(SAID) as (keyof typeof SAID)[]) {
   const scenario = COHERE_CHAT[name];
   const used = name === "length" ? { ...USED, output: 256 } : USED;
 
-  it(`the Cohere adapter returns one message as JSON and stream, with its billed units: ${name}`, async () => {
+  it(`the Cohere adapter returns equal messages as JSON and as a stream, with the billed units: ${name}`, async () => {
     const { answer } = await answerTo(provider, {}, scenario.json);
     if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
     const [choice] = answer.body["choices"] as { message: Message; finish_reason: string }[];
@@ -70,7 +70,7 @@ type Message = {
   readonly tool_calls?: readonly { readonly id: string; readonly function: object }[];
 };
 
-it("the Cohere adapter reads tool calls from an array or an object, and null arguments as no arguments", async () => {
+it("the Cohere adapter reads tool calls from an array or an object, and treats null arguments as no arguments", async () => {
   const start =
     '{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"get_time","arguments":"null"}}]}}}';
   const events = await eventsOf(provider, {}, streamReply(START, start, endEvent("TOOL_CALL")));
@@ -94,7 +94,7 @@ it("the Cohere adapter returns no usage without billed units, and ignores `token
   }
 });
 
-it("the Cohere adapter treats a model error, or a 200 without output, as a failure", async () => {
+it("the Cohere adapter treats a model error and a 200 without output as failures", async () => {
   const replies = [
     answered('"content":[]', "ERROR"),
     answered('"content":[]', "TIMEOUT"),
@@ -127,7 +127,7 @@ const MEANINGS: Readonly<Record<string, object>> = {
 };
 
 for (const [status, reply] of Object.entries(COHERE_FAILURES.errors)) {
-  it(`the Cohere adapter maps ${status} to the same failure for JSON and streams`, async () => {
+  it(`the Cohere adapter maps ${status} to equal failures for JSON and streams`, async () => {
     for (const stream of [true, false]) {
       const { answer } = await answerTo(COHERE, { stream }, reply);
       expect(answer).toMatchObject({
@@ -141,7 +141,7 @@ for (const [status, reply] of Object.entries(COHERE_FAILURES.errors)) {
   });
 }
 
-it("the Cohere adapter maps a denied prompt to a content filter's rejection, in JSON and streams", async () => {
+it("the Cohere adapter maps a denied prompt to a rejection by a content filter, in JSON and streams", async () => {
   const { json, stream } = COHERE_CHAT.refusal;
   const wanted = { failure: { kind: "refused", code: "content_filter" } };
   expect((await answerTo(COHERE, {}, json)).answer).toMatchObject(wanted);
@@ -204,7 +204,7 @@ it("the Cohere adapter sends texts in batches of 96, merges them in order, and s
 const embedFor = (input_type: unknown) =>
   answerTo(COHERE, embed({ input: "a", input_type }), vectors(1));
 
-it("the Cohere adapter forwards the input_type of an embedding, and rejects an unknown one", async () => {
+it("the Cohere adapter forwards an embedding's input_type, and rejects an unknown input_type", async () => {
   expect((await embedFor("search_query")).asked[0]?.json).toMatchObject({
     input_type: "search_query",
   });
@@ -212,7 +212,7 @@ it("the Cohere adapter forwards the input_type of an embedding, and rejects an u
   expect(odd.answer).toMatchObject({ failure: { kind: "refused", param: "input_type" } });
 });
 
-it("the Cohere adapter treats a missing vector as a failure, and missing billed units as no usage", async () => {
+it("the Cohere adapter treats a missing vector as a failure, and returns no usage if billed units are missing", async () => {
   const one = await answerTo(COHERE, embed({ input: ["a", "b"] }), vectors(1));
   expect(one.answer).toMatchObject({ failure: { reason: "bad_answer" } });
   const body = '{"embeddings":{"float":[[1]]}}';
@@ -232,7 +232,7 @@ const configOf = (more: object) => {
   return parsed.config;
 };
 
-it("the Cohere provider is available with its key, at Cohere's host or the configured one", async () => {
+it("the Cohere provider is available with its key, at Cohere's host or at a configured host", async () => {
   expect(listActiveProviders(configOf({}))).toEqual([]);
   const config = configOf({ COHERE_API_KEY: "k" });
   expect(listActiveProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);

@@ -20,7 +20,7 @@ const call = (id: string, given: string, more: JsonObject = {}) => ({
 
 const said = (text: string) => ({ kind: "text", text });
 
-it("the shared conversation reader separates leading instructions, and keeps later instructions in place", () => {
+it("the shared conversation reader separates leading instructions, but keeps later instructions in place", () => {
   const read = conversation(
     { role: "system", content: "one" },
     {
@@ -43,7 +43,7 @@ it("the shared conversation reader separates leading instructions, and keeps lat
   });
 });
 
-it("the shared conversation reader alternates user and assistant, and puts named tool results before the user's text", () => {
+it("the shared conversation reader alternates user and assistant, and puts named tool results before user text", () => {
   const read = conversation(
     user("a"),
     user("b"),
@@ -74,7 +74,7 @@ it("the shared conversation reader alternates user and assistant, and puts named
   ]);
 });
 
-it("the shared conversation reader reads images as bytes or URL, skips empty texts, and puts reasoning before text", () => {
+it("the shared conversation reader reads images as bytes or URLs, skips empty texts, and puts reasoning before text", () => {
   const png = "data:image/PNG;base64,iVBORw0KGgo=";
   const detail = { type: "anthropic.thinking", thinking: "hm", signature: "s" };
   const extra = { google: { thought_signature: "t" } };
@@ -134,7 +134,7 @@ it.each(["{oops", "[1]"])(
   },
 );
 
-it("the shared conversation reader rejects custom tools and legacy functions, and returns their param", () => {
+it("the shared conversation reader rejects custom tools and legacy functions, with their fields as param", () => {
   const custom = { id: "1", type: "custom", custom: { name: "c", input: "x" } };
   const messages = [user("a"), { role: "assistant", tool_calls: [custom] }];
   expect(toConversation(chatOf({ messages }))).toMatchObject({

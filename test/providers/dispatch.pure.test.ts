@@ -37,12 +37,12 @@ const working = (call: ProviderCall) => {
 };
 const idle = () => Promise.resolve(RESET);
 
-it("failover records a route as called only once the adapter reports the request as sent", async () => {
+it("failover counts a route as called only after the adapter reports that it sent the request", async () => {
   expect(await saidOf([working])).toMatchObject([null, { index: 0, attempts: 1 }]);
   expect(await saidOf([idle, working])).toMatchObject([null, null, { index: 1, attempts: 2 }]);
 });
 
-it("failover records no call for a request whose time limit passed before the adapter sent the request", async () => {
+it("failover counts no call if the time limit passes before the adapter sends the request", async () => {
   const late = Promise.withResolvers<ProviderCall>();
   const slow: Provider["send"] = (call) => (late.resolve(call), never);
   const next: Provider["send"] = async () => {

@@ -147,7 +147,7 @@ it.each([
   }
 });
 
-it("temperature or top_p is reported as dropped if the gateway sends only one of the two", async () => {
+it("temperature or top_p is reported as dropped if the gateway sends only one of them", async () => {
   const both = { temperature: 0.3, top_p: 0.9 };
   for (const [build, model] of [
     [(call: ChatCall) => toMessagesApiRequest(call, null), "claude-sonnet-4-5"],
@@ -157,7 +157,7 @@ it("temperature or top_p is reported as dropped if the gateway sends only one of
   }
 });
 
-it("sampling parameters of a Responses request that the model rejects are reported as dropped", async () => {
+it("sampling parameters that the model rejects are reported as dropped for a Responses request", async () => {
   const body = {
     temperature: 0.3,
     top_logprobs: 2,

@@ -75,7 +75,7 @@ it.each([
   },
 );
 
-it("a batch of embeddings does not retry its only request, and retries nothing after the call has ended", async () => {
+it("a batch of embeddings doesn't retry its only request, and never retries after the call has ended", async () => {
   expect(await sliced(1, 1, [AGAIN])).toMatchObject({ sent: 1, kind: "failure" });
   const ended = { ...callFor(2), signal: AbortSignal.abort() };
   expect(await sliced(2, 1, [AGAIN, AGAIN], ended)).toMatchObject({ sent: 2, kind: "failure" });
@@ -91,7 +91,7 @@ it("a batch of embeddings treats a response without vectors as a failure", async
 const boundOf = (provider: string, model: string) =>
   getProviderLimits(provider, { kind: "embeddings", upstreamId: model }).inputs;
 
-it("the catalog limits the texts of an embedding request if the model accepts one text per call", () => {
+it("the catalog limits the number of texts per embedding request if the model accepts one text per call", () => {
   for (const model of ["gemini-embedding-001", "text-embedding-005"]) {
     expect(boundOf("vertex", model), model).toBe(
       VERTEX_EMBEDDINGS.textsMax(model) === 1 ? 128 : undefined,
@@ -106,7 +106,7 @@ it("the catalog limits the texts of an embedding request if the model accepts on
   expect(Math.ceil(128 / 6) * 5).toBeLessThan(120);
 });
 
-it("a batch of embeddings with responses of more than 20 MB fails with their usage, and sends no more requests", async () => {
+it("a batch of embeddings fails above 20 MB of responses, reports the usage, and sends no more requests", async () => {
   const vector = Array.from({ length: 1_000_000 }, () => 1);
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;
@@ -127,7 +127,7 @@ it("a batch of embeddings with responses of more than 20 MB fails with their usa
   expect(sent).toBeLessThan(20);
 });
 
-it("a batch of embeddings reports the usage of completed requests if another request is rejected for its text", async () => {
+it("a batch of embeddings reports the usage of completed requests if another request's text is rejected", async () => {
   const refused: ProviderFailure = { kind: "refused", reason: "400", param: "input" };
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;

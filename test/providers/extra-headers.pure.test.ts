@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
 import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 
-it("a provider's extra headers are sent with every request, together with its key", async () => {
+it("a provider's extra headers and key are sent with every request", async () => {
   const sent: Headers[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init) => {
     sent.push(new Headers(init?.headers));

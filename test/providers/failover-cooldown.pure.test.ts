@@ -12,7 +12,7 @@ import {
 } from "./failover-fixture.ts";
 import type { ProviderResult } from "../../src/models/core/provider.ts";
 
-it("failover reports the routes in cooldown, except a route that it calls despite its cooldown", async () => {
+it("failover reports the routes in cooldown, except a route that is called despite its cooldown", async () => {
   const two = routes([BAD_KEY], [GOOD]);
   expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [] } });
   expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [0] } });
@@ -77,7 +77,7 @@ it("failover retries only the last route, once, after at most a second", async (
   expect([long.asked.calls, twice.asked.calls]).toEqual([["a"], ["a", "a"]]);
 });
 
-it("failover makes no further attempt if the client disconnects or the request ends during the pause", async () => {
+it("failover makes no further attempt if the client disconnects or the request ends during the wait", async () => {
   const left = routes([RESET, GOOD]);
   let here = true;
   const pauseMs = () => {
@@ -95,7 +95,7 @@ it("failover makes no further attempt if the client disconnects or the request e
   expect([left.asked.calls, ended.asked.calls]).toEqual([["a"], ["a"]]);
 });
 
-it("failover skips routes in cooldown, or calls the route whose cooldown ends first if all routes are in cooldown", async () => {
+it("failover skips routes in cooldown, or calls the route with the earliest end if all are in cooldown", async () => {
   const { asked, health, run } = routes([GOOD], [RESET, GOOD], [GOOD]);
   const open = (id: string, atMs: number) => {
     for (let at = 0; at < 5; at++) health.recordFailure(`${id}:${id}-model`, "free", FAULT, atMs);
@@ -118,7 +118,7 @@ it("failover reports overload even if another route has a wrong API key", async 
   });
 });
 
-it("failover throws the exception of a bug during a probe, and admits the next probe", async () => {
+it("failover throws an exception if a bug occurs during a probe, and admits the next probe", async () => {
   const bug = Promise.reject(new Error("a bug"));
   bug.catch(() => undefined);
   const { asked, health, run } = routes([bug, GOOD], [GOOD]);
@@ -143,7 +143,7 @@ it("failover admits the next probe if the request ends during a probe", async ()
   expect(health.unavailableRoutes(asked.nowMs)).toEqual([]);
 });
 
-it("failover rejects a request as overloaded if the isolate lacks memory, and doesn't count it against the route", async () => {
+it("failover rejects a request as overloaded if the isolate lacks memory, without counting this against the route", async () => {
   const shed = failure({ kind: "shed", reason: "no_room" });
   const { asked, health, run } = routes([shed], [GOOD]);
   for (let at = 0; at < 10; at++) {
@@ -170,7 +170,7 @@ async function wait(...ms: (number | undefined)[]): Promise<number | null> {
     : result.failure.retryAfterSeconds;
 }
 
-it("failover returns upstream_overloaded with the shortest wait, 1 to 59 seconds, if all routes are overloaded", async () => {
+it("failover returns upstream_overloaded with the shortest wait (1 to 59 seconds) if all routes are overloaded", async () => {
   expect(await wait(7000, 3001)).toBe(4);
   expect(await wait(0)).toBe(1);
   expect(await wait(3_600_000)).toBe(59);

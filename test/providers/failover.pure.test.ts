@@ -18,7 +18,7 @@ import {
 /** Anthropic's first event. */
 const SO_FAR: StreamEvent = { kind: "usage", usage: NO_USAGE, partial: true };
 
-it("failover returns the first successful response, and sends each route its own model name and cap", async () => {
+it("failover returns the first successful response, and sends each route the model name and cap for that route", async () => {
   const { asked, run } = routes([RETRY], [GOOD]);
   expect(await run()).toEqual({
     ok: true,
@@ -37,14 +37,14 @@ it("failover returns the first successful response, and sends each route its own
   ]);
 });
 
-it("failover reports an overloaded and a misconfigured route by the documented reasons", async () => {
+it("failover reports the documented reasons for an overloaded and a misconfigured route", async () => {
   const { run } = routes([BUSY], [BAD_KEY], [GOOD]);
   expect(await run()).toMatchObject({
     value: { failed: [{ why: "overloaded" }, { why: "unavailable" }] },
   });
 });
 
-it("failover makes at most three attempts, however many routes there are", async () => {
+it("failover makes at most three attempts, however many routes exist", async () => {
   const { asked, run } = routes([RESET], [RESET], [RESET], [GOOD]);
   expect(await run()).toMatchObject({ ok: false, failure: { kind: "upstream_error" } });
   expect(asked.calls).toEqual(["a", "b", "c"]);
@@ -66,7 +66,7 @@ it("failover retries only the last route, once, after a reset, 408 or 5xx", asyn
   }
 });
 
-it("failover returns a rejection immediately, without account data, and makes no other attempt", async () => {
+it("failover returns a rejection immediately, without account data and without another attempt", async () => {
   const { asked, run } = routes([REFUSED], [GOOD]);
   expect(await run()).toEqual({
     ok: false,
@@ -93,7 +93,7 @@ it("failover cancels a stream that starts with an error or ends early, and calls
   }
 });
 
-it("failover returns the events read so far immediately, then the rest of the stream", async () => {
+it("failover returns the events read so far immediately, and then the rest of the stream", async () => {
   const good = stream([], [SO_FAR], [CHUNK], [{ kind: "end" }]);
   const served = await routes([good.answer]).run({}, true);
   if (!served.ok || served.value.answer.kind !== "stream") throw new Error("not served");
@@ -107,7 +107,7 @@ it("failover returns the events read so far immediately, then the rest of the st
   expect(good.seen.cancelled).toBe(1);
 });
 
-it("failover aborts a silent route after its timeout, and cancels its late stream", async () => {
+it("failover aborts a silent route at its timeout, and cancels the stream if it arrives late", async () => {
   const late = stream([CHUNK]);
   const slow = Promise.withResolvers<ProviderResult>();
   const { asked, run } = routes([slow.promise], [GOOD]);

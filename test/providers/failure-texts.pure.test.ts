@@ -18,7 +18,7 @@ it.each([
   expect(wait({}, message)).toBe(ms);
 });
 
-it("rate limit headers cause a wait for the exhausted limits, or else for the earliest reset, up to a minute", () => {
+it("rate limit headers lead to a wait for the exhausted limits, or else for the earliest reset, up to a minute", () => {
   const reset = { "x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s" };
   expect(wait(reset)).toBe(1000);
   expect(wait({ ...reset, "x-ratelimit-remaining-tokens": "0" })).toBe(60_000);
@@ -38,7 +38,7 @@ it("a date, an invalid value or an unrelated header is parsed as no wait", () =>
   ).toBeNull();
 });
 
-it("a wait in an error message takes priority over rate limit headers", () => {
+it("a wait in an error message overrides rate limit headers", () => {
   expect(wait({ "x-ratelimit-reset-requests": "30s" }, "Please retry after 2 seconds")).toBe(2000);
 });
 

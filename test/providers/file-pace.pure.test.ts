@@ -12,7 +12,7 @@ function startReads(pace: FileReadPacer, count: number): () => number {
 }
 
 describe("the pacing of an isolate's files", () => {
-  it("starts one full read per millisecond, however many files are read concurrently", async () => {
+  it("starts one full read per millisecond, however many files are being read", async () => {
     const started = startReads(new FileReadPacer(), 100);
     await vi.advanceTimersByTimeAsync(50);
     expect(started()).toBe(51);
@@ -20,7 +20,7 @@ describe("the pacing of an isolate's files", () => {
     expect(started()).toBe(100);
   });
 
-  it("starts the next read immediately after the clock stepped back", async () => {
+  it("starts the next read immediately after the clock steps back", async () => {
     const pace = new FileReadPacer();
     startReads(pace, 2);
     vi.setSystemTime(1_000_000);

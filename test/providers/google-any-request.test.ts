@@ -73,7 +73,7 @@ const anyBody = fc.record(
   { requiredKeys: ["model", "messages"] },
 );
 
-it("the Google adapter converts or rejects every accepted request, and never throws", async () => {
+it("the Google adapter either converts or rejects any valid request, and never throws", async () => {
   const model = fc.constantFrom(MODEL, "gemini-2.5-pro", "gemma-4", "x");
   const seen = { converted: 0, refused: 0 };
   await fc.assert(

@@ -19,7 +19,7 @@ const vectors = (...values: unknown[]) =>
 const dataOf = (answer: object) =>
   (answer as { body: { data: { embedding: number[] }[] } }).body.data.map((item) => item.embedding);
 
-it("the Google adapter returns one vector per text in order, and no usage if none is reported", async () => {
+it("the Google adapter returns one vector per text in order, without usage if Google reports none", async () => {
   const { answer, asked } = await embed(GEMINI, { input: "one" }, vectors([1, 0]));
   expect(answer).toEqual({
     kind: "json",
@@ -53,7 +53,7 @@ it("the Google adapter returns reported usage", async () => {
 const slice = (start: number, length: number) =>
   vectors(...Array.from({ length }, (_, at) => [start + at, 1]));
 
-it("the Google adapter splits inputs into requests of 100, and merges them in order", async () => {
+it("the Google adapter splits inputs into requests of 100, and merges the vectors in order", async () => {
   const input = Array.from({ length: 250 }, (_, at) => String(at));
   const replies = [slice(0, 100), slice(100, 100), slice(200, 50)];
   const { answer, asked } = await embed(GEMINI, { input }, replies, NEW);
@@ -66,7 +66,7 @@ it("the Google adapter splits inputs into requests of 100, and merges them in or
   expect(failed.answer).toMatchObject({ kind: "failure", failure: { kind: "overloaded" } });
 });
 
-it("the Google adapter normalizes a shortened vector of gemini-embedding-001, and keeps other vectors unchanged", async () => {
+it("the Google adapter normalizes a shortened vector of gemini-embedding-001, but no other vectors", async () => {
   const body = { input: "a", dimensions: 2, user: "someone", encoding_format: "base64" };
   const { answer, asked } = await embed(GEMINI, body, vectors([3, 4]));
   expect(dataOf(answer)).toEqual([[0.6, 0.8]]);
@@ -120,7 +120,7 @@ it("the Google adapter sends Vertex one text at a time for gemini-embedding-001,
   );
 });
 
-it("the Google adapter sends Vertex several texts for other models, and returns no usage if one count is missing", async () => {
+it("the Google adapter sends Vertex several texts for other models, without usage if a count is missing", async () => {
   const vertex = await vertexProvider();
   const replies = [TOKEN, predicted([[1], 5], [[2], undefined])];
   const { answer, asked } = await embed(

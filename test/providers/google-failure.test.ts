@@ -44,7 +44,7 @@ it("the list of expected Google failures covers every recorded error", () => {
 });
 
 it.each(Object.entries(GOOGLE_FAILURES.errors))(
-  "the Google adapter maps the error %s for JSON and streams, without the provider's secrets",
+  "the Google adapter maps the error %s in JSON and streams, without revealing the provider's secrets",
   async (name, reply) => {
     for (const stream of [false, true]) {
       const failure = await failureOf(reply, stream);
@@ -67,14 +67,14 @@ it("the Google adapter recognizes a wrong API key by the error's reason or text"
   }
 });
 
-it("the Google adapter ignores text about a wrong API key that is quoted from the client", async () => {
+it("the Google adapter ignores text about a wrong API key if Google quotes this text from the client", async () => {
   const message =
     "Invalid JSON payload received. Unknown name \"API key not valid\" at 'tools[0]': Cannot find field.";
   const failure = await failureOf(jsonReply(errorBody(400, "INVALID_ARGUMENT", message), 400));
   expect(failure.kind).toBe("refused");
 });
 
-it("the Google adapter disables the route after a 403 only if the body contains a Google error status", async () => {
+it("the Google adapter disables the route after a 403 only if the body has a Google error status", async () => {
   const html = { status: 403, headers: { "content-type": "text/html" }, body: "<html>403</html>" };
   expect(await failureOf(html)).toEqual({ kind: "retry", reason: "403", fault: "request" });
   const named = jsonReply(errorBody(403, "PERMISSION_DENIED", ""), 403);

@@ -95,7 +95,7 @@ it("the Google adapter separates leading instructions, keeps later instructions 
   expect(await contents(model, "gemma-4")).toHaveProperty("0.parts", [{ text: "One." }]);
 });
 
-describe("tool calls and their results in a Google request", () => {
+describe("a tool call with its result in a Google request", () => {
   const messages = [
     user("Hi"),
     called(toolCall("call_1", "f", '{"a":1}', signed(SIGNATURE)), toolCall("toolu_2", "g")),
@@ -104,7 +104,7 @@ describe("tool calls and their results in a Google request", () => {
   ];
   const first = { name: "f", args: { a: 1 } };
 
-  it("match by name and order, and keep the signature of a call", async () => {
+  it("matches its result by name and order, and keeps its signature", async () => {
     expect(await contents(messages)).toEqual([
       { role: "user", parts: [{ text: "Hi" }] },
       {
@@ -124,7 +124,7 @@ describe("tool calls and their results in a Google request", () => {
     ]);
   });
 
-  it("have no IDs before Gemini 3, and have signatures only if the response had signatures", async () => {
+  it("gets no ID before Gemini 3, and a signature only if the response had one", async () => {
     const text = JSON.stringify(await contents(messages, "gemini-2.5-flash"));
     expect(text).not.toContain('"id"');
     expect(text.indexOf("first")).toBeLessThan(text.indexOf("second"));
@@ -137,7 +137,7 @@ describe("tool calls and their results in a Google request", () => {
   });
 
   it.each(["gemini-3-flash-preview", "gemini-3.7-flash", "gemini-10-pro", "gemini-flash-latest"])(
-    "have Google's placeholder for %s if the first call of a message has no signature",
+    "contains Google's placeholder for %s if the first call of a message has no signature",
     async (model) => {
       const foreign = "fc_68a/b+c=|é";
       const turns = [
@@ -165,7 +165,7 @@ describe("tool calls and their results in a Google request", () => {
     },
   );
 
-  it("contain no reasoning details of other providers", async () => {
+  it("contains no reasoning details from other providers", async () => {
     const reasoning_details = [{ type: "thinking", signature: "x" }];
     const said = { role: "assistant", content: "Hm", reasoning_details };
     expect(await contents([user("Hi"), said])).toHaveProperty("1.parts", [{ text: "Hm" }]);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { toGeminiSchema } from "../../src/models/protocols/gemini/request.ts";
 import { parseObject } from "../../src/models/core/json-value.ts";
 
-it("a schema sent to Google keeps, next to $ref, only keywords that start with $, at any depth", () => {
+it("a schema sent to Google drops all keywords next to $ref that don't start with $, at any depth", () => {
   const reference = { $ref: "#/$defs/X", $comment: "c" };
   const schema = {
     type: "object",
@@ -18,7 +18,7 @@ it("a schema sent to Google keeps, next to $ref, only keywords that start with $
   });
 });
 
-it("a schema sent to Google keeps its digits and key order", () => {
+it("a schema sent to Google keeps the original digits and key order", () => {
   const text =
     '{"type":"object","properties":{"b":{"maximum":9223372036854775807},"1":{"minimum":1.0}}}';
   expect(JSON.stringify(toGeminiSchema(parseObject(text) ?? {}))).toBe(text);

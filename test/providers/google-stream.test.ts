@@ -108,20 +108,20 @@ const EXPECTED = {
 describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])(
   "the recorded Gemini response %s",
   (name) => {
-    it("becomes the expected message as stream and JSON", async () => {
+    it("becomes the expected message as a stream and as JSON", async () => {
       const expected = { content: "", reasoning: "", tools: [], usage: USED, ...EXPECTED[name] };
       expect(await wholeMessage(GOOGLE_CHAT[name].json)).toEqual(expected);
       expect(await streamedMessage(GOOGLE_CHAT[name].stream)).toEqual(expected);
     });
 
-    it("becomes the same events however the stream is split", async () => {
+    it("becomes equal events however the stream is split", async () => {
       const compared = expectSameHoweverCut(GEMINI, call, GOOGLE_CHAT[name].stream);
       await expect(compared).resolves.toBeUndefined();
     });
   },
 );
 
-it("the Google adapter reports usage as partial until the end, and then the usage of the last chunk", async () => {
+it("the Google adapter reports usage as partial until the end, and then the last chunk's usage", async () => {
   const list = await events(
     streamReply([
       candidateResponse([{ text: "a" }], { trafficType: "ON_DEMAND" }),
@@ -139,7 +139,7 @@ it("the Google adapter reports usage as partial until the end, and then the usag
   expect(kinds(list).at(-1)).toBe("end");
 });
 
-it("the Google adapter reports the usage of a stream without output only if the stream fails", async () => {
+it("the Google adapter reports usage for a stream without output only if the stream fails", async () => {
   const silent = candidateResponse([{ text: "" }], usageMetadata(9, 0, { thoughtsTokenCount: 40 }));
   const bad = candidateResponse([], usageMetadata(9, 7), { finish: "MALFORMED_FUNCTION_CALL" });
   const failure = { kind: "retry", reason: "malformed_function_call", fault: "request" };
@@ -150,7 +150,7 @@ it("the Google adapter reports the usage of a stream without output only if the 
 });
 
 it.each(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])(
-  "the Google adapter treats %s as a failure, as JSON and mid-stream",
+  "the Google adapter treats %s as a failure, both as JSON and mid-stream",
   async (finish) => {
     const reply = jsonReply(candidateResponse([], null, { finish }));
     const failure = { kind: "retry", reason: finish.toLowerCase(), fault: "request" };
@@ -235,7 +235,7 @@ it("the Google adapter emits no end event for a broken or empty stream", async (
   expect(await events(streamReply([]))).toEqual([]);
 });
 
-it("the Google adapter finishes every choice if Google blocks the output mid-stream, and ignores a proxy's [DONE]", async () => {
+it("the Google adapter finishes every choice if Google blocks the output mid-stream, despite a proxy's [DONE]", async () => {
   const { headers, body } = streamReply([
     candidateResponse([{ text: "a" }]),
     candidateResponse([{ text: "b" }], null, { index: 1 }),
@@ -261,7 +261,7 @@ it("the Google adapter reads an error that follows the events as plain JSON, on 
   expect(await events(array)).toEqual([FAILURE]);
 });
 
-it("the Google adapter ends the stream at an error event, without its text", async () => {
+it("the Google adapter ends the stream at an error event, without returning the error's text", async () => {
   expect(await events(GOOGLE_FAILURES.errorFirst)).toEqual([FAILURE]);
   const late = streamReply(
     [candidateResponse([{ text: "Hel" }]), UNAVAILABLE],
@@ -279,7 +279,7 @@ it("the Google adapter ends the stream at an error event, without its text", asy
   });
 });
 
-it("the Google adapter treats text that is neither JSON nor an error as a failure, unless the output was complete", async () => {
+it("the Google adapter treats text that is neither JSON nor an error as a failure, unless the output is complete", async () => {
   expect(
     (await events(streamReply([candidateResponse([{ text: "a" }])], "<html>"))).at(-1),
   ).toEqual({

@@ -27,7 +27,7 @@ it.each([
   },
 );
 
-it("the thinking level of Gemini 3 Pro is high for the effort medium", () => {
+it("Gemini 3 Pro uses the thinking level high for the effort medium", () => {
   expect(level("gemini-3-pro-preview", "medium")).toBe("HIGH");
 });
 
@@ -46,7 +46,7 @@ it("a thinking budget leaves a quarter of the cap for output, unless the model's
   expect(budget("gemini-2.5-pro", "low", null)).toBe(1024);
 });
 
-it("Gemini's thoughts are requested only if an effort is set, and otherwise no thinking config is sent", () => {
+it("Gemini requests contain a thinking config, and ask for thoughts, only if an effort is set", () => {
   expect(toGeminiThinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty(
     "includeThoughts",
     true,

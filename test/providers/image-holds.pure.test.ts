@@ -18,7 +18,7 @@ function held(upstreamId: string, fields: Partial<ImageBody>): number {
 
 describe("the hold for a generated image", () => {
   it.each(["gpt-image-1", "gpt-image-9", "images/gpt-image-2", "my-azure-deployment"])(
-    "reserves for %s at least the tokens of each known model",
+    "reserves at least the tokens that each known model uses for %s",
     (name) => {
       for (const quality of QUALITIES) {
         for (const size of SIZES) {
@@ -29,7 +29,7 @@ describe("the hold for a generated image", () => {
     },
   );
 
-  it("covers wide images of gpt-image-1 in low quality, which have 408 tokens", () => {
+  it("covers the 408 tokens of gpt-image-1's wide images in low quality", () => {
     const wide = { quality: "low", size: "1536x1024" } as const;
     expect(held("gpt-image-1", wide)).toBeGreaterThanOrEqual(408);
   });

@@ -48,7 +48,7 @@ it("an image is downloaded without credentials, and converted to base64", async 
   expect([...(asked[0]?.headers.keys() ?? [])].toSorted()).toEqual(["accept", "user-agent"]);
 });
 
-it("a repeated image is downloaded once, and inserted in each place", async () => {
+it("a repeated image is downloaded once and inserted in each place", async () => {
   const asked = mockNetwork([PNG, { headers: { "content-type": "image/webp" }, body: "D" }]);
   const [one, two] = ["https://example.com/1", "https://example.com/2"];
   const image = { mediaType: "image/png", base64: "QUJD" };
@@ -99,8 +99,8 @@ it.each([
   expect(hopped).toHaveLength(isRelative ? 2 : 1);
 });
 
-describe("redirects of an image", () => {
-  it("succeed up to three times, including relative redirects", async () => {
+describe("a redirect of an image", () => {
+  it("leads to the image up to three times in a row, even with a relative address", async () => {
     const hops = ["/two", "https://b.example.com/three", "four"];
     const asked = mockNetwork([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
     expect(await imagesOf(["https://example.com/one"])).toHaveLength(1);
@@ -112,7 +112,7 @@ describe("redirects of an image", () => {
     ]);
   });
 
-  it("fail at the fourth redirect", async () => {
+  it("fails after three other redirects", async () => {
     const asked = mockNetwork(redirect("https://example.com/again"));
     expect(await inlined(["https://example.com/one"])).toMatchObject(REFUSED);
     expect(asked).toHaveLength(4);
@@ -176,7 +176,7 @@ it("an image of 10 MB is accepted, and a larger image is rejected after about 10
   expect(tooLarge.seen).toEqual({ read: 11 * MEGABYTE, cancelled: true });
 });
 
-it("the downloads of a request are limited to 20 MB in total, and to four at a time", async () => {
+it("a request downloads at most 20 MB of images in total, and at most four images at a time", async () => {
   let [open, most] = [0, 0];
   const fetching = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
     most = Math.max(most, ++open);
@@ -200,7 +200,7 @@ const hanging = (_url: unknown, init?: RequestInit) =>
     init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
   });
 
-it("an image that downloads too slowly is rejected, and a download throws if its request is aborted", async () => {
+it("an image that downloads too slowly is rejected, and an aborted request's download throws", async () => {
   // Seconds become milliseconds. Faked timers would be every request's: one that another file left behind
   // would run here, on behalf of another object.
   const { setTimeout: later } = globalThis;
@@ -250,7 +250,7 @@ describe("the isolate's memory for image downloads", () => {
     }
   });
 
-  it("causes an overload error if the images don't fit, and is free again afterwards", async () => {
+  it("causes an overload error if the images don't fit, and is freed afterwards", async () => {
     vi.spyOn(globalThis, "fetch")
       .mockResolvedValueOnce(largeImage(MEGABYTE).response)
       .mockResolvedValueOnce(largeImage(9 * MEGABYTE).response);

@@ -24,7 +24,7 @@ function asking(ask: CallHandler<ChatCall>["send"]) {
 /** Returns a call that has ended. */
 const ended = (): ProviderCall => ({ ...callOf(), signal: AbortSignal.abort() });
 
-it("an exception before sending counts as our bug, not as a broken connection", async () => {
+it("an exception before sending counts as a bug of the gateway, not as a broken connection", async () => {
   const fetching = vi.spyOn(globalThis, "fetch");
   const bug = new RangeError("Maximum call stack size exceeded");
   const early = asking(() => Promise.reject(bug));
@@ -51,7 +51,7 @@ it("a failed fetch counts as a broken connection, or as aborted if the call has 
 const MANY = 200_000;
 const text = { kind: "text", text: "a" } as const;
 
-it("a message with very many parts is merged with the previous one without a stack overflow", () => {
+it("a message with very many parts is merged with the previous message without overflowing the stack", () => {
   const content = Array.from({ length: MANY }, () => ({ type: "text", text: "a" }));
   const messages = [
     { role: "user", content: "first" },

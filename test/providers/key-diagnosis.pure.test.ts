@@ -57,14 +57,14 @@ it.each([
   },
 );
 
-it("the diagnosis of a rejected key reports a wrong region if the response names another region's host, without other calls", async () => {
+it("the diagnosis of a rejected key reports a wrong region, without further calls, if the response names another region's host", async () => {
   const { found, asked } = await wrong(RESIDENCY, [], { status: 401, body: ELSEWHERE });
   expect(found).toMatchObject({ wrong: "region" });
   expect(found?.say).toContain("us.api.openai.com");
   expect(asked).toEqual(["https://eu.api.openai.com/v1/models"]);
 });
 
-it("the diagnosis of a rejected key reports a wrong account if no host accepts the key, but the called host returns no 401", async () => {
+it("the diagnosis of a rejected key reports a wrong account if no host accepts the key and the called host returns no 401", async () => {
   expect((await wrong({}, [], { status: 403 })).found).toMatchObject({ wrong: "account" });
 });
 

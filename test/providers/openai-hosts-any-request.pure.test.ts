@@ -154,7 +154,7 @@ function mayBeSent(profile: HostProfile): ReadonlySet<string> {
 }
 
 it.each([...HOST_PROFILES])(
-  "the OpenAI-compatible adapter converts or rejects any accepted request, and sends only allowed fields: %s",
+  "the OpenAI-compatible adapter either converts or rejects any valid request, and sends only allowed fields: %s",
   (name, profile) => {
     const allowed = mayBeSent(profile);
     let converted = 0;

@@ -63,7 +63,7 @@ const CEREBRAS = "cerebras global https://api.cerebras.ai/v1/chat/completions";
 const OPENAI = "openai global https://api.openai.com/v1/chat/completions";
 const OPENROUTER = "openrouter global https://openrouter.ai/api/v1/chat/completions";
 
-it("each built-in provider is called in its promised region, and is available only with its own key", async () => {
+it("each built-in provider is called in the promised region, and is available only with the provider's key", async () => {
   expect(await addresses("eu")).toEqual([
     OPENAI,
     "mistral eu https://api.eu.mistral.ai/v1/chat/completions",
@@ -88,7 +88,7 @@ it("each built-in provider is called in its promised region, and is available on
   ]);
 });
 
-it("OpenAI's regional hosts are called only if they are configured, and otherwise its global host is called", async () => {
+it("OpenAI's regional hosts are called only if configured, and otherwise the global host is called", async () => {
   const own = { OPENAI_API_KEY: "k" };
   const residency = { ...own, OPENAI_RESIDENCY: "on" };
   for (const region of ["eu", "us"]) {
@@ -99,7 +99,7 @@ it("OpenAI's regional hosts are called only if they are configured, and otherwis
   }
 });
 
-it("OpenRouter's EU host is called only if the operator has bought it, and only in the EU", async () => {
+it("OpenRouter's EU host is called only in the EU, and only if the operator has bought it", async () => {
   const own = { OPENROUTER_API_KEY: "k" };
   const eu = "openrouter eu https://eu.openrouter.ai/api/v1/chat/completions";
   expect(await addresses("eu", { ...own, OPENROUTER_EU: "on" })).toEqual([eu]);
@@ -107,13 +107,13 @@ it("OpenRouter's EU host is called only if the operator has bought it, and only 
   expect(await addresses("us", { ...own, OPENROUTER_EU: "on" })).toEqual([OPENROUTER]);
 });
 
-it("a MongoDB Atlas key is never sent to Voyage's own host", async () => {
+it("a MongoDB Atlas key is never sent to Voyage's host", async () => {
   expect(await addresses("us", { VOYAGE_API_KEY: "al-123" })).toEqual([
     "voyage global https://ai.mongodb.com/v1/embeddings",
   ]);
 });
 
-it("a valid base URL replaces the address of one provider only, and an invalid base URL is reported", async () => {
+it("a valid base URL replaces the address of only one provider, and an invalid base URL is reported", async () => {
   const vars = { XAI_API_KEY: "x", XAI_US_BASE_URL: "https://proxy.test/x/" };
   expect(await addresses("us", vars)).toEqual([
     "xai global https://api.x.ai/v1/chat/completions",
@@ -162,7 +162,7 @@ it.each([
   expect(OPENAI_COMPATIBLE_PROVIDERS.flatMap((one) => one.problems(config))).toEqual([]);
 });
 
-it("Azure's key is sent in its own header", async () => {
+it("Azure's key is sent in Azure's special header", async () => {
   const host = { id: "azure", baseUrl: "https://r.openai.azure.com/openai/v1", secret: "k" };
   const azure = createOpenAiCompatibleProvider({ ...host, profile: HOST_PROFILE_BY_ID.azure });
   const { asked } = await answerTo(

@@ -59,7 +59,7 @@ const FOREIGN = [
   { role: "user", content: "Stop." },
 ];
 
-it("the OpenAI-compatible adapter inserts, for Mistral, an assistant message between tool result and user, and drops empty messages", () => {
+it("the OpenAI-compatible adapter adds an assistant message between tool result and user for Mistral, and drops empty messages", () => {
   const { messages } = sent("mistral", {
     messages: [...FOREIGN, { role: "assistant", content: "" }],
   });
@@ -117,7 +117,7 @@ it.each([
   },
 );
 
-it("the OpenAI-compatible adapter sends Mistral earlier reasoning as a part of the content", () => {
+it("the OpenAI-compatible adapter sends earlier reasoning to Mistral as a part of the content", () => {
   const thought = { role: "assistant", content: "So.", reasoning_content: "Hm." };
   const { messages } = sent("mistral", { messages: [...FOREIGN, thought] }, "mistral-small-2603");
   expect(messages[1]?.["content"]).toEqual([thinking("Look it up.")]);
@@ -161,7 +161,7 @@ it("the OpenAI-compatible adapter keeps images as content parts, and joins texts
   }
 });
 
-it("the OpenAI-compatible adapter resolves allowed_tools, keeps a named choice, and drops a choice without tools", () => {
+it("the OpenAI-compatible adapter resolves allowed_tools, keeps a named choice, and drops a choice that has no tools", () => {
   const tools = ["f", "g"].map((name) => ({ type: "function", function: { name, strict: true } }));
   const allowed = { mode: "required", tools: [{ type: "function", function: { name: "g" } }] };
   const choice = { type: "function", function: { name: "f" } };
@@ -180,7 +180,7 @@ it("the OpenAI-compatible adapter resolves allowed_tools, keeps a named choice, 
   }
 });
 
-it("the OpenAI-compatible adapter rejects features that only OpenAI supports, and returns their param", () => {
+it("the OpenAI-compatible adapter rejects features that only OpenAI supports, with their field as param", () => {
   const custom = { type: "custom", custom: { name: "c" } };
   const spoke = { role: "assistant", content: null };
   const bodies: [JsonObject, string][] = [

@@ -28,7 +28,7 @@ function vectors(from: number, count: number, usage: object = { total_tokens: co
 
 const embed = (body: JsonObject) => ({ kind: "embeddings" as const, upstreamId: "voyage-4", body });
 
-it("the OpenAI-compatible adapter sends Voyage its own field names, without truncation or unsupported formats", async () => {
+it("the OpenAI-compatible adapter sends Voyage's field names to Voyage, without truncation or unsupported formats", async () => {
   const body = {
     input: "a",
     dimensions: 256,
@@ -59,7 +59,7 @@ it("the OpenAI-compatible adapter sends Voyage its own field names, without trun
   expect(second.asked[0]?.json["encoding_format"]).toBe("base64");
 });
 
-it("the OpenAI-compatible adapter rejects token IDs before sending if the provider only accepts texts", async () => {
+it("the OpenAI-compatible adapter rejects token IDs before sending if the provider accepts only texts", async () => {
   for (const name of ["voyage", "mistral"]) {
     for (const input of [
       [1, 2],

@@ -55,7 +55,7 @@ it("every profile has recorded failures", () => {
 });
 
 it.each(HOST_REPLIES)(
-  "the OpenAI-compatible adapter reports an error at the start or mid-stream, and no end after a cut: $dialect.profile",
+  "the OpenAI-compatible adapter reports an early or mid-stream error, and emits no end event after a cut: $dialect.profile",
   async (replies) => {
     const provider = providerOf(replies.dialect.profile);
     const first = await eventsOf(provider, {}, replies.errorFirst);
@@ -101,7 +101,7 @@ it.each([
   },
 );
 
-it("the OpenAI-compatible adapter disables the route before sending if the provider does not offer the endpoint", async () => {
+it("the OpenAI-compatible adapter disables a route before sending if the provider lacks the endpoint", async () => {
   const asked = mockNetwork([]);
   const voyage = await providerOf("voyage").send(callOf());
   const groq = await providerOf("groq").send(callOf({ kind: "embeddings", body: { input: "a" } }));

@@ -72,7 +72,7 @@ function jsonMessage(body: JsonObject) {
 }
 
 it.each(CASES)(
-  "the OpenAI-compatible adapter returns the same message from a stream and from JSON: $profile, $name",
+  "the OpenAI-compatible adapter returns equal messages from a stream and from JSON: $profile, $name",
   async ({ replies, name }) => {
     const want = wanted(replies, name);
     const events = await eventsOf(providerOf(replies), {}, replies.chat[name].stream);
@@ -85,7 +85,7 @@ it.each(CASES)(
 );
 
 it.each(CASES)(
-  "the OpenAI-compatible adapter reports usage as five numbers once at the end: $profile, $name",
+  "the OpenAI-compatible adapter reports usage as five numbers, once, at the end: $profile, $name",
   async ({ replies, name }) => {
     const usage = usageOf(replies, name);
     const events = await eventsOf(providerOf(replies), {}, replies.chat[name].stream);
@@ -99,7 +99,7 @@ it.each(CASES)(
 );
 
 it.each(HOST_REPLIES)(
-  "the OpenAI-compatible adapter returns the same events however a stream is split: $dialect.profile",
+  "the OpenAI-compatible adapter returns equal events however a stream is split: $dialect.profile",
   async (replies) => {
     expect.hasAssertions();
     for (const name of ["tools", "reasoning"] as const) {
@@ -123,7 +123,7 @@ it.each(HOST_REPLIES)(
 );
 
 it.each(HOST_REPLIES)(
-  "the OpenAI-compatible adapter orders chunks like OpenAI, with one creation time: $dialect.profile",
+  "the OpenAI-compatible adapter orders chunks as OpenAI does, with a single creation time: $dialect.profile",
   async (replies) => {
     const events = await eventsOf(providerOf(replies), {}, replies.chat.tools.stream);
     const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));

@@ -130,13 +130,13 @@ it.each([
   },
 );
 
-it("default thinking is disabled in each provider's own way", () => {
+it("thinking that a provider enables by default is disabled in that provider's way", () => {
   const none = { reasoning_effort: "none" };
   expect(sent("deepseek", "deepseek-v4-pro", none)["thinking"]).toEqual({ type: "disabled" });
   expect(sent("together", "zai-org/GLM-5.2", none)["reasoning"]).toEqual({ enabled: false });
 });
 
-it("more choices than a provider supports are rejected", () => {
+it("a request for more choices than the provider supports is rejected", () => {
   const failure = { kind: "refused", param: "n" };
   for (const profile of ["groq", "deepseek", "cerebras", "openrouter"]) {
     expect(sent(profile, "m", { n: 2 })).toMatchObject({ failure });

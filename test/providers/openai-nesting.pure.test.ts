@@ -24,7 +24,7 @@ const streamed = (delta: string, logprobs = "null") =>
   );
 
 it.each(Object.entries(SAID))(
-  "a chat response omits %s that is nested too deep to write as JSON",
+  "a chat response omits %s nested too deep to write as JSON",
   (_, given) => {
     const logprobs = `{"content":${DEEP}}`;
     for (const read of [readChatCompletion(whole(given, logprobs)), streamed(given, logprobs)]) {

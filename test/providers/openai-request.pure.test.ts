@@ -22,7 +22,7 @@ const ENDPOINTS = [
 ];
 
 it.each(ENDPOINTS)(
-  "a request to prewarm a cache is rejected at the $endpoint.name endpoint",
+  "a request to prewarm the cache is rejected at the $endpoint.name endpoint",
   ({ endpoint, body }) => {
     const parsed = endpoint.parse({ ...body, prompt_cache_options: { prewarm: true } }, AT);
     expect(parsed).toMatchObject({
@@ -48,7 +48,7 @@ it.each(ENDPOINTS)(
   },
 );
 
-it("a stream always requests usage, except at Mistral, which always sends it", () => {
+it("a stream always requests usage, except from Mistral, which always sends usage", () => {
   const body = { messages: [], stream_options: { include_usage: false } };
   const chatting = [...HOST_PROFILES].filter(([, profile]) => profile.chatFields.size > 0);
   expect(chatting).toHaveLength(HOST_PROFILES.size - 2);
@@ -60,7 +60,7 @@ it("a stream always requests usage, except at Mistral, which always sends it", (
   }
 });
 
-it("a request to OpenAI omits agents' extra fields in messages and tools, and keeps OpenAI's fields", () => {
+it("a request to OpenAI omits agents' extra fields in messages and tools, but keeps OpenAI's fields", () => {
   const extra = { cache_control: { type: "ephemeral" } };
   const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
   const image = { type: "image_url", image_url: { url: "data:," } };

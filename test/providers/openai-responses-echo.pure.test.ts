@@ -44,7 +44,7 @@ it.each([
   },
 );
 
-it("a Responses request can have long fields that aren't repeated, and input of any length", async () => {
+it("a Responses request may have long fields if the response doesn't repeat them, and input of any length", async () => {
   const instructions = "x".repeat(4 * MIB);
   expect(await asking({ instructions, input: LONG }, {})).toEqual({ asked: 1, param: null });
 });
@@ -58,7 +58,7 @@ function written(value: unknown): number {
   return text.replaceAll(/[\u0080-\uffff]/g, String.raw`\u0000`).length;
 }
 
-it("a Responses request is accepted only if its response fits in memory, and rejected only if its fields are long", () => {
+it("a Responses request is accepted if its response is sure to fit in memory, and rejected only if its fields are long", () => {
   const value = fc.letrec((tie) => ({
     any: fc.oneof(
       { maxDepth: 12 },

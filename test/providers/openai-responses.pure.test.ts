@@ -41,8 +41,8 @@ async function sent(body: JsonObject): Promise<JsonObject> {
   return asked[0].json;
 }
 
-describe("the OpenAI endpoint that serves a chat", () => {
-  it("equals /responses for models whose tools need that endpoint, and otherwise /chat/completions", async () => {
+describe("the OpenAI endpoint chosen for a chat", () => {
+  it("equals /responses for models whose tools need this endpoint, and otherwise /chat/completions", async () => {
     const { asked } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
     expect(asked[0]?.url).toBe("https://api.openai.test/v1/responses");
     expect(asked[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);
@@ -50,14 +50,14 @@ describe("the OpenAI endpoint that serves a chat", () => {
     expect(other.asked[0]?.url).toBe("https://api.openai.test/v1/chat/completions");
   });
 
-  it("accepts native requests of /responses, but not of /messages", () => {
+  it("accepts native requests for /responses, but not for /messages", () => {
     expect(OPENAI.supportsProtocol?.("responses", "gpt-6-sol")).toBe(true);
     expect(OPENAI.supportsProtocol?.("messages", MODEL)).toBe(false);
   });
 });
 
-describe("the request for a chat at OpenAI's /responses", () => {
-  it("contains the conversation as items: reasoning before its calls, results next to their calls", async () => {
+describe("a chat request sent to OpenAI's /responses", () => {
+  it("contains the conversation as items, with reasoning before its calls and results next to their calls", async () => {
     const thought = { type: "openai.reasoning", summary: [], encrypted_content: ENCRYPTED };
     const body = await sent({
       messages: [
@@ -132,7 +132,7 @@ describe("the request for a chat at OpenAI's /responses", () => {
     });
   });
 
-  it("contains store: false and only known fields, and asks for encrypted reasoning", async () => {
+  it("contains store: false and only known fields, and requests encrypted reasoning", async () => {
     const body = await sent({
       temperature: 0.5,
       seed: 1,
@@ -164,7 +164,7 @@ describe("the request for a chat at OpenAI's /responses", () => {
   });
 
   it.each([[["x"]], ["x"]])(
-    "omits and reports stop %j, unless the stop sequence is blank",
+    "omits and reports stop %j unless the stop sequence is blank",
     async (stop) => {
       const named: string[] = [];
       const onDropped = (fields: readonly string[]): void => void named.push(...fields);
@@ -184,21 +184,21 @@ describe("the request for a chat at OpenAI's /responses", () => {
   it.each([
     ["functions", { functions: [{ name: "f" }] }],
     ["n", { n: 2 }],
-  ])("fails before sending for %s", async (param, body) => {
+  ])("gets rejected before sending for %s", async (param, body) => {
     const { answer, asked } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ kind: "failure", failure: { kind: "refused", param } });
     expect(asked).toEqual([]);
   });
 
-  it("fails for an output cap below 16", async () => {
+  it("gets rejected for an output cap below 16", async () => {
     const { answer } = await answerTo(OPENAI, call61({}, { cap: 15 }), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ failure: { kind: "refused", param: "max_tokens" } });
   });
 });
 
-describe("the response for a chat at OpenAI's /responses", () => {
+describe("a chat response from OpenAI's /responses", () => {
   it.each(Object.entries(RESPONSES_CHAT))(
-    "contains the same content in a stream as in JSON, however the stream is split: %s",
+    "contains equal content as a stream and as JSON, however the stream is split: %s",
     async (_, { json: whole, stream: streamed }) => {
       await expectSameHoweverCut(OPENAI, call61(), streamed);
       const { answer } = await answerTo(OPENAI, call61(), whole);
@@ -226,7 +226,7 @@ describe("the response for a chat at OpenAI's /responses", () => {
     });
   });
 
-  it("contains encrypted reasoning, which is sent back with the next request", async () => {
+  it("contains encrypted reasoning, which the next request returns to OpenAI", async () => {
     const { details } = messageOf(
       await eventsOf(OPENAI, call61(), RESPONSES_CHAT.reasoning.stream),
     );
@@ -239,7 +239,7 @@ describe("the response for a chat at OpenAI's /responses", () => {
     });
   });
 
-  it("contains the text input of a custom tool call, streamed or not", async () => {
+  it("contains a custom tool call's text input, streamed or not", async () => {
     const made = callItem("call_9", "patch", ["*** Be", "gin"]);
     const custom = (item: object) =>
       JSON.parse(
@@ -258,7 +258,7 @@ describe("the response for a chat at OpenAI's /responses", () => {
     expect(inputs.map(({ custom: one }) => one?.input).join("")).toBe("*** Begin");
   });
 
-  it("contains arguments that arrive only at the end of their call", async () => {
+  it("contains a call's arguments even if they arrive only at the end of the call", async () => {
     const { begun, whole } = callItem("call_1", "f", ['{"a":1}']);
     const events = [
       ...startEvents(),
@@ -296,14 +296,14 @@ describe("the response for a chat at OpenAI's /responses", () => {
 const passed = (events: readonly StreamEvent[]) =>
   events.flatMap((event) => (event.kind === "native" ? [event] : []));
 
-describe("a Responses request that is forwarded to OpenAI", () => {
+describe("a Responses request forwarded to OpenAI", () => {
   const native = {
     body: { model: "x", input: "Hi", store: true, max_output_tokens: 9, truncation: "auto" },
     headers: {},
   };
   const natively = { ...call61(), native };
 
-  it("contains the client's body with our own model name and cap, and store: false", async () => {
+  it("contains the client's body with the gateway's model name, cap and store: false", async () => {
     const { asked } = await answerTo(OPENAI, natively, RESPONSES_CHAT.text.json);
     expect(asked[0]?.json).toEqual({
       model: MODEL,
@@ -328,7 +328,7 @@ describe("a Responses request that is forwarded to OpenAI", () => {
   });
 
   it.each(Object.entries(RESPONSES_CHAT))(
-    "returns every event in order, however they are split: %s",
+    "returns every event in order, however the events are split: %s",
     async (_, { stream: streamed }) => {
       await expectSameHoweverCut(OPENAI, natively, streamed);
       const events = await eventsOf(OPENAI, natively, streamed);

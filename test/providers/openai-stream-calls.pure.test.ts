@@ -22,7 +22,7 @@ const begun = (index: number, name: string) => ({
 });
 
 it.each([{}, { index: null }, { id: "" }])(
-  "complete tool calls that arrive one by one without index and ID are kept separate: %j",
+  "complete tool calls that arrive one by one without index or ID are kept separate: %j",
   (more) => {
     const calls = [whole("f"), whole("g")].map((call) => part({ ...call, ...more }));
     const rest = part({ function: { arguments: " " } });
@@ -35,7 +35,7 @@ it.each([{}, { index: null }, { id: "" }])(
   },
 );
 
-it("a name repeated with the same index starts no new tool call", () => {
+it("a tool call's repeated name with the same index starts no new tool call", () => {
   const calls = callsOf(part({ index: 0, ...whole("f") }), part({ index: 0, ...whole("f") }));
   expect(calls).toEqual([begun(0, "f"), { index: 0, function: { arguments: "{}" } }]);
 });

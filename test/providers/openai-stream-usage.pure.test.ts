@@ -38,7 +38,7 @@ it("usage is reported as complete only after every requested choice has finished
   expect(wholes(2, one, usageChunk(), two, usageChunk())).toEqual([false, false, true, true]);
 });
 
-it("the number of requested choices is taken from the call", async () => {
+it("the number of requested choices comes from the request", async () => {
   const host = { id: "openai", baseUrl: "https://upstream.test/v1", secret: "k" };
   const provider = createOpenAiCompatibleProvider({ ...host, profile: OPENAI_HOST_PROFILE });
   const body = [choice(0, "stop", used), choice(1, "stop")].map(openAiEvent).join("") + DONE;

@@ -52,7 +52,7 @@ const ANSWER = [
 ];
 const TEXT = `: hi\n\n${ANSWER.map(openAiEvent).join(": keep-alive\n\n")}${DONE}`;
 
-it("the chat stream reader returns the same events for a stream split at any byte or into single bytes", () => {
+it("the chat stream reader returns equal events, at whatever bytes the stream is split", () => {
   const bytes = new TextEncoder().encode(TEXT);
   const whole = read([bytes]);
   expect(whole.map((event) => event.kind)).toEqual(["chunk", "chunk", "chunk", "usage", "end"]);
@@ -63,7 +63,7 @@ it("the chat stream reader returns the same events for a stream split at any byt
   expect(read(Array.from(bytes, (_, at) => bytes.subarray(at, at + 1)))).toEqual(whole);
 });
 
-it("the chat stream reader accepts CRLF, CR and LF, split anywhere", () => {
+it("the chat stream reader accepts CRLF, CR and LF, wherever they are split", () => {
   const whole = readText(TEXT);
   for (const end of ["\r\n", "\r"]) {
     const bytes = new TextEncoder().encode(TEXT.replaceAll("\n", end));
@@ -97,7 +97,7 @@ it("the chat stream reader stops decoding at an oversized event", () => {
   expect(lines.overflowed).toBe(true);
 });
 
-it("the chat stream reader separates tool calls that share an index but not an ID, one per delta", () => {
+it("the chat stream reader separates tool calls that share an index but have different IDs", () => {
   const choices = readChunks(chunkOf({ tool_calls: [tool("call_a"), tool("call_b")] }, "stop"));
   const calls = choices.flatMap((choice) => (choice.delta["tool_calls"] as JsonObject[]) ?? []);
   expect(calls.map((call) => [call["index"], call["id"]])).toEqual([
@@ -126,7 +126,7 @@ it("the chat stream reader adds the arguments {} to a tool call without argument
   ]);
 });
 
-it("the chat stream reader returns reasoning as reasoning_content, whatever the provider calls it", () => {
+it("the chat stream reader returns reasoning as reasoning_content, whatever name the provider uses", () => {
   const choices = readChunks(
     chunkOf({ reasoning: "hm" }),
     chunkOf({ reasoning_content: "so", content: null }),
@@ -185,13 +185,13 @@ const finishOf = (...chunks: readonly object[]) => {
 };
 
 describe("the end of a chat stream ([DONE])", () => {
-  it("finishes an unfinished choice with stop, or with tool_calls if it has calls", () => {
+  it("finishes an unfinished choice with stop, or with tool_calls if the choice has calls", () => {
     expect(finishOf(chunkOf({ content: "x" }))).toBe("stop");
     expect(finishOf(called(0, "{}"))).toBe("tool_calls");
     expect(readText(DONE)).toEqual([{ kind: "end" }]);
   });
 
-  it("finishes a choice with a truncated tool call as length, so that no client runs it", () => {
+  it("finishes a choice that has a truncated tool call with length, so that no client runs the call", () => {
     expect(finishOf(called(0, "{}"), called(1, '{"a":'))).toBe("length");
   });
 });

@@ -102,7 +102,7 @@ function heardBy(reader: PacedBodyReader): { atMs: number; text: string | null }
   return heard;
 }
 
-it("a paced stream delivers the first bytes immediately, then collects bytes for one interval at a time", async () => {
+it("a paced stream delivers the first bytes immediately, and later bytes once per interval", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -155,7 +155,7 @@ it.each([
   },
 );
 
-it("a paced stream delivers buffered bytes and the end when the body is canceled", async () => {
+it("a paced stream delivers buffered bytes and the end when its body is canceled", async () => {
   const { body, say } = scripted();
   const reader = paced(body, PACE_MS);
   const heard = heardBy(reader);
@@ -184,7 +184,7 @@ it("a paced stream delivers buffered bytes once they reach 64 KiB", async () => 
   ]);
 });
 
-it("a paced stream reads only one requested chunk ahead while the client does not read", async () => {
+it("a paced stream reads only one requested chunk ahead if the client doesn't read", async () => {
   const { body, say, pulled } = scripted();
   const reader = paced(body, PACE_MS);
   const first = reader.next();
@@ -207,7 +207,7 @@ it("a paced stream delivers later bytes immediately after the clock steps back",
   expect(heard.map(({ text }) => text)).toEqual(["a", "b"]);
 });
 
-it("a paced stream delivers every chunk separately with a pace of 0", async () => {
+it("a paced stream delivers every chunk separately if the pace is 0", async () => {
   const { body, say, end } = scripted();
   const heard = heardBy(paced(body, 0));
   for (const text of ["a", "b", "c"]) {
@@ -241,7 +241,7 @@ it("a paced stream reads a fast body once per interval, not once per chunk", asy
   expect(heard.map(({ text }) => text).join("")).toBe("a".repeat(75));
 });
 
-it("a paced stream delivers bytes as they arrive after a fast body becomes slow", async () => {
+it("a paced stream delivers bytes on arrival after a fast body becomes slow", async () => {
   const { source, say } = gathering();
   const heard = heardBy(pacedSource(source));
   await untilFast(say);
@@ -257,7 +257,7 @@ it("a paced stream delivers bytes as they arrive after a fast body becomes slow"
 });
 
 it.each(["the end", "a cancel"])(
-  "a paced stream delivers bytes that the runtime buffered before %s without waiting",
+  "a paced stream delivers without waiting the bytes that the runtime buffered before %s",
   async (what) => {
     const { source, say, end } = gathering();
     const reader = pacedSource(source);
@@ -315,7 +315,7 @@ it("a paced stream delivers everything in order within the pace if the runtime b
   );
 });
 
-it("a paced stream delivers everything in order within the pace, and nothing before it is due", async () => {
+it("a paced stream delivers everything in order within the pace, and nothing early", async () => {
   const arrivals = fc.array(
     fc.record({ afterMs: fc.nat({ max: 40 }), text: fc.string({ minLength: 1, maxLength: 5 }) }),
     { maxLength: 30 },

@@ -69,7 +69,7 @@ it("the provider Ollama gets max_tokens and a system role, without an Authorizat
   });
 });
 
-it("the provider vLLM gets its key and a request for usage when streaming", async () => {
+it("the provider vLLM gets its key, and a request for usage in streams", async () => {
   const chunks = [chunkOf({ content: "Hi" }), chunkOf({}, "stop"), usageChunk()];
   const headers = { "content-type": "text/event-stream" };
   const asked = upstream(() => new Response(chunks.map(openAiEvent).join("") + DONE, { headers }));
@@ -83,7 +83,7 @@ it("the provider vLLM gets its key and a request for usage when streaming", asyn
   expect(sentBody(asked[0]?.init)).toMatchObject({ stream_options: { include_usage: true } });
 });
 
-it("a provider is available once its key is set, or the secret that its entry in PROVIDERS names", () => {
+it("a provider is available once its key, or the secret named in its PROVIDERS entry, is set", () => {
   const live = (vars: Record<string, string>) =>
     listActiveProviders(configOf(vars)).map((provider) => provider.id);
   expect(live({})).toEqual([]);
@@ -99,7 +99,7 @@ it("a provider is available once its key is set, or the secret that its entry in
   expect([...buildProviders(configOf(all), SANDBOX).keys()]).toEqual(live(all));
 });
 
-it("the provider OpenAI is called at this region's host, or at a configured proxy", async () => {
+it("the provider OpenAI is called at this region's host or at a configured proxy", async () => {
   const asked = upstream(() => new Response("", { status: 500 }));
   await askOpenAi({ OPENAI_RESIDENCY: "on" });
   await askOpenAi({ OPENAI_RESIDENCY: "on", REGION: "us" });

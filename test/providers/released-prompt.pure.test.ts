@@ -60,7 +60,7 @@ const STREAMS = CASES.filter(
 );
 
 it.each(STREAMS)(
-  "the adapter of $provider.id also releases the prompt's memory",
+  "the adapter of $provider.id releases the prompt's memory too",
   async ({ provider, upstreamId, reply }) => {
     mockNetwork(reply);
     expect(await keptBy(provider, upstreamId)).toEqual(LET_GO);

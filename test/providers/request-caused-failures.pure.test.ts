@@ -53,7 +53,7 @@ it.each(Object.entries(PROVOKED))(
 );
 
 it.each(Object.entries(OWN))(
-  "a failure for lack of capacity or time counts against the route: %s",
+  "a failure due to a lack of capacity or time counts against the route: %s",
   (_, failure) => {
     expect(kept(failure)).toEqual({ kind: "retry", fault: undefined });
   },

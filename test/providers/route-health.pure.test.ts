@@ -18,7 +18,7 @@ function fail(health: RouteHealth, failure: ProviderFailure, times: number, nowM
 }
 
 describe("a route's health", () => {
-  it("disables the route for a minute, doubling up to ten minutes, until a success", () => {
+  it("disables the route for a minute, then for twice as long up to ten minutes, until a success", () => {
     const health = new RouteHealth();
     const lengths: number[] = [];
     let nowMs = 0;
@@ -40,13 +40,13 @@ describe("a route's health", () => {
     });
   });
 
-  it("disables the route for only a minute after 20 concurrent failures", () => {
+  it("disables the route for only a minute even after 20 concurrent failures", () => {
     const health = new RouteHealth();
     fail(health, BAD_KEY, 20);
     expect(health.requestPermit("up:m", MINUTE)).toBe("free");
   });
 
-  it("pauses an overloaded route until its retry-after, at most for a minute, without counting a failure", () => {
+  it("pauses an overloaded route until its retry-after, up to a minute, without counting a failure", () => {
     const health = new RouteHealth();
     fail(health, busy(7000), 20);
     expect(health.requestPermit("up:m", 6999)).toEqual({ why: "overloaded", untilMs: 7000 });
@@ -55,7 +55,7 @@ describe("a route's health", () => {
     expect(health.requestPermit("up:m", 7000 + MINUTE)).toBe("free");
   });
 
-  it("opens the circuit after three overloads without a wait time, like after five failures", () => {
+  it("opens the circuit after three overloads without a wait time, as after five failures", () => {
     for (const [failure, times] of [
       [busy(), 3],
       [busy(0), 3],
@@ -71,7 +71,7 @@ describe("a route's health", () => {
     }
   });
 
-  it("opens the circuit after five streams that break off", () => {
+  it("opens the circuit after five streams of the route break off", () => {
     const health = new RouteHealth();
     for (let at = 0; at < 5; at++) {
       expect(health.requestPermit("up:m", 0)).toBe("free");
@@ -81,7 +81,7 @@ describe("a route's health", () => {
     expect(health.requestPermit("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
   });
 
-  it("never opens the circuit for rejections of the request or of our key", () => {
+  it("never opens the circuit if the provider rejects the request or the gateway's key", () => {
     const health = new RouteHealth();
     fail(health, REFUSED, 100);
     expect(health.unavailableRoutes(0)).toEqual([]);
@@ -91,7 +91,7 @@ describe("a route's health", () => {
     expect(health.requestPermit("up:m", MINUTE)).toBe("free");
   });
 
-  it("admits another probe after a probe with a rejection, a wait or a wrong key", () => {
+  it("admits another probe after a probe that ended with a rejection, a wait or a wrong key", () => {
     for (const failure of [REFUSED, BLAMELESS, BAD_KEY, busy(500)]) {
       const health = new RouteHealth();
       fail(health, FAULT, 5);
@@ -102,7 +102,7 @@ describe("a route's health", () => {
     }
   });
 
-  it("lists only the routes in cooldown, each with its reason", () => {
+  it("lists only routes in cooldown, each with its reason", () => {
     const health = new RouteHealth();
     health.recordSuccess("up:well", "free", 0);
     health.recordFailure("up:key", "free", BAD_KEY, 0);

@@ -31,7 +31,7 @@ it.each([
   );
 });
 
-it("a valid tool call ID is kept, even if the conversion of another ID would result in this ID", () => {
+it("a valid tool call ID is kept, even if another ID would be converted to it", () => {
   const mapped = new ToolCallIds(NINE_CHARACTER_ID_SHAPE).idFor("call_long");
   const ids = new ToolCallIds(NINE_CHARACTER_ID_SHAPE);
   expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
@@ -39,7 +39,7 @@ it("a valid tool call ID is kept, even if the conversion of another ID would res
   expect(ids.idFor("call_long")).not.toBe(mapped);
 });
 
-it("the chunk builder writes the role first and only once, complete tool calls, and one finish reason", () => {
+it("the chunk builder writes the role once and first, complete tool calls, and one finish reason", () => {
   const builder = new ChunkBuilder();
   const events = [
     ...builder.addReasoning("hm"),
@@ -96,7 +96,7 @@ it("a response with a tool call has finish_reason tool_calls and null content", 
 
 const used = (input: number) => ({ input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 });
 
-it("parts of an embeddings batch are merged completely, in order, with summed usage", async () => {
+it("the parts of an embeddings batch are merged completely and in order, with total usage", async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(30), fc.integer({ min: 1, max: 7 }), async (count, size) => {
       const input = Array.from({ length: count + 1 }, (_, at) => `text ${at}`);
@@ -122,7 +122,7 @@ it("parts of an embeddings batch are merged completely, in order, with summed us
   );
 });
 
-it("an embeddings batch fails if a part fails, has no usage if a part has no usage, and rejects token IDs", async () => {
+it("an embeddings batch fails if a part fails, has no usage if a part has none, and rejects token IDs", async () => {
   const call = callOf({ kind: "embeddings", body: { input: ["a", "b"] } });
   const ok: ProviderResult = { kind: "json", ...createEmbeddingList([[1]], null) };
   expect(await embedInBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });

@@ -47,7 +47,7 @@ it("a stream delivers the role and the first words immediately, and later words 
   expect(await batchesOf(SAID, PACE_MS)).toEqual([1, 1, 2]);
 });
 
-it("a stream's pace starts with its first output, not with comments, usage or roles", async () => {
+it("a stream's pace starts with the first output, not with comments, usage or roles", async () => {
   const usage = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\n';
   const before = [": ping\n\n", usage, payload({ role: "assistant", content: "" })];
   expect(await batchesOf([...before, ...SAID.slice(1)], PACE_MS)).toEqual([1, 1, 1, 2]);
@@ -79,11 +79,11 @@ it.each(NATIVE)(
   },
 );
 
-it("a stream delivers every chunk separately with a pace of 0", async () => {
+it("a stream delivers every chunk separately if the pace is 0", async () => {
   expect(await batchesOf(SAID, 0)).toEqual([1, 1, 1, 1]);
 });
 
-it("a stream ends without a failure if the gateway cancels it within an event", async () => {
+it("a stream ends without a failure if the gateway cancels the stream within an event", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const events = createBatchedEventStream(
@@ -98,7 +98,7 @@ it("a stream ends without a failure if the gateway cancels it within an event", 
   expect(await next).toBeNull();
 });
 
-it("a stream delivers collected events after it is canceled, because they may contain the usage", async () => {
+it("a stream delivers collected events when canceled, because they may contain the usage", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
@@ -113,7 +113,7 @@ it("a stream delivers collected events after it is canceled, because they may co
   expect(await events.next()).toBeNull();
 });
 
-it("a stream is read to its end after [DONE], so that the connection can be reused", async () => {
+it("a stream is read to the end after [DONE], so that the connection can be reused", async () => {
   let pulls = 0;
   const finish = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
   const done = new TextEncoder().encode(`${SAID.join("")}${finish}data: [DONE]\n\n`);

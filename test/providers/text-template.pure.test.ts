@@ -27,7 +27,7 @@ it("a text template reproduces any text exactly", () => {
   );
 });
 
-it("a text template matches only data that differs in nothing but the text", () => {
+it("a text template matches data only if nothing except the text differs", () => {
   const template = createTextTemplate(payload("a"), 0, "a");
   const fits = (data: string): boolean =>
     template !== null && matchTemplateText(data, template) !== null;
@@ -49,7 +49,7 @@ it("a text template matches only data that differs in nothing but the text", () 
   }
 });
 
-it("chunks that a template parses equal fully parsed chunks", () => {
+it("chunks parsed by a template equal fully parsed chunks", () => {
   fc.assert(
     fc.property(
       fc.array(

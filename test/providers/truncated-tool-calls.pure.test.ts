@@ -39,12 +39,12 @@ describe("a streamed tool call without argument deltas", () => {
     expect([chat("tool_calls"), claude({}, "tool_use")].map(argumentsIn)).toEqual(["{}", "{}"]);
   });
 
-  it("loses its arguments if the token limit truncated the call", () => {
+  it("loses its arguments if the token limit truncates the call", () => {
     const cut = [chat("length"), chat("MAX_TOKENS"), claude({}, "max_tokens")];
     expect(cut.map(argumentsIn)).toEqual(["", "", ""]);
   });
 
-  it("gets the complete input from the start of its block", () => {
+  it("gets the complete input from the start of the call's block", () => {
     expect(JSON.parse(argumentsIn(claude({ a: "x" }, "tool_use")))).toEqual({ a: "x" });
   });
 

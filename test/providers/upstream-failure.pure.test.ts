@@ -28,7 +28,7 @@ it("every status of a provider maps to one kind of failure", () => {
   expect([408, 500, 302].map((status) => failure(status).again)).toEqual([true, true, false]);
 });
 
-it("a deeply nested error code becomes an error event, without an exception", () => {
+it("a deeply nested error code becomes an error event instead of causing an exception", () => {
   const deep = `${"[".repeat(5000)}1${"]".repeat(5000)}`;
   for (const field of ["code", "status"]) {
     const events = new ChatChunkReader().read(`{"error":{"${field}":${deep}}}`, "message");
@@ -36,7 +36,7 @@ it("a deeply nested error code becomes an error event, without an exception", ()
   }
 });
 
-it("a provider's 5xx counts as a rejected request if its error describes a bad request, and otherwise against the route", () => {
+it("a provider's 5xx counts against the route unless the error describes a bad request", () => {
   const wrong = [
     { message: "litellm.BadRequestError: no", code: "400" },
     { message: "no", code: 422 },
@@ -56,7 +56,7 @@ it("a provider's 5xx counts as a rejected request if its error describes a bad r
   expect(failure(503, { message: "no", code: 400 }).kind).toBe("overloaded");
 });
 
-it("xAI's 403 for content is a rejection of the request, without our team or key", () => {
+it("xAI's 403 for content is a rejection of the request, and doesn't reveal the operator's team or key", () => {
   const body = {
     code: "The caller does not have permission to execute the specified operation",
     error:
@@ -71,7 +71,7 @@ it("xAI's 403 for content is a rejection of the request, without our team or key
   });
 });
 
-it("a provider's text is returned only for a rejected request, and never contains a key", () => {
+it("a provider's text is returned only for a rejected request, and never with a key", () => {
   const secret = "hunter2-hunter2";
   for (const status of [302, 401, 404, 408, 429, 500, 503]) {
     const body = JSON.stringify({ error: { message: `canary ${secret}` } });
@@ -87,7 +87,7 @@ it("a provider's text is returned only for a rejected request, and never contain
   expect(refused.message).toBe("bad key [removed]");
 });
 
-it("the error of a rejected request keeps a valid param and code, and loses other fields", () => {
+it("the error for a rejected request keeps a valid param and code, but no other fields", () => {
   expect(failure(400, { message: "no", param: "messages[0].role", code: "invalid_value" })).toEqual(
     {
       kind: "refused",
@@ -102,7 +102,7 @@ it("the error of a rejected request keeps a valid param and code, and loses othe
   expect(parseHttpFailure(400, NO_HEADERS, "<html>nope</html>").kind).toBe("refused");
 });
 
-it("every provider's error for a too long prompt gets the code and text that clients check", () => {
+it("every provider's error for a too long prompt gets the code and text that clients match", () => {
   const said = [
     {
       message:
@@ -142,7 +142,7 @@ it("an error message omits keys, addresses, hosts and accounts, and is shortened
   expect(cleanMessage(plain)).toBe(plain);
 });
 
-it("an error's code and param are returned unchanged, or omitted if they could contain a secret", () => {
+it("an error's code and param are returned unchanged, or omitted if they might contain a secret", () => {
   const plain = { code: "string_above_max_length", param: "messages[0].content" };
   expect(shown(plain, "hunter2")).toEqual([plain.code, plain.param]);
   expect(shown({ code: "token_limit_exceeded", param: "max_completion_tokens" })).toEqual([
@@ -196,7 +196,7 @@ it.each([
   'Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []',
   "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
 ])(
-  "a server's 500 for an unsupported request is a rejection, without the server's advice to its operator: %s",
+  "a server's 500 for an unsupported request counts as a rejection, without the server's advice to operators: %s",
   (message) => {
     const refused = failure(500, { message, type: "server_error" });
     expect(refused).toMatchObject({ kind: "refused" });
@@ -209,7 +209,7 @@ it.each([
   [{ message: "No connected db.", type: "no_db_connection" }],
   [{ message: "model 'm' not found" }],
 ])(
-  "a server that rejects our key or model name with 400 or 500 disables its route: %o",
+  "a server that rejects the gateway's key or model name with 400 or 500 disables its route: %o",
   (error) => {
     for (const status of [400, 500]) expect(failure(status, error).kind).toBe("disabled");
   },

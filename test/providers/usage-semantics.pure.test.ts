@@ -127,7 +127,7 @@ const RECORDINGS = RECORDED.trim()
   );
 
 it.each(RECORDINGS)(
-  "the usage that a provider reports is converted to our token counts (%s): %s",
+  "usage reported by a provider is converted to the gateway's token counts (%s): %s",
   (...[reader = "", , ours = "", shown = "", raw = ""]) => {
     const usage = readerOf(reader)(JSON.parse(raw) as JsonObject);
     const { input, cacheRead, cacheWrite, output, reasoning } = usage ?? {};
@@ -152,7 +152,7 @@ it.each([
   ["Voyage, with only a total", { total_tokens: 12 }, 12],
   ["odd", { prompt_tokens: -1, total_tokens: 12 }, null],
 ])(
-  "the embeddings usage that %s reports is converted to our token counts",
+  "the embeddings usage that %s reports is converted to the gateway's token counts",
   (_name, usage, input) => {
     const want =
       input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };

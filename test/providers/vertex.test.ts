@@ -21,7 +21,7 @@ function steps(asked: readonly SentRequest[]): string[] {
   );
 }
 
-it("the Vertex provider exchanges a signed assertion for a token, and sends the prompt with the token in the right region", async () => {
+it("the Vertex provider exchanges a signed assertion for a token, and sends the prompt to the right region", async () => {
   const asked = mockNetwork([TOKEN, ANSWER]);
   expect(kindOf(await ask(await vertexProvider(() => NOW_MS)))).toBe("json");
   const [exchange, prompt] = asked;
@@ -72,7 +72,7 @@ it("the Vertex provider derives its address from the region or from the configur
   ]);
 });
 
-it("the Vertex provider reuses a token until five minutes before the token's expiry", async () => {
+it("the Vertex provider reuses a token until five minutes before it expires", async () => {
   let nowMs = NOW_MS;
   const provider = await vertexProvider(() => nowMs);
   const asked = mockNetwork([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
@@ -122,7 +122,7 @@ it("concurrent calls of the Vertex provider wait for a slow token exchange", asy
   expect(exchanges).toBe(1);
 });
 
-it("the Vertex provider recovers from a token exchange that was aborted with its request", async () => {
+it("the Vertex provider recovers after a token exchange is aborted along with its request", async () => {
   const provider = await vertexProvider();
   // Seconds become milliseconds for this provider only, because fake timers would affect all
   // requests.
@@ -150,7 +150,7 @@ it("the Vertex provider recovers from a token exchange that was aborted with its
   }
 });
 
-it("the Vertex provider replaces a rejected token once, and disables the route after a second rejection", async () => {
+it("the Vertex provider replaces a rejected token once, and disables the route after another rejection", async () => {
   const provider = await vertexProvider();
   const asked = mockNetwork([
     token("a"),
@@ -188,7 +188,7 @@ it.each<[string, RawReply, object]>([
   },
 );
 
-it("the Vertex provider returns no data about the account in a rejection", async () => {
+it("the Vertex provider returns no account data in a rejection", async () => {
   const text = `${ACCOUNT.client_email} ya29.canary-token canary-project, said "x"`;
   mockNetwork([TOKEN, jsonReply(errorBody(400, "INVALID_ARGUMENT", text), 400)]);
   const answer = await ask(await vertexProvider());
@@ -196,7 +196,7 @@ it("the Vertex provider returns no data about the account in a rejection", async
   expect(answer).toMatchObject({ failure: { message: expect.stringContaining("said") } });
 });
 
-it("the Vertex provider and the Gemini API each need their own secret, and are available in the regions of their hosts", async () => {
+it("the Vertex provider and the Gemini API need separate secrets, and are available in the regions of their hosts", async () => {
   const all = { GEMINI_API_KEY: "k", GOOGLE_VERTEX_CREDENTIALS: await credentials() };
   for (const id of ["google", "vertex"] as const) {
     expect(builtIn(id).isSet(configOf({}))).toBe(false);
@@ -223,7 +223,7 @@ function missingIn(value: unknown): string[] {
   return problems.map((one) => one.problem.replace(/.*missing: /, ""));
 }
 
-it("the Vertex provider reports missing fields of the credentials, without values", async () => {
+it("the Vertex provider reports missing credential fields, but no values", async () => {
   const key: Record<string, unknown> = JSON.parse(await credentials());
   expect(missingIn(key)).toEqual([]);
   expect(missingIn("canary")).toEqual(["a JSON object"]);
@@ -241,7 +241,7 @@ it("the Vertex provider reports missing fields of the credentials, without value
 const problemsOf = (region: string, host: string) =>
   builtIn("vertex").problems(configOf({ REGION: region, VERTEX_BASE_URL: `https://${host}/v1` }));
 
-it("the Vertex provider rejects the base URL of another Google host, because the host may store prompts in other regions", () => {
+it("the Vertex provider rejects another Google host's base URL, because that host may store prompts elsewhere", () => {
   const eu = "aiplatform.eu.rep.googleapis.com";
   for (const host of ["aiplatform.googleapis.com", "us-central1-aiplatform.googleapis.com"]) {
     expect(problemsOf("eu", host)).toMatchObject([{ variable: "VERTEX_BASE_URL" }]);
@@ -255,7 +255,7 @@ const withKey = (private_key: string) =>
     GOOGLE_VERTEX_CREDENTIALS: JSON.stringify({ ...ACCOUNT, private_key }),
   });
 
-it("the Vertex provider disables the route for an invalid private key, and accepts escaped line breaks", async () => {
+it("the Vertex provider disables the route if the private key is invalid, and accepts escaped line breaks", async () => {
   const asked = mockNetwork([TOKEN, ANSWER]);
   for (const key of ["x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]) {
     const answer = await ask(await withKey(key));

@@ -17,7 +17,7 @@ const embed = (body: { input: unknown; dimensions?: number }, upstreamId = M3) =
   body,
 });
 
-it("the Workers AI adapter sends texts in batches of 100, and returns them in order without usage", async () => {
+it("the Workers AI adapter sends texts in batches of 100, and returns vectors in order without usage", async () => {
   const input = Array.from({ length: 250 }, (_, at) => `text ${at}`);
   const replies = [vectors(100), vectors(100, 100), vectors(50, 200)];
   const { answer, asked } = await answerTo(provider, embed({ input }), replies);
@@ -30,7 +30,7 @@ it("the Workers AI adapter sends texts in batches of 100, and returns them in or
   expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((_, at) => at));
 });
 
-it("the Workers AI adapter requests the model's pooling if possible, and rejects a response with another pooling", async () => {
+it("the Workers AI adapter requests the model's pooling if possible, and rejects a response with any other pooling", async () => {
   const { answer, asked } = await answerTo(provider, embed({ input: "a" }, LARGE), vectors(1));
   expect(asked[0]?.json["inputs"]).toEqual({ text: ["a"], pooling: "cls" });
   expect(answer.kind).toBe("json");
@@ -56,7 +56,7 @@ it("the Workers AI adapter fails if a vector is missing or invalid, or if the fi
 const dimensioned = async (dimensions: number) =>
   (await answerTo(provider, embed({ input: "a", dimensions }), vectors(1))).answer;
 
-it("the Workers AI adapter rejects dimensions that the model doesn't have", async () => {
+it("the Workers AI adapter rejects dimensions that the model doesn't support", async () => {
   expect(await dimensioned(2)).toMatchObject({ kind: "json" });
   expect(await dimensioned(3)).toMatchObject({ failure: { kind: "refused", param: "dimensions" } });
 });
@@ -69,7 +69,7 @@ const configWith = (more: object) =>
     ...more,
   });
 
-it("the Workers AI provider is available with its binding, without a region", async () => {
+it("the Workers AI provider is available if its binding exists, and has no region", async () => {
   const [without, having] = [configWith({}), configWith({ AI: BINDING })];
   if (!without.ok || !having.ok) throw new Error("bad configuration");
   expect(listActiveProviders(without.config)).toEqual([]);

@@ -10,7 +10,7 @@ it("the Workers AI adapter recognizes an exhausted allocation, but not a client'
   expect(said(400, `Bad input: tools[0].name '${words}'`).kind).toBe("refused");
 });
 
-it("the Workers AI adapter removes the request ID at the end, whatever the white space", () => {
+it("the Workers AI adapter removes the request ID at the end of an error, whatever the white space", () => {
   const id = "(01234567-89ab-cdef-0123-456789abcdef)";
   expect(said(400, `5004: Invalid data ${id} \n`).message).toBe("Invalid data");
 });
@@ -19,7 +19,7 @@ it("the Workers AI adapter reads a long run of white space in linear time", () =
   expect(said(500, `x${" ".repeat(400_000)}x`)).toMatchObject({ kind: "retry", reason: "500" });
 });
 
-it("the Workers AI adapter attributes a 403 to Cloudflare only if it has a code", () => {
+it("the Workers AI adapter attributes a 403 to Cloudflare only if the response has an error code", () => {
   const want = { kind: "retry", reason: "403", fault: "request" };
   expect(said(403, "<html>403 Forbidden</html>")).toEqual(want);
   expect(said(403, "5018: no").kind).toBe("disabled");

@@ -42,7 +42,7 @@ async function failureOf(reply: RawReply, streamed = false) {
 }
 
 for (const [code, status, meaning] of CODES) {
-  it(`the Workers AI adapter maps ${code} to the same failure from binding, REST, a 200 and an exception`, async () => {
+  it(`the Workers AI adapter maps ${code} to equal failures from binding, REST, a 200 and an exception`, async () => {
     const want = { ...meaning, reason: String(code) };
     expect(await failureOf(bindingFailure(status, code))).toMatchObject(want);
     expect(await failureOf(bindingFailure(status, code), true)).toMatchObject(want);
@@ -84,7 +84,7 @@ it("the Workers AI adapter returns OpenAI's text for a prompt that is too long, 
   }
 });
 
-it("the Workers AI adapter returns only the sentence of a rejection, without error names, codes and IDs", async () => {
+it("the Workers AI adapter returns only the sentence of a rejection, without error names, codes or IDs", async () => {
   expect(await failureOf(restFailure(400, 5004, "Invalid data"))).toMatchObject({
     message: "Invalid data",
   });
@@ -111,7 +111,7 @@ it("the Workers AI adapter allows a retry after a network failure, but not after
 const kindsOf = async (reply: RawReply) =>
   (await eventsOf(provider, {}, reply)).map((event) => event.kind);
 
-it("the Workers AI adapter reports a first error event as a failure before any output", async () => {
+it("the Workers AI adapter reports an error in the first event as a failure before any output", async () => {
   expect(await kindsOf(WORKERS_AI_FAILURES.errorFirst)).toEqual(["error"]);
   expect(await kindsOf(WORKERS_AI_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
   expect(await kindsOf(WORKERS_AI_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
@@ -122,7 +122,7 @@ it("the Workers AI adapter reports a first error event as a failure before any o
   ]);
 });
 
-it("the Workers AI adapter returns none of the provider's text with a failure", async () => {
+it("the Workers AI adapter omits the provider's text from a failure", async () => {
   const { errors, errorFirst, errorMid } = WORKERS_AI_FAILURES;
   const seen: unknown[] = [];
   for (const reply of Object.values(errors)) {

@@ -12,7 +12,7 @@ const GLM = "@cf/zai-org/glm-4.7-flash";
 const inputsOf = (body: JsonObject, upstreamId = LLAMA, stream = false) =>
   toWorkersAiChatInputs(callOf({ body, upstreamId, stream }));
 
-it("the Workers AI adapter calls the binding with model, cap and a raw response, without the client's ID", async () => {
+it("the Workers AI adapter calls the binding with the model and cap for a raw response, without the client's ID", async () => {
   const body = { model: "smart", user: "u", stream_options: {}, temperature: 0.5 };
   const { asked } = await answerTo(
     provider,
@@ -27,7 +27,7 @@ it("the Workers AI adapter calls the binding with model, cap and a raw response,
   });
 });
 
-it("the Workers AI adapter converts another provider's conversation to system role, text content and named tool results", () => {
+it("the Workers AI adapter converts other providers' conversations to system role, text content and named tool results", () => {
   const call = { id: "toolu_01", type: "function", function: { name: "f", arguments: "" } };
   const messages = [
     { role: "developer", content: [{ type: "text", text: "Be brief." }] },
@@ -50,7 +50,7 @@ it("the Workers AI adapter converts another provider's conversation to system ro
   expect(JSON.stringify(inputsOf({ messages }))).not.toContain("secret");
 });
 
-it("the Workers AI adapter maps call IDs for Mistral to nine letters, with equal IDs for a call and its result", () => {
+it("the Workers AI adapter converts tool call IDs to nine letters for Mistral, equal for a call and its result", () => {
   const call = {
     id: "call_of_another",
     type: "function",
@@ -74,7 +74,7 @@ const withImage = (url: string) => [
   { role: "user", content: [{ type: "text", text: "What is it?" }, image(url)] },
 ];
 
-it("the Workers AI adapter sends images as data URLs, and rejects other URLs with their param", () => {
+it("the Workers AI adapter sends images as data URLs, and rejects other URLs with the field as param", () => {
   const inline = withImage("data:image/png;base64,AAAA");
   expect(inputsOf({ messages: inline })).toMatchObject({ messages: inline });
   expect(inputsOf({ messages: withImage("https://example.com/a.png") })).toMatchObject({
@@ -83,7 +83,7 @@ it("the Workers AI adapter sends images as data URLs, and rejects other URLs wit
   });
 });
 
-it("the Workers AI adapter sends only the JSON schema to older models, and OpenAI's format to newer models", () => {
+it("the Workers AI adapter sends older models only the JSON schema, and newer models OpenAI's format", () => {
   const schema = { type: "object", properties: { city: { type: "string" } } };
   const response_format = { type: "json_schema", json_schema: { name: "n", strict: true, schema } };
   expect(inputsOf({ response_format })).toMatchObject({
@@ -117,7 +117,7 @@ it("the Workers AI adapter sends tools and tool choice in OpenAI's format, and n
   });
 });
 
-it("the Workers AI adapter maps an effort to the nearest effort of the model, and disables reasoning only on request", () => {
+it("the Workers AI adapter maps an effort to the model's nearest effort, and disables reasoning only on request", () => {
   const rows: [string, string, unknown][] = [
     ["@cf/openai/gpt-oss-120b", "none", "low"],
     ["@cf/openai/gpt-oss-120b", "minimal", "low"],
@@ -164,7 +164,7 @@ const SENT = new Set(
   ),
 );
 
-it("the Workers AI adapter converts or rejects every accepted request, and sends only known fields", () => {
+it("the Workers AI adapter either converts or rejects any valid request, and sends only known fields", () => {
   const models = fc.constantFrom(LLAMA, GLM, "@cf/openai/gpt-oss-20b", "@cf/mistral/x");
   fc.assert(
     fc.property(CHAT_BODIES, models, fc.boolean(), (body, upstreamId, stream) => {

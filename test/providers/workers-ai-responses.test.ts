@@ -65,7 +65,7 @@ for (const [form, scenarios] of Object.entries(FORMS)) {
   for (const [name, scenario] of outcomes) {
     // Its own format lacks some scenarios, which only OpenAI's format has.
     if (scenarios !== WORKERS_AI_OPENAI_CHAT && scenario === WORKERS_AI_OPENAI_CHAT[name]) continue;
-    it(`the Workers AI adapter returns one message and its usage, in JSON and in streams: ${form}, ${name}`, async () => {
+    it(`the Workers AI adapter returns equal messages and usage in JSON and in streams: ${form}, ${name}`, async () => {
       const used = name === "length" ? { ...USED, output: 256 } : USED;
       expect(await jsonMessage(scenario)).toMatchObject({ ...SAID[name], usage: used });
       const events = await eventsOf(provider, {}, scenario.stream);
@@ -81,7 +81,7 @@ for (const [form, scenarios] of Object.entries(FORMS)) {
 const inBothForms = (text: string) =>
   `{"choices":[{"delta":{"content":"${text}"},"index":0}],"response":"${text}","tool_calls":[],"p":"abd"}`;
 
-it("the Workers AI adapter returns an event that contains both formats once", async () => {
+it("the Workers AI adapter returns an event only once if it contains both formats", async () => {
   const reply = streamReply(inBothForms("Hel"), inBothForms("lo"), usageEvent());
   expect(messageOf(await eventsOf(provider, {}, reply)).content).toBe("Hello");
 });
@@ -99,7 +99,7 @@ it("the Workers AI adapter accepts a number or null as text in JSON mode", async
 const bareCall = (city: string) =>
   `{"tool_calls":[{"name":"get_weather","arguments":{"city":"${city}"}}]}`;
 
-it("the Workers AI adapter separates complete tool calls without an index", async () => {
+it("the Workers AI adapter separates complete tool calls that have no index", async () => {
   const events = await eventsOf(
     provider,
     {},
@@ -108,7 +108,7 @@ it("the Workers AI adapter separates complete tool calls without an index", asyn
   expect(messageOf(events)).toMatchObject({ tools: [PARIS, ROME], finish: "tool_calls" });
 });
 
-it("the Workers AI adapter streams a JSON response that arrives instead of a stream as one piece", async () => {
+it("the Workers AI adapter sends a JSON response as a one-chunk stream if it arrives instead of a stream", async () => {
   for (const name of ["text", "tools", "reasoning", "length"] as const) {
     const events = await eventsOf(provider, {}, WORKERS_AI_OPENAI_CHAT[name].json);
     expect(messageOf(events)).toMatchObject(SAID[name]);
@@ -134,7 +134,7 @@ const leaked = (content: string, choice: unknown) => {
   return answerTo(provider, { body: { tools: TOOLS, tool_choice: choice } }, reply);
 };
 
-it("the Workers AI adapter converts a forced tool call in the model's text to a tool call", async () => {
+it("the Workers AI adapter converts a forced tool call within the model's text to a tool call", async () => {
   const forced = { type: "function", function: { name: "get_weather" } };
   const words = [
     '{"name":"get_weather","arguments":{"city":"Paris"}}',
@@ -159,7 +159,7 @@ it("the Workers AI adapter converts a forced tool call in the model's text to a 
   }
 });
 
-it("the Workers AI adapter keeps text as text if no call was forced or no tool matches", async () => {
+it("the Workers AI adapter returns text as text if no tool call was forced or no tool matches", async () => {
   const call = '{"name":"get_weather","arguments":{}}';
   const kept: [string, unknown][] = [
     [call, "auto"],
@@ -196,7 +196,7 @@ async function reports(...payloads: readonly string[]) {
   return events.filter((event) => event.kind === "usage");
 }
 
-it("the Workers AI adapter returns the last event's usage as final, and adds up the chunks' usage as partial", async () => {
+it("the Workers AI adapter returns the last event's usage as final, and the sum of the chunks' usage as partial", async () => {
   // The total exceeds the sum, as recorded. Only the last event is right, also about cached tokens.
   const seen = await reports(
     ROLE,
@@ -226,7 +226,7 @@ it("the Workers AI adapter treats totals in chunks as partial until the end", as
   ]);
 });
 
-it("the Workers AI adapter never treats usage before later text as final", async () => {
+it("the Workers AI adapter never treats usage as final if text follows", async () => {
   const first = '{"response":"Hel","usage":{"prompt_tokens":12,"completion_tokens":1}}';
   const seen = await reports(first, '{"response":"lo"}', "[DONE]");
   expect(seen).toEqual([{ kind: "usage", partial: true, ...usage(12, 1) }]);
@@ -270,7 +270,7 @@ it("the Workers AI adapter fails for a stream without events, but not for empty 
   expect(await kindsOf(usageEvent(0))).toEqual(["chunk", "chunk", "usage", "end"]);
 });
 
-it("the Workers AI adapter reads no data after the end of a stream, and reports a model error as a failure", () => {
+it("the Workers AI adapter ignores data after the end of a stream, and reports a model error as a failure", () => {
   const reader = new WorkersAiStream(9);
   const ends = [reader.read('{"response":"Hi"}', "message"), reader.read("[DONE]", "message")];
   expect(ends.flat().at(-1)).toEqual({ kind: "end" });

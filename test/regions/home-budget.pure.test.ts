@@ -2,7 +2,7 @@ import { assert, integer, property } from "fast-check";
 import { expect, it } from "vitest";
 import { homeCallBudgetMs } from "../../src/regions/peer-call.ts";
 
-it("a lookup of at most 2 s and the following call to the home region end within 2.5 s", () => {
+it("a lookup of at most 2 s and the subsequent call to the home region end within 2.5 s", () => {
   assert(
     property(integer({ min: 0, max: 2000 }), (spentMs) => {
       expect(spentMs + homeCallBudgetMs(spentMs)).toBeLessThan(2500);

@@ -54,7 +54,7 @@ it(
   },
 );
 
-it("an outbox calls a failing wallet once per round, and delivers all outcomes when the wallet recovers", async () => {
+it("an outbox calls a failing wallet once per round, and delivers all outcomes once the wallet recovers", async () => {
   const orgId = org();
   wallets.down = true;
   await outbox.enqueue(Array.from({ length: 30 }, (_, i) => settleOf(orgId, i)));
@@ -71,7 +71,7 @@ it("an outbox calls a failing wallet once per round, and delivers all outcomes w
   expect(wallets.charged.size).toBe(30);
 });
 
-it("an outbox delivers other outcomes of an organization whose wallet rejects an outcome", async () => {
+it("an outbox still delivers an organization's other outcomes if its wallet rejects one outcome", async () => {
   const orgId = org();
   const bad = settleOf(orgId, 1);
   wallets.refusals.set(bad.holdId, { kind: "internal" });
@@ -82,7 +82,7 @@ it("an outbox delivers other outcomes of an organization whose wallet rejects an
   expect(wallets.charged.size).toBe(20);
 });
 
-it("an outbox delivers one organization's outcomes immediately while another's wallet hangs", async () => {
+it("an outbox delivers one organization's outcomes immediately while another organization's wallet hangs", async () => {
   const [hanging, healthy] = [org(), org()];
   wallets.down = true;
   await outbox.enqueue([voidOf(hanging), settleOf(healthy, 2)]);
@@ -93,7 +93,7 @@ it("an outbox delivers one organization's outcomes immediately while another's w
   expect([...wallets.charged.values()]).toEqual([2]);
 });
 
-it("a region makes only one call to a hanging wallet, and applies a message's outcomes for other wallets", async () => {
+it("a region calls a hanging wallet only once, and applies the message's outcomes for other wallets", async () => {
   const [hanging, healthy] = [org(), org()];
   const items = [
     ...Array.from({ length: 20 }, () => voidOf(hanging)),

@@ -35,7 +35,7 @@ it.each([
   expect(outcomeFromJson(json, "us")).toEqual({ ...sent, isCapped: false });
 });
 
-it("a message between regions preserves a charge's cap and a release's absorbed provider call", () => {
+it("a message between regions keeps a charge's cap and a release's absorbed provider call", () => {
   const charge = { ...item({}), isCapped: true };
   const { kind: _, ...rest } = item({});
   const release = { ...rest, kind: "void", cost: micros(0) } as OutcomeItem;
@@ -48,7 +48,7 @@ it("a message between regions preserves a charge's cap and a release's absorbed 
   expect(outcomeFromJson(broken, "us")).toMatchObject({ kind: "void", generation: null });
 });
 
-it("a charge from another region is accepted even if a field has a value of a newer release", () => {
+it("a charge from another region is accepted even if a field has a value from a newer release", () => {
   const skipped = [{ route: "near:chat", why: "a reason of the next release" }];
   const json: unknown = JSON.parse(JSON.stringify(outcomeToJson(item({ skipped, kind: "chat" }))));
   expect(outcomeFromJson(json, "us")).toMatchObject({ kind: "settle", cost: 7 });

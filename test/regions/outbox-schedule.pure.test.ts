@@ -10,7 +10,7 @@ import {
   revocationsOutboxName,
 } from "../../src/regions/outbox-schedule.ts";
 
-it("the backoff of an outbox doubles from 1 s to 30 s, minus at most half at random", () => {
+it("an outbox's backoff doubles from 1 s to 30 s, minus a random part of up to half", () => {
   expect([1, 2, 3, 4, 5, 6, 7, 1000].map((attempts) => retryDelayMs(attempts, 0))).toEqual([
     1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000,
   ]);
@@ -28,7 +28,7 @@ it("the backoff of an outbox doubles from 1 s to 30 s, minus at most half at ran
   );
 });
 
-it("a key always uses one of an organization's four outboxes, and all 16 outboxes are used", () => {
+it("a key always uses one of its organization's four outboxes, and all keys together use all 16", () => {
   const used = new Set<string>();
   for (let i = 0; i < 300; i++) {
     const orgId = crypto.randomUUID();
@@ -46,7 +46,7 @@ it("a key always uses one of an organization's four outboxes, and all 16 outboxe
   expect([...used].toSorted()).toEqual([...allOutboxNames([])].toSorted());
 });
 
-it("a region has 16 outboxes for itself and 17 for each other region, one of them for revocations", () => {
+it("a region has 16 outboxes for itself and 17 for each other region, one of which is for revocations", () => {
   const names = allOutboxNames(["us", "eu"]);
   expect(names).toHaveLength(16 + 2 * 17);
   expect(new Set(names).size).toBe(names.length);

@@ -147,7 +147,7 @@ describe("a signed call to another region", () => {
     expect(sent).toHaveLength(2);
   });
 
-  it("uses a whole short time budget for one attempt, but retries immediate failures", async () => {
+  it("uses a short time budget for a single attempt, but retries immediate failures", async () => {
     peerAnswers(silent);
     expect(await call({ budgetMs: 40 })).toBeNull();
     expect(sent).toHaveLength(1);
@@ -202,7 +202,7 @@ describe("a signed call to another region", () => {
     ]);
   });
 
-  it("closes the connection of an abandoned attempt", async () => {
+  it("closes the connection of an attempt that it abandons", async () => {
     peerAnswers(silent, silent);
     expect(await call({ budgetMs: 640 })).toBeNull();
     expect(sent.map(({ request }) => request.signal.aborted)).toEqual([true, true]);

@@ -43,7 +43,7 @@ async function oneWaiting(): Promise<string> {
   return item.holdId;
 }
 
-it("an outbox sets the alarm again after each of ten failures to read the outbox's tables", async () => {
+it("an outbox sets its alarm again after each failure to read its tables, even ten in a row", async () => {
   const id = await oneWaiting();
   let reads = 0;
   await runInDurableObject(outbox, (_outbox, { storage }) => {
@@ -95,7 +95,7 @@ it.each([
 });
 
 it.each([true, false])(
-  "an outbox retries at the next alarm after the clock was an hour ahead (evicted: %s)",
+  "an outbox retries at the next alarm even if the clock was an hour ahead (evicted: %s)",
   async (isEvicted) => {
     shiftClock(HOUR_MS);
     const id = await oneWaiting();
@@ -107,7 +107,7 @@ it.each([true, false])(
   },
 );
 
-it("an outbox corrects at the next start an alarm that a wrong clock set an hour too late", async () => {
+it("an outbox that restarts corrects an alarm that a wrong clock set an hour too late", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) =>
     storage.setAlarm(Date.now() + HOUR_MS),
@@ -139,7 +139,7 @@ it("a flush of an outbox delivers pending messages despite the backoff, and repo
   expect(peer.requests).toHaveLength(2);
 });
 
-it("a flush of an outbox calls an unavailable region once, reports pending messages, and leaves an alarm set", async () => {
+it("a flush of an outbox calls an unavailable region once, reports pending messages, and keeps an alarm set", async () => {
   peer.fault = () => "request-lost";
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
@@ -151,7 +151,7 @@ it("a flush of an outbox calls an unavailable region once, reports pending messa
   expect(await armed(outbox)).not.toBeNull();
 });
 
-it("a flush of an outbox returns in time if the other region doesn't respond, and sends no message twice", async () => {
+it("a flush of an outbox returns in time if the other region doesn't respond, and never sends a message twice", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   peer.stalled = promise;
   const first = settleOf(crypto.randomUUID(), 1);
@@ -171,7 +171,7 @@ it("a flush of an outbox returns in time if the other region doesn't respond, an
   expect(peer.sentBeside).toEqual([]);
 });
 
-it("a flush of an outbox also delivers to the wallets of the outbox's region", async () => {
+it("a flush of an outbox delivers to wallets in the outbox's region as well", async () => {
   const own = outboxOf("own");
   expect(await own.flush(1000)).toBe(true);
   await own.enqueue([voidOf("never-made")]);

@@ -43,8 +43,8 @@ const alertsHere = (): readonly Record<string, unknown>[] =>
 
 const org = (): string => crypto.randomUUID();
 
-describe("outcomes of requests for another region's wallets", () => {
-  it("share one request with the documented fields", async () => {
+describe("the outcome of a request for another region's wallet", () => {
+  it("shares one request with other outcomes, with the documented fields", async () => {
     const orgId = org();
     const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
     await outbox.enqueue([settle, release]);
@@ -68,7 +68,7 @@ describe("outcomes of requests for another region's wallets", () => {
     expect(await armed(outbox)).toBeNull();
   });
 
-  it("share one delayed alarm and one request even if the outcomes are added one by one", async () => {
+  it("shares one delayed alarm and one request even with outcomes that are added one by one", async () => {
     const items = Array.from({ length: 5 }, (_, i) => settleOf(org(), i));
     const begunMs = Date.now();
     await runInDurableObject(outbox, async (instance: RegionOutbox, { storage }) => {
@@ -84,7 +84,7 @@ describe("outcomes of requests for another region's wallets", () => {
     expect(peer.requests.map((request) => request.items.length)).toEqual([5]);
   });
 
-  it("reach the region once each, in requests with at most a hundred outcomes", async () => {
+  it("reaches the region once, in a request of at most a hundred outcomes", async () => {
     const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
     await outbox.enqueue(items);
     await eventually(() => depthIs(outbox, EMPTY));
@@ -95,7 +95,7 @@ describe("outcomes of requests for another region's wallets", () => {
     expect(new Set(peer.heard()).size).toBe(250);
   });
 
-  it("stay pending until the response contains a valid result for the outcome", async () => {
+  it("stays pending until the response contains a valid result for the outcome", async () => {
     const ids = ["taken", "refused", "failed", "silent", "twice", "odd"] as const;
     const items = new Map(ids.map((name) => [name, settleOf(org(), 1)]));
     const idOf = (name: (typeof ids)[number]): string => items.get(name)?.holdId ?? "";
@@ -136,7 +136,7 @@ describe("outcomes of requests for another region's wallets", () => {
     ["results that aren't a list", () => Response.json({ ok: true, results: {} })],
     ["an ordinary 404", () => Response.json({ ok: true, results: [] }, { status: 404 })],
     ["a 500", () => Response.json({ ok: true, results: [] }, { status: 500 })],
-  ])("stay pending after the response: %s", async (_name, answer) => {
+  ])("stays pending after the response: %s", async (_name, answer) => {
     peer.answer = answer;
     await outbox.enqueue([settleOf(org(), 1), voidOf(org())]);
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -147,7 +147,7 @@ describe("outcomes of requests for another region's wallets", () => {
     expect(peer.effects.size).toBe(2);
   });
 
-  it("never share a request if two outcomes belong to one hold", async () => {
+  it("never shares a request with another outcome of the same hold", async () => {
     const settle = settleOf(org(), 5);
     await outbox.enqueue([settle, { ...voidOf(settle.orgId), holdId: settle.holdId }]);
     await eventually(() => depthIs(outbox, EMPTY));
@@ -155,7 +155,7 @@ describe("outcomes of requests for another region's wallets", () => {
     expect(peer.heard()).toEqual([settle.holdId, settle.holdId]);
   });
 
-  it("wait, with an alert, for a later sweep after a week without a response, and are never dropped", async () => {
+  it("waits for a later sweep after a week without a response, with an alert, and is never dropped", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue([settleOf(org(), 5)]);
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -165,7 +165,7 @@ describe("outcomes of requests for another region's wallets", () => {
     expect(alerts.flat().join()).toContain('"alert":"outbox_parked"');
   });
 
-  it("get one attempt per sweep after a week of failures, with one alert, until delivered", async () => {
+  it("gets one attempt per sweep after a week of failures, with a single alert, until delivered", async () => {
     await parkedAfterAWeek(1);
     for (let sweep = 2; sweep <= 4; sweep++) {
       const before = peer.requests.length;
@@ -180,7 +180,7 @@ describe("outcomes of requests for another region's wallets", () => {
     expect(peer.effects.size).toBe(1);
   });
 
-  it("cause only one request per sweep after a week of failures, and all follow the first delivered outcome", async () => {
+  it("gets only one shared request per sweep after a week of failures, until one outcome is delivered", async () => {
     await parkedAfterAWeek(250);
     peer.requests.length = 0;
     await outbox.poke();
@@ -193,7 +193,7 @@ describe("outcomes of requests for another region's wallets", () => {
     expect(peer.effects.size).toBe(251);
   });
 
-  it("stay pending while PEERS doesn't contain the other region", async () => {
+  it("stays pending while PEERS doesn't contain the other region", async () => {
     const nobody = env.REGION_OUTBOX.getByName(`eu/${crypto.randomUUID()}`);
     await nobody.enqueue([settleOf(org(), 5)]);
     await eventually(async () => expect(await armed(nobody)).toBeGreaterThan(Date.now()));
@@ -230,7 +230,7 @@ describe("a region that recovers from an outage", () => {
     },
   );
 
-  it("doesn't immediately receive an outcome again after a failure of the outcome's wallet", async () => {
+  it("doesn't immediately receive an outcome again if the outcome's wallet failed", async () => {
     const bad = settleOf(org(), 1);
     peer.failing.add(bad.holdId);
     await outbox.enqueue([bad]);
@@ -244,7 +244,7 @@ describe("a region that recovers from an outage", () => {
     expect(told()).toBe(before);
   });
 
-  it("receives one request per hundred messages while requests fail", async () => {
+  it("receives only one request per hundred messages while requests fail", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue(Array.from({ length: 100 }, (_, i) => settleOf(org(), i)));
     await eventually(() => expect(peer.requests).not.toHaveLength(0));

@@ -30,7 +30,7 @@ function revocation(revokedAt = 5): { keyHash: string; revokedAt: number } {
   };
 }
 
-it("an outbox for revocations sends revocations to a separate endpoint", async () => {
+it("an outbox for revocations calls a separate endpoint", async () => {
   const gone = revocation(1234);
   await outbox.enqueueRevocations([gone]);
   await eventually(() => depthIs(outbox, EMPTY));
@@ -50,7 +50,7 @@ it("an outbox for revocations sends revocations to a separate endpoint", async (
   });
 });
 
-it("an outbox sends new revocations immediately, whatever the backoff of earlier revocations", async () => {
+it("an outbox sends new revocations immediately, even during the backoff of earlier revocations", async () => {
   const [old, fresh] = [revocation(), revocation()];
   peer.fault = ({ items }) => (items.length === 1 ? "request-lost" : "none");
   await outbox.enqueueRevocations([old]);
@@ -71,7 +71,7 @@ it("an outbox sends new revocations immediately, whatever the backoff of earlier
   );
 });
 
-it("an outbox sends a repeated revocation immediately, even if the first one was dead-lettered", async () => {
+it("an outbox sends a repeated revocation immediately, even if the first revocation was dead-lettered", async () => {
   const gone = revocation(7);
   peer.refused.add(gone.keyHash);
   await outbox.enqueueRevocations([gone]);

@@ -47,7 +47,7 @@ it("an outbox stores only one message for each hold and kind", async () => {
   expect(wallets.charged.size).toBe(1);
 });
 
-it("an outbox stores message and alarm, and returns without waiting for the delivery", async () => {
+it("an outbox stores the message and sets an alarm, and returns before the delivery", async () => {
   const outbox = outboxOf("own");
   const { promise, resolve } = Promise.withResolvers<void>();
   wallets.stalled = promise;
@@ -62,7 +62,7 @@ it("an outbox stores message and alarm, and returns without waiting for the deli
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
 
-it("an outbox delivers each outcome to a wallet that recovers after several failures", async () => {
+it("an outbox delivers each outcome to a wallet once the wallet recovers from several failures", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const items = [settleOf(orgId, 1), settleOf(orgId, 2), voidOf(orgId)];
   wallets.down = true;
@@ -99,7 +99,7 @@ it("an outbox retries a failed attempt only after the backoff", async () => {
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
 
-it("an outbox dead-letters a message after a definite rejection, with an alert, and delivers later messages", async () => {
+it("an outbox dead-letters a message after a final rejection, with an alert, and delivers later messages", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [bad, good] = [settleOf(orgId, 5), settleOf(orgId, 6)];
   wallets.refusals.set(bad.holdId, { kind: "conflict", message: "other content", param: null });
@@ -124,7 +124,7 @@ it("an outbox keeps an outcome for a wallet whose storage is unavailable", async
   expect([...wallets.charged.values()]).toEqual([5]);
 });
 
-it("an outbox stops retrying a message after seven days, with an alert, and delivers the message in a later sweep", async () => {
+it("an outbox stops retrying a message after seven days, with an alert, and delivers it in a later sweep", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 5);
@@ -159,7 +159,7 @@ it("an outbox delivers at most 100 messages per alarm, and each message once", a
   expect(wallets.charged.size).toBe(250);
 });
 
-it("an outbox restores a lost alarm when the sweep calls poke", async () => {
+it("an outbox restores a lost alarm when a sweep calls poke", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);

@@ -33,7 +33,7 @@ it.each([
   },
 );
 
-it("a region that is missing in a provider's table uses only the provider's global hosts", () => {
+it("a region that a provider's table doesn't list uses only the provider's global hosts", () => {
   const rows = REGION_ROWS as unknown[];
   const hosts = { strict: ["ap", "global"], relaxed: ["ap", "global"] };
   rows.push({ id: "ap", jurisdiction: null, hosts, aws: null, anthropicGeo: null });

@@ -110,7 +110,7 @@ describe("the signature of a message between regions", () => {
     ["the scheme's default port", "https://us.test:443/internal/v1/lookup"],
     ["an uppercase host", "https://US.TEST/internal/v1/lookup"],
     ["an empty query", "https://us.test/internal/v1/lookup?"],
-  ])("stays unchanged for %s in the URL", async (_name, url) => {
+  ])("covers the URL unchanged if it contains %s", async (_name, url) => {
     const { headers } = await signedByUs(CURRENT, url);
     expect(headers).toEqual(
       (await signedByUs(CURRENT, "https://us.test/internal/v1/lookup")).headers,
@@ -134,7 +134,7 @@ describe("a signed message between regions", () => {
     }
   });
 
-  it("must have an HMAC-SHA-256 signature over exactly the listed parts, in order", async () => {
+  it("must have an HMAC-SHA-256 signature of exactly the listed parts, in order", async () => {
     const others: Partial<PeerMessage>[] = [
       ...COVERED.map((name) => ({ covered: COVERED.filter((one) => one !== name) })),
       { covered: [] },
@@ -162,7 +162,7 @@ describe("a signed message between regions", () => {
     ["a quoted string", `turnpike="${"A".repeat(43)}="`],
     ["doubled", `turnpike=:${"A".repeat(43)}=:, other=:${"A".repeat(43)}=:`],
     ["empty", ""],
-  ])("fails without an exception if the signature is %s", async (_name, signature) => {
+  ])("fails verification without an exception if it is %s", async (_name, signature) => {
     const message = await signedByThem();
     const headers = { ...message.headers, signature };
     expect(await verdictOn({ ...message, headers })).toMatch(/shape|wrong signature/);
@@ -193,7 +193,7 @@ describe("a signed message between regions", () => {
     },
   );
 
-  it("expires 10 s after the signature's time if the message declares 10 s", async () => {
+  it("expires 10 s after it was signed if the message declares 10 s", async () => {
     const message = await signedByThem({ lifetimeS: 10 });
     expect(await verdictOn(message, { atMs: NOW_MS + 9000 })).toBe("from eu");
     expect(await verdictOn(message, { atMs: NOW_MS + 11_000 })).toBe("signed too long ago");

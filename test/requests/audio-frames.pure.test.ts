@@ -207,13 +207,13 @@ describe("the maximum duration of an audio file with false lengths", () => {
     expect(seconds(file)).toBe(most);
   });
 
-  it("equals 1,000,000 s for boxes nested within boxes", () => {
+  it("equals 1,000,000 s for a file of nested boxes", () => {
     let boxes: number[] = [];
     for (let depth = 0; depth < 40; depth++) boxes = box("moov", boxes);
     expect(seconds([...FTYP, ...boxes])).toBe(1_000_000);
   });
 
-  it("stays far below the maximum for the file's size, for ordinary speech", () => {
+  it("stays far below the maximum for the file's size if the file contains ordinary speech", () => {
     const opus = page(
       0,
       repeat(50, [1]).map(() => repeat(80, [7])),
@@ -316,7 +316,7 @@ describe("an audio file of 20 MiB with millions of tiny parts", () => {
     ["MP4", box("ftyp", text("M4A "), big(0)), [...big(8), ...text("skip")]],
     ["WebM", big(0x1a45dfa3), [0x80, 0x80]],
     ["AAC", [0xff, 0xf1], [0xff, 0xff]],
-  ] as const)("counts as endless: %s", (_, start, part) => {
+  ] as const)("counts as an endless file: %s", (_, start, part) => {
     const file = new Uint8Array(20 * 1_048_576);
     file.set(part);
     for (let length = part.length; length < file.length; length *= 2) {

@@ -114,7 +114,7 @@ describe("computeMaxAudioSeconds", () => {
     expect(computeMaxAudioSeconds(file)).toBe(seconds);
   });
 
-  it("reads an MP3 file after the file's tags, and counts the tags as sound", () => {
+  it("reads an MP3 file after its tags, and counts the tags as sound", () => {
     expect(computeMaxAudioSeconds(tagged([0, 0, 2, 0]))).toBe(11);
   });
 
@@ -130,7 +130,7 @@ describe("computeMaxAudioSeconds", () => {
     expect(computeMaxAudioSeconds(tagged([0, 2, 56, 64], tag))).toBe(51);
   });
 
-  it("returns a whole number for any bytes, never below the minimum for their number", () => {
+  it("returns a whole number for any bytes, never below the minimum for the number of bytes", () => {
     const head = fc.constantFrom("", "fLaC", "OggS", "ID3", "RIFF0000WAVEfmt ", "OggSOggS");
     fc.assert(
       fc.property(head, fc.uint8Array({ maxLength: 300 }), (text, bytes) => {

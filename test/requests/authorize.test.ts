@@ -79,14 +79,14 @@ it.each([
   },
 );
 
-it("a request in another region returns the home region's failure, and reports the outcome of the hold as unknown", async () => {
+it("a request in another region returns the home region's failure, and the hold's outcome is unknown", async () => {
   for (const kind of ["storage_unavailable", "overloaded"]) {
     answer = { ok: false, failure: { kind } };
     expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind } });
   }
 });
 
-it("a request without a hold in another region gets no grant, and returns an error for a revoked key", async () => {
+it("a request without a hold gets no grant in another region, and an error if the key is revoked", async () => {
   answer = { ok: true, granted: 0 };
   expect(await ask(null)).toMatchObject({ result: { ok: true } });
   answer = { ok: false, failure: { kind: "invalid_api_key" } };
@@ -94,7 +94,7 @@ it("a request without a hold in another region gets no grant, and returns an err
 });
 
 it.each(["invalid_api_key", "organization_suspended"])(
-  "the outcome of a hold is unknown if the retry after a lost attempt returns %s",
+  "the outcome of a hold is unknown if the retry of a lost call returns %s",
   async (kind) => {
     answer = { ok: false, failure: { kind } };
     const refused = { unanswered: false, result: answer };
@@ -106,7 +106,7 @@ it.each(["invalid_api_key", "organization_suspended"])(
   },
 );
 
-it("the outcome of a hold is unknown if the home region rejects a retry after the first attempt was lost", async () => {
+it("the outcome of a hold is unknown if the first call was lost and the home region rejects the retry", async () => {
   const failure = { kind: "organization_suspended" };
   answer = { ok: false, failure, may_hold: true };
   expect(await ask(HOLD)).toEqual({ unanswered: true, failure });

@@ -58,8 +58,8 @@ function able(model: Model, chat: ChatBody, asked: RouteOptions = {}): string {
   return routes.failure.kind === "invalid_request" ? `400 ${routes.failure.param}` : "?";
 }
 
-describe("the selected routes of a chat request", () => {
-  it("support the requested choices, images and tools, in order of preference", () => {
+describe("the choice of routes for a chat request", () => {
+  it("includes routes that support the requested choices, images and tools, in order of preference", () => {
     const model = modelOf({ choices: 1 }, undefined, { lacks: ["vision"] }, { lacks: ["tools"] });
     expect(able(model, TEXT)).toBe("abcd");
     expect(able(model, TEXT, { choices: 2 })).toBe("bcd");
@@ -70,7 +70,7 @@ describe("the selected routes of a chat request", () => {
     expect(able(model, { ...IMAGE, tools: TOOLS.tools }, { choices: 2 })).toBe("b");
   });
 
-  it("include no route if none supports a field, so that the request returns 400 with the field", () => {
+  it("includes no route if none supports a field, so that the request returns 400 with the field as param", () => {
     expect(able(modelOf({ choices: 1 }, { choices: 3 }), TEXT, { choices: 4 })).toBe("400 n");
     expect(able(modelOf({ lacks: ["vision"] }), IMAGE)).toBe("400 messages");
     expect(able(modelOf({ lacks: ["tools"] }), TOOLS)).toBe("400 tools");
@@ -80,7 +80,7 @@ describe("the selected routes of a chat request", () => {
     expect(able(modelOf({ maxOutput: 63 }), TEXT)).toBe("400 max_tokens");
   });
 
-  it("include no route of a model that can't call tools, so that the request returns 400", () => {
+  it("includes no route of a model that can't call tools, so that the request returns 400", () => {
     const mute: Model = { ...modelOf(undefined, { choices: 1 }), abilities: ["vision"] };
     expect([able(mute, TOOLS), able(mute, TOOLS_BEFORE), able(mute, TEXT)]).toEqual([
       "400 tools",
@@ -89,7 +89,7 @@ describe("the selected routes of a chat request", () => {
     ]);
   });
 
-  it("exclude routes with too small a context window, unless none is large enough", () => {
+  it("excludes routes whose context window is too small, unless none is large enough", () => {
     const model = modelOf({ context: 200 }, undefined, { context: 500 });
     expect(able(model, TEXT, { estimate: 136 })).toBe("abc");
     expect(able(model, TEXT, { estimate: 137 })).toBe("bc");
@@ -99,7 +99,7 @@ describe("the selected routes of a chat request", () => {
     expect(able(modelOf({ context: 200 }), TEXT, { estimate: 900 })).toBe("a");
   });
 
-  it("include only routes that can change the dimensions if the field dimensions is set", () => {
+  it("includes only routes that can change the dimensions if the field 'dimensions' is set", () => {
     const limits: RouteLimits = { lacks: ["dimensions"] };
     expect([
       embedders(modelOf(limits, undefined)),
@@ -118,7 +118,7 @@ function routesFor(model: Model, input: string | string[] | number[] | number[][
   return routes.ok ? routes.value.length : routes.failure;
 }
 
-it("the selected routes of an embeddings request accept the number of its inputs", () => {
+it("the routes selected for an embeddings request accept the request's number of inputs", () => {
   const few: Model = modelOf({ inputs: 2 });
   const either: Model = modelOf({ inputs: 2 }, undefined);
   const refused = { kind: "invalid_request", param: "input" };
@@ -138,7 +138,7 @@ describe("a chat request with thinking", () => {
       thinks,
     });
 
-  it("gets a minimum output above the model's minimum for thinking, but at most the requested cap", () => {
+  it("gets a minimum output above the model's minimum for thinking, up to the requested cap", () => {
     expect(least(true, 4000)).toMatchObject({ whole: 4000, least: 1025 });
     expect(least(true, 300)).toMatchObject({ whole: 300, least: 300 });
     expect(least(true, null)).toMatchObject({ whole: 1025, least: 1025 });

@@ -21,7 +21,7 @@ const charged = (
   );
 
 describe("the charge for a response", () => {
-  it("equals the price of the reported usage, however the response ended", () => {
+  it("equals the price of the reported usage, however the response ends", () => {
     for (const ending of ["complete", "failed", "stopped"] as const) {
       for (const hasClientStoppedReading of [false, true]) {
         expect(charged({ usage: USAGE }, ending, hasClientStoppedReading)).toMatchObject({
@@ -55,7 +55,7 @@ describe("the charge for a response", () => {
     });
   });
 
-  it("equals zero if the provider breaks off without reporting usage, and the operator absorbs the estimate", () => {
+  it("equals zero if the provider breaks off without reporting usage, at an estimated cost to the operator", () => {
     const lost = { usage: estimate, estimated: true };
     expect(charged({}, "failed", false)).toMatchObject({ kind: "void", lost });
   });
@@ -80,13 +80,13 @@ describe("the charge for a response", () => {
     },
   );
 
-  it("equals zero for usage reported before the end if the provider breaks off", () => {
+  it("equals zero if the provider reports usage before the end and then breaks off", () => {
     const lost = { usage: USAGE };
     expect(charged({ partial: USAGE }, "failed", false)).toMatchObject({ kind: "void", lost });
     expect(charged({ partial: USAGE }, "failed", true)).toMatchObject({ kind: "settle" });
   });
 
-  it("never exceeds the output cap if the usage is estimated", () => {
+  it("never exceeds the output cap's price if the usage is estimated", () => {
     const outcome = charged({ output: 10 * CAP * CHOICES }, "stopped", false);
     expect(outcome).toMatchObject({ usage: { output: CAP * CHOICES } });
   });

@@ -268,7 +268,7 @@ describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", on
       return found;
     };
 
-    it("causes the gateway to end the provider's JSON request within two seconds, or stream at the next text", () => {
+    it("causes the gateway to end the provider's JSON request within two seconds, or its stream at the next text", () => {
       const { words, passedOn, leftMs, closedMs } = outcome().upstream;
       const openMs = closedMs - leftMs;
       expect(openMs).toBeGreaterThanOrEqual(0);
@@ -277,7 +277,7 @@ describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", on
       expect(words).toBeGreaterThanOrEqual(one.stream ? passedOn + 10 : 0);
     });
 
-    it("pays for the estimated input and the output until the provider's stream is closed", () => {
+    it("pays for the estimated input and output until the provider's stream is closed", () => {
       const { generation, upstream } = outcome();
       expect(generation).toMatchObject({ status: "settled", estimated: true, absorbed_micro: 0 });
       expect(tokensOf(generation, "input")).toBeGreaterThan(0);

@@ -33,7 +33,7 @@ const BEGUN = ENDPOINTS.flatMap((endpoint, endpointIndex) =>
 );
 
 describe.each(BEGUN)(
-  "a conversation that began at the endpoint $name with a provider in the format $format",
+  "a conversation started at the endpoint $name with a provider in the format $format",
   ({ endpoint, first, turn }) => {
     let key = "";
     let calls: readonly Call[] = [];
@@ -48,7 +48,7 @@ describe.each(BEGUN)(
       vi.restoreAllMocks();
     });
 
-    it("continues at providers with other formats, and keeps each tool result next to its call", async () => {
+    it("continues with providers in other formats, and keeps each tool result next to its call", async () => {
       expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
       for (const [at, second] of PROVIDERS.entries()) {
         if ((at + ENDPOINTS.indexOf(endpoint)) % ENDPOINTS.length !== 0) continue;

@@ -100,12 +100,12 @@ describe.each(CASES)(
         expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
       });
 
-      it("matches a JSON schema", async () => {
+      it("contains JSON that matches a JSON schema", async () => {
         const { text } = await read("schema", stream);
         expect(JSON.parse(text)).toEqual({ city: "Paris", days: 3 });
       });
 
-      it("ends at the output cap", async () => {
+      it("ends the output at the output cap", async () => {
         expect(await read("length", stream)).toMatchObject({ text: "Hel", end: "length" });
       });
 
@@ -116,7 +116,7 @@ describe.each(CASES)(
         expect(told).toBe(provider.refusesBy === "status" ? "400" : "refusal");
       });
 
-      it("contains reasoning, which returns to its provider unchanged", async () => {
+      it("contains reasoning, which the next request returns to the provider unchanged", async () => {
         const said = await read("reasoning", stream);
         expect(said).toMatchObject({ thought: "Let me think.", text: "42", end: "stop" });
         vi.restoreAllMocks();
@@ -125,7 +125,7 @@ describe.each(CASES)(
         expect(keptIn(sent)).toEqual(keptIn(await sentAtChat()));
       });
 
-      it("contains an error in the endpoint's format, without a charge, if the provider fails before the first byte", async () => {
+      it("contains an uncharged error in the endpoint's format if the provider fails before the first byte", async () => {
         mockNetwork(stream ? provider.failures.errorFirst : DOWN);
         const { status, text } = await asked({ stream });
         expect(status).toBeGreaterThanOrEqual(500);
@@ -136,7 +136,7 @@ describe.each(CASES)(
     });
 
     it.each(["errorMid", "cut"] as const)(
-      "ends a stream in the endpoint's format after a mid-stream failure: %s",
+      "ends in the endpoint's stream format after a mid-stream failure: %s",
       async (name) => {
         const spent = await spentBy(async () => {
           mockNetwork(provider.failures[name], splitBytes);

@@ -4,7 +4,7 @@ import { reportFailedAttempt } from "../../src/models/requests/call-routes.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import { runOf, SERVING } from "./run-fixture.ts";
 
-it("the metrics assign any provider failure to one of a limited set of series", () => {
+it("the metrics assign any provider failure to one of a limited number of series", () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const tally = new Tally();
   const run = runOf({ tally });

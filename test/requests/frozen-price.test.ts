@@ -54,7 +54,7 @@ function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer
 
 const TOKENS = USAGE.total_tokens;
 
-describe("a price that is changed during a request", () => {
+describe("a price that changes during a request", () => {
   it("applies only to later requests, while the running request pays the price at its admission", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
@@ -70,8 +70,8 @@ describe("a price that is changed during a request", () => {
   });
 });
 
-describe("an alias that is changed during a request", () => {
-  it("refers to the same model and price until the request ends", async () => {
+describe("an alias that changes during a request", () => {
+  it("refers to one model and price until the request ends", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "smart", messages };
@@ -95,7 +95,7 @@ describe("an alias that is changed during a request", () => {
 
 describe("a model name that a provider returns", () => {
   it.each(["chat-2031-01-01", "nobody/knows", "", "gpt-free"])(
-    "affects neither the price nor the response's model: %j",
+    "affects neither the price nor the model in the response: %j",
     async (name) => {
       const { key } = await openOrganization();
       slowUpstream(name).answer();

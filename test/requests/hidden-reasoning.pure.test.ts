@@ -179,7 +179,7 @@ describe.each(CASES)(
   (_, shown, protocol) => {
     const isExact = shown === "none" || shown === "whole";
     const summarizes = protocol.name !== "chat";
-    it("pays for at least half of the output so far, at any moment", () => {
+    it("always pays for at least half of the output so far", () => {
       fc.assert(
         fc.property(
           plannedRounds,
@@ -210,7 +210,7 @@ describe.each(CASES)(
       );
     });
 
-    it("makes the gateway keep the provider's stream open only while the provider may be hiding reasoning", () => {
+    it("keeps the provider's stream open only as long as the provider may be hiding reasoning", () => {
       const plan = { shown, rounds: [{ thought: 1000, text: 10 }] };
       const meter = new StreamMeter(1, { mayThink: shown !== "none", summarizes, askedMs: 0 });
       const reader = protocol.reader();
@@ -223,6 +223,6 @@ describe.each(CASES)(
   },
 );
 
-it("the estimate of hidden output is 100 tokens per second", () => {
+it("the gateway estimates hidden output at 100 tokens per second", () => {
   expect(estimateHiddenTokens(1500)).toBe(150);
 });

@@ -53,7 +53,7 @@ const asked = fc.record({
   defaultCap: fc.constant(4096),
 });
 
-it("a maximum hold covers the whole output cap at every route, at the upper bound of the prompt's tokens", () => {
+it("a maximum hold covers the whole output cap on every route, at the upper bound of prompt tokens", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
       const cap = computeOutputCap(m, size, want);
@@ -67,7 +67,7 @@ it("a maximum hold covers the whole output cap at every route, at the upper boun
   );
 });
 
-it("a hold below the maximum allows an output cap between minimum and maximum at every route", () => {
+it("a hold below the maximum allows an output cap between the minimum and the maximum on every route", () => {
   fc.assert(
     fc.property(
       model,

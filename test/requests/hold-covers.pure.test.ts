@@ -86,7 +86,7 @@ function worst(
   return costOf(getPriceForPrompt(at, bound), { ...NO_USAGE, input, output });
 }
 
-it("a hold covers, for every possible route, the output cap that is sent to the route", () => {
+it("a hold covers the output cap that is sent to each possible route", () => {
   fc.assert(
     fc.property(request, ({ routes, prompt, asked, calls, at }) => {
       const size = { context: 400_000, maxOutput: 128_000, thinkingFloor: 1024 };

@@ -188,7 +188,7 @@ const COUNTED = ENDPOINT_BODIES.filter(
 describe.each(COUNTED)(
   "the prompt that is sent for a body of $endpoint.name",
   ({ endpoint, bodies, kind }) => {
-    it("stays, in any format, within the upper bound (a token per byte) and the estimate (a token per four bytes)", async () => {
+    it("stays within the upper bound (a token per byte) and the estimate (a token per four bytes) in any format", async () => {
       const sent = new Map<string, number>();
       const network = taken();
       const formats = REQUEST_FORMATS.filter((format) => format.kind === kind);
@@ -246,7 +246,7 @@ describe("a PDF in the prompt", () => {
   );
 });
 
-it("a request is rejected if only the sum of several prompts reaches the long-prompt price", () => {
+it("a request with several prompts is rejected if only the sum reaches the long-prompt price", () => {
   const [format] = REQUEST_FORMATS;
   const [route] = MODEL.routes;
   if (format === undefined || route === undefined) throw new Error("none");

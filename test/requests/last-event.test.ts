@@ -71,7 +71,7 @@ const FILES = STREAMED.filter(({ streams }) => streams === "always").map((row): 
 });
 
 describe.each([...STREAMED, ...FILES])("a stream of the endpoint $title", (row) => {
-  it("sends its last event only after the wallet has its charge", async () => {
+  it("sends the last event only after the wallet has stored the charge", async () => {
     const { run, asking, charged, answered } = runThrough(row);
     const done = Promise.resolve(
       sendResponse(run, SERVING, { kind: "stream", events: once(EVENTS) }),

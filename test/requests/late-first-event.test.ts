@@ -57,7 +57,7 @@ async function rest(reader: ReadableStreamDefaultReader<string>): Promise<string
 }
 
 describe.each(Object.entries(PATHS))("a provider's late first event at %s", (path, body) => {
-  it("reaches a client that has already received headers and a comment", async () => {
+  it("arrives even after the client has received the headers and a comment", async () => {
     const provider = slowProvider();
     const { response, reader } = await ask(path, body);
     expect(response.status).toBe(200);
@@ -70,7 +70,7 @@ describe.each(Object.entries(PATHS))("a provider's late first event at %s", (pat
     expect(text).not.toContain('"error":{');
   });
 
-  it("becomes an error event if the provider fails", async () => {
+  it("turns into an error event if the provider fails", async () => {
     const provider = slowProvider();
     const { reader } = await ask(path, body);
     expect((await reader.read()).value).toMatch(/^: keep-alive\n\n/);

@@ -36,7 +36,7 @@ const providersOf = ({ routes }: Pick<ModelOption, "routes">) =>
   routes.map(({ provider }) => provider);
 
 describe("repricing a request", () => {
-  it("excludes routes above max_price at the new prices, and caps the remaining routes by max_price", () => {
+  it("excludes routes whose new price exceeds max_price, and caps the remaining routes by max_price", () => {
     const request: PaidRequest = { ...REQUEST, ...optionOf("a", [1, 2], 2.5) };
     expect(reprice(request, pricingOf(50))).toBeNull();
     expect(providersOf(request)).toEqual(["a0"]);

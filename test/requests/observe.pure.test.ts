@@ -23,7 +23,7 @@ function counted(progress: object) {
   return Object.entries(tally.take()).filter(([name]) => !name.includes("_seconds"));
 }
 
-it("the metrics count tokens, cost, attempts and unusual charges of a charged request", () => {
+it("the metrics count a charged request's tokens, cost, attempts and unusual charges", () => {
   const odd = { outcome: SETTLED, charged: 70, shortfall: 3, isUnsaved: true };
   expect(Object.fromEntries(counted(odd))).toEqual({
     'turnpike_cost_micro_total{model="up/m",provider="up"}': 70,
@@ -37,7 +37,7 @@ it("the metrics count tokens, cost, attempts and unusual charges of a charged re
   });
 });
 
-it("the metrics count an uncharged provider call as absorbed, but not a call that never started", () => {
+it("the metrics count an uncharged provider call as absorbed, unless the call never started", () => {
   const outcome = { kind: "void", reason: "upstream failed without usage: absorbed" };
   expect(counted({ outcome })).toEqual([
     ['turnpike_absorbed_total{reason="upstream_failed_without_usage_absorbed"}', 1],

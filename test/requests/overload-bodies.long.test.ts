@@ -68,7 +68,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     },
   );
 
-  it("appears in the metrics as rejected for overload, unless its key is rejected first", async () => {
+  it("appears in the metrics as rejected for overload, unless the key is rejected first", async () => {
     const region = separateIsolate();
     const world = new OverloadFixture({
       ISOLATE_MEMORY_MIB_MAX: "84",
@@ -95,7 +95,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
   });
 
-  it("returns 503 before the key's object is called and before the body is read", async () => {
+  it("returns 503 before the gateway calls the key's object or reads the body", async () => {
     const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const content = "a".repeat(4 * MIB - 100);
     const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });
@@ -118,7 +118,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     expect(await world.status(asking)).toBe(200);
   });
 
-  it("uses memory for the bytes that have arrived, not for the declared length", async () => {
+  it("uses memory only for the bytes received, not for the declared length", async () => {
     const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const slow = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-length": String(20 * MIB) };
@@ -132,7 +132,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     await first.end();
   });
 
-  it("releases its memory once a route has responded, however long the stream continues", async () => {
+  it("frees its memory once a route responds, however long the stream continues", async () => {
     const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84", DRAIN_S: "0" });
     const endless = { ...long, model: "sandbox/endless", stream: true };
     const first = world.ask({ key: account.key, body: endless });

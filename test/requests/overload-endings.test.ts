@@ -81,7 +81,7 @@ const ending: fc.Arbitrary<Ending> = fc.record({
   turns: fc.nat(30),
 });
 
-it(`every slot is free again after ${ENDINGS} requests that end in every way`, async () => {
+it(`every slot is free again after ${ENDINGS} requests that end in every possible way`, async () => {
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(

@@ -40,8 +40,8 @@ async function fullFixture(bindings: Readonly<Record<string, unknown>> = {}) {
   return { world, first, goOn };
 }
 
-describe("a paid request beyond its organization's maximum of concurrent requests", () => {
-  it("gets a 503 before the key's object is called, the body is read or an amount is held", async () => {
+describe("a paid request beyond the organization's maximum of concurrent requests", () => {
+  it("gets a 503 before the gateway calls the key's object, reads the body or holds an amount", async () => {
     const { world, first, goOn } = await fullFixture();
     const before = { ...world.calls };
     const shed = world.ask({ key: account.key });
@@ -60,7 +60,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("gets a 503 without a hold once the key's object identifies the organization of an unknown key", async () => {
+  it("gets a 503 without a hold once the key's object has identified an unknown key's organization", async () => {
     const { world, first, goOn } = await fullFixture();
     const { key } = await addKey(account.orgId, account.memberId);
     const { hold, admit = 0 } = world.calls;
@@ -73,7 +73,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
     expect(await world.status({ key })).toBe(200);
   });
 
-  it("doesn't affect other organizations, free endpoints or a forged key's 401", async () => {
+  it("leaves other organizations, free endpoints and a forged key's 401 unaffected", async () => {
     const { world, goOn, first } = await fullFixture();
     goOn();
     await first.end();
@@ -96,7 +96,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
     }
   });
 
-  it("counts in the metrics by reason, and appears in the log once per second", async () => {
+  it("appears in the metrics by reason, and in the log at most once per second", async () => {
     const second = Date.now() + 60_000;
     vi.spyOn(Date, "now").mockImplementation(() => second);
     const region = separateIsolate();
@@ -122,7 +122,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
     expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="503"}');
   });
 
-  it("gets a log line if LOG_REQUESTS is all", async () => {
+  it("adds a line to the request log if LOG_REQUESTS is all", async () => {
     const { world, first, goOn } = await fullFixture({ LOG_REQUESTS: "all" });
     for (let i = 0; i < 3; i++) expect(await world.status({ key: account.key })).toBe(503);
     expect(lines.filter(({ status }) => status === 503)).toHaveLength(3);
@@ -132,7 +132,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
 });
 
 describe("a paid request that waits for a slot", () => {
-  it("continues once another request has ended", async () => {
+  it("runs once another request has ended", async () => {
     const { world, first, goOn } = await fullFixture({ OVERLOAD_WAIT_MS: "10000" });
     const before = { ...world.calls };
     const waiting = world.ask({ key: account.key });
@@ -144,7 +144,7 @@ describe("a paid request that waits for a slot", () => {
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("gets a 503 after OVERLOAD_WAIT_MS, and leaves the slot for a later request", async () => {
+  it("gets a 503 after OVERLOAD_WAIT_MS, and leaves the slot to a later request", async () => {
     const { world, first, goOn } = await fullFixture({ OVERLOAD_WAIT_MS: "50" });
     const before = { ...world.calls };
     expect(await world.status({ key: account.key })).toBe(503);

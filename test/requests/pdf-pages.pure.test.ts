@@ -44,7 +44,7 @@ describe("the page count of a PDF", () => {
     expect(computeMaxPdfPages("%PDF-1.4")).toBeNull();
   });
 
-  it("determines the held tokens: text plus one image per page, or the context window if the count is unknown", () => {
+  it("determines the held tokens: text plus one image per page, or the context window for an unknown count", () => {
     const page = 3000 + MODEL.imageTokens;
     const small = 300;
     const near = (bound: number, tokens: number) => {

@@ -123,7 +123,7 @@ describe("the charge of a JSON response in another region", () => {
     ["lost, then stored", ["lost", "ok"], 2],
     ["stored after both calls of the first attempt", ["down", "down", "ok"], 3],
     ["rejected by an overloaded outbox after a lost call", ["down", "overloaded", "ok"], 3],
-  ] as const)("reaches the outbox once, without a log line: %s", async (_, faults, count) => {
+  ] as const)("enters the outbox once, without a log line: %s", async (_, faults, count) => {
     expect(await answered(faults)).toEqual(["answer"]);
     expect([...kept.keys()]).toEqual(["settle req_test"]);
     expect(calls).toBe(count);
@@ -143,7 +143,7 @@ describe("the charge of a JSON response in another region", () => {
     },
   );
 
-  it("never exceeds the hold, neither in the response header nor in the outbox", async () => {
+  it("never exceeds the hold, in the response header or in the outbox", async () => {
     await answered(["ok"], { granted: 1_000_000 });
     await answered(["ok"], { granted: 5 });
     const [item] = kept.values();
@@ -182,7 +182,7 @@ describe("the charge of a stream in another region", () => {
   );
 
   it.each(["lost", "down", "overloaded"] as const)(
-    "goes to the log, and the stream ends normally, if every call to the outbox fails (%s)",
+    "gets logged, and the stream ends normally, if every call to the outbox fails (%s)",
     async (fault) => {
       expect(await streamed([fault])).toMatch(/data: \[DONE\]\n\n$/);
       expect(isUnsaved()).toBe(true);

@@ -90,7 +90,7 @@ describe("the counted size of a prompt", () => {
     }
   });
 
-  it("includes text that the gateway adds: names of tool results, later instructions and schemas", () => {
+  it("includes text that the gateway adds: tool result names, later instructions and schemas", () => {
     const named = (name: string, results: number) => {
       const called = { id: "c", type: "function", function: { name, arguments: "{}" } };
       const result = { role: "tool", tool_call_id: "c", content: "" };
@@ -117,7 +117,7 @@ describe("the counted size of a prompt", () => {
     expect(closed.length).toBe(29);
   });
 
-  it("includes every key and string of a forwarded body, and tools that the provider defines", () => {
+  it("includes every key and string of a forwarded body, and provider-defined tools", () => {
     const long = "k".repeat(999);
     expect(native({ [long]: 1 })).toBeGreaterThan(999);
     expect(native({ a: { b: [{ c: long }] } })).toBeGreaterThan(999);
@@ -128,7 +128,7 @@ describe("the counted size of a prompt", () => {
     expect(weighed(new Map([[known, "known_tool"]])) - weighed(new Map())).toBe(1500);
   });
 
-  it("equals the length of arrays of token IDs", () => {
+  it("equals the number of token IDs for arrays of token IDs", () => {
     expect(size([[1, 2, 3]]).bound - size([[1]]).bound).toBe(2);
     expect(size([1, 2, 3]).bound - size([1]).bound).toBe(2);
   });

@@ -53,7 +53,7 @@ async function ask(
 }
 
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
-  "a conversation that began at the provider %s",
+  "a conversation started at the provider %s",
   (_, first) => {
     let begun: Awaited<ReturnType<typeof ask>>;
     beforeAll(async () => {

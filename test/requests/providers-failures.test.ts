@@ -106,7 +106,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       .map(([name, reply], at) => [name, reply, formsOf(at), at] as const)
       .filter(([, , , at]) => isTried(at));
     it.each(cases)(
-      "returns our own error for %s, without a charge or the provider's text",
+      "returns the gateway's own error for %s, without a charge or the provider's text",
       async (name, reply, forms) => {
         for (const stream of forms) {
           const seen = await ask(provider, reply, stream);
@@ -154,7 +154,7 @@ const LONG = "a".repeat(5 * 1024 * 1024);
 const TEXTUAL = PROVIDERS.filter(({ failures: { cut } }) => typeof cut.body === "string");
 const TRIED = TEXTUAL.filter((_, at) => IS_LONG || at % 6 === 0);
 it.each(TRIED.map((provider) => [provider.name, provider] as const))(
-  "the stream of the provider %s ends at an event of 5 MiB, and the output before it is charged",
+  "the stream of the provider %s ends at an event of 5 MiB, and the earlier output is charged",
   async (_, provider) => {
     await openOne();
     const { cut } = provider.failures;
@@ -174,12 +174,12 @@ it.each(TRIED.map((provider) => [provider.name, provider] as const))(
 );
 
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
-  "a response of the provider %s that failed because of the request",
+  "a response of the provider %s that fails because of the request",
   (_, provider) => {
     const { chat, failures } = provider;
     beforeAll(openOne);
     const forms = ["json", "stream"] as const;
-    it.each(forms)("costs the usage that the provider reported: %s", async (form) => {
+    it.each(forms)("costs the usage that the provider reports: %s", async (form) => {
       const reply = failures.provoked[form];
       if (reply === null) return;
       const costOf = async (one: RawReply) => {

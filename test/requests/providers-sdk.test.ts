@@ -126,14 +126,14 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
           });
         });
 
-        it("contains one tool call after a text, with its ID", async () => {
+        it("contains one tool call, with an ID, after a text", async () => {
           const { message, finish } = await read(provider, "tool", stream);
           expect(finish).toBe("tool_calls");
           expect(calls(message)).toEqual([["get_weather", JSON.parse(CITY)]]);
           expect(message.tool_calls?.[0]?.id).toMatch(/^\S+$/);
         });
 
-        it("contains parallel calls, one without arguments, with unique IDs", async () => {
+        it("contains parallel tool calls with unique IDs, one without arguments", async () => {
           const { message, finish } = await read(provider, "tools", stream);
           expect(finish).toBe("tool_calls");
           expect(calls(message)).toEqual([
@@ -144,18 +144,18 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
           expect(new Set(message.tool_calls?.map((call) => call.id)).size).toBe(3);
         });
 
-        it("matches a JSON schema", async () => {
+        it("contains JSON that matches a JSON schema", async () => {
           const { message } = await read(provider, "schema", stream);
           expect(JSON.parse(message.content ?? "")).toEqual({ city: "Paris", days: 3 });
         });
 
-        it("contains reasoning next to the text, and its finish reason", async () => {
+        it("contains reasoning next to the text, and a finish reason", async () => {
           const { message, finish } = await read(provider, "reasoning", stream);
           expect(message).toMatchObject({ content: "42", reasoning_content: "Let me think." });
           expect(finish).toBe("stop");
         });
 
-        it("ends at the output cap", async () => {
+        it("ends the output at the output cap", async () => {
           const { message, finish } = await read(provider, "length", stream);
           expect([message.content, finish]).toEqual(["Hel", "length"]);
         });

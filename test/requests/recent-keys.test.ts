@@ -91,7 +91,7 @@ async function revoke(): Promise<void> {
   await env.WALLET.getByName(account.orgId).revokeKey(row?.hash ?? "", 1);
 }
 
-it("a recently used key needs only one call, which admits the request and holds its amount", async () => {
+it("a recently used key needs only one call, which admits the request and places the hold", async () => {
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "3" });
   expect(asked()).toEqual(["KEY_REGISTER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
@@ -110,7 +110,7 @@ it("a Worker accepts the response of a wallet that still runs an earlier version
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
-it("a key that was revoked after its last use gets 401 after one call, without a hold", async () => {
+it("a key revoked after its last use gets 401 after one call, without a hold", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask("forged"); // its count is transferred later
@@ -118,7 +118,7 @@ it("a key that was revoked after its last use gets 401 after one call, without a
   expect(asked()).toEqual(["WALLET admitAndHold"]);
 });
 
-it("a key that a wallet rejected as revoked gets 401 in later requests, without a call and before their bodies are read", async () => {
+it("a key rejected as revoked gets 401 in later requests, before any call and before the body is read", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask(account.key);
@@ -128,7 +128,7 @@ it("a key that a wallet rejected as revoked gets 401 in later requests, without 
   expect(asked()).toEqual([]);
 });
 
-it("a revoked key gets 401 for an invalid body, and the next request with the key makes no call", async () => {
+it("a revoked key gets 401 even for an invalid body, and later requests with the key make no call", async () => {
   await isolate.ask(account.key);
   await revoke();
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 401 });
@@ -152,7 +152,7 @@ it("an invalid request counts against the rate limit, and returns 429 beyond the
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 429 });
 });
 
-it("a request with a large body or a body of unknown size is admitted before the hold", async () => {
+it("a request whose body is large or of unknown size is admitted before the hold", async () => {
   await isolate.ask(account.key);
   const large = JSON.stringify({
     ...(JSON.parse(HELLO) as object),

@@ -21,8 +21,8 @@ const requests = fc.array(
   { maxLength: 120, size: "max" },
 );
 
-describe("a region's measured speeds of routes", () => {
-  it("become public after 20 requests of 3 organizations, counting at most 10 requests of each organization", () => {
+describe("a region's measured speed of a route", () => {
+  it("becomes public after 20 requests from 3 organizations, counting at most 10 per organization", () => {
     let shown = 0;
     const property = fc.property(requests, (asked) => {
       const measure = latencyOf(asked.map(({ org, ms }) => sampleOf(String(org), ms)));
@@ -47,13 +47,13 @@ describe("a region's measured speeds of routes", () => {
     expect(shown).toBeGreaterThan(20);
   });
 
-  it("expire 30 minutes after the requests", () => {
+  it("expires 30 minutes after the requests", () => {
     const three = ["a", "b", "c"].map((org) => sampleOf(org, 5));
     expect(latencyOf(three, 30 * MINUTE - 1)?.percentiles?.p50).toBe(5);
     expect(latencyOf(three, 30 * MINUTE)).toBeUndefined();
   });
 
-  it("include at most 500 routes, and at most 200 requests of each route", () => {
+  it("counts at most 200 requests per route, for at most 500 routes", () => {
     const speeds = new RegionSpeeds();
     for (let n = 0; n < 600; n++) speeds.add([{ ...sampleOf("o", n), route: `r${n}` }], 0);
     for (let n = 0; n < 300; n++) speeds.add([sampleOf(`org ${n}`, n)], 0);
@@ -69,8 +69,8 @@ function speedOf(organizations: number): RouteSpeed {
   return { route: "a:m", latency: measure, throughput: measure };
 }
 
-describe("the order of an isolate's routes by speed", () => {
-  it("doesn't depend on the requests of another organization", () => {
+describe("an isolate's order of routes by speed", () => {
+  it("doesn't depend on another organization's requests", () => {
     const property = fc.property(requests, (asked) => {
       const own = new RouteTimes();
       const all = new RouteTimes();

@@ -77,7 +77,7 @@ beforeAll(async () => {
 });
 
 describe.each(["eu", "us"] as const)("the deployment in %s with every provider", (region) => {
-  it("sends requests for every model, alias and operator's model only to hosts of the region", async () => {
+  it("sends requests for every model, alias and operator-defined model only to hosts of the region", async () => {
     const asked = mockNetwork(REPLY);
     runs = [];
     const deployment = getDeployment(configOf(region));
@@ -95,7 +95,7 @@ describe.each(["eu", "us"] as const)("the deployment in %s with every provider",
     expect(runs.length > 0).toBe(region === "us" && isBuiltIn("workers-ai"));
   });
 
-  it("contains the providers and regions that the catalog's tests assume", () => {
+  it("contains the providers and regions that the catalog tests assume", () => {
     const config = configOf(region);
     const live = BUILT_IN_PROVIDERS.filter(({ id }) =>
       (PROVIDERS as readonly string[]).includes(id),
@@ -108,7 +108,7 @@ describe.each(["eu", "us"] as const)("the deployment in %s with every provider",
   });
 });
 
-it("the configuration rejects an operator's model of a kind that its provider doesn't offer", () => {
+it("the configuration rejects an operator-defined model of a kind that the provider doesn't offer", () => {
   const routes = [{ provider: "anthropic", upstream_id: "m" }];
   const price = { input: 1, output: 1 };
   const MODELS = JSON.stringify(
@@ -127,7 +127,7 @@ it.each([
   ["eu", "relaxed", true],
   ["us", "strict", true],
 ] as const)(
-  "a usual OpenAI key sells models in %s with RESIDENCY %s: %s",
+  "an ordinary OpenAI key sells models in %s with RESIDENCY %s: %s",
   (region, RESIDENCY, isSold) => {
     const { catalogAt } = getDeployment(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
     const routes = catalogAt(0).models.get("openai/gpt-4o")?.routes ?? [];
@@ -135,7 +135,7 @@ it.each([
   },
 );
 
-it("a request requires US-only inference from Anthropic only for models whose price includes the surcharge", async () => {
+it("a request requires US-only inference from Anthropic only if the model's price includes the surcharge", async () => {
   const { catalogAt, providers } = getDeployment(configOf("us"));
   for (const { id, routes } of catalogAt(0).models.values()) {
     const route = routes.find(({ provider }) => provider === "anthropic");

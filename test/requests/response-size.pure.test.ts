@@ -45,7 +45,7 @@ function isSound(cap: OutputCap, top: number | null): boolean {
   return isNamed && cap.isAsked && cap.whole * each * 3 > 20 * MIB;
 }
 
-it("an output cap above the response size limit is lowered, or rejected if the client set the cap", () => {
+it("an output cap above the response size limit is lowered, or rejected if set by the client", () => {
   const caps = fc.record({
     whole: fc.integer({ min: 64, max: 200_000 }),
     least: fc.constant(64),
@@ -60,7 +60,7 @@ it("an output cap above the response size limit is lowered, or rejected if the c
   );
 });
 
-it("a stream's output cap has no size limit", () => {
+it("a stream's output cap isn't limited by size", () => {
   const cap = { whole: 200_000, least: 64, choices: 128, isAsked: true };
   expect(limitCapToMemory(cap, bodyOf(128, 20), CHAT_ASKED(true))).toEqual({
     ok: true,
@@ -77,7 +77,7 @@ it("a Responses stream gets a lower output cap, because the last event repeats a
   expect(fitting.value.whole).toBeGreaterThan(1000);
 });
 
-it("an oversized JSON response of 128 choices is rejected, and its whole output cap is charged", () => {
+it("an oversized JSON response of 128 choices is rejected, and the whole output cap is charged", () => {
   const call = { kind: "chat", upstreamId: "m", stream: false, cap: 20_000 } as const;
   const { signal } = new AbortController();
   const many = createResponseTooLargeFailure({ ...call, signal, body: { ...CHAT, n: 128 } });

@@ -73,17 +73,17 @@ function servicesOf(
   };
 }
 
-it("a bug before the provider call releases the hold, and a bug during the response charges the hold", async () => {
+it("a hold is released if a bug occurs before the provider call, and charged if it occurs during the response", async () => {
   expect(await queuedBy("routes")).toEqual(["void"]);
   expect(await queuedBy("body")).toEqual(["settle"]);
 });
 
-it("a bug after a stored or possibly stored charge releases nothing", async () => {
+it("a bug that occurs once the charge may be stored releases no hold", async () => {
   expect(await queuedBy("answer")).toEqual(["settle"]);
   expect(new Set(await queuedBy("answer", true))).toEqual(new Set(["settle"]));
 });
 
-it("a stream that fails because of a bug ends with an error event with the cost, without [DONE]", async () => {
+it("a stream that fails because of a bug ends with an error event with the cost, and without [DONE]", async () => {
   const queued: string[] = [];
   const open = { choices: [{ index: 0, delta: { content: "hi" }, finish_reason: null }] };
   const batches = [open, { ...open, toJSON: broken }].map((chunk) => [

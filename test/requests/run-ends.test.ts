@@ -82,7 +82,7 @@ async function streamed(client: AbortController, saidMs: number) {
 
 let laterMs = 0;
 
-it("a disconnect ends the provider's stream within the drain time, and the output until then is charged", async () => {
+it("a disconnect ends the provider's stream within the drain time, and the output so far is charged", async () => {
   const { now } = Date;
   vi.spyOn(Date, "now").mockImplementation(() => now() + laterMs);
   const slow = await streamed(new AbortController(), 200);
@@ -193,7 +193,7 @@ const silent =
     return new Promise(() => undefined);
   };
 
-it("a pause ends a running JSON request, and charges the work of the provider until then", async () => {
+it("a pause ends a running JSON request, and the provider's work so far is charged", async () => {
   const { text, settled, run } = await halted(silent, false);
   expect(JSON.parse(text)).toMatchObject({ error: { code: "paused", pause_id: "pau_1" } });
   expect(settled?.generation).toMatchObject({ estimated: true, usage: { input: 40 } });

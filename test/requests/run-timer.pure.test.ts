@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("a request's timer ends at the deadline while the client is connected", () => {
+it("a request's timer ends at the deadline if the client stays connected", () => {
   const timer = new RunTimer(new AbortController().signal, new Timers(), LIMITS);
   vi.advanceTimersByTime(999);
   expect([timer.signal.aborted, timer.reason]).toEqual([false, null]);
@@ -20,7 +20,7 @@ it("a request's timer ends at the deadline while the client is connected", () =>
   expect([timer.signal.aborted, timer.reason, timer.clientGone]).toEqual([true, "deadline", false]);
 });
 
-it("a request's timer starts the drain time once, however often the disconnect is reported", () => {
+it("a request's timer starts the drain time only once, however often the disconnect is reported", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   client.abort();

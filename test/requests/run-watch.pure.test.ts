@@ -127,12 +127,12 @@ async function endInTime(limits: { latencyMaxMs: number; gapMinMs: number }): Pr
 
 describe("a running request", () => {
   // oxlint-disable-next-line vitest/expect-expect -- endInTime expects
-  it("ends within 15 s of a pause, although an isolate queries pauses only once per 4 s", async () => {
+  it("ends within 15 s of a pause, although the isolate queries pauses only once per 4 s", async () => {
     await endInTime({ latencyMaxMs: 1900, gapMinMs: 4000 });
   });
 
   // oxlint-disable-next-line vitest/expect-expect -- endInTime expects
-  it("ends within 15 s of a pause, although the home region responds only after more than 2 s", async () => {
+  it("ends within 15 s of a pause, although the home region takes more than 2 s to respond", async () => {
     await endInTime({ latencyMaxMs: 3400, gapMinMs: 2000 });
   });
 
@@ -143,7 +143,7 @@ describe("a running request", () => {
     expect(world.questions).toEqual([]);
   });
 
-  it("continues if the isolate's query for pauses gets no response, and the isolate repeats the query", async () => {
+  it("continues if the isolate's query for pauses gets no response, and the isolate retries the query", async () => {
     const world = new WatchFixture(0, (question) => (question < 3 ? 100_000 : 0));
     world.start("one", 120_000);
     await vi.advanceTimersByTimeAsync(11_500);

@@ -249,7 +249,7 @@ describe.each(LEAVING.map((one, at) => [one.endpoint.path, one.read, `case ${at}
 );
 
 it.each(ENDPOINTS.map((one, at) => [one.path, one, at * 3] as const))(
-  "a stream of %s that is read to its end costs what the provider bills",
+  "a stream of %s that is read to the end costs the amount that the provider bills",
   async (_, one, at) => {
     answerAll();
     const before = providerOf(`case ${at}`).billed;

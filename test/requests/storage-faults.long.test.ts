@@ -36,7 +36,7 @@ const codeOf = (text: string): unknown =>
   (JSON.parse(text) as { error: { code: unknown } }).error.code;
 
 describe("a hold whose confirmation is lost", () => {
-  it("leads to a retry with the same ID, one hold and one charge", async () => {
+  it("leads to a retry with the same ID, and to one hold and one charge", async () => {
     world.faults["hold"] = ["lost", "ok"];
     expect((await world.ask("sandbox/echo", false)).status).toBe(200);
     const [first, second] = world.calls["hold"] ?? [];
@@ -60,7 +60,7 @@ describe("a hold whose confirmation is lost", () => {
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("stays absent if the first attempt arrives after the retry was rejected", async () => {
+  it("isn't placed if the first attempt arrives after the retry was rejected", async () => {
     world.faults["hold"] = ["down", "ok"];
     // The warm-up used the first faults.
     await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 });
@@ -78,14 +78,14 @@ describe("a hold whose confirmation is lost", () => {
     expect((await world.balance()).openHolds).toBe(0);
   });
 
-  it("causes no retry and no message to the outbox if the wallet can't be read", async () => {
+  it("leads to no retry and no outbox message if the wallet can't be read", async () => {
     world.faults["hold"] = ["unreadable"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
     expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
   });
 
-  it("causes no retry and no message to the outbox if the wallet is overloaded", async () => {
+  it("leads to no retry and no outbox message if the wallet is overloaded", async () => {
     world.faults["hold"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "overloaded"]);
@@ -93,9 +93,9 @@ describe("a hold whose confirmation is lost", () => {
   });
 });
 
-describe.each([false, true])("a charge that the wallet does not accept (stream %s)", (stream) => {
+describe.each([false, true])("a charge that the wallet doesn't accept (stream %s)", (stream) => {
   it.each(["down", "lost"] as const)(
-    "reaches the outbox before the last byte, and counts once: %s",
+    "enters the outbox before the last byte, and counts once: %s",
     async (fault) => {
       world.faults["settle"] = [fault];
       const answer = await world.ask("sandbox/echo", stream);
@@ -108,7 +108,7 @@ describe.each([false, true])("a charge that the wallet does not accept (stream %
     },
   );
 
-  it("goes to the outbox after one call to an overloaded wallet", async () => {
+  it("enters the outbox after one call to an overloaded wallet", async () => {
     world.faults["settle"] = ["overloaded"];
     expect((await world.ask("sandbox/echo", stream)).status).toBe(200);
     expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
@@ -116,7 +116,7 @@ describe.each([false, true])("a charge that the wallet does not accept (stream %
   });
 });
 
-describe("a charge with an unknown outcome at wallet and outbox", () => {
+describe("a charge whose outcome is unknown at both wallet and outbox", () => {
   describe.each([false, true])("a request with stream %s", (stream) => {
     it.each([
       ["lost", "lost"],
@@ -151,7 +151,7 @@ describe("a charge with an unknown outcome at wallet and outbox", () => {
     },
   );
 
-  it("makes a JSON request return 503 without a charge if wallet and outbox are overloaded", async () => {
+  it("leads to an uncharged 503 for a JSON request if wallet and outbox are overloaded", async () => {
     world.faults["settle"] = ["overloaded"];
     world.faults["enqueue"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
@@ -170,7 +170,7 @@ describe.each([false, true])("a charge while wallet and outbox are down (stream 
     world.faults["enqueue"] = ["down"];
   });
 
-  it("leaves the response unchanged, is retried for 28 s, and is then logged", async () => {
+  it("leaves the response unchanged, gets retried for 28 s, and is then logged", async () => {
     const startedMs = Number(world.env.CLOCK_OFFSET_MS);
     const answer = await world.ask("sandbox/echo", stream);
     expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
@@ -187,7 +187,7 @@ describe.each([false, true])("a charge while wallet and outbox are down (stream 
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("counts once, without a log line, when wallet or outbox recovers", async () => {
+  it("gets charged once, without a log line, when the wallet or the outbox recovers", async () => {
     world.faults["enqueue"] = ["down", "down", "down", "ok"];
     await world.ask("sandbox/echo", stream);
     expect(world.count("enqueue")).toBe(4);
@@ -196,7 +196,7 @@ describe.each([false, true])("a charge while wallet and outbox are down (stream 
   });
 });
 
-describe("a release that the wallet does not accept", () => {
+describe("a release that the wallet doesn't accept", () => {
   it.each([
     ["sandbox/status-500", false],
     ["sandbox/cut", true],

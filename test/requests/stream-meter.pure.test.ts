@@ -23,7 +23,7 @@ const counted = (chunks: readonly Chunk[]): number => {
 };
 
 describe("the meter of a stream's output", () => {
-  it("counts a text the same however it is split", () => {
+  it("counts a text equally however the text is split", () => {
     const words = fc.array(fc.constantFrom("word", "a", "chapter", "1234", "世界", ","), {
       minLength: 1,
       maxLength: 200,
@@ -39,14 +39,14 @@ describe("the meter of a stream's output", () => {
     );
   });
 
-  it("counts only name and arguments of a tool call, not the JSON around them", () => {
+  it("counts only a tool call's name and arguments, not the JSON around them", () => {
     const fragments = Array.from({ length: 100 }, () => call({ arguments: " word" }));
     const output = counted([call({ name: "write", arguments: "" }), ...fragments]);
     expect(output).toBeGreaterThanOrEqual(100);
     expect(output).toBeLessThan(110);
   });
 
-  it("counts reasoning and refusals as output too", () => {
+  it("counts reasoning and refusals as output", () => {
     for (const field of ["reasoning_content", "refusal"]) {
       const delta = { [field]: "one two three" };
       const chunk = { choices: [{ index: 0, delta, finish_reason: null }] };
@@ -54,7 +54,7 @@ describe("the meter of a stream's output", () => {
     }
   });
 
-  it("never counts too much, and detects a reached limit at most 8 KiB of text late", () => {
+  it("never counts too much, and detects a reached limit within 8 KiB of text", () => {
     const meter = new StreamMeter(1);
     let words = 0;
     while (!meter.exceeds(1000)) {

@@ -42,7 +42,7 @@ afterEach(() => {
 });
 
 it.each([2, 10, 29])(
-  "a client of a stream stays connected after %s pauses of the isolate",
+  "a stream's client stays connected after %s pauses of the isolate",
   async (times) => {
     const { client, watch, seen } = watching();
     const written = client.write("data: 1\n\n");
@@ -57,7 +57,7 @@ it.each([2, 10, 29])(
   },
 );
 
-it("a client of a stream that reads nothing counts as disconnected only after the time limit", async () => {
+it("a stream's client that reads nothing counts as disconnected only after the time limit", async () => {
   const { client, watch, seen } = watching();
   const written = client.write("data: 1\n\n");
   vi.advanceTimersByTime(NUMBERS.READER_STUCK_MS);
@@ -69,7 +69,7 @@ it("a client of a stream that reads nothing counts as disconnected only after th
   watch.close();
 });
 
-it("a client of a stream keeps its full time limit if the clock steps back", () => {
+it("a stream's client keeps the full time limit if the clock steps back", () => {
   const { client, watch, seen } = watching();
   void client.write("data: 1\n\n");
   vi.advanceTimersByTime(20 * TICK_MS);

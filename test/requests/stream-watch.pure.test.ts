@@ -44,7 +44,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("a stream ends if the provider is silent for the idle time, but not if it is active", () => {
+it("a stream ends if the provider is silent for the idle time", () => {
   const { watch, seen } = watching();
   for (let i = 0; i < 10; i++) {
     vi.advanceTimersByTime(350);
@@ -56,7 +56,7 @@ it("a stream ends if the provider is silent for the idle time, but not if it is 
   watch.close();
 });
 
-it("a stream ends if the provider sends no output for longer than the limit for reasoning, even if other events arrive", () => {
+it("a stream ends if the provider sends no output within the limit for reasoning, even if it sends other events", () => {
   const { watch, seen } = watching();
   watch.recordEvent({ kind: "thinking" });
   vi.advanceTimersByTime(3900);
@@ -77,7 +77,7 @@ it("a stream has the usual idle time once reasoning has finished", () => {
   watch.close();
 });
 
-it("a stream doesn't end because of the provider's silence if the client reads nothing", () => {
+it("a stream doesn't end due to the provider's silence if the client isn't reading", () => {
   const { watch, client, seen } = watching();
   client.pendingMs = 1;
   vi.advanceTimersByTime(5000);
@@ -88,7 +88,7 @@ it("a stream doesn't end because of the provider's silence if the client reads n
   watch.close();
 });
 
-it("a stream sends a comment whenever the client has received nothing for a while, whatever the provider sent", () => {
+it("a stream sends a comment whenever the client has received nothing for a while, whatever the provider sends", () => {
   const { watch, seen } = watching();
   for (let i = 0; i < 12; i++) {
     vi.advanceTimersByTime(50);
@@ -104,7 +104,7 @@ it("a stream sends a comment whenever the client has received nothing for a whil
   watch.close();
 });
 
-it("a stream waits one second for the terminal event after all output has arrived", () => {
+it("a stream waits one second for the terminal event after the last output", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 60_000 });
   watch.stopAfter(1000);
   vi.advanceTimersByTime(1000);
@@ -121,7 +121,7 @@ function standStill(): void {
   vi.advanceTimersByTime(50);
 }
 
-it("a stream's idle time doesn't include a pause of the isolate", () => {
+it("a stream's idle time excludes pauses of the isolate", () => {
   const { watch, seen } = watching();
   watch.recordEvent();
   vi.advanceTimersByTime(50);
@@ -146,7 +146,7 @@ it("a stream waits for its first event until the attempt's timeout, and for late
   silent.watch.close();
 });
 
-it("a stream accepts events after the last choice even if the isolate was paused", () => {
+it("a stream accepts events after the last choice even if the isolate paused", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 90_000 });
   standStill();
   watch.stopAfter(1000);
@@ -157,7 +157,7 @@ it("a stream accepts events after the last choice even if the isolate was paused
   watch.close();
 });
 
-it("a stream ends when its request ends, even if the request ended earlier", () => {
+it("a stream ends when its request ends", () => {
   const { watch, seen, timer, timers } = watching();
   timer.handleDisconnect();
   vi.advanceTimersByTime(100);

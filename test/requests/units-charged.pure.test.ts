@@ -111,14 +111,14 @@ const MEASURED = ENDPOINT_BODIES.filter(({ kind }) => countedBy(kind).length > 0
 const pathsOf = (endpoints: readonly EndpointAdapter[]) =>
   endpoints.map(({ path }) => path).toSorted();
 
-it("the generator of bodies covers every endpoint", () => {
+it("the generator of request bodies covers every endpoint", () => {
   expect(pathsOf(ENDPOINT_BODIES.map(({ endpoint }) => endpoint))).toEqual(pathsOf(ENDPOINTS));
 });
 
 describe.each(MEASURED)("the charge of a request to the $endpoint.name endpoint", (row) => {
   const { endpoint, kind, bodies } = row;
 
-  it("equals price times units, at most the held amount, and never zero", () => {
+  it("equals price times units, up to the held amount, and is never zero", () => {
     fc.assert(
       fc.property(bodies, priceOf(kind), reported(kind), (body, price, usage) => {
         const request = boundOf(endpoint, body as object, { kind, price });

@@ -63,7 +63,7 @@ it.each(["", `v1=${TAG}`, `t=${nowS() - 400},v1=${TAG}`, `t=${nowS()}`, `t=${now
   },
 );
 
-it("the memory limit for requests without a key counts an IPv6 network as one address", async () => {
+it("the memory limit for requests without a key treats an IPv6 network as one address", async () => {
   const bindings = bindingsWith({}); // for a separate isolate
   const end = Promise.withResolvers<void>();
   const rejected: string[] = [];

@@ -61,7 +61,7 @@ async function told(response: Response): Promise<unknown> {
   return { status: response.status, headers, body: body.replaceAll(id, "ID") };
 }
 
-describe("request headers of proxies, platforms and other gateways", () => {
+describe("a request header of a proxy, a platform or another gateway", () => {
   it.each<[method: string, path: string, body: object | null]>([
     ["GET", "/v1/models", null],
     ["GET", "/v1/balance", null],
@@ -75,7 +75,7 @@ describe("request headers of proxies, platforms and other gateways", () => {
     ["GET", "/admin/v1/orgs", null],
     ["GET", "/internal/v1/lookup", null],
     ["GET", "/healthz", null],
-  ])("don't change the response to %s %s", async (method, path, body) => {
+  ])("doesn't change the response to %s %s", async (method, path, body) => {
     const ask = (headers: Readonly<Record<string, string>>): Promise<Response> => {
       const target = path.replace("OTHER", other.orgId);
       return send(target, { method, key: account.key, headers, ...(body && { body }) });
@@ -86,7 +86,7 @@ describe("request headers of proxies, platforms and other gateways", () => {
   });
 
   it.each(["/v1/models", "/v1/keys", "/admin/v1/orgs"])(
-    "don't change the 401 for a request without a key: %s",
+    "doesn't affect the 401 for a request without a key: %s",
     async (path) => {
       const plain = await told(await send(path));
       expect(await told(await send(path, { headers: forged() }))).toEqual(plain);
@@ -94,7 +94,7 @@ describe("request headers of proxies, platforms and other gateways", () => {
     },
   );
 
-  it("never reach a provider, and don't change the paying organization", async () => {
+  it("never reaches a provider, and doesn't affect which organization pays", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const sent = await chat(account.key, { model: "mock/chat" }, { bindings, headers: forged() });
@@ -120,7 +120,7 @@ const PATHS = ["/v1/models", "/v1/keys", "/v1/balance", "/v1/none"];
 
 describe("the x-api-key header", () => {
   it.each(PATHS)(
-    "leads to 401 for another service's key without calling a Durable Object: %s",
+    "leads to 401 for another service's key without a Durable Object call: %s",
     async (path) => {
       for (const forgery of [
         forgedKey(other.key),
@@ -177,7 +177,7 @@ describe("the x-api-key header", () => {
   });
 
   it.each(["/v1/balance", "/v1/users", "/v1/none", "/v1/orgs/OTHER"])(
-    "is ignored beside a valid Bearer token if it is empty or belongs to another service: %s",
+    "doesn't matter next to a valid Bearer token if empty or from another service: %s",
     async (path) => {
       const target = path.replace("OTHER", other.orgId);
       const plain = await told(await send(target, { key: account.key }));
@@ -202,7 +202,7 @@ describe("the x-api-key header", () => {
     expect([mine, theirs < (before[1] ?? 0)]).toEqual([before[0], true]);
   });
 
-  it("neither grants nor blocks access to operators' endpoints", async () => {
+  it("neither grants nor blocks access to operator endpoints", async () => {
     const token = "a".repeat(32);
     for (const secret of [token, account.key]) {
       const headers = { "x-api-key": secret };
@@ -213,7 +213,7 @@ describe("the x-api-key header", () => {
   });
 });
 
-describe("a key or an operator's token in the wrong place", () => {
+describe("a key or operator token in the wrong place", () => {
   it.each<[string, (secret: string) => Parameters<typeof send>]>([
     ["in the query", (secret) => [`?key=${secret}&api_key=${secret}&access_token=${secret}`]],
     ["in a cookie", (secret) => ["", { headers: { cookie: `key=${secret}; token=${secret}` } }]],
@@ -247,7 +247,7 @@ describe("a key or an operator's token in the wrong place", () => {
     }
   });
 
-  it("gives a key no operator access, and an operator's token no customer access", async () => {
+  it("gives a key no operator access, and an operator token no customer access", async () => {
     expect((await send("/admin/v1/orgs", { key: account.key })).status).toBe(401);
     expect((await send("/v1/keys", { key: "a".repeat(32) })).status).toBe(401);
     expect((await admin("GET", "/orgs")).status).toBe(200);
@@ -257,7 +257,7 @@ describe("a key or an operator's token in the wrong place", () => {
 const models = (headers: Readonly<Record<string, string>>): Promise<Response> =>
   send("/v1/models?callback=alert", { key: account.key, headers });
 
-describe("a request with headers for another representation of the response", () => {
+describe("a request whose headers ask for another representation of the response", () => {
   it.each<readonly [string, Readonly<Record<string, string>>]>([
     ["a range", { range: "bytes=0-9" }],
     ["a cached copy", { "if-none-match": "*", "if-modified-since": new Date().toUTCString() }],

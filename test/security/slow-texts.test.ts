@@ -38,7 +38,7 @@ describe("a content-type of 100,000 characters", () => {
     expect((await send("/v1/users", { key, body, headers })).status).toBe(415);
   });
 
-  it("exceeds the limit of exactly 100 characters for a JSON content type", async () => {
+  it("exceeds the limit for a JSON content type, which is exactly 100 characters", async () => {
     const statuses = [99, 100].map(async (length) => {
       const type = "application/json;charset=utf-8".padEnd(length) + ";";
       return (await send(CHAT, { key, body, headers: { "content-type": type } })).status;
@@ -85,7 +85,7 @@ describe("the URL of an image in a prompt", () => {
     expect(fetched).not.toHaveBeenCalled();
   });
 
-  it("may contain a host name of 253 characters, but not of 254", async () => {
+  it("may contain a host name of 253 characters but not of 254", async () => {
     const labels = `${"a".repeat(61)}.`.repeat(4);
     const longest = `${labels}ex`.padEnd(253, "e");
     const fetched = vi
@@ -97,7 +97,7 @@ describe("the URL of an image in a prompt", () => {
   });
 });
 
-it("a provider's error message of 100,000 characters is cleaned like the message's first 4,000 characters", () => {
+it("a provider's error message of 100,000 characters is cleaned like its first 4,000 characters", () => {
   for (const unit of ["a", ".", "a.", "-a-", "0:", "::a", "/a", "a@", "_", "***", "sk-", "a:1 "]) {
     const cleaned = cleanMessage(unit.repeat(LONG / unit.length));
     expect(cleaned).toBe(cleanMessage(unit.repeat(4000).slice(0, 4000)));

@@ -57,7 +57,7 @@ describe("a deployment with a real provider", () => {
     },
   );
 
-  it("accepts random secrets in every alphabet", async () => {
+  it("accepts random secrets in any alphabet", async () => {
     expect((await health(strong())).status).toBe(200);
     for (let i = 0; i < 200; i++) expect((await health(strong())).status).toBe(200);
     const bytes = crypto.getRandomValues(new Uint8Array(32));

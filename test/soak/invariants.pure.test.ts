@@ -237,7 +237,7 @@ it.each(Object.keys(RUNS) as Name[])(
   },
 );
 
-it("the soak test exits with 1 for a run that breaks a rule, otherwise with 0", () => {
+it("the soak test exits with 1 for a run that breaks a rule, and otherwise with 0", () => {
   const codeOf = (run: Run): number => exitCodeOf({ verdicts: verdictsOf(evidenceOf(run)) });
   const seen = { id: ID, keyId: "another" };
   const minute = { fromMs: START, untilMs: START + 59_999, leftOut: 0 };
@@ -260,7 +260,7 @@ const unjudged = (drowned: number, leftOut: number) => {
   return verdictsOf(run).filter(({ notJudged }) => notJudged !== undefined);
 };
 
-it("the soak test skips checks of time on a machine that is too slow", () => {
+it("the soak test skips time checks on a machine that is too slow", () => {
   expect(unjudged(8, 20)).toEqual([]);
   for (const verdicts of [unjudged(9, 0), unjudged(0, 21)]) {
     expect(verdicts.map(({ promise }) => promise)).toEqual([
@@ -286,7 +286,7 @@ it("the soak test finds errors in the logs of Workers and of the runtime", () =>
   expect(log.mishaps.map(({ message }) => message)).toEqual(lines.slice(1, 3));
 });
 
-it("the soak test derives equal requests and faults from a seed, with every fault in both regions", () => {
+it("the soak test derives equal requests and faults from equal seeds, with every fault in both regions", () => {
   const plan = { seed: 7, rate: 60, durationMs: 120_000 };
   const requests = [...arrivals(plan)];
   const leaving = requests.filter(({ leave }) => leave !== null);

@@ -32,7 +32,7 @@ afterEach(() => {
 });
 
 describe("a retry of a wallet call whose response was lost", () => {
-  it("counts one request and creates one hold, even if the wallet restarts", async () => {
+  it("counts one request and creates one hold, even if the wallet restarts in between", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const request = holdOf(60);
     for (let i = 1; i <= 4; i++) {
@@ -44,7 +44,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     }
   });
 
-  it("returns the earlier hold and the remaining requests even if the key's rate limit is used up", async () => {
+  it("returns the earlier hold and the remaining requests even if the key has reached its rate limit", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -78,7 +78,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     },
   );
 
-  it("leaves the open hold unchanged if the lookup of the key fails", async () => {
+  it("leaves the open hold unchanged if the key lookup fails", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -93,7 +93,7 @@ describe("a retry of a wallet call whose response was lost", () => {
     expect(await statusOf(key)).toMatchObject({ openHolds: 1, held: 60 });
   });
 
-  it("returns the earlier hold, but allows no new hold, while the wallet conflicts with the database", async () => {
+  it("returns the earlier hold, but allows no new hold, while the wallet contradicts the database", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -122,8 +122,8 @@ describe("a retry of a wallet call whose response was lost", () => {
   });
 });
 
-describe("a wallet call that arrives after the retry of the call", () => {
-  it("leaves the hold of the retry unchanged, even if the late call is rejected", async () => {
+describe("a wallet call that arrives after its retry", () => {
+  it("leaves the retry's hold unchanged, even if the late call is rejected", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     const [repeat, first] = [key.stub, key.stub];
@@ -155,7 +155,7 @@ describe("a wallet call that arrives after the retry of the call", () => {
   });
 });
 
-it("a wallet rejects a hold that is released during the lookup of the hold's key", async () => {
+it("a wallet rejects a hold that is released during the key lookup", async () => {
   const key = await gatedKey({ balance: 100 });
   const request = holdOf(60);
   registers.hold();

@@ -41,7 +41,7 @@ describe("a request that a wallet admits with a hold", () => {
     expect(seen).toEqual({ begun: [2, 2], written: 2 });
   });
 
-  it("succeeds exactly as often as balance and rate limit allow for 200 concurrent requests", async () => {
+  it("succeeds exactly as often as the balance and rate limit allow for 200 concurrent requests", async () => {
     const key = await gatedKey({ rpmLimit: 150, balance: 1000 });
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => key.stub.admitAndHold(key.hash, holdOf(10))),
@@ -95,7 +95,7 @@ describe("a request that a wallet admits without a hold", () => {
     expect(await burst(key, 9)).toBe(3);
   });
 
-  it("counts against the rate limit if the request's Idempotency-Key was already used", async () => {
+  it("counts against the rate limit even if the Idempotency-Key was already used", async () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 100 });
     const named = { idempotency: { name: "n", body: "b" } };
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, holdOf(1, named))).held);
@@ -104,7 +104,7 @@ describe("a request that a wallet admits without a hold", () => {
     expect(await statusOf(key)).toEqual({ admitted: 2, openHolds: 1, held: 1 });
   });
 
-  it("counts against the rate limit if the hold throws an exception", async () => {
+  it("counts against the rate limit even if the hold throws an exception", async () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 100 });
     await runInWallet(key, async (wallet) => {
       const wrong = { ...holdOf(1), least: Number.NaN as never };
@@ -115,7 +115,7 @@ describe("a request that a wallet admits without a hold", () => {
   });
 });
 
-describe("a request that a wallet does not admit", () => {
+describe("a request that a wallet doesn't admit", () => {
   it.each([
     ["over the rate limit", "rate_limited"],
     ["revoked", "invalid_api_key"],

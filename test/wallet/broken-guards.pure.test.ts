@@ -95,7 +95,7 @@ describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards)
   );
 });
 
-it("the test of broken rules fails if a line to change doesn't occur exactly once in the source code", () => {
+it("the test of broken rules fails unless each line to change occurs exactly once in the source code", () => {
   const [one] = RATE;
   const other = { ...one, text: "WINDOW_MS" } as BrokenGuard;
   expect(() => without(other)).toThrow('"requests never exceed the rate limit": its text stands');

@@ -68,7 +68,7 @@ describe("a budget with on_exceeded pause", () => {
     expect(await pausesOf(key)).toHaveLength(pauses);
   });
 
-  it("doesn't pause the budget's owner if open holds cause the rejection", async () => {
+  it("doesn't pause the budget's owner if a request is rejected only because of open holds", async () => {
     const key = await limitedKey();
     await spend(key, 95);
     valueOf((await ask(key, 4)).held);
@@ -96,7 +96,7 @@ describe("a budget with on_exceeded pause", () => {
     },
   );
 
-  it("can't be limited to some models", () => {
+  it("can't apply to certain models only", () => {
     const budget = { limit_dollars: 1, window: "day", on_exceeded: "pause" };
     const parse = (more: object) => budgetsSchema(8).safeParse([{ ...budget, ...more }]);
     expect([parse({}).success, parse({ models: null }).success]).toEqual([true, true]);
@@ -105,7 +105,7 @@ describe("a budget with on_exceeded pause", () => {
 });
 
 describe("a budget with on_exceeded reject", () => {
-  it("doesn't pause the budget's owner when used up", async () => {
+  it("rejects requests when used up, without pausing the budget's owner", async () => {
     const key = await limitedKey();
     valueOf(await key.stub.patchSettings({ budgets: [{ ...BUDGET, onExceeded: "reject" }] }));
     await spend(key, 100);

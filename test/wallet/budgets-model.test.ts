@@ -206,7 +206,7 @@ function periods(charges: readonly Charge[], window: string): readonly (readonly
   return [...Map.groupBy(charges, ({ day }) => day.slice(0, characters)).values()];
 }
 
-it("a late charge for an expired hold is absorbed if the day's budget was spent meanwhile", async () => {
+it("a late charge for an expired hold is absorbed if other requests have used up the day's budget", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "day" }]);
@@ -231,7 +231,7 @@ async function heldBy(stub: Stub, amount: number) {
   return request;
 }
 
-it("a budget of requests counts a request with an expired hold, but no released request", async () => {
+it("a budget of requests counts a request whose hold expired, but no released request", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_requests: 2, window: "total" }]);
@@ -248,7 +248,7 @@ it("a budget of requests counts a request with an expired hold, but no released 
   expect(valueOf(await stub.budgets(ORGANIZATION))).toMatchObject([{ used: 1, held: 0 }]);
 });
 
-it("a rebuilt wallet has the published budgets and the usage of the budgets", async () => {
+it("a rebuilt wallet has the published budgets and their usage", async () => {
   setClock(START);
   const { stub, orgId } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "60m" }]);
@@ -264,7 +264,7 @@ it("a rebuilt wallet has the published budgets and the usage of the budgets", as
   expect(valueOf(await stub.budgets(ORGANIZATION))).toEqual(before);
 });
 
-it("a wallet keeps the usage of budgets if the clock steps back", async () => {
+it("a wallet keeps budget usage if the clock steps back", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "5m" }]);

@@ -160,7 +160,7 @@ async function runScript(commands: readonly Command[]): Promise<void> {
 }
 
 describe("the limit max_concurrent", () => {
-  it("counts exactly the running requests of key and organization, despite retries, expiry and evictions", async () => {
+  it("counts exactly the running requests of each key and organization, despite retries, expiry and evictions", async () => {
     const scripts = fc.array(command, { minLength: 10, maxLength: 40 });
     const result = await fc.check(fc.asyncProperty(scripts, runScript), {
       numRuns: effortFor(10, 200),
@@ -210,7 +210,7 @@ describe("the limit max_concurrent", () => {
     valueOf(await place());
   });
 
-  it("remains enforced after a loss and rebuild of the wallet", async () => {
+  it("remains enforced after the wallet is lost and rebuilt", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await limitAll(key, 1);
     valueOf(await key.stub.poke());

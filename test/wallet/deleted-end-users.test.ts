@@ -42,7 +42,7 @@ async function newQuotaWallet() {
 }
 
 describe("a deleted end user who is created again", () => {
-  it("keeps the earlier spend and only the rest of the quota if a request creates the end user again", async () => {
+  it("keeps the earlier spend and only the remaining quota if recreated by a request", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 70);
     await pay(stub, 70, "u");
@@ -63,7 +63,7 @@ describe("a deleted end user who is created again", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("gets default limits, a new ID, the earlier spend and the quota alert if created by a call", async () => {
+  it("gets default limits, a new ID, the earlier spend and the quota alert if recreated by a call", async () => {
     const { stub } = await newQuotaWallet();
     const limits = { dailyQuotaMicro: micros(500), alertThreshold: 0.5 };
     const first = valueOf(await stub.putEndUser("u", limits)).endUser;
@@ -147,7 +147,7 @@ describe("a deleted end user who is created again", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("appears last in the list of end users", async () => {
+  it("appears at the end of the list of end users", async () => {
     const { stub } = await newQuotaWallet();
     for (const name of ["a", "b"]) {
       valueOf(await stub.putEndUser(name, {}));
@@ -158,7 +158,7 @@ describe("a deleted end user who is created again", () => {
     expect([endUsers.map((user) => user.externalId), total]).toEqual([["b", "a"], 2]);
   });
 
-  it("keeps the month's spend on the next day, and starts the next month without spend", async () => {
+  it("keeps the month's spend the next day, and starts the next month without spend", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 70, "u");
     valueOf(await stub.deleteEndUser("u"));
@@ -178,7 +178,7 @@ describe("a deleted end user who is created again", () => {
 });
 
 describe("the data of a deleted end user", () => {
-  it("appears in no response or database row, and remains only under a hash", async () => {
+  it("appears in no response or database row, and is kept only under a hash", async () => {
     const { stub, orgId } = await newQuotaWallet();
     await pay(stub, 10, "u");
     valueOf(await stub.poke());
@@ -209,7 +209,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("expires by the wallet's alarm after the end of the month, not earlier", async () => {
+  it("expires by the wallet's alarm after the end of the month, and not before", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "v");
     valueOf(await stub.deleteEndUser("v"));
@@ -244,7 +244,7 @@ describe("the data of a deleted end user", () => {
     expect(Math.abs(left - (NEXT_MONTH - NOON))).toBeLessThan(HOUR_MS);
   });
 
-  it("doesn't count toward the limit of end users, and is kept for the newest 100,000 deleted end users", async () => {
+  it("doesn't count toward the limit of end users, and is kept for the 100,000 latest deletions", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "oldest");
     await pay(stub, 20, "u");
@@ -270,7 +270,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("isn't restored by a rebuild of the wallet, because the database doesn't contain the data", async () => {
+  it("isn't restored when the wallet is rebuilt, because the database doesn't contain the data", async () => {
     const { stub, orgId } = await newQuotaWallet();
     await pay(stub, 70, "u");
     await pay(stub, 10, "stays");

@@ -56,7 +56,7 @@ it("the deletion of an end user finds the end user's events among thousands of o
   });
 });
 
-it("webhooks get an event again if a second end user of the event is deleted during the delivery", async () => {
+it("a webhook gets an event again if the event's second end user is deleted during the delivery", async () => {
   const { orgId } = await openAccount();
   await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage: { sql } }) => {
     sql.exec(

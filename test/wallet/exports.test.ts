@@ -218,7 +218,7 @@ async function streamTo(
 }
 
 describe("the FOCUS export", () => {
-  it("equals the sums of ledger, usage and usage.settled events, and never changes for a finished day", async () => {
+  it("equals the sums of ledger, usage and usage.settled events, and never changes for a past day", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 50, size: "max" }), async (commands) => {
         setClock(START);

@@ -123,7 +123,7 @@ const world = fc.record({
 });
 
 describe("a hold for several models", () => {
-  it("covers the first model and every fallback that fits, and stays unchanged for a retry", async () => {
+  it("covers the first model and every affordable fallback, and stays unchanged for a retry", async () => {
     /** How often each number of models was kept. */
     const seen = new Map<number, number>();
     const property = fc.asyncProperty(world, async ({ balance, budgets, offers }) => {
@@ -154,7 +154,7 @@ describe("a hold for several models", () => {
     expect(seen.size).toBeGreaterThan(2);
   });
 
-  it("excludes a fallback model if the model's budget is used up, but fails for the first model", async () => {
+  it("excludes a fallback model whose budget is used up, but fails if the first model's budget is used up", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 1000 });
     await limit(key, [{ amount: 0, models: ["b/*"] }]);
     const both = [candidate("a/one", CHEAP), candidate("b/one", CHEAP)];
@@ -189,7 +189,7 @@ describe("a hold for several models", () => {
     });
   });
 
-  it("excludes a fallback with more tokens than the key may use in a minute", async () => {
+  it("excludes a fallback that needs more tokens than the key may use in a minute", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 1000 });
     valueOf(await key.stub.admit(key.hash));
     const terms = { ...NO_KEY_TERMS, tpmLimit: 100 };

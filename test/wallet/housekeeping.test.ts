@@ -142,7 +142,7 @@ it.each([
   },
 );
 
-it("a wallet publishes at most every 90 seconds for a busy organization, and every 180 for a quiet one", async () => {
+it("a wallet publishes at most every 90 seconds if busy, and at most every 180 seconds if quiet", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);

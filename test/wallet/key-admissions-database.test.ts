@@ -53,21 +53,21 @@ it("a wallet rejects a key that was never issued, and stores nothing", async () 
   }
 });
 
-it("a wallet admits a key that is inserted into the database after a rejection as unknown", async () => {
+it("a wallet admits a key that is added to the database after a first rejection as unknown", async () => {
   const key = await neverIssued();
   expect(await admission(key)).toBe("invalid_api_key");
   await insertKey(env.DB, key.booked, null);
   expect(await admission(key)).toBe("admitted");
 });
 
-it("a wallet has no work in progress after a rejection, so that the platform can evict the wallet", async () => {
+it("a wallet has no pending work after a rejection, so that the platform can evict the wallet", async () => {
   const key = await neverIssued();
   expect(await admission(key)).toBe("invalid_api_key");
   await evict(key); // waits for open work
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet calls the key's Durable Object only once, even for concurrent first uses", async () => {
+it("a wallet calls the key's Durable Object only once, even if the first uses are concurrent", async () => {
   const key = await gatedKey({ rpmLimit: 100 });
   expect(await burst(key, 50)).toBe(50);
   expect(registers.count("identify")).toBe(1);
@@ -76,7 +76,7 @@ it("a wallet calls the key's Durable Object only once, even for concurrent first
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a wallet applies a limit changed only in the database after the wallet's next publish", async () => {
+it("a wallet applies a limit changed only in the database from the next publish on", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   const { stub, hash } = key;
   expect(await burst(key, 10)).toBe(5);
@@ -107,7 +107,7 @@ function uses({ hash }: GatedKey): number {
   return book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
-it("a wallet writes a key's last_used_at at each publish, even after evictions, and never an earlier time", async () => {
+it("a wallet writes a key's last_used_at at each publish, even after evictions, and never decreases it", async () => {
   const key = await gatedKey({ rpmLimit: 1000 });
   const { booked } = key;
   const lastUsed = async (): Promise<number | null> =>
@@ -158,7 +158,7 @@ async function aWhilePasses(key: GatedKey): Promise<void> {
 }
 
 it.each([false, true])(
-  "a wallet writes a key's last use within three minutes even without further requests (evicted meanwhile: %s)",
+  "a wallet writes a key's last use within three minutes, even without further requests (evicted meanwhile: %s)",
   async (isEvicted) => {
     const { key, usedAt } = await twiceUsed();
     await eventually(async () => {
@@ -175,7 +175,7 @@ it.each([false, true])(
   },
 );
 
-it("a wallet writes the last use of a key even if the key is revoked right after the use", async () => {
+it("a wallet writes a key's last use even if the key is revoked right afterwards", async () => {
   const { key, usedAt } = await twiceUsed();
   await registerOf(key).revoke(now(env));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
@@ -184,7 +184,7 @@ it("a wallet writes the last use of a key even if the key is revoked right after
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet retries a failed write of a key's last use at its next publish, even after an eviction", async () => {
+it("a wallet retries a failed write of a key's last use at the next publish, even after an eviction", async () => {
   const { key, usedAt } = await twiceUsed();
   book.broken = true;
   registers.fault = {}; // no other object records it
@@ -209,7 +209,7 @@ it("a wallet admits requests immediately while the database and the key's Durabl
   expect(registers.count("whose")).toBe(1);
 });
 
-it("a wallet rejects a key that was deleted from the database after the wallet's next publish", async () => {
+it("a wallet detects at the next publish that a key was deleted from the database", async () => {
   const key = await gatedKey({ rpmLimit: 4 });
   expect(await burst(key, 1)).toBe(1);
   shiftClock(MINUTE_MS + 1000);
@@ -239,7 +239,7 @@ it.each([
   },
 );
 
-it("a wallet returns 503 instead of 401 for a key's first use while the database is down, and then recovers", async () => {
+it("a wallet returns 503 instead of 401 for a key's first use while the database is down", async () => {
   const key = await gatedKey();
   book.broken = true;
   expect(await admission(key)).toBe("storage_unavailable");

@@ -18,7 +18,7 @@ it("a wallet's admission of a key returns the key's identity and remaining reque
   });
 });
 
-it("a wallet enforces a key's rate limit even after 2,000 other keys displaced the key from memory", async () => {
+it("a wallet enforces a key's rate limit even if 2,000 other keys have displaced the key from memory", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   expect(await burst(key, 2)).toBe(2);
   const kinds = await runInWallet(key, async (wallet, sql) => {

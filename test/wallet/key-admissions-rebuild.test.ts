@@ -45,7 +45,7 @@ it("a rebuilt wallet calls the keys' Durable Objects again, and admits no revoke
   expect(registers.count("identify")).toBe(2);
 });
 
-it("a rebuild of an outdated wallet keeps rate limits and revocations, and keys are looked up again", async () => {
+it("the rebuild of an outdated wallet keeps rate limits and revocations, and looks up keys again", async () => {
   const key = await gatedKey({ rpmLimit: 3, balance: 10 });
   const { stub, booked } = key;
   const dead = await siblingKey(key);
@@ -64,7 +64,7 @@ it("a rebuild of an outdated wallet keeps rate limits and revocations, and keys 
   expect(registers.count("identify")).toBe(5);
 });
 
-it("a wallet admits no key that is revoked during a rebuild", async () => {
+it("a wallet admits no key that is revoked during the wallet's rebuild", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.poke());
   await deleteWalletStorage(key.stub);
@@ -85,7 +85,7 @@ it("a wallet admits no key that is revoked during a rebuild", async () => {
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a lost wallet stays lost after a revocation or an admission", async () => {
+it("a lost wallet remains lost even after a revocation or an admission", async () => {
   const key = await gatedKey();
   await deleteWalletStorage(key.stub);
   valueOf(await key.stub.revokeKey(key.hash, 1));

@@ -45,7 +45,7 @@ it("a wallet rejects a revoked key immediately and permanently, even after a res
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet deletes a revoked key's admissions after two days, and remembers the revocation", async () => {
+it("a wallet deletes a revoked key's admissions after two days, but keeps the revocation", async () => {
   const key = await gatedKey();
   const living = await siblingKey(key);
   expect([await burst(key, 3), await burst(living, 2)]).toEqual([3, 2]);
@@ -61,7 +61,7 @@ it("a wallet deletes a revoked key's admissions after two days, and remembers th
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet revokes a key that was never used, without a call to the key's Durable Object", async () => {
+it("a wallet revokes an unused key without calling the key's Durable Object", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.revokeKey(key.hash, 5));
   expect(await admission(key)).toBe("invalid_api_key");
@@ -70,7 +70,7 @@ it("a wallet revokes a key that was never used, without a call to the key's Dura
   expect(registers.count("identify") + registers.count("whose")).toBe(0);
 });
 
-it("the revocation of a key leaves other keys of the organization active", async () => {
+it("revoking a key leaves the organization's other keys active", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   const other = await siblingKey(key, 3);
   expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
@@ -93,7 +93,7 @@ it("a wallet rejects a key that is revoked while the wallet waits for the key's 
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet rejects a key that is revoked while the wallet reads the key again", async () => {
+it("a wallet rejects a key that is revoked while the wallet looks up the key again", async () => {
   const key = await gatedKey();
   expect(await admission(key)).toBe("admitted");
   shiftClock(MINUTE_MS + 1000);
@@ -108,7 +108,7 @@ it("a wallet rejects a key that is revoked while the wallet reads the key again"
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet admits another key for the first time during a revocation", async () => {
+it("a wallet can admit another key for the first time during a revocation", async () => {
   const key = await gatedKey();
   const other = await siblingKey(key);
   registers.hold();
@@ -120,7 +120,7 @@ it("a wallet admits another key for the first time during a revocation", async (
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a wallet permanently rejects a key after the next publish if only the database contains the revocation", async () => {
+it("a wallet detects at the next publish a revocation that only the database contains", async () => {
   const key = await gatedKey();
   const { booked } = key;
   expect(await admission(key)).toBe("admitted");
@@ -134,7 +134,7 @@ it("a wallet permanently rejects a key after the next publish if only the databa
   expect(await admission(key)).toBe("invalid_api_key");
 });
 
-it("a wallet applies a revocation from the database even if the key's limit changes concurrently", async () => {
+it("a wallet applies the database's revocation of a key even if the key's limit changes concurrently", async () => {
   const key = await gatedKey();
   const { booked, hash, stub } = key;
   expect(await admission(key)).toBe("admitted");

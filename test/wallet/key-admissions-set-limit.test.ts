@@ -31,14 +31,14 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("a wallet stores no limit for an unused key, and reads the limit at the key's first use", async () => {
+it("a wallet stores no limit for an unused key, and reads the limit when the key is first used", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   await setLimit(key, 3);
   expect(await storedKey(key)).toBeNull();
   expect(await burst(key, 5)).toBe(3);
 });
 
-it("a wallet ignores an outdated limit in a first lookup that began before the change", async () => {
+it("a wallet ignores an outdated limit if the limit changes during the first lookup", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   registers.hold();
   const first = admission(key);
@@ -50,7 +50,7 @@ it("a wallet ignores an outdated limit in a first lookup that began before the c
   expect(registers.count("identify")).toBe(2);
 });
 
-it("a wallet ignores an outdated limit in a later lookup that began before the change", async () => {
+it("a wallet ignores an outdated limit if the limit changes during a later lookup", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   expect(await admission(key)).toBe("admitted");
   registers.hold();
@@ -64,7 +64,7 @@ it("a wallet ignores an outdated limit in a later lookup that began before the c
   expect(await storedKey(key)).toMatchObject({ rpm_limit: 2 });
 });
 
-it("an operator's change of a limit applies once the operator gets the response, despite concurrent lookups", async () => {
+it("an operator's new limit applies once the operator gets the response, despite concurrent lookups", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   const { booked, stub } = key;
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -97,7 +97,7 @@ it("an operator's change of a limit applies once the operator gets the response,
   expect(await burst(key, 5)).toBe(1);
 });
 
-it("a wallet applies the new data of every key after a refresh, even for many concurrent refreshes", async () => {
+it("a wallet applies every key's new data after a refresh, even if many refreshes are concurrent", async () => {
   const first = await gatedKey({ rpmLimit: 60 });
   const keys = [first, ...(await Promise.all(Array.from({ length: 7 }, () => siblingKey(first))))];
   const all = <T>(ask: (key: (typeof keys)[number]) => Promise<T>): Promise<T[]> =>

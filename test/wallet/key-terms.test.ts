@@ -61,7 +61,7 @@ const refusal = async (key: GatedKey, amount: number, more: Partial<HoldRequest>
   failureOf((await ask(key, amount, more)).held);
 
 describe("a key's budget", () => {
-  it("rejects a request as balance_too_low if the balance doesn't cover the prompt's upper bound", async () => {
+  it("rejects a request as balance_too_low if the balance doesn't cover the upper bound of prompt tokens", async () => {
     const key = await limited({ budgetMicro: micros(1000) }, 6);
     const more = { least: micros(5), sure: micros(8), most: micros(20) };
     expect(await refusal(key, 5, more)).toMatchObject({
@@ -73,7 +73,7 @@ describe("a key's budget", () => {
   });
 
   it.each(["home", "peer"])(
-    "covers exactly 20 of 200 concurrent requests from a %s region, even if each costs more than the hold",
+    "covers exactly 20 of 200 concurrent requests from a %s region, even if each costs more than its hold",
     async (from) => {
       const key = await limited({ budgetMicro: micros(200), budgetPeriod: "week" });
       const requests = Array.from({ length: 200 }, () =>
@@ -127,7 +127,7 @@ describe("a key's budget", () => {
     },
   );
 
-  it("never resets without a period, and rejects even free requests if the budget is 0", async () => {
+  it("never resets without a period, and rejects even free requests if set to 0", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     await spend(key, 100);
     setClock(NOON + 400 * DAY_MS);
@@ -136,7 +136,7 @@ describe("a key's budget", () => {
     expect(await refusal(none, 0)).toMatchObject({ kind: "key_budget_exceeded", budgetMicro: 0 });
   });
 
-  it("includes earlier spend, published or not, and can be changed immediately", async () => {
+  it("includes earlier spend, published or not, and applies changes immediately", async () => {
     const key = await limited({});
     await spend(key, 30);
     valueOf(await key.stub.poke());
@@ -154,7 +154,7 @@ describe("a key's budget", () => {
     expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toBeNull();
   });
 
-  it("keeps the key's spend after a rebuild of the wallet from the database", async () => {
+  it("keeps the key's spend when the wallet is rebuilt from the database", async () => {
     const key = await limited({ budgetMicro: micros(100), budgetPeriod: "month" });
     await spend(key, 70);
     valueOf(await key.stub.poke());
@@ -172,7 +172,7 @@ describe("a key's budget", () => {
     expect(await refusal(key, 1)).toMatchObject({ leftMicro: 0 });
   });
 
-  it("requires a hold for the upper bound of the prompt's tokens instead of an estimate", async () => {
+  it("requires a hold for the upper bound of prompt tokens instead of an estimate", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     const more = { least: micros(50), sure: micros(101), most: micros(200) };
     expect(await refusal(key, 50, more)).toMatchObject({ requiredMicro: 101 });
@@ -180,7 +180,7 @@ describe("a key's budget", () => {
     expect(valueOf(fits.held).granted).toBe(80);
   });
 
-  it("limits a charge that arrives after the hold expired", async () => {
+  it("limits even a charge that arrives after the hold has expired", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     const { request, held } = await ask(key, 60);
     valueOf(held);
@@ -210,7 +210,7 @@ const routeOf = (prompt: number) => ({
 });
 
 describe("a key's token limit", () => {
-  it("counts reserved tokens while a request runs, then actual tokens, in any 60 s", async () => {
+  it("counts reserved tokens while a request runs, and then actual tokens, in any 60 s", async () => {
     const key = await limited({ tpmLimit: 100 });
     const first = await ask(key, 1, tokens(60));
     expect(valueOf(first.held).tokens).toMatchObject({ granted: 60, limit: 100, remaining: 40 });
@@ -246,7 +246,7 @@ describe("a key's token limit", () => {
     });
   });
 
-  it("admits as many of 200 concurrent requests as fit, and frees the tokens of a released hold", async () => {
+  it("admits as many of 200 concurrent requests as fit, and frees a released hold's tokens", async () => {
     const key = await limited({ tpmLimit: 100 });
     const requests = Array.from({ length: 200 }, () => requestOf(key, 1, tokens(7)));
     const answers = await Promise.all(
@@ -261,7 +261,7 @@ describe("a key's token limit", () => {
     expect(valueOf(await key.stub.keyStanding(key.hash)).tokens).toMatchObject({ remaining: 0 });
   });
 
-  it("lowers a default output cap, but rejects a requested cap that doesn't fit", async () => {
+  it("lowers a default output cap to fit, but rejects a requested cap that doesn't fit", async () => {
     const key = await limited({ tpmLimit: 100 });
     expect(await refusal(key, 1, tokens(20, 101))).toEqual({
       kind: "tokens_over_limit",
@@ -280,8 +280,8 @@ describe("a key's token limit", () => {
   });
 });
 
-describe("a key's limits on models, lifetime and end user", () => {
-  it("allow models by ID, author or alias", async () => {
+describe("a key's limit on models, lifetime or end user", () => {
+  it("allows models by ID, author or alias", async () => {
     const key = await limited({ allowedModels: ["smart", "other/*"] });
     const models: [sent: string, id: string, passes: boolean][] = [
       ["smart", "acme/one", true],
@@ -295,7 +295,7 @@ describe("a key's limits on models, lifetime and end user", () => {
     expect(await refusal(key, 1, { model: null })).toMatchObject({ kind: "model_not_allowed" });
   });
 
-  it("reject an expired key immediately in every wallet method", async () => {
+  it("rejects an expired key immediately in every wallet method", async () => {
     const key = await limited({ expiresAt: NOON + 5000 });
     await spend(key, 1);
     setClock(NOON + 5000);
@@ -311,7 +311,7 @@ describe("a key's limits on models, lifetime and end user", () => {
     expect(answers.map(failureOf)).toEqual(answers.map(() => expired));
   });
 
-  it("assign all requests to the key's own end user", async () => {
+  it("attributes all requests to the key's own end user", async () => {
     const key = await limited({ endUser: "u" });
     const { request, held } = await ask(key, 5);
     valueOf(held);
@@ -325,7 +325,7 @@ describe("a key's limits on models, lifetime and end user", () => {
     expect(valueOf(await key.stub.request(request.id)).externalId).toBe("u");
   });
 
-  it("add no database row to a request", async () => {
+  it("adds no database row when a request is checked", async () => {
     const all = { tpmLimit: 1000, budgetMicro: micros(500), budgetPeriod: "day" as const };
     const counts = [];
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {
@@ -344,7 +344,7 @@ describe("a key's limits on models, lifetime and end user", () => {
     expect(counts).toEqual([3, 3]);
   });
 
-  it("survive an eviction of the wallet", async () => {
+  it("survives an eviction of the wallet", async () => {
     const key = await limited({ tpmLimit: 5 });
     await evict(key);
     expect(valueOf(await key.stub.keyStanding(key.hash)).terms).toEqual({

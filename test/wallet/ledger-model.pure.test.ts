@@ -10,7 +10,7 @@ import { recordMeasured } from "../measured.ts";
 const numRuns = effortFor(2_500, 300_000);
 
 // oxlint-disable-next-line vitest/expect-expect -- fc.assert throws
-it(`the ledger never overspends, charges twice or leaves a hold open in ${numRuns} random runs (I1-I7, L1-L3)`, () => {
+it(`the ledger never overspends, double charges or leaves a hold open in ${numRuns} random runs (I1-I7, L1-L3)`, () => {
   fc.assert(fc.property(script(40), run), { numRuns, seed: 20261120 });
   recordMeasured({ runs: numRuns });
 });

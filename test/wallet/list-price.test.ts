@@ -142,7 +142,7 @@ beforeAll(async () => {
 });
 
 it.each(Object.keys(CASES))(
-  "a completion %s writes the rows and costs the price that docs/figures.md states",
+  "a completion %s writes the rows and costs the price stated in docs/figures.md",
   (name) => {
     const life = lives.get(name);
     const { objects = NaN, deleted = NaN, book = NaN, read = NaN } = life ?? {};
@@ -167,7 +167,7 @@ it(`a million completions with three budgets cost at most $${WITH_BUDGETS_MAX_DO
   expect(price).toBeLessThanOrEqual(WITH_BUDGETS_MAX_DOLLARS);
 });
 
-it("the rows and price in docs/figures.md match the benchmark's values plus one row that is deleted later", () => {
+it("the rows and price in docs/figures.md match the benchmark plus one row that is deleted later", () => {
   const { deleted = NaN, book = NaN, objects = NaN } = lives.get("without an end user") ?? {};
   const inObjects = benched("rows written in objects per completion");
   const rowsWritten = inObjects + benched("rows written in D1 per completion") + ROWS_DELETED;

@@ -7,7 +7,7 @@ import { differences, GENERATION, holdOf, newWallet, valueOf } from "./wallet-fi
 const USERS = 10_100;
 const AT_ONCE = 16;
 
-it("a wallet counts the spend of 10,100 end users exactly while storing a checkpoint", async () => {
+it("a wallet counts the spend of 10,100 end users exactly while it stores a checkpoint", async () => {
   const { stub } = await newWallet(USERS);
   const checkpoints = () =>
     runInDurableObject(stub, (_, { storage }) =>

@@ -115,7 +115,7 @@ describe("a pause of spending", () => {
     ]);
   });
 
-  it.each(SCOPES)("rejects even a hold by POST /v1/holds: %s", async (scope) => {
+  it.each(SCOPES)("rejects even a hold placed by POST /v1/holds: %s", async (scope) => {
     const key = await openKey();
     valueOf(await ask(key, true));
     await key.stub.setKeyTerms(key.hash, { ...key.booked.terms, mayHold: true });
@@ -131,7 +131,7 @@ describe("a pause of spending", () => {
   });
 
   it.each(["organization", "member", "key", "session"] as const)(
-    "appears in an admission without a hold and in the key's status: %s",
+    "appears in the admission of a request without a hold and in the key's status: %s",
     async (scope) => {
       const key = await openKey();
       valueOf(await ask(key));
@@ -146,7 +146,7 @@ describe("a pause of spending", () => {
     },
   );
 
-  it("doesn't affect other keys of the organization", async () => {
+  it("leaves the organization's other keys unaffected", async () => {
     const key = await openKey();
     const other = await siblingKey(key);
     await pause(key, "key");
@@ -156,7 +156,7 @@ describe("a pause of spending", () => {
     expect(failureOf(await ask(other, false))).toMatchObject({ scope: "member" });
   });
 
-  it("survives a loss of the wallet, but doesn't return if the pause had ended", async () => {
+  it("survives a loss of the wallet, but doesn't return if it had already ended", async () => {
     const key = await openKey();
     await pause(key, "key");
     const { pause: ended } = await pause(key, "member");
@@ -186,7 +186,7 @@ describe("a pause of spending", () => {
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
-  it("may be extended, but not shortened", async () => {
+  it("accepts a later end, but no earlier end", async () => {
     const key = await openKey();
     const until = Date.now() + 600_000;
     const first = await pause(key, "key", { until });
@@ -202,7 +202,7 @@ describe("a pause of spending", () => {
     expect((await events(key)).map(([type]) => type)).toEqual(Array(3).fill("pause.created"));
   });
 
-  it("applies in addition to other pauses, and only operators can end an operator's pause", async () => {
+  it("doesn't replace other pauses, and only operators can end an operator's pause", async () => {
     const key = await openKey();
     const { pause: own } = await pause(key, "key");
     const { pause: theirs } = await pause(key, "key", { source: "operator" });
@@ -213,7 +213,7 @@ describe("a pause of spending", () => {
     expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: own.id });
   });
 
-  it("prevents a deletion of the paused end user, and loses the name if the end user is erased", async () => {
+  it("prevents the paused end user's deletion, and loses the name if the end user is erased", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     expect(await pause(key, "end_user")).toMatchObject({ name: "ann" });
@@ -236,7 +236,7 @@ describe("a pause of spending", () => {
     ["the member is removed", ["member"], ({ stub, booked }) => stub.forgetMember(booked.memberId)],
   ];
   it.each(ends)(
-    "ends with the paused key, session or member, which can't be paused again: %s",
+    "ends when the paused key, session or member is removed, which can't be paused again: %s",
     async (_, scopes, end) => {
       const key = await openKey();
       valueOf(await ask(key));
@@ -254,7 +254,7 @@ describe("a pause of spending", () => {
     },
   );
 
-  it("ends with the paused session, even if the session was never used", async () => {
+  it("ends along with the paused session, even if the session was never used", async () => {
     const key = await openKey();
     const expiresAt = Date.now() + 60_000;
     const owner = { keyId: null, memberId: null };
@@ -264,7 +264,7 @@ describe("a pause of spending", () => {
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
-  it("may be created by an operator or for the organization even if 1,000 pauses exist", async () => {
+  it("can be created by an operator or for the organization even if 1,000 pauses exist", async () => {
     const key = await openKey();
     for (let n = 0; n < 1000; n++) {
       await key.stub.putPause({ ...pauseOf(key, "key"), id: `key_${n}` });
@@ -277,7 +277,7 @@ describe("a pause of spending", () => {
     valueOf(await key.stub.putPause(pauseOf(key, "organization")));
   });
 
-  it("can't be created for an unknown end user or another owner's session", async () => {
+  it("can't be created for an unknown end user or for another owner's session", async () => {
     const key = await openKey();
     for (const scope of ["end_user", "session"] as const) {
       const made = await key.stub.putPause(pauseOf(key, scope));
@@ -289,7 +289,7 @@ describe("a pause of spending", () => {
     expect(failureOf(await key.stub.putPause(theirs))).toMatchObject({ kind: "not_found" });
   });
 
-  it("adds no database row to a request, before or during the pause", async () => {
+  it("adds no database row to a request, either before or during the pause", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     const { keyId } = key.booked;

@@ -59,7 +59,7 @@ async function set(key: GatedKey, owner: string, policy: Policy | null): Promise
 
 describe("a policy on models and providers", () => {
   it.each([0, 1, 2])(
-    "applies immediately and after a restart of the wallet: owner %i",
+    "takes effect immediately, and after a restart of the wallet: owner %i",
     async (at) => {
       const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
       const owner = owners(key)[at] ?? "";
@@ -84,7 +84,7 @@ describe("a policy on models and providers", () => {
     },
   );
 
-  it("is deleted with its member, also after a restart", async () => {
+  it("gets deleted together with its member, even after a restart", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const { stub, booked } = key;
     await set(key, booked.memberId, { ...ALL, allowed_providers: ["cheap"] });
@@ -97,7 +97,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await stub.memberLimits(booked.memberId))).toMatchObject({ policy: null });
   });
 
-  it("keeps a budget for an excluded model from affecting the request", async () => {
+  it("excludes a model, so that the model's budget doesn't affect the request", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const [one] = CANDIDATES;
     const other = { ...candidate("cheap", 100), sent: "other", model: "other/two" };
@@ -119,7 +119,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await ask(key, request))).toMatchObject({ routes: [0] });
   });
 
-  it("rejects a hold without a list of routes, and accepts a hold with routes", async () => {
+  it("rejects a hold that lists no routes, and accepts a hold with routes", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const request = requestOf(key);
     expect(valueOf(await ask(key, without(request)))).toEqual({ granted: 900 });
@@ -146,7 +146,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await key.stub.balance())).toMatchObject({ openHolds: 1, heldMicro: 400 });
   });
 
-  it("doesn't appear in a session's errors", async () => {
+  it("isn't revealed in errors for a session", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const { madeAt } = valueOf(await key.stub.keyStanding(key.hash));
     await set(key, "organization", { ...ALL, allowed_providers: [] });
@@ -166,7 +166,7 @@ describe("a policy on models and providers", () => {
     expect(failureOf(valueOf(held).held)).toEqual({ kind: "model_not_allowed", model: "smart" });
   });
 
-  it("survives a loss of the wallet", async () => {
+  it("survives a loss and rebuild of the wallet", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     for (const owner of owners(key)) {
       await set(key, owner, { ...ALL, allowed_providers: ["cheap"] });
@@ -183,7 +183,7 @@ describe("a policy on models and providers", () => {
     expect(valueOf(await ask(key))).toMatchObject({ granted: 100, routes: [0] });
   });
 
-  it("adds no database row to a request", async () => {
+  it("adds no database row when a request is checked", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const rows = (request: HoldRequest) =>
       runInWallet(key, (wallet, _sql, { storage }) =>

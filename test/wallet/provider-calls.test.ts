@@ -32,7 +32,7 @@ async function fill(stub: Stub, copies: number): Promise<number> {
   });
 }
 
-it("a wallet counts the provider calls of the newest 50,000 requests, and returns the first request's time", async () => {
+it("a wallet counts provider calls of the newest 50,000 requests, and returns the time of the first request", async () => {
   const { stub } = await newWallet(100);
   const fromMs = Date.now() - HOUR_MS;
   await fill(stub, 9);

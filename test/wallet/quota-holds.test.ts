@@ -89,7 +89,7 @@ async function end(
   return cost;
 }
 
-it("quota holds and model calls together never exceed a budget, in any order", async () => {
+it("quota holds and model calls together never exceed a budget, whatever their order", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(command, { minLength: 10, maxLength: 40, size: "max" }),

@@ -50,7 +50,7 @@ async function pauseOwner({ booked, stub }: GatedKey, scope: BudgetScope, stopRu
 
 describe("a request that is in progress", () => {
   it.each(["organization", "member", "key", "session", "end_user"] as const)(
-    "stops only for a pause with stop_running: %s",
+    "stops during a pause only if the pause sets stop_running: %s",
     async (scope) => {
       const { key, id, stops } = await running();
       await pauseOwner(key, scope, false);
@@ -71,7 +71,7 @@ describe("a request that is in progress", () => {
     expect(await stops()).toEqual([{ id, failure: ENDED }]);
   });
 
-  it("stops when the request's session ends, but not when another session ends", async () => {
+  it("stops when the request's session ends, but not when any other session ends", async () => {
     const { key, id, session, stops } = await running();
     const owner = { keyId: null, memberId: null };
     const end = async (one: string) =>

@@ -33,8 +33,8 @@ async function useSession(key: GatedKey, digit: string, days: number): Promise<s
   return id;
 }
 
-describe("a session's budgets", () => {
-  it("disappear after the session expires, in batches of 2,000", async () => {
+describe("a session's budget", () => {
+  it("gets deleted after the session expires, in batches of 2,000", async () => {
     const key = await gatedKey({ balance: 1000 });
     await useSession(key, "1", 1);
     const kept = await useSession(key, "2", 9);
@@ -55,7 +55,7 @@ describe("a session's budgets", () => {
     await expect.poll(subjects).toEqual([{ subject: kept }]);
   });
 
-  it("don't stay in the wallet's memory after sessions are listed", async () => {
+  it("doesn't stay in the wallet's memory after sessions are listed", async () => {
     const key = await gatedKey({ balance: 1000 });
     await useSession(key, "1", 1);
     valueOf(await key.stub.poke());

@@ -137,7 +137,7 @@ describe("daily usage by tag", () => {
     );
   });
 
-  it("counts tag values beyond a day's first 1,000 as other, and still counts known values", async () => {
+  it("groups tag values beyond a day's first 1,000 as 'other', and still counts known values", async () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     valueOf(await stub.patchSettings({ tagKeys: ["run", "team"] }));

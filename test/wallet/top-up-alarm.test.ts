@@ -25,7 +25,7 @@ function dueAt(of: {
   return nextTopUpCheckAt(memory as unknown as Memory);
 }
 
-it("the alarm for automatic top-ups is set for the end of a pause, then at least a minute ahead", () => {
+it("the alarm for automatic top-ups is set for the end of a pause, and then at least a minute ahead", () => {
   expect(dueAt({ pausedUntil: NOW + 1 })).toBe(NOW + 1);
   for (const pausedUntil of [NOW, NOW - 1, 0]) {
     expect(dueAt({ pausedUntil })).toBeGreaterThanOrEqual(NOW + 60_000);

@@ -28,7 +28,7 @@ describe("a wallet's alarm", () => {
     expect(await armed()).not.toBeNull();
   });
 
-  it("publishes all earlier changes, and leaves changes during the publish to the next publish", async () => {
+  it("publishes all earlier changes, and leaves changes made during the publish to the next publish", async () => {
     const { stub, orgId } = await newWallet(100);
     await pay(stub, 10, "a");
     await runInDurableObject(stub, async (wallet: Wallet) => {
@@ -47,7 +47,7 @@ describe("a wallet's alarm", () => {
     expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 15 }]);
   });
 
-  it("publishes with a few written rows, whatever the number of requests", async () => {
+  it("publishes with few written rows, however many requests there were", async () => {
     const { stub } = await newWallet(1000);
     await pay(stub, 1, "u");
     valueOf(await stub.poke());
@@ -64,7 +64,7 @@ describe("a wallet's alarm", () => {
     expect(rows - 40).toBeLessThanOrEqual(10);
   });
 
-  it("gets set once for many changes, and after the publish only if a hold is open", async () => {
+  it("gets set only once for many changes, and after a publish only if a hold is open", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.poke());
     let clock = Date.now() + 61_000;
@@ -93,7 +93,7 @@ describe("a wallet's alarm", () => {
     });
   });
 
-  it("waits with later changes until a publish in progress has ended", async () => {
+  it("delays later changes until the current publish has ended", async () => {
     const { stub } = await newWallet(1000);
     setClock(Date.now() + 61_000);
     await runInDurableObject(stub, async (wallet: Wallet, state) => {
@@ -107,7 +107,7 @@ describe("a wallet's alarm", () => {
     });
   });
 
-  it("publishes holds created after the clock stepped back, and releases the holds on time", async () => {
+  it("publishes holds created after the clock stepped back, and releases them on time", async () => {
     const start = Date.UTC(2031, 6, 2, 12);
     setClock(start);
     const { stub } = await newWallet(100);

@@ -11,7 +11,7 @@ afterEach(() => setClock(null));
 const DAY = 86_400_000;
 
 describe("an alert of a wallet", () => {
-  it("occurs once per quota, period and limit for concurrent charges", async () => {
+  it("occurs only once per quota, period and limit, even for concurrent charges", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(100) }));
     await Promise.all(Array.from({ length: 10 }, () => pay(stub, 10, "u")));
@@ -54,7 +54,7 @@ describe("an alert of a wallet", () => {
     }
   });
 
-  it("occurs once when the balance falls below the threshold, and again only after a rise of a tenth", async () => {
+  it("occurs once when the balance falls below the threshold, and again only after the balance rises by a tenth", async () => {
     const { stub } = await newWallet(200);
     valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(100) }));
     await pay(stub, 101);
@@ -72,7 +72,7 @@ describe("an alert of a wallet", () => {
     expect(await count()).toBe(3);
   });
 
-  it("occurs at most 32 times in 24 hours per kind and end user", async () => {
+  it("occurs at most 32 times in 24 hours per kind of alert and end user", async () => {
     const { stub } = await newWallet(1000);
     for (const name of ["u", "other"]) {
       valueOf(await stub.putEndUser(name, {}));
@@ -103,8 +103,8 @@ describe("an alert of a wallet", () => {
   });
 });
 
-describe("old alerts of a wallet", () => {
-  it("expire after 90 days, or after 10,000 newer alerts in the wallet or 1,000 in the database", async () => {
+describe("an old alert of a wallet", () => {
+  it("expires after 90 days, or after 10,000 newer alerts in the wallet or 1,000 in the database", async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 1);
     valueOf(await stub.poke());
@@ -132,7 +132,7 @@ describe("old alerts of a wallet", () => {
     expect(await inDatabase(orgId)).toBe(0);
   });
 
-  it("appear in the log at expiry, without the end user's name", async () => {
+  it("appears in the log at expiry, without the end user's name", async () => {
     const { stub } = await newWallet(1000);
     const logged = vi.spyOn(console, "warn").mockReturnValue(undefined);
     const { endUser } = valueOf(

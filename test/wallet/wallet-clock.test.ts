@@ -54,9 +54,9 @@ const BETWEEN: readonly (readonly [string, (stub: Stub) => Promise<unknown>])[] 
 ];
 
 describe.each(BETWEEN)(
-  "a wallet whose clock was a day ahead and was corrected (%s)",
+  "a wallet whose clock is corrected after being a day ahead (%s)",
   (_how, pause) => {
-    it("releases holds on schedule, whether created at the wrong time or after the correction", async () => {
+    it("releases holds on schedule, whether created before or after the correction", async () => {
       setClock(NOON);
       const { stub, orgId } = await newWallet(1000);
       setClock(NOON + DAY);
@@ -76,7 +76,7 @@ describe.each(BETWEEN)(
       expect(await differences(stub)).toEqual([]);
     });
 
-    it("counts requests from before the correction against the rate limit", async () => {
+    it("counts requests made before the correction against the rate limit", async () => {
       const began = performance.now();
       setClock(NOON);
       const { stub } = await newWallet(1000);
@@ -106,7 +106,7 @@ describe.each(BETWEEN)(
       }
     });
 
-    it("keeps the later period for spend and quotas, and counts every charge in the later period", async () => {
+    it("keeps the later period for spend and quotas, and counts every charge in that period", async () => {
       setClock(NOON);
       const { stub } = await newWallet(1000);
       valueOf(
@@ -148,7 +148,7 @@ describe.each(BETWEEN)(
       expect(await differences(stub)).toEqual([]);
     });
 
-    it("publishes the wallet's data after the usual interval, with one alarm", async () => {
+    it("publishes its data after the usual interval, with only one alarm", async () => {
       setClock(NOON);
       const { stub, orgId } = await newWallet(1000);
       valueOf(await stub.poke());
@@ -174,7 +174,7 @@ describe.each(BETWEEN)(
   },
 );
 
-it("a wallet deletes free requests on schedule, even if the clock was ten days ahead before", async () => {
+it("a wallet deletes free requests on schedule even if its clock was ten days ahead before", async () => {
   setClock(NOON);
   const { stub } = await newWallet(1000);
   await pay(stub, 1);

@@ -117,14 +117,14 @@ const OLD_GENERATION: Omit<Generation, "keyId"> = {
   finishReason: "stop",
 };
 
-it("a wallet reads and rewrites an older release's receipt without changes", () => {
+it("a wallet reads and rewrites a receipt of an older release without changes", () => {
   const read = parseGeneration(OLD);
   expect(read).toStrictEqual(OLD_GENERATION);
   const again = { ...read, keyId: "key_test" };
   expect([sharedFieldsJson(again), receiptDetailJson(again)]).toEqual([OLD.sold, OLD.detail]);
 });
 
-it("a wallet returns an older release's row as a receipt with an unknown provider cost", async () => {
+it("a wallet returns an older release's row as a receipt whose provider cost is unknown", async () => {
   const { stub } = await newWallet(1_000_000);
   await pay(stub, 10);
   const id = await paid(stub, { ...GENERATION, bought: GENERATION.price });

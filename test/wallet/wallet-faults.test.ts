@@ -24,7 +24,7 @@ async function withBrokenStorage<T>(
   }
 }
 
-it("a wallet returns 503 after a failed transaction until the stored state can be loaded again", async () => {
+it("a wallet returns 503 after a failed transaction until it can reload the stored state", async () => {
   const { stub } = await newWallet(1000);
   const request = holdOf(600);
   await runInDurableObject(stub, async (wallet: Wallet, state) => {

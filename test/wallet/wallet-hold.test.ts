@@ -22,7 +22,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a wallet's hold", () => {
-  it("fails with the available and required credits if one micro-credit is missing, and succeeds at an exact fit", async () => {
+  it("fails with the available and required credits if one micro-credit is missing, and succeeds if the credits fit exactly", async () => {
     const { stub } = await newWallet(9);
     expect(failureOf(await stub.hold(holdOf(10)))).toEqual({
       kind: "balance_too_low",
@@ -43,7 +43,7 @@ describe("a wallet's hold", () => {
     expect(valueOf(await stub.hold(holdOf(0))).granted).toBe(0);
   });
 
-  it("counts once for a repeated call, and throws without a change if the repeated amount differs", async () => {
+  it("counts once for repeated calls, and throws if a repeated call has a different amount", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(60);
     expect(valueOf(await stub.hold(request)).granted).toBe(60);
@@ -56,7 +56,7 @@ describe("a wallet's hold", () => {
     expect(valueOf(await stub.balance()).heldMicro).toBe(60);
   });
 
-  it("stays rejected for a retry from another region after a top-up, but not for the home region's retry", async () => {
+  it("stays rejected for another region's retry after a top-up, but not for the home region's retry", async () => {
     const { stub } = await newWallet(5);
     const [peer, home] = [holdOf(10, { peer: true }), holdOf(10)];
     const first = failureOf(await stub.hold(peer));
@@ -66,7 +66,7 @@ describe("a wallet's hold", () => {
     expect(valueOf(await stub.hold(home)).granted).toBe(10);
   });
 
-  it("fails as overloaded if the time in the hold's ID is over two minutes off", async () => {
+  it("fails as overloaded if the time in the hold's ID is more than two minutes off", async () => {
     const { stub } = await newWallet(100);
     const old = lowestIdAt("req_", Date.now() - 121_000);
     const ahead = lowestIdAt("req_", Date.now() + 125_000);
@@ -81,7 +81,7 @@ describe("a wallet's hold", () => {
     ]);
   });
 
-  it("throws for NaN, a fraction or a negative amount, and stores nothing", async () => {
+  it("throws for a NaN, fractional or negative amount, and stores nothing", async () => {
     const { stub } = await newWallet(100);
     for (const amount of [Number.NaN, 0.5, -1, 2 ** 53]) {
       await runInDurableObject(stub, async (wallet: Wallet) => {
@@ -102,7 +102,7 @@ describe("a wallet's hold", () => {
 const MINUTE = 60_000;
 
 describe("the outcome of a hold", () => {
-  it("charges a cost above the held amount only from available credits, and records the shortfall", async () => {
+  it("charges costs above the held amount only from available credits, and records the shortfall", async () => {
     const { stub } = await newWallet(100);
     const [one, other] = [holdOf(20), holdOf(50)];
     valueOf(await stub.hold(one));
@@ -122,7 +122,7 @@ describe("the outcome of a hold", () => {
     expect(valueOf(await settle(stub, one.id, 90))).toMatchObject({ charged: 50, shortfall: 40 });
   });
 
-  it("charges at most the hold if the outcome comes from another region, and records the shortfall", async () => {
+  it("charges at most the held amount if another region reports the outcome, and records the shortfall", async () => {
     const { stub } = await newWallet(100);
     const [one, late] = [holdOf(20), holdOf(30)];
     valueOf(await stub.hold(one));
@@ -136,7 +136,7 @@ describe("the outcome of a hold", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("adds an absorbed cost once to the margin report", async () => {
+  it("adds an absorbed cost to the margin report only once", async () => {
     const { stub } = await newWallet(100);
     const [one, twice] = [holdOf(20), holdOf(20)];
     const absorbed = {
@@ -167,7 +167,7 @@ describe("the outcome of a hold", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 100, openHolds: 0 });
   });
 
-  it("may be missing, and then the hold expires without a charge", async () => {
+  it("may never arrive, so that the hold expires without a charge", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [home, peer] = [holdOf(60), holdOf(40, { peer: true })];
@@ -186,7 +186,7 @@ describe("the outcome of a hold", () => {
 });
 
 describe("a credit in a wallet", () => {
-  it("counts once per reference, returns equal responses for repeats, and rejects another amount", async () => {
+  it("counts once per reference, returns equal responses to repeats, and rejects a different amount", async () => {
     const { stub } = await newWallet();
     const first = valueOf(await credit(stub, 100, "payment 1"));
     await pay(stub, 40);
@@ -199,7 +199,7 @@ describe("a credit in a wallet", () => {
     }
   });
 
-  it("fails without a change if the balance would exceed 2^53", async () => {
+  it("gets rejected without a change if the balance would exceed 2^53", async () => {
     const { stub } = await newWallet(Number.MAX_SAFE_INTEGER);
     expect(failureOf(await credit(stub, 1))).toMatchObject({ kind: "invalid_request" });
     expect(valueOf(await stub.balance()).creditsMicro).toBe(Number.MAX_SAFE_INTEGER);

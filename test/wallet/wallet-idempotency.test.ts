@@ -46,7 +46,7 @@ async function refusal(stub: Stub, request = named()): Promise<unknown> {
 }
 
 describe("an Idempotency-Key", () => {
-  it("returns 409 while the first request's hold is open, then a replay error, and an error for another body", async () => {
+  it("returns 409 while the first request's hold is open, then a replay error, and an error for a different body", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -65,7 +65,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("may be used again after the first request's hold expired, and then the first request isn't charged", async () => {
+  it("can be reused after the first request's hold expires, and the first request is then never charged", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -80,7 +80,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("lasts for exactly 24 hours from admission, across midnight and an eviction", async () => {
+  it("lasts exactly 24 hours from admission, across midnight and an eviction", async () => {
     const { stub } = await newWallet(1000);
     const now = vi.spyOn(Date, "now");
     now.mockReturnValue(LATE);
@@ -97,7 +97,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(980);
   });
 
-  it("takes effect before rate limit, end users, quota and balance, but after a suspension", async () => {
+  it("gets checked before rate limit, end users, quota and balance, but after a suspension", async () => {
     const { stub } = await newWallet(10);
     const first = await paid(stub);
     expect(await refusal(stub)).toEqual(replayOf(first));
@@ -123,7 +123,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub, named("1", { peer: true }))).toEqual(replayOf(again));
   });
 
-  it("lasts for a day after the newest use, even if first used while the clock was days ahead", async () => {
+  it("lasts a day from the newest use, even if it was first used while the clock was days ahead", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     await paid(stub);

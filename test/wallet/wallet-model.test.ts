@@ -25,7 +25,7 @@ import type {
 
 afterEach(() => setClock(null));
 
-it("a wallet returns the results of the pure ledger rules, with evictions and publishes between any calls", async () => {
+it("a wallet returns the results of the pure ledger rules, even with evictions and publishes between calls", async () => {
   const result = await fc.check(
     fc.asyncProperty(script(40), fc.infiniteStream(fc.nat(9)), runBoth),
     { numRuns: effortFor(12, 600), seed: 7, endOnFailure: true },

@@ -55,7 +55,7 @@ describe("an end user's quota", () => {
     });
   });
 
-  it("reports the remaining and required amounts and the reset time in a rejection", async () => {
+  it("reports the remaining and required amounts and the reset time when it rejects a request", async () => {
     setClock(Date.UTC(2031, 4, 14, 13));
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 100, null));
@@ -73,7 +73,7 @@ describe("an end user's quota", () => {
     ]);
   });
 
-  it("rejects requests over the daily or the monthly quota, and reports the month if both are exceeded", async () => {
+  it("rejects requests over the daily or monthly quota, and reports the month if both quotas are exceeded", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "day", 10, 100));
     valueOf(await quota(stub, "month", 100, 10));
@@ -108,7 +108,7 @@ describe("an end user's quota", () => {
     expect(failureOf(await holdFor(stub, 0))).toMatchObject({ period: "month" });
   });
 
-  it("keeps the stored value if a negative, invalid or too large value is set", async () => {
+  it("stays unchanged if set to a negative, invalid or too large value", async () => {
     const { stub } = await newWallet();
     valueOf(await quota(stub, "u", 10, 20));
     for (const bad of [-1, Number.NaN, 1e308, "5", 0.5]) {
@@ -157,7 +157,7 @@ describe("an end user's quota", () => {
     },
   );
 
-  it("stays used up if the clock steps back over midnight", async () => {
+  it("remains used up if the clock steps back over midnight", async () => {
     const midnight = Date.UTC(2031, 6, 2);
     setClock(midnight + 1000);
     const { stub } = await newWallet(1000);
@@ -201,7 +201,7 @@ describe("an end user", () => {
     expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(isGood ? 1 : 0);
   });
 
-  it("stays at a fixed position in the list while other end users are added", async () => {
+  it("keeps its position in the list while other end users are added", async () => {
     const { stub } = await newWallet();
     for (const name of ["c", "a", "b"]) {
       valueOf(await stub.putEndUser(name, {}));
@@ -210,7 +210,7 @@ describe("an end user", () => {
     expect([page.endUsers.map((user) => user.externalId), page.total]).toEqual([["a", "b"], 3]);
   });
 
-  it("can't be created beyond 100,000 end users, while existing end users still work", async () => {
+  it("can't be created beyond 100,000 end users, but existing end users still work", async () => {
     const { stub } = await newWallet(100);
     valueOf(await holdFor(stub, 1, "first"));
     await runInDurableObject(stub, (_wallet: Wallet, state) => {

@@ -58,7 +58,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-it("a credit counts once per reference, despite losses and rebuilds of the wallet and failures of D1", async () => {
+it("a credit counts once per reference, even if the wallet is lost and rebuilt and D1 fails", async () => {
   const result = await fc.check(
     fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 24, size: "max" }), runSteps),
     { numRuns: effortFor(8, 60), seed: 5, endOnFailure: true },
@@ -132,7 +132,7 @@ async function withMany(): Promise<{ readonly stub: Stub; readonly orgId: string
   return { stub, orgId };
 }
 
-it(`a wallet publishes ${MANY} credits of an older release, and a rebuilt wallet adopts the credits`, async () => {
+it(`a wallet publishes ${MANY} credits from an older release, which a rebuilt wallet adopts`, async () => {
   const { stub, orgId } = await withMany();
   valueOf(await stub.poke());
   expect(await countOf(orgId)).toBe(MANY);
@@ -170,7 +170,7 @@ function throughDatabase(
   });
 }
 
-it("a rebuilt wallet lacks a credit made during the last publish, and accepts the credit again", async () => {
+it("a rebuilt wallet lacks a credit made during the last publish, but accepts this credit again", async () => {
   const { stub, orgId } = await withMany();
   await throughDatabase(stub, (wallet) => ({
     prepare,
@@ -187,7 +187,7 @@ it("a rebuilt wallet lacks a credit made during the last publish, and accepts th
   expect(valueOf(await credit(stub, 1, "late")).creditsMicro).toBe(MANY + 1);
 });
 
-it("a wallet publishes credits only if there is a new credit", async () => {
+it("a wallet publishes credits only if there are new ones", async () => {
   const { stub } = await newWallet(BASE);
   const sent: string[] = [];
   await throughDatabase(stub, () => ({

@@ -35,7 +35,7 @@ const update = (sql: string, orgId: string, ...values: readonly unknown[]) =>
     .run();
 const balanceOf = async (stub: Stub) => valueOf(await stub.balance()).creditsMicro;
 
-describe("a rebuild of a healthy wallet", () => {
+describe("the rebuild of a healthy wallet", () => {
   it("fails before the wallet's first publish, even if the wallet has credits", async () => {
     const { stub, orgId } = await newInDatabase();
     await credit(stub, 100);
@@ -52,7 +52,7 @@ describe("a rebuild of a healthy wallet", () => {
     expect(await balanceOf(stub)).toBe(70);
   });
 
-  it("fails if the database was corrected by hand after a conflict", async () => {
+  it("fails if someone corrected the database by hand after a conflict", async () => {
     const { stub, orgId } = await newInDatabase();
     await credit(stub, 100);
     const request = holdOf(10);
@@ -71,8 +71,8 @@ describe("a rebuild of a healthy wallet", () => {
   });
 });
 
-describe("a rebuild of a lost wallet", () => {
-  it("returns an empty wallet if nothing was published", async () => {
+describe("the rebuild of a lost wallet", () => {
+  it("creates an empty wallet if nothing was published", async () => {
     const { stub, orgId } = await newInDatabase();
     await deleteWalletStorage(stub);
     expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(0);
@@ -107,7 +107,7 @@ describe("a rebuild of a lost wallet", () => {
   });
 });
 
-it("a wallet restored to an earlier time never overwrites newer database rows", async () => {
+it("a wallet that is restored to an earlier time never overwrites newer database rows", async () => {
   const { stub, orgId } = await newInDatabase();
   await credit(stub, 100);
   valueOf(await stub.poke());
@@ -127,7 +127,7 @@ it("a wallet restored to an earlier time never overwrites newer database rows", 
 });
 
 it.each(["the database has an equal ID", "the database has another ID"])(
-  "a rebuilt wallet keeps the end user of open holds: %s",
+  "a rebuilt wallet keeps the end users of open holds: %s",
   async (which) => {
     const { stub, orgId } = await newInDatabase();
     await credit(stub, 1000);
@@ -149,7 +149,7 @@ it.each(["the database has an equal ID", "the database has another ID"])(
   },
 );
 
-it("a wallet that conflicts with the database publishes nothing and deletes no usage", async () => {
+it("a wallet that contradicts the database publishes nothing and deletes no usage", async () => {
   const start = Date.UTC(2038, 1, 1, 12);
   setClock(start);
   const { stub, orgId } = await newInDatabase();
@@ -169,7 +169,7 @@ it("a wallet that conflicts with the database publishes nothing and deletes no u
   expect(await balanceOf(stub)).toBe(93);
 });
 
-describe("a rebuild of a lost wallet with many end users", () => {
+describe("the rebuild of a lost wallet with many end users", () => {
   const USERS = 12_000;
 
   /**
@@ -195,7 +195,7 @@ describe("a rebuild of a lost wallet with many end users", () => {
     return { stub, orgId };
   }
 
-  it("restores all end users and alerts for two concurrent calls", async () => {
+  it("restores all end users and alerts even if called twice concurrently", async () => {
     const { stub, orgId } = await lostWithMany();
     const [first, again] = await runInDurableObject(stub, (wallet: Wallet) =>
       Promise.all([wallet.rebuild(orgId), wallet.rebuild(orgId)]),

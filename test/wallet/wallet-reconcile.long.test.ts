@@ -73,7 +73,7 @@ async function makeBusy(stub: Stub): Promise<void> {
   await evictDurableObject(stub); // it starts from the stored state
 }
 
-it("a reconciliation of millions of rows never blocks requests of the wallet for long", async () => {
+it("reconciling millions of rows never blocks the wallet's requests for long", async () => {
   const { stub } = await newWallet();
   valueOf(await credit(stub, 2 * ROWS));
   await makeBusy(stub);

@@ -139,13 +139,13 @@ const INJECTED: readonly (readonly [what: string, statement: string, found: obje
 ];
 
 it.each(INJECTED)(
-  "a reconciliation finds and reports a micro-credit added to %s",
+  "a reconciliation finds and reports an extra micro-credit in %s",
   async (_what, statement, one) => {
     expect(await foundAfter(statement)).toContainEqual(one);
   },
 );
 
-it("a reconciliation finds and reports a micro-credit added to the database", async () => {
+it("a reconciliation finds and reports an extra micro-credit in the database", async () => {
   const { stub, orgId } = await organization();
   await env.DB.prepare("UPDATE balances SET credits_micro = credits_micro + 1 WHERE org_id = ?")
     .bind(orgId)
@@ -277,7 +277,7 @@ async function inSlices(stub: Stub, rowsMax: number, meanwhile: (turn: number) =
   }
 }
 
-it("a reconciliation in slices finds the differences of a single pass, despite changes in between", async () => {
+it("a reconciliation in slices finds the differences that a single pass finds, despite changes in between", async () => {
   const all = [MEANWHILE, RESTARTS].flatMap((some) => Object.keys(some));
   const meanwhile = fc
     .array(fc.constantFrom(...all), { minLength: 5, maxLength: 40 })
@@ -311,7 +311,7 @@ it("a reconciliation in slices finds the differences of a single pass, despite c
   expect(most).toBeGreaterThan(5); // confirms that it used slices
 });
 
-it("a reconciliation returns 409 only after eight restarts because of disappearing rows", async () => {
+it("a reconciliation returns 409 only after disappearing rows have forced eight restarts", async () => {
   const { stub } = await organization();
   let answer = await stub.reconcile({ withinMs: 0, rowsMax: 1 });
   let tries = 0;

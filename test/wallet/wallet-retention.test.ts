@@ -26,7 +26,7 @@ async function alarmAt(stub: Stub, ms: number): Promise<void> {
   await runAlarm(stub);
 }
 
-it("a rollup replaces old ledger rows by one row with equal sums and usage, and keeps credits", async () => {
+it("a rollup replaces old ledger rows with one row that has equal sums and usage, and keeps credits", async () => {
   const start = Date.UTC(2031, 2, 10, 12);
   setClock(start);
   const { stub } = await newWallet(1000);
@@ -152,7 +152,7 @@ it("a rollup keeps today's and yesterday's Idempotency-Keys, and deletes older k
   await expect.poll(kept).toEqual([{ n: 0 }]);
 });
 
-it("the ledger is returned page by page without gaps, even across rollups", async () => {
+it("the ledger's pages have no gaps, even across rollups", async () => {
   const { stub } = await newWallet(10_000);
   for (let i = 0; i < 30; i++) {
     await pay(stub, 1);

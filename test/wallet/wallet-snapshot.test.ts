@@ -79,8 +79,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-describe("the wallet's rows in the database", () => {
-  it("match the wallet after the first successful publish, whatever failures D1 had before", async () => {
+describe("the database's copy of a wallet", () => {
+  it("matches the wallet after the first successful publish, whatever failures D1 had before", async () => {
     const result = await fc.check(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30, size: "max" }), runSteps),
       { numRuns: effortFor(8, 40), seed: 11, endOnFailure: true },
@@ -88,7 +88,7 @@ describe("the wallet's rows in the database", () => {
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   });
 
-  it("include thousands of end users, also after a restore of the database from a time before", async () => {
+  it("includes thousands of end users, even after the database is restored to an earlier time", async () => {
     const { stub, orgId } = await newWallet(100);
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
       state.storage.sql.exec(
@@ -108,7 +108,7 @@ describe("the wallet's rows in the database", () => {
     expect((await database.rows())["end_users"]).toHaveLength(5000);
   });
 
-  it(`include ${MANY} changed end users, even after an outage during the publish`, async () => {
+  it(`includes ${MANY} changed end users, even after an outage during the publish`, async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 10, "first");
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
@@ -135,7 +135,7 @@ describe("the wallet's rows in the database", () => {
     expect(valueOf(await stub.poke()).isUnpublished).toBe(false);
   });
 
-  it("may be out of date while the database is down, and don't block holds and charges", async () => {
+  it("may be outdated while the database is down, without blocking holds or charges", async () => {
     const { stub, orgId } = await newWallet(1000);
     const database = new FaultyDatabase(orgId);
     await database.install(stub);
@@ -155,7 +155,7 @@ describe("the wallet's rows in the database", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("stay unchanged if the rows belong to another wallet, and make the first wallet reject holds", async () => {
+  it("stays unchanged if the copy belongs to another wallet, and makes the first wallet reject holds", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));
@@ -176,7 +176,7 @@ describe("the wallet's rows in the database", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("restore a lost wallet: balance, end users, settings and days", async () => {
+  it("restores a lost wallet's balance, end users, settings and days", async () => {
     const { stub, orgId } = await newWallet(100);
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(50) }));
     await pay(stub, 30, "u");

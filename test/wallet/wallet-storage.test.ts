@@ -63,7 +63,7 @@ it("a wallet stores at most 350 bytes per paid request", async () => {
   expect(bytes).toBeLessThanOrEqual(350);
 });
 
-it("a wallet stores failed provider calls with the request, and adds nothing to other requests", async () => {
+it("a wallet stores failed provider calls with their request, and nothing extra for other requests", async () => {
   const { stub } = await newWallet(900_000_000);
   const failed = [{ route: "anthropic:claude-sonnet-5", why: "overloaded" }];
   const kept = [];
@@ -82,7 +82,7 @@ it("a wallet stores failed provider calls with the request, and adds nothing to 
   expect(details.map(({ detail }) => (JSON.parse(detail) as unknown[]).length)).toEqual([8, 10]);
 });
 
-it("a wallet caches the numbers of 2,000 names, and never assigns a second number to a name", async () => {
+it("a wallet caches the numbers of 2,000 names, and never assigns a name a second number", async () => {
   const { stub } = await newWallet(1);
   await runInDurableObject(stub, (_: Wallet, { storage: { sql } }) => {
     const known = new Map<string, number>();
@@ -114,7 +114,7 @@ describe("a wallet with a small storage limit", () => {
     return limit;
   }
 
-  it("rolls up paid requests earlier if over 70 % full, but keeps all data that is still needed", async () => {
+  it("rolls up paid requests earlier if more than 70 % full, but keeps all data still in use", async () => {
     const { stub } = await newWallet(900_000_000);
     const idempotency = { name: "n", body: "b" };
     const [named, failed, lost, voided] = [
@@ -168,7 +168,7 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("replaces old rows by sums in one transaction when full, and continues", async () => {
+  it("replaces old rows with sums in one transaction when full, and then continues", async () => {
     const { stub } = await newWallet(900_000_000);
     await bytesPerRequest(stub, 1000);
     await runAlarm(stub);
@@ -187,7 +187,7 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("rejects new holds if no rows can be rolled up, but still settles open holds", async () => {
+  it("rejects new holds if no more rows can be rolled up, but still settles open holds", async () => {
     const { stub } = await newWallet(900_000_000);
     const open = holdOf(9000);
     valueOf(await stub.hold(open));

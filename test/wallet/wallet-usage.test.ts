@@ -23,7 +23,7 @@ async function fill(stub: Stub, users: number, days: number): Promise<void> {
   });
 }
 
-it("a page of usage by end user reads only the page's rows, even with many end users and days", async () => {
+it("a page of usage by end user reads only the rows that it returns, even with many end users", async () => {
   const { stub } = await newWallet(100);
   await fill(stub, 1000, 60);
   await runInDurableObject(stub, async (wallet: Wallet, state) => {
@@ -46,7 +46,7 @@ it("a page of usage by end user reads only the page's rows, even with many end u
   });
 });
 
-it("usage over many days is returned in smaller pages, with every group once", async () => {
+it("usage over many days is returned in smaller pages, which contain every group once", async () => {
   const { stub } = await newWallet(100);
   await fill(stub, 1000, 366);
   await pay(stub, 7, "u000900"); // of today, so it is in no checkpoint and on no page of these days

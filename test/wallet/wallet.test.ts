@@ -44,7 +44,7 @@ describe("a wallet's Durable Object", () => {
     });
   });
 
-  it("can be created once, and discarded only while empty", async () => {
+  it("can be created only once, and discarded only while empty", async () => {
     const { stub, orgId } = await newWallet();
     const { epoch } = await stub.create(orgId);
     expect(await stub.create(orgId)).toEqual({ epoch });
@@ -56,7 +56,7 @@ describe("a wallet's Durable Object", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(5);
   });
 
-  it("returns zeros for every read and rejects holds while new", async () => {
+  it("returns zero for every read and rejects holds while new", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.hold(holdOf(1)))).toMatchObject({ kind: "balance_too_low" });
     expect(valueOf(await stub.usage("2026-01-01", "2036-12-31", "day")).data).toEqual([]);
@@ -64,7 +64,7 @@ describe("a wallet's Durable Object", () => {
     expect(valueOf(await stub.readSettings()).defaultAlertThreshold).toBe(0.8);
   });
 
-  it("rejects only holds and the organization's changes during a suspension", async () => {
+  it("rejects only holds and changes by the organization during a suspension", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(10, { externalId: "u" });
     valueOf(await stub.hold(request));
@@ -114,7 +114,7 @@ describe("a wallet's Durable Object", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("enforces the organization's rpm limit exactly, across evictions and later changes", async () => {
+  it("enforces the organization's rpm limit exactly, across evictions and limit changes", async () => {
     const { stub } = await newWallet(1000);
     const start = Date.now() + MINUTE;
     setClock(start);
@@ -136,7 +136,7 @@ describe("a wallet's Durable Object", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("returns a request's record, and usage by day, model, key and user that adds up to the charges", async () => {
+  it("returns a request's record, and usage by day, model, key and user that sums to the charges", async () => {
     setClock(Date.UTC(2031, 4, 14, 12)); // no midnight passes
     const { stub } = await newWallet(1000);
     await pay(stub, 30, "u");

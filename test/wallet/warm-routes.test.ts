@@ -35,8 +35,8 @@ async function pay(
   return warmRoute;
 }
 
-describe("a wallet's record of a conversation's provider route", () => {
-  it("selects the provider until the provider's prompt cache expires, even after a restart", async () => {
+describe("a wallet's record of the provider route of a conversation", () => {
+  it("selects a provider until that provider's prompt cache expires, even after a restart", async () => {
     setClock(START);
     const { stub } = await newWallet(1000);
     expect(await pay(stub, { affinity: "one" })).toBeUndefined();
@@ -53,7 +53,7 @@ describe("a wallet's record of a conversation's provider route", () => {
     expect(await pay(stub, { affinity: "one" })).toBeUndefined();
   });
 
-  it("needs a row only if the conversation's route changed", async () => {
+  it("needs a row only if the route of the conversation changed", async () => {
     const { stub } = await newWallet(10_000);
     await runInDurableObject(stub, async (wallet: Wallet, { storage }) => {
       const rowsFor = (asked: RouteOptions) =>
@@ -67,7 +67,7 @@ describe("a wallet's record of a conversation's provider route", () => {
     });
   });
 
-  it("disappears for the least recently used conversations beyond 1,000", async () => {
+  it("exists only for the 1,000 most recently used conversations", async () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     await runInDurableObject(stub, async (wallet: Wallet) => {

@@ -29,7 +29,7 @@ const stored = async (): Promise<string> => {
   return JSON.stringify([log, queue]);
 };
 
-it("a deleted end user's name is removed from the event log, and from delivered and pending messages", async () => {
+it("a deleted end user's name disappears from the event log and from delivered and pending messages", async () => {
   let isDown = false;
   receivers["told.turnpike.dev"] = ({ body }) => new Response(body, { status: isDown ? 503 : 200 });
   const types = ["key.created", "end_user.alert", "end_user.quota_reached"];

@@ -55,7 +55,7 @@ async function healthOf(hook: string): Promise<unknown> {
 }
 
 describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
-  it("returns body and headers exactly as sent, without a secret", async () => {
+  it("returns the body and headers exactly as sent, but no secret", async () => {
     receivers[HOST] = () => new Response("thanks", { status: 500 });
     const hook = await createWebhook(HOST, { types });
     await addCredits(account.orgId, 1);
@@ -77,7 +77,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     expect(await errorOf(none, 404)).toMatchObject({ message: "No such delivery." });
   });
 
-  it("hides the receiver's response if an older release rewrote the event", async () => {
+  it("omits the receiver's response if an older release rewrote the event", async () => {
     receivers[HOST] = () => new Response("ann@example.com", { status: 500 });
     const hook = await createWebhook(HOST, { types });
     await addCredits(account.orgId, 1);
@@ -110,7 +110,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
   });
 });
 
-it("GET /v1/webhooks/{id} returns the webhook's health as ok, failing or off, and the deliveries of the day", async () => {
+it("GET /v1/webhooks/{id} returns the webhook's health (ok, failing or off) and the day's deliveries", async () => {
   let status = 200;
   receivers[HOST] = () => new Response("", { status });
   const hook = await createWebhook(HOST, { types });
@@ -160,7 +160,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(ids("one.turnpike.dev")).toHaveLength(2);
   });
 
-  it("sends the given message first, even if other messages of a failing webhook are due", async () => {
+  it("sends the given message first, even if a failing webhook has other messages due", async () => {
     receivers[HOST] = () => new Response("", { status: 500 });
     const hook = await createWebhook(HOST, { types });
     await addCredits(account.orgId, 1);
@@ -173,7 +173,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(callsTo(HOST).at(-1)?.headers.get("webhook-id")).toBe(oldest?.event_id);
   });
 
-  it("resends messages with the state pending despite the receiver's pause", async () => {
+  it("resends pending messages even while deliveries to the receiver are paused", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 500 : 200 });
     const hook = await createWebhook("down.turnpike.dev", { types });
@@ -196,7 +196,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(await none.json()).toEqual({ queued: 0 });
   });
 
-  it("requires either an ID or a filter, a known delivery and an enabled webhook", async () => {
+  it("requires an ID or a filter but not both, a known delivery, and an enabled webhook", async () => {
     const hook = await createWebhook("off.turnpike.dev", { types });
     const resend = (body: object) => callWebhooks("POST", `/${hook.id}/resend`, body);
     const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };
@@ -211,8 +211,8 @@ describe("POST /v1/webhooks/{id}/resend", () => {
 
 useReceivers();
 
-describe("an organization's webhook deliveries after a lost alarm", () => {
-  it("arrive by the next sweep, even if the organization is inactive", async () => {
+describe("an organization's webhook delivery after a lost alarm", () => {
+  it("arrives by the next sweep, even if the organization is inactive", async () => {
     let status = 503;
     let taken = 0;
     receivers["lost.turnpike.dev"] = () => {
@@ -238,7 +238,7 @@ describe("an organization's webhook deliveries after a lost alarm", () => {
     expect(taken).toBe(1);
   });
 
-  it("get a new alarm from a sweep if the next attempt isn't due yet", async () => {
+  it("gets a new alarm from a sweep if the next attempt isn't due yet", async () => {
     receivers["later.turnpike.dev"] = () => new Response("", { status: 503 });
     const hook = await createWebhook("later.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);

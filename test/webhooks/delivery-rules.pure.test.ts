@@ -17,8 +17,8 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe("a webhook receiver that does not respond", () => {
-  it("gets exactly 15 s to respond", async () => {
+describe("a webhook receiver that doesn't respond", () => {
+  it("times out after exactly 15 s", async () => {
     vi.useFakeTimers();
     vi.spyOn(globalThis, "fetch").mockImplementation((_, init) => {
       const never = Promise.withResolvers<Response>();
@@ -65,7 +65,7 @@ async function answered(response: Response): Promise<DeliveryAttempt> {
 }
 
 describe("a webhook receiver's response", () => {
-  it("appears in the delivery up to 1 KiB, and the gateway reads no more", async () => {
+  it("appears in the delivery up to 1 KiB, and the gateway reads no further", async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => {
@@ -107,7 +107,7 @@ describe("a webhook receiver's retry-after header", () => {
     },
   );
 
-  it("extends a pause up to an hour, and never shortens a pause", () => {
+  it("can extend a pause up to an hour, but never shorten a pause", () => {
     const seconds = [1, 2, 3, 4, 5, 50].map((failures) => webhookPauseMs(failures, null) / 1000);
     expect(seconds).toEqual([5, 30, 120, 300, 900, 900]);
     expect([webhookPauseMs(1, 600_000), webhookPauseMs(1, 1e12), webhookPauseMs(9, 0)]).toEqual([

@@ -28,7 +28,7 @@ const sealedOf = async (id: string): Promise<readonly string[]> => {
   return (JSON.parse(String(row?.["secrets"])) as { sealed: string }[]).map(({ sealed }) => sealed);
 };
 
-it("webhook secrets are encrypted again after a change of KEY_SECRETS, so that the old secret can be removed", async () => {
+it("webhook secrets are re-encrypted after KEY_SECRETS changes, so that the old secret can be removed", async () => {
   let status = 503;
   receivers["kept.turnpike.dev"] = () => new Response("", { status });
   const hook = await createWebhook("kept.turnpike.dev", { types: ["balance.credited"] });
@@ -53,7 +53,7 @@ it("webhook secrets are encrypted again after a change of KEY_SECRETS, so that t
   }
 });
 
-it("the credentials of usage receivers are encrypted again after a change of KEY_SECRETS", async () => {
+it("the credentials of usage receivers are re-encrypted after KEY_SECRETS changes", async () => {
   const settings = { credential: "rk_1", event_name: "ai" };
   const more = { types: ["usage.settled"], format: "stripe_meter_events", receiver: settings };
   const hook = await createWebhook("meters.turnpike.dev", more);
@@ -66,7 +66,7 @@ it("the credentials of usage receivers are encrypted again after a change of KEY
   expect(await decryptWebhookSecret(sealed, hook.id, keySecrets)).toBe("rk_1");
 });
 
-it("a webhook secret that no secret of KEY_SECRETS can decrypt raises an alert at the next sweep", async () => {
+it("a webhook secret that KEY_SECRETS can't decrypt raises an alert at the next sweep", async () => {
   const hook = await createWebhook("lost.turnpike.dev", { types: ["balance.credited"] });
   const sealed = await sealedOf(hook.id);
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);

@@ -47,7 +47,7 @@ async function triedAt(hook: { readonly id: string }, atMs: number, count: numbe
 }
 
 describe("a webhook receiver that is down", () => {
-  it("gets one message at a time, and all waiting messages after the receiver accepts a message", async () => {
+  it("gets one message at a time, and all waiting messages once the receiver accepts one", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 503 : 200 });
     const hook = await createWebhook("down.turnpike.dev", { types });
@@ -72,7 +72,7 @@ describe("a webhook receiver that is down", () => {
     expect(callsTo("down.turnpike.dev")).toHaveLength(7 + 20);
   });
 
-  it("gets nothing before the end of the retry-after, unless the receiver accepts a test", async () => {
+  it("gets nothing until the retry-after ends, unless the receiver accepts a test", async () => {
     let status = 429;
     receivers["later.turnpike.dev"] = () =>
       new Response("", { status, headers: { "retry-after": "1800" } });
@@ -93,7 +93,7 @@ describe("a webhook receiver that is down", () => {
   });
 });
 
-it("a webhook can be tested five times per minute, and further tests return 429 with the wait", async () => {
+it("a webhook can be tested five times per minute, after which a test returns 429 with the wait", async () => {
   receivers["tested.turnpike.dev"] = () => new Response("ok");
   const hook = await createWebhook("tested.turnpike.dev", { types });
   for (let i = 0; i < 5; i++) {
@@ -107,7 +107,7 @@ it("a webhook can be tested five times per minute, and further tests return 429 
   expect(callsTo("tested.turnpike.dev")).toHaveLength(6);
 });
 
-it("a replay of a webhook waits for the webhook's previous replay", async () => {
+it("a webhook's replay waits for the previous replay", async () => {
   let status = 200;
   receivers["again.turnpike.dev"] = () => new Response("", { status });
   const hook = await createWebhook("again.turnpike.dev", { types });
@@ -140,10 +140,10 @@ const event = (type: EventType, n: number): EventRecord => ({
 const events = (type: EventType, count: number) =>
   Array.from({ length: count }, (_, n) => event(type, n));
 
-describe("the stored messages of a webhook object", () => {
+describe("a message that a webhook object stores", () => {
   const taken = { status: 200, error: null, answer: "", durationMs: 1, retryAfterMs: null };
 
-  it("expire after the delivery, except for each webhook's newest thousand messages", async () => {
+  it("expires after the delivery, unless the message is among the webhook's newest thousand", async () => {
     for (let i = 0; i < 5; i++) {
       await createWebhook(`rows${i}.turnpike.dev`, { types });
     }
@@ -169,7 +169,7 @@ describe("the stored messages of a webhook object", () => {
     });
   });
 
-  it("have a maximum number per event type while pending, without effect on other types", async () => {
+  it("counts toward a maximum per event type while pending, without affecting other types", async () => {
     receivers["flood.turnpike.dev"] = () => new Response("ok");
     await createWebhook("flood.turnpike.dev");
     await runInDurableObject(object(), (_, { storage }) => {

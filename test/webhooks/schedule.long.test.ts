@@ -40,7 +40,7 @@ async function alarmStandsFor(at: number): Promise<void> {
   }, LONG);
 }
 
-it("a webhook delivery gets ten attempts in two days, and no attempt afterwards", async () => {
+it("a webhook delivery gets ten attempts in two days, and none afterwards", async () => {
   let attempt = 1;
   receivers["late.turnpike.dev"] = () => new Response("", { status: attempt === 10 ? 200 : 503 });
   receivers["never.turnpike.dev"] = () => new Response("", { status: 503 });

@@ -66,7 +66,7 @@ function rebuild(more: object = {}): Promise<void> {
 
 describe("a Stripe meter that is down for more than a day", () => {
   it.each([400, 401, 404, 429])(
-    "gets each request once if an outage with status %s begins within a batch",
+    "gets each request once, even if an outage with status %s begins within a batch",
     async (status) => {
       const meter = new Meter();
       let at = Date.now();
@@ -90,7 +90,7 @@ describe("a Stripe meter that is down for more than a day", () => {
     },
   );
 
-  it("gets no possibly received request again until a person enables the webhook", async () => {
+  it("gets no request that it may have received until a person enables the webhook again", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -117,7 +117,7 @@ describe("a Stripe meter that is down for more than a day", () => {
   });
 });
 
-describe("a Stripe meter with calls in progress when the gateway's Durable Object stops", () => {
+describe("a Stripe meter whose calls are in progress when the gateway's Durable Object stops", () => {
   it.each([
     ["the first step", 1, 1],
     ["a later step", 8, 6],
@@ -154,7 +154,7 @@ describe("a Stripe meter with calls in progress when the gateway's Durable Objec
     },
   );
 
-  it("gets the remaining requests, and no request twice, if Stripe still stores the earlier calls", async () => {
+  it("gets the remaining requests, and none twice, as long as Stripe stores the earlier calls", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -179,7 +179,7 @@ describe("a Stripe meter with calls in progress when the gateway's Durable Objec
 });
 
 describe("a Stripe meter that rejects every request", () => {
-  it("ends the stream of requests, and gets every request after a replay", async () => {
+  it("pauses the stream of requests, and gets every request after a replay", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -200,7 +200,7 @@ describe("a Stripe meter that rejects every request", () => {
 });
 
 describe("a Stripe meter that rejects one customer", () => {
-  it("gets each request of other customers once, even after more rejected requests than allowed in a row", async () => {
+  it("gets each request of other customers once, even after a long run of rejected requests", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -226,8 +226,8 @@ describe("a Stripe meter that rejects one customer", () => {
   });
 });
 
-describe("a Stripe meter of an organization with mostly requests without a customer", () => {
-  it("gets a customer's request immediately, even if the gateway skips many pages of other requests", async () => {
+describe("a Stripe meter of an organization that has mostly requests without a customer", () => {
+  it("gets a customer's request immediately, even if many pages of other requests must be skipped", async () => {
     const meter = new Meter();
     const at = Date.now() + HOUR_MS;
     let ids: string[] = [];
@@ -249,7 +249,7 @@ describe("a Stripe meter of an organization with mostly requests without a custo
 });
 
 describe("a Stripe meter after the wallet was rebuilt", () => {
-  it("gets no request from before the webhook's creation, even if the gateway skipped all later requests", async () => {
+  it("gets no request from before the webhook's creation, even if all later requests were skipped", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -266,7 +266,7 @@ describe("a Stripe meter after the wallet was rebuilt", () => {
     expect(meter.billed).toEqual(once(ids));
   });
 
-  it("gets the remaining requests from the millisecond of the last sent request", async () => {
+  it("gets the remaining requests of the millisecond in which the last sent request occurred", async () => {
     const meter = new Meter();
     const at = Date.now();
     setClock(at);

@@ -39,10 +39,10 @@ const step: fc.Arbitrary<Step> = fc.record({
   amount: fc.integer({ min: 0, max: 900_000 }),
 });
 
-describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s", (format) => {
+describe.each(USAGE_FORMAT_NAMES)("a webhook that sends usage in the format %s", (format) => {
   const { open, settings, auth } = USAGE_RECEIVERS[format];
 
-  it("gets each charge exactly once despite dropped, repeated, replayed and stalled calls", async () => {
+  it("sends each charge exactly once despite dropped, repeated, replayed and stalled calls", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 12, maxLength: 30, size: "max" }),
@@ -84,7 +84,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     );
   });
 
-  it("gets the configured credential with each call, and the API never returns the credential", async () => {
+  it("sends the configured credential with each call, and the API never returns it", async () => {
     receivers[HOST] = open().take;
     const hook = await createWebhook(HOST, { types, format, receiver: settings });
     const stub = stubOf(account.orgId);
@@ -102,7 +102,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     expect(JSON.stringify(texts)).not.toContain(settings.credential);
   });
 
-  it("gets at most 100 rows per call", async () => {
+  it("sends at most 100 rows per call", async () => {
     const receiver = open();
     receivers[HOST] = receiver.take;
     await createWebhook(HOST, { types, format, receiver: settings });
@@ -114,7 +114,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     expect(callsTo(HOST).length).toBe(format === "stripe_meter_events" ? 130 : 2);
   });
 
-  it("requires the event type usage.settled and the format's settings, and accepts no other types or settings", async () => {
+  it("requires the event type usage.settled and the format's settings, and accepts no others", async () => {
     const post = (body: object) =>
       callWebhooks("POST", "", {
         url: `https://${HOST}`,
@@ -153,7 +153,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     });
   });
 
-  it("keeps the credential when other settings change, but not when the address changes to another server", async () => {
+  it("keeps the credential when other settings change, unless the address changes to another server", async () => {
     const hook = await createWebhook(HOST, { types, format, receiver: settings });
     const moved = { url: "https://other.turnpike.dev/" };
     const refused = await callWebhooks("PATCH", `/${hook.id}`, moved);
@@ -178,7 +178,7 @@ describe("a webhook in the format stripe_meter_events", () => {
       receiver: { ...settings, ...more },
     });
 
-  it("rejects a replay if Stripe would bill the replayed requests twice", async () => {
+  it("rejects a replay that would make Stripe bill the requests twice", async () => {
     receivers[HOST] = open().take;
     const start = Date.now();
     setClock(start);
@@ -222,7 +222,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     });
   });
 
-  it("uses only the session's tags to find the customer of a session's requests and charges", async () => {
+  it("takes the customer of a session's requests and charges only from the session's tags", async () => {
     receivers[HOST] = open().take;
     await hook({ customer: "tag:customer" });
     const stub = stubOf(account.orgId);
@@ -254,7 +254,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     expect(billed).toEqual(paid.slice(-2).map((id) => [id, "cus_1"]));
   });
 
-  it("continues after a request that was rejected three times, and reports the request as failed", async () => {
+  it("continues after a request that was rejected three times, and reports that request as failed", async () => {
     const receiver = open();
     let refused = "";
     receivers[HOST] = (sent) =>
@@ -281,7 +281,7 @@ describe("a webhook in the format stripe_meter_events", () => {
 describe("a webhook in the format otlp", () => {
   const { open, settings } = USAGE_RECEIVERS.otlp;
 
-  it("sends spans that follow the OTLP format, without content of requests", async () => {
+  it("sends spans in the OTLP format, without request content", async () => {
     receivers[HOST] = open().take;
     await createWebhook(HOST, { types, format: "otlp", receiver: settings });
     const stub = stubOf(account.orgId);
@@ -315,7 +315,7 @@ describe("a webhook in the format otlp", () => {
     expect(second).not.toHaveProperty("parentSpanId");
   });
 
-  it("sends a span that belongs to the trace of the request", async () => {
+  it("sends a span in the trace that the request belongs to", async () => {
     receivers[HOST] = open().take;
     await createWebhook(HOST, { types, format: "otlp", receiver: settings });
     await credit(stubOf(account.orgId), 1_000_000);
@@ -330,7 +330,7 @@ describe("a webhook in the format otlp", () => {
     expect(sent).not.toContain("secret");
   });
 
-  it("names the operation of each span after the kind of call", async () => {
+  it("names each span's operation after the kind of call", async () => {
     receivers[HOST] = open().take;
     await createWebhook(HOST, { types, format: "otlp", receiver: settings });
     await credit(stubOf(account.orgId), 10_000_000);
@@ -348,7 +348,7 @@ describe("a webhook in the format otlp", () => {
     expect(new Set(names)).toEqual(new Set(kinds));
   });
 
-  it("skips a span that the receiver rejects, and reports the span as failed", async () => {
+  it("skips a span that the receiver rejects, and reports that span as failed", async () => {
     const receiver = open();
     let refused = "none";
     receivers[HOST] = (sent) =>

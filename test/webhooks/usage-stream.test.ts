@@ -73,7 +73,7 @@ function amountOf<K extends "charge" | "credit">(kind: K) {
 }
 
 describe("a webhook receiver of usage.settled", () => {
-  it("gets exactly the ledger's rows despite dropped, repeated, reordered and stalled calls", async () => {
+  it("gets exactly the ledger's rows, even if calls are dropped, repeated, reordered or stalled", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 12, maxLength: 30, size: "max" }),
@@ -131,7 +131,7 @@ describe("a webhook receiver of usage.settled", () => {
     );
   });
 
-  it("gets signed batches of requests with tokens, tags and end user", async () => {
+  it("gets signed batches of requests with tokens, tags and end users", async () => {
     receivers[HOST] = () => new Response("ok");
     const hook = await createWebhook(HOST, { types });
     const stub = stubOf(account.orgId);
@@ -169,7 +169,7 @@ describe("a webhook receiver of usage.settled", () => {
     expect(delivery).toMatchObject({ state: "delivered", type: "usage.settled", attempts: 1 });
   });
 
-  it("gets only rows since the webhook's creation, and earlier rows only by a replay", async () => {
+  it("gets only rows from after the webhook's creation, and earlier rows only by a replay", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
     const start = Date.now();
@@ -197,7 +197,7 @@ describe("a webhook receiver of usage.settled", () => {
     expect(seqs()).toEqual([2, 1, 2, 2]);
   });
 
-  it("continues at the last sent row after the webhook was disabled and enabled again", async () => {
+  it("continues at the last sent row after the webhook is disabled and enabled again", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
     const hook = await createWebhook(HOST, { types });
@@ -217,7 +217,7 @@ describe("a webhook receiver of usage.settled", () => {
   });
 });
 
-describe("a webhook receiver of usage.settled after a rebuild of the wallet", () => {
+describe("a webhook receiver of usage.settled after the wallet is rebuilt", () => {
   it.each([
     ["were lost", true],
     ["still exist", false],
@@ -282,7 +282,7 @@ describe("the event usage.settled", () => {
     expect((await deliveriesOf(hook.id)).filter(({ state }) => state === "pending")).toEqual([]);
   });
 
-  it("reaches no webhook without a list of event types", async () => {
+  it("isn't sent to a webhook without a list of event types", async () => {
     receivers[HOST] = () => new Response("ok");
     const hook = await createWebhook(HOST);
     await charge(stubOf(account.orgId), 0);
@@ -292,7 +292,7 @@ describe("the event usage.settled", () => {
     expect(await errorOf(refused, 400)).toMatchObject({ param: "types" });
   });
 
-  it("can't be sent in the format slack, and requires exactly one start for a replay", async () => {
+  it("can't be sent in the format slack, and requires a single start for a replay", async () => {
     const body = { url: `https://${HOST}/hook`, types, format: "slack" };
     expect(await errorOf(await callWebhooks("POST", "", body), 400)).toMatchObject({
       param: "types",

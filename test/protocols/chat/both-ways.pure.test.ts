@@ -37,7 +37,7 @@ function replyOf(stream: boolean) {
   if (!asked.ok) throw new Error("refused");
   return asked.value.reply;
 }
-it("chat usage stays the same when it is written and read again", () => {
+it("chat usage stays unchanged when written and read again", () => {
   fc.assert(
     fc.property(usages, (usage) => {
       expect(readUsage(JSON.parse(JSON.stringify(toOpenAiUsage(usage))))).toEqual(usage);
@@ -45,7 +45,7 @@ it("chat usage stays the same when it is written and read again", () => {
   );
 });
 
-it("a chat completion that our endpoint writes is parsed as the original output", () => {
+it("a chat completion written by the gateway's endpoint is parsed back to the original output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -58,7 +58,7 @@ it("a chat completion that our endpoint writes is parsed as the original output"
   );
 });
 
-it("a chat completion's stream that our endpoint writes is parsed as the original pieces", () => {
+it("a chat stream written by the gateway's endpoint is parsed back to the original pieces", () => {
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

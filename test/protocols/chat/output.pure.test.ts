@@ -70,7 +70,7 @@ const choices = (field: string) =>
     )
     .map((list) => list.map(([beside, one]) => ({ ...beside, [field]: one })));
 
-it("the chunks of a chat stream match our schema, whatever the provider streams", () => {
+it("the chunks of a chat stream match the gateway's schema, whatever the provider streams", () => {
   fc.assert(
     fc.property(fc.array(choices("delta"), { maxLength: 5 }), (payloads) => {
       const reader = new ChatChunkReader();
@@ -83,7 +83,7 @@ it("the chunks of a chat stream match our schema, whatever the provider streams"
   );
 });
 
-it("a chat completion matches our schema, whatever the provider returns", () => {
+it("a chat completion matches the gateway's schema, whatever the provider returns", () => {
   fc.assert(
     fc.property(choices("message"), (given) => {
       const answer = readChatCompletion(

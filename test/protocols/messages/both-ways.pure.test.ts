@@ -46,7 +46,7 @@ function replyOf(stream: boolean) {
 }
 const ID = `msg_${"a".repeat(24)}`;
 
-it("a message that our endpoint writes is parsed as the original output", () => {
+it("a message written by the gateway's endpoint is parsed back to the original output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -63,7 +63,7 @@ it("a message that our endpoint writes is parsed as the original output", () => 
   );
 });
 
-it("a message's stream that our endpoint writes is parsed as the original pieces", () => {
+it("a message stream written by the gateway's endpoint is parsed back to the original pieces", () => {
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

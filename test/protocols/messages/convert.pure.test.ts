@@ -70,7 +70,7 @@ describe("the conversion of a Messages request", () => {
     ]);
   });
 
-  test("puts each tool result in a separate message, and the results' images before the user's text", () => {
+  test("puts each tool result in its own message, and puts the results' images before the user's text", () => {
     const { body } = converted(
       user(
         text("Go on."),
@@ -100,7 +100,7 @@ describe("the conversion of a Messages request", () => {
     ]);
   });
 
-  test("sends an assistant's thinking and a call's extra content back to their provider", () => {
+  test("sends thinking and a tool call's extra content back to the provider that wrote them", () => {
     const openai = { type: "reasoning.encrypted", data: "x" };
     const extra = { google: { thought_signature: "s" } };
     const { body } = converted({
@@ -144,7 +144,7 @@ describe("the conversion of a Messages request", () => {
   });
 
   test.each(["tk1.@@@", "tk1.e30", `tk1.${btoa("[1,{},[]]")}.x`])(
-    "drops thinking with an altered signature (%s) without an error",
+    "drops thinking with an altered signature (%s) without causing an error",
     (signature) => {
       const { body } = converted({
         messages: [
@@ -163,7 +163,7 @@ describe("the conversion of a Messages request", () => {
     },
   );
 
-  test("converts documents and search results to text, and rejects a PDF with its param", () => {
+  test("converts documents and search results to text, and rejects a PDF with the PDF's field as param", () => {
     const document = {
       type: "document",
       title: "Law",
@@ -207,7 +207,7 @@ describe("the conversion of a Messages request", () => {
     expect(refused({ tools: [{ type: "bash_20250124", name: "bash" }] })).toBe("tools[0].type");
   });
 
-  test("shortens tool names to valid, unique and stable names, and restores the original names", () => {
+  test("shortens tool names to valid, unique and stable names, and restores the original names later", () => {
     const letter = fc.constantFrom("a", "b", "_", ".", "é");
     const long = fc.tuple(
       fc.string({ unit: letter, maxLength: 3 }),
@@ -232,7 +232,7 @@ describe("the conversion of a Messages request", () => {
     );
   });
 
-  test("converts a tool search's result to the tools that are now available", () => {
+  test("converts the result of a tool search to the tools that are now available", () => {
     const long = `mcp__${"n".repeat(80)}`;
     const { body, dropped } = converted({
       tools: [{ name: long, input_schema: {}, defer_loading: true }],
@@ -252,7 +252,7 @@ describe("the conversion of a Messages request", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("rejects a forced tool that doesn't exist, unless it belongs to a toolset", () => {
+  test("rejects a forced tool that doesn't exist, unless a toolset contains the tool", () => {
     const tool_choice = { type: "tool", name: "there" };
     expect(refused({ tools: [tool], tool_choice })).toBe("tool_choice");
     expect(refused({ tool_choice })).toBe("tool_choice");
@@ -312,7 +312,7 @@ describe("the conversion of a Messages request", () => {
     expect(body["stop"]).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("rejects, in the newer API version, sampling parameters and a user's citations", () => {
+  test("rejects sampling parameters and a user's citations in the newer API version", () => {
     expect(newer({})).toBeNull();
     expect(newer({ temperature: null, top_p: null, top_k: null })).toBeNull();
     expect(newer({ temperature: 1 })).toBe("temperature: Extra inputs are not permitted");

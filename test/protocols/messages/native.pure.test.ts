@@ -43,7 +43,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("omits telemetry, and omits and reports unknown fields", () => {
+  test("omits telemetry, and omits but reports unknown fields", () => {
     const { body, dropped } = native({
       metadata: { user_id: "user_1_session_2" },
       diagnostics: { previous_message_id: "msg_1" },
@@ -53,7 +53,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(dropped).toEqual(["diagnostics", "user_profile_id"]);
   });
 
-  test("contains a beta's field only if the request also names the beta", () => {
+  test("contains a beta's field only if the request also lists the beta", () => {
     const edits = { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } };
     expect(native(edits).body).not.toHaveProperty("context_management");
     expect(native(edits).dropped).toEqual(["context_management"]);
@@ -75,7 +75,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     ]);
   });
 
-  test("keeps Claude's thinking byte for byte, but omits thinking without Claude's signature, and empty texts", () => {
+  test("keeps Claude's thinking byte for byte, but omits empty texts and thinking without Claude's signature", () => {
     const signed = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
     const { body } = native({
       messages: [
@@ -191,7 +191,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(native({ messages }, betas.join(",")).body).toEqual({ messages });
   });
 
-  test("contains valid IDs for another provider's tool calls, with equal IDs for a call and its result", () => {
+  test("contains valid IDs for other providers' tool calls, with equal IDs for each call and its result", () => {
     const { body } = native({
       messages: [
         ...base.messages,
@@ -233,7 +233,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
         content: { type: "document", source: { type: "file", file_id: "f" } },
       },
     ],
-  ])("fails with a %s in a server tool's result", (place, content) => {
+  ])("fails if a server tool's result contains a %s", (place, content) => {
     const block = { type: "web_fetch_tool_result", tool_use_id: "s", content };
     const messages = [...base.messages, { role: "assistant", content: [block] }];
     const parsed = parseMessagesRequest({ ...base, messages }, "2023-06-01");
@@ -242,7 +242,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(parsed.failure.message).toContain("is not supported. Send the bytes in base64");
   });
 
-  test("omits tools that Anthropic bills by the call, and keeps tools that the client runs", () => {
+  test("omits tools that Anthropic bills per call, and keeps tools that the client runs", () => {
     const bash = { type: "bash_20250124", name: "bash" };
     const { body, dropped } = native({
       tools: [{ type: "web_search_20260318", name: "web_search" }, bash],
@@ -320,23 +320,26 @@ describe("a one-hour cache_control", () => {
   const marked = Object.entries(NATIVE_BLOCK_FIELDS).filter(
     ([, fields]) => "cache_control" in fields,
   );
-  test.each(marked.map(([type]) => type))("takes effect on a %s at any depth", (type) => {
-    const block = { type, ...(type === "text" && { text: "a" }) };
-    for (const place of [referenced, nested]) {
-      expect(requestsOneHourCache(native(place({ ...block, ...MARK })).body)).toBe(true);
-      expect(requestsOneHourCache(native(place(block)).body)).toBe(false);
-    }
-  });
+  test.each(marked.map(([type]) => type))(
+    "requests a one-hour cache write on a %s at any depth",
+    (type) => {
+      const block = { type, ...(type === "text" && { text: "a" }) };
+      for (const place of [referenced, nested]) {
+        expect(requestsOneHourCache(native(place({ ...block, ...MARK })).body)).toBe(true);
+        expect(requestsOneHourCache(native(place(block)).body)).toBe(false);
+      }
+    },
+  );
 
   test.each<readonly [string, Json]>([
     ["the request", MARK],
     ["a system text", { system: [{ type: "text", text: "a", ...MARK }] }],
     ["a tool", { tools: [{ name: "a", input_schema: {}, ...MARK }] }],
-  ])("takes effect on %s", (_, more) => {
+  ])("requests a one-hour cache write on %s", (_, more) => {
     expect(requestsOneHourCache(native(more).body)).toBe(true);
   });
 
-  test("differs from a five-minute cache_control, which requests no one-hour cache", () => {
+  test("differs from a five-minute cache_control, which doesn't request the one-hour cache", () => {
     expect(
       requestsOneHourCache(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body),
     ).toBe(false);

@@ -130,8 +130,8 @@ function essence(content: readonly Json[]): Json {
   };
 }
 
-describe("the blocks of a Messages stream", () => {
-  test("add up to the JSON response, whatever the output and the order of its tool calls", () => {
+describe("a Messages stream", () => {
+  test("contains blocks that add up to the JSON response, whatever the output and the order of tool calls", () => {
     fc.assert(
       fc.property(answers, fc.boolean(), (answer, interleaved) => {
         const { events, stop } = streamed(answer, interleaved);
@@ -144,7 +144,7 @@ describe("the blocks of a Messages stream", () => {
     );
   });
 
-  test("contain Claude's signature of its thinking once, before the end of the block", () => {
+  test("contains the signature of Claude's thinking once, before the end of the block", () => {
     const writer = new MessagesBlockWriter(new Map());
     const thought = { type: "anthropic.thinking", thinking: "First, look.", signature: "c2ln" };
     let out = writer.chunk(chunkOf({ reasoning_content: "First, " }));
@@ -158,7 +158,7 @@ describe("the blocks of a Messages stream", () => {
     ]);
   });
 
-  test("contain each piece of text immediately in its own event", () => {
+  test("contains each piece of text immediately, in a separate event", () => {
     const writer = new MessagesBlockWriter(new Map());
     expect(parseEvents(writer.text('"a"')).map(({ name }) => name)).toEqual([
       "content_block_start",
@@ -172,7 +172,7 @@ describe("the blocks of a Messages stream", () => {
     ]);
   });
 
-  test("end properly even if the output stops within a tool call's arguments", () => {
+  test("closes its blocks even if the output stops inside a tool call's arguments", () => {
     const writer = new MessagesBlockWriter(new Map());
     let out = writer.chunk(
       chunkOf({

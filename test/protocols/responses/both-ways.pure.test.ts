@@ -33,7 +33,7 @@ const usages: fc.Arbitrary<Usage> = fc
 const finishIn = (pieces: readonly OutputPart[]): string =>
   pieces.flatMap((piece) => (piece.kind === "finish" ? [piece.reason] : []))[0] ?? "stop";
 
-it("a response that our endpoint writes is parsed as the original output", () => {
+it("a response written by the gateway's endpoint is parsed back to the original output", () => {
   const { reply } = requestOf(BODY);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -48,7 +48,7 @@ it("a response that our endpoint writes is parsed as the original output", () =>
   );
 });
 
-it("a Responses stream that our endpoint writes is parsed as the original pieces", () => {
+it("a Responses stream written by the gateway's endpoint is parsed back to the original pieces", () => {
   const { reply } = requestOf({ ...BODY, stream: true });
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

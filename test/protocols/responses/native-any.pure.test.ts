@@ -49,7 +49,7 @@ const item = fc.oneof(
     .map(([id, name]) => callItem(id, name, ['{"a', '":', "1}"])),
 );
 
-it("a Responses stream from OpenAI adds up to its JSON response", () => {
+it("a Responses stream from OpenAI adds up to the equivalent JSON response", () => {
   fc.assert(
     fc.property(fc.array(item, { minLength: 1, maxLength: 5 }), (items) => {
       const whole = responseObject(items.map((one) => one.whole));
@@ -68,7 +68,7 @@ it("a Responses stream from OpenAI adds up to its JSON response", () => {
   );
 });
 
-it("a tool call in a Responses stream is complete once OpenAI ends it, even if the stream is cut later", () => {
+it("a tool call in a Responses stream is complete once OpenAI ends the call, even if the stream is cut later", () => {
   const whole = itemEvents(callItem("c1", "plain", ["{}"]), 0);
   const { writer, said } = begun([
     ...startEvents(),
@@ -82,7 +82,7 @@ it("a tool call in a Responses stream is complete once OpenAI ends it, even if t
   expect(ended.output).toMatchObject([{ arguments: "{}" }, { status: "incomplete" }]);
 });
 
-it("a Responses stream has numbered events of the SDK's types for any events in any order, and never throws", () => {
+it("a Responses stream has numbered events of the SDK's types, whatever OpenAI sends, and never throws", () => {
   const index = fc.option(fc.nat(3), { nil: undefined });
   const types = fc.constantFrom(
     "response.created",

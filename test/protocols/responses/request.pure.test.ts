@@ -75,7 +75,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("becomes another message for a second text, or for a tool call after an output", () => {
+  it("becomes a further message for a second text, or for a tool call after an output", () => {
     expect(
       messages([
         { role: "assistant", content: "One" },
@@ -109,7 +109,7 @@ describe("the input of a Responses request", () => {
         { type: "input_image", image_url: IMAGE },
       ]),
     ],
-  ])("becomes an image for a tool's image, given as %s", (_, given) => {
+  ])("contains a tool's image, given as %s, as an image", (_, given) => {
     const said = messages([call("a"), call("b"), output("a", given), output("b")]);
     expect(said).toEqual([
       { role: "assistant", content: null, tool_calls: [coreCall("a"), coreCall("b")] },
@@ -125,12 +125,12 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("stays text if a tool's text only resembles a list of parts", () => {
+  it("contains a tool's text as text even if the text resembles a list of parts", () => {
     const text = '[{"type":"input_text","text":"a"},{"type":"row"}]';
     expect(messages([call("a"), output("a", text)])).toContainEqual(tool("a", text));
   });
 
-  it("contains images as URLs, with OpenAI's own level of detail mapped to a common level", () => {
+  it("contains images as URLs, and maps OpenAI's special level of detail to a common level", () => {
     const content = [{ type: "input_image", image_url: IMAGE, detail: "original" }];
     expect(messages([{ role: "user", content }])).toEqual([
       {
@@ -140,7 +140,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("is converted to text if it is a text file, and stays a file otherwise", () => {
+  it("contains a text file as text, and any other file as a file", () => {
     expect(messages([encoded("text/markdown")])).toEqual([
       { role: "user", content: 'File "a.txt":\n# Hi' },
     ]);
@@ -153,7 +153,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("omits and reports items of providers' own tools", () => {
+  it("omits and reports items of tools that providers run", () => {
     const { dropped, request } = parseRequest({
       input: [
         { type: "web_search_call", id: "ws_1", status: "completed" },
@@ -168,7 +168,7 @@ describe("the input of a Responses request", () => {
     });
   });
 
-  it("keeps the client's field name in the error for an invalid image", () => {
+  it("appears with the client's field name in the error for an invalid image", () => {
     const { paramOf } = parseRequest({
       instructions: "x",
       input: [
@@ -247,7 +247,7 @@ describe("a rejected Responses request", () => {
   });
 });
 
-it("a Responses request may have null for every optional field, and unknown fields", () => {
+it("a Responses request may contain unknown fields, and null for every optional field", () => {
   const fields = `instructions stream max_output_tokens temperature top_p tools text tool_choice
     parallel_tool_calls reasoning include store metadata user previous_response_id
     conversation prompt background truncation moderation service_tier safety_identifier
@@ -311,7 +311,7 @@ it("a Responses request's settings are mapped to internal settings", () => {
 describe("an image URL in a Responses request", () => {
   const long = `https://a.example/${"a".repeat(2048)}`;
 
-  it("may have at most 2,048 characters, unless it contains the image", () => {
+  it("may have at most 2,048 characters unless it contains the image", () => {
     expect(rejectionOf(image({ image_url: long })).param).toContain("image_url");
     expect(core(image({ image_url: IMAGE.padEnd(9999, "A") }))["messages"]).toHaveLength(1);
   });
@@ -319,7 +319,7 @@ describe("an image URL in a Responses request", () => {
   it.each([
     ["a long URL", { image_url: long }],
     ["an unknown detail", { image_url: IMAGE, detail: "a".repeat(99) }],
-  ])("stays text in a JSON output with %s", (_, part) => {
+  ])("remains text in a JSON output with %s", (_, part) => {
     const text = JSON.stringify([{ type: "input_image", ...part }]);
     const { native } = parseRequest({ input: [call("c"), output("c", text)] });
     expect(native?.body["input"]).toContainEqual(expect.objectContaining({ output: text }));

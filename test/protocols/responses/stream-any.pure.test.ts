@@ -52,7 +52,7 @@ const message = fc.record({
 });
 const finish = fc.constantFrom("stop", "tool_calls", "length", "content_filter");
 
-it("a Responses stream of any output adds up to its JSON response", () => {
+it("a Responses stream of any output adds up to the equivalent JSON response", () => {
   fc.assert(
     fc.property(fc.gen(), message, finish, (gen, said, finishReason) => {
       const split = (text: string): string[] => gen(pieces, text).filter((piece) => piece !== "");
@@ -103,7 +103,7 @@ it("a Responses stream of any output adds up to its JSON response", () => {
   );
 });
 
-it("a Responses stream has numbered events of the SDK's types for any deltas in any order, and never throws", () => {
+it("a Responses stream has numbered events of the SDK's types, whatever the deltas, and never throws", () => {
   const piece: fc.Arbitrary<Piece> = fc.oneof(
     words,
     fc.record({ content: words }),

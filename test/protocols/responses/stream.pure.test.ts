@@ -23,8 +23,8 @@ import {
 const EVERY_FAILURE: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const FAILURES = Object.values(EVERY_FAILURE).flatMap((rows) => rows.map(([failure]) => failure));
 
-describe("the events of a Responses stream", () => {
-  it("follow the documented order for reasoning, a text and two calls", () => {
+describe("a Responses stream", () => {
+  it("follows the documented order of events for reasoning, a text and two calls", () => {
     const text = textOf(
       [
         { reasoning_content: "Hm" },
@@ -48,7 +48,7 @@ describe("the events of a Responses stream", () => {
     expect(output[3]).toMatchObject({ name: "read", namespace: "files", arguments: "{}" });
   });
 
-  it("contain a refusal after a text as a separate part", () => {
+  it("contains a refusal that follows a text as a separate part", () => {
     const { response: whole } = streamed(["Well, ", { refusal: "I " }, { refusal: "won't" }]);
     expect(whole.status).toBe("completed");
     expect(whole.output[0]).toMatchObject({
@@ -56,17 +56,17 @@ describe("the events of a Responses stream", () => {
     });
   });
 
-  it("contain a message even without output", () => {
+  it("contains a message even if there is no output", () => {
     expect(streamed([{ role: "assistant", content: "" }]).response.output).toMatchObject([
       { type: "message", content: [{ type: "output_text", text: "" }] },
     ]);
   });
 });
 
-describe("the output of a Responses stream that was cut", () => {
+describe("the output of a truncated Responses stream", () => {
   const cut = { ...RECEIPT, finishReason: "length" };
 
-  it("becomes incomplete, with its text closed", () => {
+  it("gets the status 'incomplete', and the text part is closed", () => {
     const { response: whole } = streamed(["Hel"], cut);
     expect(whole).toMatchObject({
       status: "incomplete",
@@ -77,7 +77,7 @@ describe("the output of a Responses stream that was cut", () => {
     expect(whole.usage).toMatchObject({ total_tokens: 14, cost_micro: 42 });
   });
 
-  it("contains a partial tool call as in_progress, and a complete tool call as completed", () => {
+  it("contains a partial tool call as in_progress and a complete tool call as completed", () => {
     const { response: whole, done } = streamed(
       [call(0, "plain", '{"a":1}'), call(1, "plain", '{"b')],
       cut,
@@ -91,7 +91,7 @@ describe("the output of a Responses stream that was cut", () => {
     expect(streamed(["x"], filtered).response.incomplete_details?.reason).toBe("content_filter");
   });
 
-  it("gets the status failed with insufficient_quota if the balance lowered the output cap", () => {
+  it("gets the status 'failed' with insufficient_quota if the balance lowered the output cap", () => {
     const poor = { ...cut, capLoweredByMoney: true };
     expect(streamed(["x"], poor).response).toMatchObject({
       status: "failed",
@@ -161,22 +161,19 @@ describe("a failure within a Responses stream", () => {
     expect(error?.code).toBe(code);
   });
 
-  it.each(FAILURES)(
-    "gets no code that would make a coding agent stop instead of retrying: %o",
-    (failure) => {
-      const { writer, text } = begun([]);
-      const { error } = followResponse(eventsOf(text + writer.fail(failure, null))).response;
-      for (const code of [
-        error?.code,
-        errorResponseOf(failure).code,
-        errorResponseOf(failure).type,
-      ]) {
-        expect(["server_is_overloaded", "slow_down"]).not.toContain(code);
-      }
-    },
-  );
+  it.each(FAILURES)("gets no code that would stop a coding agent from retrying: %o", (failure) => {
+    const { writer, text } = begun([]);
+    const { error } = followResponse(eventsOf(text + writer.fail(failure, null))).response;
+    for (const code of [
+      error?.code,
+      errorResponseOf(failure).code,
+      errorResponseOf(failure).type,
+    ]) {
+      expect(["server_is_overloaded", "slow_down"]).not.toContain(code);
+    }
+  });
 
-  it("contains, for a rate limit, a wait that Codex can parse", () => {
+  it("contains a wait that Codex can parse if a rate limit causes the failure", () => {
     const { writer, text } = begun([]);
     const failure = {
       kind: "rate_limited",
@@ -232,7 +229,7 @@ it("a Responses stream includes reasoning only on request", () => {
   expect(parseThoughts(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
 });
 
-it("a stored Responses stream contains reasoning and extra content of tool calls, which the client's stream omits", () => {
+it("a stored Responses stream contains reasoning and tool calls' extra content, which the client's stream omits", () => {
   const details = [{ type: "x.signed", signature: "s" }];
   const extra = { google: { thought_signature: "sig" } };
   const signed = { id: "c", function: { name: "plain", arguments: "{}" }, extra_content: extra };
@@ -250,7 +247,7 @@ it("a stored Responses stream contains reasoning and extra content of tool calls
   expect(kept(false).output.map(({ type }) => type)).toEqual(["function_call"]);
 });
 
-it("a Responses stream keeps the extra content of tool calls for the next request, before its call", () => {
+it("a Responses stream sends a tool call's extra content before the call, for use in the next request", () => {
   const extra = { google: { thought_signature: "sig" } };
   const signed = {
     index: 0,

@@ -9,7 +9,7 @@ import {
 import { joinNamespaceAndName } from "../../../src/models/core/tool-calls.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
-describe("the tools of a Responses request", () => {
+describe("a tool of a Responses request", () => {
   const files = {
     type: "namespace",
     name: "mcp files",
@@ -19,7 +19,7 @@ describe("the tools of a Responses request", () => {
     ],
   };
 
-  it("become functions, which are not strict by default and take one text for a custom tool", () => {
+  it("becomes a function that is not strict by default, with one text parameter for a custom tool", () => {
     const grammar = { type: "grammar", syntax: "lark", definition: "start: A" };
     const tools = [fn("f"), { type: "custom", name: "c", description: "D", format: grammar }];
     expect(core({ tools })["tools"]).toEqual([
@@ -41,7 +41,7 @@ describe("the tools of a Responses request", () => {
     ]);
   });
 
-  it("get flat names that include the namespace, in the tool list and in the history", () => {
+  it("gets a flat name that includes the namespace, both in the tool list and in the history", () => {
     const name = joinNamespaceAndName("mcp files", "patch");
     expect(name).toMatch(/^[\w-]{1,64}$/);
     const body = core({
@@ -69,13 +69,13 @@ describe("the tools of a Responses request", () => {
     ]);
   });
 
-  it("may come from input items too, where a repeated tool replaces the earlier tool", () => {
+  it("may also come from an input item, which replaces an earlier tool of that name", () => {
     const again = { type: "additional_tools", role: "developer", tools: [files, fn("g")] };
     const body = core({ tools: [files], input: [again, { role: "user", content: "Hi" }] });
     expect(body["tools"]).toHaveLength(3);
   });
 
-  it("shrink to the tools in allowed_tools", () => {
+  it("gets dropped if allowed_tools doesn't list the tool", () => {
     const tools = [fn("f"), fn("g"), files];
     const allowed = [
       { type: "function", name: "g" },
@@ -95,7 +95,7 @@ describe("the tools of a Responses request", () => {
     });
   });
 
-  it("lead to no tool choice if no tools remain", () => {
+  it("gets dropped together with the tool choice if no tools remain", () => {
     const body = core({
       tools: [{ type: "web_search" }],
       tool_choice: "auto",
@@ -104,7 +104,7 @@ describe("the tools of a Responses request", () => {
     expect(Object.keys(body).toSorted()).toEqual(["messages", "model"]);
   });
 
-  it("get valid names, which differ even for long names with a common start", () => {
+  it("gets a valid, unique name even if long names have equal beginnings", () => {
     const names = fc.tuple(
       fc.string({ minLength: 1, maxLength: 80 }),
       fc.stringMatching(/^[\w-]{1,64}$/),
@@ -128,7 +128,7 @@ describe("the gateway's encrypted_content", () => {
     text: fc.constant(""),
   });
 
-  it("returns its content unchanged", () => {
+  it("parses back to the original content", () => {
     fc.assert(
       fc.property(kept, (given) => {
         expect(parseThoughts(serializeThoughts(given as never))).toEqual(given);
@@ -136,7 +136,7 @@ describe("the gateway's encrypted_content", () => {
     );
   });
 
-  it("becomes invalid after any changed character", () => {
+  it("becomes invalid if any character changes", () => {
     fc.assert(
       fc.property(kept, fc.nat(), fc.constantFrom("A", "b", "0", "."), (given, at, other) => {
         const text = serializeThoughts(given);
@@ -148,12 +148,12 @@ describe("the gateway's encrypted_content", () => {
     );
   });
 
-  it("results in null for any other text", () => {
+  it("parses as null if the text has any other form", () => {
     fc.assert(fc.property(fc.string(), (text) => parseThoughts(text) === null));
     expect(parseThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
   });
 
-  it("adds reasoning and extra content to the assistant message with the tool call", () => {
+  it("adds reasoning and extra content to the assistant message that contains the tool call", () => {
     const details = [{ type: "x.signed", signature: "s" }];
     const extras = { a: { google: { thought_signature: "t" } } };
     const item = {
@@ -182,7 +182,7 @@ it.each([[[{ type: "reasoning" }]], [[{ type: "reasoning", encrypted_content: "o
   },
 );
 
-it("any body of a Responses request is converted or returns 400, and never throws", () => {
+it("any body of a Responses request either converts or returns 400, and never throws", () => {
   const part = fc.record({
     type: fc.constantFrom("input_text", "input_image", "input_file", "refusal", "x"),
     text: fc.jsonValue(),

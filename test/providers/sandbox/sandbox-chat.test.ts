@@ -53,7 +53,7 @@ describe("the sandbox model echo", () => {
     expect(await complete({ messages, seed: 8 })).toEqual(completion);
   });
 
-  it("joins text parts, and replaces images by a marker", async () => {
+  it("joins text parts, and replaces images with a marker", async () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
     const parts = [{ type: "text", text: "What is" }, image, { type: "text", text: "this?" }];
     expect(await say(parts)).toBe("What is\n[image]\nthis?");
@@ -75,7 +75,7 @@ describe("the sandbox model echo", () => {
     expect(whole.choices[0].finish_reason).toBe("stop");
   });
 
-  it("ends before the first stop sequence, unless the cap comes first", async () => {
+  it("ends the output before the first stop sequence, unless the cap comes first", async () => {
     expect(await say(TEXT, { stop: " fox" })).toBe("The quick  brown");
     expect(await say(TEXT, { stop: ["dog", "jumps", "", "zebra"] })).toBe("The quick  brown fox\n");
     expect(await say(TEXT, { stop: null })).toBe(TEXT);
@@ -92,7 +92,7 @@ describe("the sandbox model echo", () => {
     expect(completion.usage?.completion_tokens).toBe(6);
   });
 
-  it("returns a disabled failure for any other model name and for an embeddings model", async () => {
+  it("returns a failure that disables the route for any other model name and for an embeddings model", async () => {
     for (const upstreamId of ["nope", "embed", "constructor"]) {
       expect(await callSandbox({ messages: [user("x")] }, { upstreamId })).toEqual({
         kind: "failure",
@@ -104,7 +104,7 @@ describe("the sandbox model echo", () => {
 });
 
 describe("a stream of the sandbox model echo", () => {
-  it("sends the role, a chunk per word, an empty delta with the finish reason, usage and end", async () => {
+  it("sends the role, one chunk per word, an empty delta with the finish reason, usage and an end", async () => {
     const all = await streamed({ messages: [user("Hello, wide world")] });
     const choices = chunkChoices(all);
     expect(choices.map((choice) => choice.delta)).toEqual([
@@ -125,7 +125,7 @@ describe("a stream of the sandbox model echo", () => {
     });
   });
 
-  it("contains the same text, stop reason and output cap as the JSON response", async () => {
+  it("contains the text, stop reason and output cap of the JSON response", async () => {
     const cases = [{ messages: [user(TEXT)] }, { messages: [user(` ${TEXT}\n`)], stop: "lazy" }];
     for (const body of cases) {
       const completion = await complete(body, { cap: 6 });
@@ -135,7 +135,7 @@ describe("a stream of the sandbox model echo", () => {
     }
   });
 
-  it("contains role, words and finish reason for each of n choices", async () => {
+  it("contains a role, words and a finish reason for each of n choices", async () => {
     const all = chunkChoices(await streamed({ messages: [user("a b")], n: 2 }));
     for (const index of [0, 1]) {
       const own = all.filter((choice) => choice.index === index);
@@ -152,7 +152,7 @@ describe("a stream of the sandbox model echo", () => {
     expect(await stream.next()).toBeNull();
   });
 
-  it("ends if it is canceled, and throws if the signal aborts", async () => {
+  it("ends the stream if canceled, and throws if the signal aborts", async () => {
     const cancelled = await open({ messages: [user("word ".repeat(100))] });
     await cancelled.next();
     cancelled.cancel();
@@ -167,10 +167,10 @@ describe("a stream of the sandbox model echo", () => {
   });
 });
 
-describe("logprobs of the sandbox model echo", () => {
+describe("the logprobs field of the sandbox model echo", () => {
   const body = { messages: [user("Hello, wide world")], logprobs: true, top_logprobs: 3 };
 
-  it("contain one entry per token, whose bytes form the text", async () => {
+  it("contains one entry per token, whose bytes form the text", async () => {
     const [choice] = (await complete(body)).choices;
     const content = choice.logprobs?.content ?? [];
     expect(content.map((entry) => entry.token).join("")).toBe("Hello, wide world");
@@ -186,7 +186,7 @@ describe("logprobs of the sandbox model echo", () => {
     expect(await complete(body)).toEqual(await complete(body));
   });
 
-  it("arrive with the chunk of their token", async () => {
+  it("contains each token's logprob in the chunk of that token", async () => {
     const choices = chunkChoices(await streamed(body)).filter((choice) => choice.delta.content);
     for (const choice of choices) {
       expect(choice.logprobs?.content.map((entry) => entry.token)).toEqual([choice.delta.content]);
@@ -199,7 +199,7 @@ describe("the sandbox model think", () => {
   const body = { messages: [user("one two")] };
   const think = { upstreamId: "think" };
 
-  it("returns reasoning before its output, as JSON and streamed, and counts it", async () => {
+  it("returns reasoning before its output, as JSON and as a stream, and counts the reasoning", async () => {
     const completion = await complete(body, think);
     const { message } = completion.choices[0];
     const { reasoning_content: thought, reasoning_details: details } = message as unknown as {
@@ -218,7 +218,7 @@ describe("the sandbox model think", () => {
     expect(usage?.output).toBeGreaterThan(usage?.reasoning ?? 0);
   });
 
-  it("leaves half of the cap for output, and returns no reasoning without effort", async () => {
+  it("leaves half of the cap for output, and returns no reasoning if no effort is set", async () => {
     const capped = messageOf(await streamed(body, { ...think, cap: 6 }));
     expect(capped.content).toBe("one two");
     expect(capped.reasoning).not.toBe("");

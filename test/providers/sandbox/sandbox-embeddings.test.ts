@@ -56,7 +56,7 @@ describe("the sandbox model embed", () => {
     expect((await vectors("x"))[0]).toHaveLength(256);
   });
 
-  it("returns similar vectors for texts with common words, whatever their case and order", async () => {
+  it("returns similar vectors for texts that share words, whatever the case and order of the words", async () => {
     const [cat, shuffled, kitten, stocks] = await vectors([
       "the cat sat on the mat",
       "On the mat the CAT sat",
@@ -68,7 +68,7 @@ describe("the sandbox model embed", () => {
     expect(Math.abs(dot(cat, stocks))).toBeLessThan(0.3);
   });
 
-  it("returns base64 as the same vector in little-endian float32", async () => {
+  it("returns base64 that encodes an equal vector in little-endian float32", async () => {
     const [floats] = await vectors("hello world", { encoding_format: "float" });
     const { data } = await embed({ input: "hello world", encoding_format: "base64" });
     const bytes = Uint8Array.from(atob(data[0]?.embedding as string), (c) => c.charCodeAt(0));

@@ -14,12 +14,12 @@ describe("the response_format of the sandbox", () => {
   };
   const asSchema = { type: "json_schema", json_schema: { name: "weather", strict: true, schema } };
 
-  it("returns the text within valid JSON for json_object", async () => {
+  it("returns the text inside valid JSON for json_object", async () => {
     const content = await say('say "hi"', { response_format: { type: "json_object" } });
     expect(JSON.parse(content ?? "")).toEqual({ echo: 'say "hi"' });
   });
 
-  it("returns an instance of the schema for json_schema, also in a stream", async () => {
+  it("returns an instance of the schema for json_schema, even in a stream", async () => {
     const instance = { city: "city", degrees: 10, unit: "C" };
     expect(JSON.parse((await say("x", { response_format: asSchema })) ?? "")).toEqual(instance);
     const all = await streamed({ messages: [user("x")], response_format: asSchema });

@@ -36,14 +36,14 @@ it.each([
 );
 
 describe("the sandbox model slow-first-byte", () => {
-  it("waits once, then responds like echo", async () => {
+  it("waits once, and then responds like the model echo", async () => {
     const upstreamId = "slow-first-byte";
     expect(spoken(await streamed(body, { upstreamId }))).toBe("one two three four five");
     const [choice] = (await complete(body, { upstreamId })).choices;
     expect(choice.message.content).toBe("one two three four five");
   });
 
-  it("stops waiting when aborted, so that a JSON request can be retried and a stream breaks off", async () => {
+  it("stops waiting when aborted, which allows a retry of JSON requests and breaks off streams", async () => {
     const slow = sandboxProvider({ delays: { firstByteMs: 3_600_000 } });
     const controller = new AbortController();
     const { signal } = controller;
@@ -93,7 +93,7 @@ describe("the sandbox model stall", () => {
     await expect(next).rejects.toThrow("connection broke");
   });
 
-  it("ends when it is canceled during a read", async () => {
+  it("ends the stream when a read of it is canceled", async () => {
     const stream = await open(body, { upstreamId: "stall" });
     await batches(stream, 3);
     const next = stream.next();
@@ -112,7 +112,7 @@ describe("the sandbox model stall", () => {
 });
 
 describe("the sandbox model cut", () => {
-  it("fails after three words without a finish reason, usage or end, and fails again at every later read", async () => {
+  it("fails after three words without a finish reason, usage or end, and again at every later read", async () => {
     const stream = await open(body, { upstreamId: "cut" });
     const seen = (await batches(stream, 4)).flat();
     expect(spoken(seen)).toBe("one two three");
@@ -128,22 +128,22 @@ describe("the sandbox model cut", () => {
   });
 });
 
-describe("the sandbox models error-mid and error-first", () => {
+describe("a sandbox model with an error", () => {
   const error = { kind: "error", failure: { kind: "retry", reason: "500" } };
 
-  it("send an error after three words, and then end the body", async () => {
+  it("sends an error after three words, and then ends the body (error-mid)", async () => {
     const all = await streamed(body, { upstreamId: "error-mid" });
     expect(spoken(all)).toBe("one two three");
     expect(all.slice(4)).toEqual([error]);
   });
 
-  it("send an error as the only event", async () => {
+  it("sends an error as the only event (error-first)", async () => {
     expect(await streamed(body, { upstreamId: "error-first" })).toEqual([error]);
   });
 });
 
-describe("the sandbox models no-usage and huge-usage", () => {
-  it("return no usage in stream, body and metadata (no-usage)", async () => {
+describe("a sandbox model with wrong usage", () => {
+  it("returns no usage in stream, body and metadata (no-usage)", async () => {
     const all = await streamed(body, { upstreamId: "no-usage" });
     expect(all.map((event) => event.kind)).not.toContain("usage");
     expect(all.at(-1)).toEqual({ kind: "end" });
@@ -152,7 +152,7 @@ describe("the sandbox models no-usage and huge-usage", () => {
     expect(await complete(body, { upstreamId: "no-usage" })).not.toHaveProperty("usage");
   });
 
-  it("return a thousand times the actual usage, above the cap (huge-usage)", async () => {
+  it("returns a thousand times the actual usage, above the cap (huge-usage)", async () => {
     const answer = await callSandbox(body, { upstreamId: "huge-usage", cap: 100 });
     expect(answer).toMatchObject({
       kind: "json",
@@ -167,7 +167,7 @@ describe("the sandbox models no-usage and huge-usage", () => {
   });
 });
 
-it("the sandbox can split each multi-byte character into two network chunks without losing it", async () => {
+it("the sandbox can split each multi-byte character into two network chunks without losing the character", async () => {
   const upstreamId = "split-utf8";
   const [choice] = (await complete({ messages: [user("héllo 🌍")] }, { upstreamId })).choices;
   expect(choice.message.content).toBe("Grüße, 世界 🌍 héllo 🌍");
@@ -179,7 +179,7 @@ it("the sandbox can split each multi-byte character into two network chunks with
 });
 
 describe("the sandbox model endless", () => {
-  it("continues far beyond the cap until canceled", async () => {
+  it("sends output far beyond the cap until canceled", async () => {
     const stream = await open(body, { upstreamId: "endless", cap: 2 });
     const all = (await batches(stream, 50)).flat();
     expect(all).toHaveLength(50);

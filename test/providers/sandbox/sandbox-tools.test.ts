@@ -33,13 +33,13 @@ const allow = (mode: string): JsonObject => ({
 });
 
 describe("the sandbox's choice of tools", () => {
-  it("calls, for tool_choice auto, the tools named in the text", async () => {
+  it("calls the tools named in the text for tool_choice auto", async () => {
     expect(await chosen("Please use get_time")).toEqual(["get_time"]);
     expect(await chosen("GET_WEATHER and get_time, please")).toEqual(["get_weather", "get_time"]);
     expect(await chosen("What's the weather in Paris?")).toEqual([]);
   });
 
-  it("follows the tool calls that the user's text lists, one per response, and then returns text", async () => {
+  it("makes the tool calls that the user's text lists, one per response, and then returns text", async () => {
     const orders = 'call get_time {} then\ncall searchFiles {"q":"a } b","n":{"x":1}}';
     const messages: JsonObject[] = [user(orders)];
     const called = [];
@@ -59,13 +59,13 @@ describe("the sandbox's choice of tools", () => {
     ]);
   });
 
-  it("ignores a listed call of an unknown tool or without a JSON object, in limited time", async () => {
+  it("ignores a listed call that names an unknown tool or lacks a JSON object, in limited time", async () => {
     expect(await chosen('call nothing {"a":1}')).toEqual([]);
     expect(await chosen("call get_timer {")).toEqual([]);
     expect(await chosen(`call get_tim {${"}".repeat(100_000)}`)).toEqual([]);
   });
 
-  it("calls the first tool with a short text for the model sandbox/agent, and then returns the tool's result", async () => {
+  it("calls the first tool with a short text for the model sandbox/agent, and then returns the result", async () => {
     const agent = { upstreamId: "agent" };
     const first = await complete({ messages: [user("hello")], tools }, agent);
     expect(names(first)).toEqual(["get_weather"]);
@@ -84,7 +84,7 @@ describe("the sandbox's choice of tools", () => {
     expect(names(await complete({ messages: [user("hello")] }, agent))).toEqual([]);
   });
 
-  it("calls, for tool_choice required, the matching tool, or the first tool if no tool matches", async () => {
+  it("calls the matching tool for tool_choice required, or the first tool if none matches", async () => {
     expect(await chosen("hello", { tool_choice: "required" })).toEqual(["get_weather"]);
     expect(await chosen("get_time", { tool_choice: "required" })).toEqual(["get_time"]);
   });
@@ -103,7 +103,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("weather", { tool_choice: "none" })).toEqual([]);
   });
 
-  it("calls a tool twice with different arguments if the text names the tool twice, unless parallel calls are disabled", async () => {
+  it("calls a tool twice with different arguments if the text names it twice, unless parallel calls are disabled", async () => {
     const twice = { messages: [user("get_weather here, get_weather there")], tools };
     const completion = await complete(twice);
     expect(names(completion)).toEqual(["get_weather", "get_weather"]);
@@ -114,7 +114,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("get_weather and get_time", single)).toEqual(["get_weather"]);
   });
 
-  it("rejects an impossible choice with 400 and the param", async () => {
+  it("rejects an impossible choice with 400 and the field as param", async () => {
     const unknown = { type: "function", function: { name: "nope" } };
     const custom = { type: "custom", custom: { name: "x" } };
     const messages = [user("x")];
@@ -166,7 +166,7 @@ describe("a tool call of the sandbox", () => {
     expect(new Set(calls.map((call) => call?.id)).size).toBe(6);
   });
 
-  it("counts toward the output cap together with its text", async () => {
+  it("counts toward the output cap together with the text", async () => {
     for (let cap = 1; cap < 12; cap++) {
       const { choices, usage } = await complete(
         { messages: [user("hello")], tools },
@@ -183,7 +183,7 @@ describe("a tool call of the sandbox", () => {
     }
   });
 
-  it("ends within its arguments at the cap with finish_reason length", async () => {
+  it("ends inside its arguments at the cap, with finish_reason length", async () => {
     const completion = await complete(
       { messages: [user("get_weather, get_weather")], tools },
       { cap: 4 },
@@ -194,7 +194,7 @@ describe("a tool call of the sandbox", () => {
     expect(tiny.choices[0]).toMatchObject({ message: { content: null }, finish_reason: "length" });
   });
 
-  it("streams ID, type and name once, then arguments in pieces, one call after another", async () => {
+  it("streams ID, type and name once, and then arguments in pieces, call by call", async () => {
     const body = { messages: [user("get_weather, get_weather and nothing else")], tools };
     const choices = chunkChoices(await streamed(body));
     expect(choices[0]?.delta).toEqual({ role: "assistant", content: null, refusal: null });
@@ -243,7 +243,7 @@ describe("a sandbox response to a tool result", () => {
     }
   });
 
-  it("contains the tool call again if the user requests it again", async () => {
+  it("contains the tool call again if the user requests the call again", async () => {
     const result = { role: "tool", tool_call_id: "call_x", content: "21" };
     const messages = [user("get_weather"), { role: "assistant", content: null }, result];
     const text = (await complete({ messages, tools })).choices[0].message.content;

@@ -68,7 +68,7 @@ const schemas = fc.letrec<{ schema: object }>((tie) => ({
   ),
 }));
 
-it("the sandbox returns a valid and reproducible instance of the schema for each variant", () => {
+it("the sandbox returns a valid and reproducible instance for each variant of a schema", () => {
   fc.assert(
     fc.property(schemas.schema, fc.nat(3), (schema, variant) => {
       const value = JSON.parse(JSON.stringify(schemaInstance(schema, variant))) as unknown;

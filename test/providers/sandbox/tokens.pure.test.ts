@@ -36,7 +36,7 @@ const texts = fc.oneof(
   fc.lorem({ maxCount: 30 }),
 );
 
-it("the sandbox's tokens add up to the original text, by words and by pieces", () => {
+it("the sandbox's tokens add up to the original text, both by words and by pieces", () => {
   fc.assert(
     fc.property(texts, (text) => {
       expect(splitIntoTokens(text).join("")).toBe(text);
@@ -46,7 +46,7 @@ it("the sandbox's tokens add up to the original text, by words and by pieces", (
   );
 });
 
-it("the sandbox counts at least one token and at most one per UTF-8 byte, or 0 for an empty text", () => {
+it("the sandbox counts at least one token and at most one per UTF-8 byte, and 0 for an empty text", () => {
   expect(countTokens("")).toBe(0);
   fc.assert(
     fc.property(texts, (text) => {
@@ -70,7 +70,7 @@ it("the sandbox counts at most 15 % more tokens than the estimate", () => {
   }
 });
 
-it("the sandbox cuts a text to the longest prefix within the cap", () => {
+it("the sandbox cuts a text to the longest prefix that fits the cap", () => {
   fc.assert(
     fc.property(texts, fc.nat(12), (text, cap) => {
       const cut = cutToTokens(text, cap);
@@ -80,7 +80,7 @@ it("the sandbox cuts a text to the longest prefix within the cap", () => {
   );
 });
 
-it("the sandbox splits no token, word or piece within a surrogate pair", () => {
+it("the sandbox splits no token, word or piece inside a surrogate pair", () => {
   const text = "🌍".repeat(50);
   for (const piece of [
     ...splitIntoTokens(text),
