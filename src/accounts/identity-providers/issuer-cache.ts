@@ -9,6 +9,7 @@ import { OidcLogin } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
+/** Handles logins with all identity providers. Caches their metadata. */
 export class IssuerCache {
   readonly #oidc = new OidcLogin();
   readonly #entra = new EntraLogin();

@@ -26,6 +26,7 @@ export type CachedIssuer = {
   keysReloadedAt: number;
 };
 
+/** The identity provider, credentials and redirect URL of a login. */
 export type LoginContext = {
   readonly entry: IssuerEntry;
   readonly secret: string;

@@ -145,6 +145,7 @@ async function admitAndMeasure(c: AppContext, key: VerifiedKey): Promise<Result<
   return result;
 }
 
+/** Middleware that rejects requests whose admission failed. */
 export async function requireAdmission(c: AppContext, next: Next): Promise<Response | undefined> {
   const admission = await c.get("admission");
   c.get("timers").close();

@@ -18,6 +18,7 @@ import type { Region } from "../../shared/regions.ts";
 
 const REGISTER_TIMEOUT_MS = 6000;
 
+/** Headers and secrets for verifying a key. */
 export type KeyVerification = {
   readonly authorization: string | null;
   readonly apiKey?: string | null;
@@ -42,6 +43,7 @@ export type KeyAdmitter = StubsWithMethods<"register", "whose" | "admit"> &
     readonly after?: TimerFunction;
   };
 
+/** Verifies a request's key without I/O. */
 export async function verifyRequestKey(request: KeyVerification): Promise<Result<VerifiedKey>> {
   const { token, twoHeaders } = readCredential(request.authorization, request.apiKey ?? null);
   const key = token === null ? null : await verifyToken(token, request.keySecrets);

@@ -5,6 +5,7 @@ import type { Region } from "../../shared/regions.ts";
 
 const RPM_LIMIT = 60;
 
+/** A member's hidden key for the console. */
 export type ConsoleKey = {
   readonly keyId: string;
   readonly keyHash: string;

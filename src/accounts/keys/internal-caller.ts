@@ -18,10 +18,12 @@ type InternalCaller = { readonly admitted: AdmittedRequest } | { readonly key: V
  */
 const callers = new WeakMap<Request, InternalCaller>();
 
+/** Marks an internal request as admitted. */
 export function setInternalCaller(request: Request, admitted: AdmittedRequest): void {
   callers.set(request, { admitted });
 }
 
+/** Marks an internal request's key as verified. */
 export function setInternalKey(request: Request, key: VerifiedKey): void {
   callers.set(request, { key });
 }

@@ -164,6 +164,7 @@ export async function insertFailure(
   });
 }
 
+/** The organization, or one of its members, whose keys are selected. */
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
 /** SQL expression for a key's budget sums by budget ID, as JSON. They lag by at most a minute. */

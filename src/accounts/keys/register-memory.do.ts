@@ -99,6 +99,7 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
+/** Lowers future times after the clock moved back. */
 export function clampStoredAdmissions(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
@@ -167,6 +168,7 @@ function readPendingUse(sql: SqlStorage): PendingUse | null {
   return sql.exec<PendingUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
 }
 
+/** Stores a use until D1 has it. */
 export function markUsePending(sql: SqlStorage, { hash, used_at: usedAt }: PendingUse): void {
   sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
 }
@@ -175,6 +177,7 @@ export function markUseSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_use");
 }
 
+/** Stores a revocation until D1 has it. */
 export function markRevocationPending(sql: SqlStorage, hash: string): void {
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }

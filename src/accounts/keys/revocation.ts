@@ -16,6 +16,7 @@ import { now } from "../../shared/clock.ts";
 
 const ATTEMPTS = 2;
 
+/** Dependencies for changes of keys. */
 export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "consoles"> & {
   readonly db: D1Database;
   readonly region: Region;

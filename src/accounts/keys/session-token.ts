@@ -85,6 +85,7 @@ function sessionFromPayload(payloadFields: z.infer<typeof sessionPayloadSchema>)
   };
 }
 
+/** The key and secrets that sign a session token. */
 export type SessionSigner = {
   readonly home: Region;
   readonly scope: KeyScope;

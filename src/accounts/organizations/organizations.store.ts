@@ -179,8 +179,10 @@ function isSlugTaken(error: unknown): boolean {
   );
 }
 
+/** The last D1 migration that this release needs. */
 export const NEWEST_MIGRATION = "0039_event_details.sql";
 
+/** `behind`: D1 lacks a migration. `away`: D1 is unavailable. */
 export type DatabaseState = "ready" | "behind" | "away";
 
 export async function databaseState(db: D1Database): Promise<DatabaseState> {

@@ -18,9 +18,9 @@ const ERASED_MEMBERS_SQL = `SELECT member_id FROM member_people JOIN people ON p
   WHERE member_people.org_id = ?1 AND erased_at IS NOT NULL`;
 
 /**
- * Closes an organization: suspends it, removes its members and ends its invitations. `memberId`
- * must be an owner; null means an operator. `isAlone` requires that there are no other members, and
- * prevents restoration. Returns null if the caller can't close it. Retries are safe.
+ * Closes an organization: suspends it, removes its members and ends its invitations. Returns null
+ * if the caller can't close it. `memberId` must be an owner, or null for an operator. `isAlone`
+ * requires that there are no other members, and prevents restoration.
  */
 export async function closeOrganization(
   db: D1Database,

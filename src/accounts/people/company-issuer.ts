@@ -55,6 +55,7 @@ function isPublicIssuer(address: string): boolean {
   );
 }
 
+/** Returns why an issuer's address is invalid, or null. */
 export function findIssuerProblem(address: string, isInsecure: boolean): string | null {
   const url = parsePublicUrl(address);
   if (typeof url !== "string") return null;
@@ -154,6 +155,7 @@ async function notifyOwners(call: MemberCall): Promise<void> {
   await emailIssuerSettings(call, call.as.orgId);
 }
 
+/** Emails owners that the company login changed. */
 export async function emailIssuerSettings(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   orgId: string,

@@ -133,6 +133,7 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
 
 type ReportedCompany = { readonly domain: string | null; readonly tenant: string | null };
 
+/** Returns the typed domain if the person can join by it. */
 export async function findCompanyToJoin(
   services: PeopleServices,
   typedDomain: string,
@@ -178,6 +179,7 @@ export async function joinOrganization(
   return own.find(({ orgId }) => orgId === company.orgId) ?? null;
 }
 
+/** Checks TXT records. Emails owners when one is missing. */
 export async function checkDomains(
   db: D1Database,
   nowMs: number,

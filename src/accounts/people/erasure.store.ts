@@ -1,4 +1,6 @@
 import { DAY_MS } from "../../shared/clock.ts";
+
+/** SQL for the address that replaces an erased one. */
 export const DELETED_ADDRESS_SQL = "lower(id) || '@deleted.invalid'";
 
 /**

@@ -44,6 +44,7 @@ export type OwnSessions = {
   act(as: { readonly memberId: string; readonly orgId: string }): Promise<Result<null>>;
 };
 
+/** A console call by a logged-in person. */
 export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;
@@ -54,6 +55,7 @@ export type PeopleCall = PeopleServices &
     readonly body: unknown;
   };
 
+/** A console call by a person acting as a member. */
 export type MemberCall = PeopleCall & { readonly as: NonNullable<ActingPerson["as"]> };
 
 export function memberActor(memberId: string): Actor {

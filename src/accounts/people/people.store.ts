@@ -15,6 +15,7 @@ const MEMBERSHIP_TABLES = `FROM member_people JOIN members ON members.id = membe
 /** A person's latest name and address from the issuer. */
 export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 
+/** Finds a person by identity and updates their name and address. */
 export async function findAndRefreshPerson(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -117,6 +118,7 @@ function insertIdentity(
     .bind(realm, issuer, subject, personId, nowMs);
 }
 
+/** Returns false if the identity belongs to another person. */
 export async function linkIdentity(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -232,6 +234,7 @@ type ActingRow = Person & {
   readonly keyHash: string | null;
 };
 
+/** Returns a session's person and their current membership. */
 export async function findActingPerson(
   db: D1Database,
   session: {

@@ -32,6 +32,7 @@ export type Membership = {
   readonly isCompanys: 0 | 1;
 };
 
+/** Returns the verified address or an undeliverable placeholder. */
 export function emailAddressOf(person: Pick<Person, "id" | "email" | "isEmailProven">): string {
   return person.isEmailProven === 1 && person.email !== null
     ? person.email

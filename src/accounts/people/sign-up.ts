@@ -84,6 +84,7 @@ export async function signUp(
   }
 }
 
+/** Counts a sign-up. Fails if there were too many. */
 export async function takeSignUpSlots(
   services: PeopleServices,
   label: "address" | "person",

@@ -68,8 +68,8 @@ async function recordCard({ rows, stripe, store }: PaymentDeps, payment: Payment
 }
 
 /**
- * Reads a payment's refunds from Stripe and sends the total to the wallet. Each read has a number,
- * so that an older read never replaces a newer one. Returns false if the caller must retry.
+ * Reads a payment's refunds from Stripe and sends the total to the wallet. Numbers the reads, so
+ * that an older read never replaces a newer one. Returns false if the caller must retry.
  */
 export async function sendRefundsToWallet(deps: PaymentDeps, paymentId: string): Promise<boolean> {
   const { rows, stripe, wallet } = deps;
@@ -113,6 +113,7 @@ export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number):
   return true;
 }
 
+/** Returns null, and logs the error, if the call throws. */
 export async function callWallet<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call();

@@ -88,7 +88,7 @@ function withdrawnCents({ amount, status, balance_transactions: moved }: Dispute
   return Math.min(amount, Math.ceil((amount * lostAmount) / disputedAmount));
 }
 
-/** Returns the credits that a refund or dispute takes back, rounded up. */
+/** Returns the credits to take back for a refund or dispute, rounded up. */
 export function creditsTakenBack(
   creditedMicro: Micros,
   returnedCents: number,

@@ -31,6 +31,7 @@ export async function readBuyingOrganization(
     .first<{ name: string; createdAt: number }>();
 }
 
+/** Records a card's use. Returns the number of organizations with this card. */
 export async function addCard(db: D1Database, fingerprint: string, orgId: string): Promise<number> {
   await db
     .prepare(
@@ -75,6 +76,7 @@ const PAYERS_MAX = 80;
 const CONCURRENCY_MAX = 6;
 const POKE_TIMEOUT_MS = 5000;
 
+/** Wakes payment objects, so that overdue work continues. */
 export async function wakePaymentsObjects(
   db: D1Database,
   objects: StubsWithMethods<"payments", "poke">,
@@ -202,4 +204,5 @@ export async function listPublished(
   });
 }
 
+/** State filter for purchases with a refund or dispute. */
 export const REFUNDED = "refunded";

@@ -33,6 +33,7 @@ export function moveToStep(
   return storePurchase(deps, purchase, { ...started, ...change });
 }
 
+/** Schedules the step again after a delay. */
 export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: StripeAnswer): Purchase {
   const tries = purchase.tries + 1;
   if (answer?.kind === "unsure" && (answer.status === 401 || answer.status === 403)) {
@@ -53,6 +54,7 @@ export function restartStep(deps: PaymentDeps, purchase: Purchase): Purchase {
   return storePurchase(deps, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
 }
 
+/** Stores that the customer must pay or confirm at a URL. */
 export function waitForCustomer(
   deps: PaymentDeps,
   purchase: Purchase,
@@ -91,6 +93,7 @@ export function endPurchase(
   });
 }
 
+/** Declines a purchase whose invoice has a wrong amount. */
 export function closeMismatchedInvoice(
   deps: PaymentDeps,
   purchase: Purchase,

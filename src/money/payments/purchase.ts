@@ -57,6 +57,7 @@ export type PurchaseEnding = {
   readonly isHard: boolean;
 };
 
+/** The amounts of a payment in cents. */
 export type CapturedAmounts = {
   readonly receivedCents: number;
   readonly totalCents: number;
@@ -81,6 +82,7 @@ export type Payment = CapturedAmounts & {
 
 export type WaitingHint = StripeHint & { readonly tries: number; readonly nextAt: number };
 
+/** An organization's Stripe customer, saved card and counters. */
 export type PaymentsHead = {
   readonly orgId: string;
   readonly orgName: string;

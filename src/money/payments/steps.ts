@@ -152,6 +152,7 @@ function continueAfterCustomer(
   return moveToStep(deps, purchase, "invoice", { customerId, paymentMethod, card: shown });
 }
 
+/** Returns another purchase that is charging the saved card, or null. */
 export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Purchase | null {
   return rows.openPurchases().find((one) => one.id !== id && isRunningCharge(one)) ?? null;
 }

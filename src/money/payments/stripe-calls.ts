@@ -11,6 +11,7 @@ function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 
+/** Reports whether the subtotal before tax equals the purchase's amount. */
 export function hasPurchaseAmount(
   { amountMicro }: { readonly amountMicro: Micros },
   { subtotal }: { readonly subtotal: number },
@@ -159,7 +160,10 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
-/** Lists a customer's objects since ten minutes before `sinceMs`, because clocks differ. */
+/**
+ * Builds a call that lists a customer's objects since ten minutes before `sinceMs`, because clocks
+ * differ.
+ */
 export function listCreatedSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,

@@ -42,6 +42,7 @@ export type SweepCursor = {
   readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
 };
 
+/** D1 queries for the delivery of Stripe events. */
 export type DispatchStore = {
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;

@@ -21,7 +21,7 @@ export class WalletGroups {
         callTogether: (parts) => stub().together(parts),
         after,
       });
-    const run = ask as RunPart; // `callPart` returns the result of the part's own call
+    const run = ask as RunPart; // `callGroupedMethod` returns the result of the part's own call
     return {
       hold: (...args) => run({ call: "hold", args }),
       admitAndHold: (...args) => run({ call: "admitAndHold", args }),

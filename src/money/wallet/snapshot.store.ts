@@ -4,6 +4,7 @@ import type { KeyUse, KeyAfterUse, KeyAfterUseRow } from "../../shared/key-uses.
 import type { SettingsWithoutRestrictions } from "../../shared/contracts/settings.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 
+/** Identity, revision and balance of a snapshot in D1. */
 export type SnapshotHead = {
   readonly epoch: string;
   /** The published revision. */
@@ -258,6 +259,7 @@ export function settingsFromRow(row: StoredSettings): SettingsWithoutRestriction
   };
 }
 
+/** Deletes D1 rows of a wallet whose organization wasn't created. */
 export async function deleteUnusedWalletRows(
   db: D1Database,
   orgId: string,

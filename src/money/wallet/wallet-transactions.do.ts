@@ -172,6 +172,7 @@ for (const [name, transaction] of Object.entries(TRANSACTIONS)) {
   });
 }
 
+/** Base class with the wallet methods that are one transaction. */
 export const WalletTransactions = TransactionBase as abstract new (
   ctx: DurableObjectState,
   env: Env,

@@ -128,6 +128,7 @@ function replayStoredHold(
   return admitted === null || held === null ? null : success({ admitted, held });
 }
 
+/** Places the hold of a model request. */
 export async function placeRequestHold(
   gate: AdmissionDeps,
   request: HoldRequest,
@@ -147,6 +148,7 @@ export async function placeRequestHold(
   });
 }
 
+/** Places a hold that a client requested. */
 export function placeClientHold(
   gate: AdmissionDeps,
   request: HoldRequest,
@@ -258,6 +260,7 @@ export function applyCallerChange<T>(
   });
 }
 
+/** Applies a key's change, unless the wallet has no tables. */
 export function applyKeyChange(
   { decisions, keys }: AdmissionDeps,
   tell: (keys: KeyAdmissions, tx: Tx) => void,

@@ -97,8 +97,8 @@ function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: ThresholdAle
 }
 
 /**
- * Returns the ledger row at which the balance last recovered: `seq` if it has recovered now.
- * Earlier low-balance alerts don't suppress new alerts.
+ * Returns the ledger row at which the balance last recovered, which is `seq` if it has recovered
+ * now. Only later low-balance alerts suppress new ones.
  */
 export function findLowBalanceRearmSeq(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;

@@ -17,6 +17,7 @@ import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { endUserField, eventSubject, pauseByBudget } from "./pauses.do.ts";
 
+/** Returns limits that a charge used up or whose alert threshold it reached. */
 export function findCrossedLimits(counts: readonly MeterChange[]): MeterChange[] {
   const crossed = counts.filter((count) =>
     isDollarFieldLimit(count.meter)
@@ -55,6 +56,7 @@ function crosses({ meter, before, after }: MeterChange, threshold: number): bool
   );
 }
 
+/** Adds events for the limits from `findCrossedLimits`. */
 export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at: BudgetTime): void {
   for (const count of crossings) {
     const { meter, after } = count;

@@ -17,6 +17,7 @@ import {
 } from "../tables/budget-rows.do.ts";
 import { selectFieldLimits, storeFieldLimits } from "../tables/field-limits.do.ts";
 
+/** Cached meters of budgets and quotas. */
 export type BudgetMemory = {
   /** Scopes with budgets. Requests skip all other scopes except end user, key and session. */
   readonly scopes: Set<BudgetScope>;
@@ -74,6 +75,7 @@ export function metersOf(tx: BudgetTx, parties: BudgetParties): Meter[] {
 
 export const ownerKey = ({ scope, subject }: BudgetOwner): string => `${scope}\n${subject}`;
 
+/** Returns an owner's meters and caches them. */
 export function metersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   const meters = peekMeters(tx, owner);
   tx.memory.budgets.meters.set(ownerKey(owner), meters);
@@ -120,10 +122,12 @@ export function fieldMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly M
   return metersOfOwner(tx, owner).filter(isDollarFieldLimit);
 }
 
+/** Returns an owner's meters without quotas and `budget_dollars`. */
 export function budgetMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   return metersOfOwner(tx, owner).filter((meter) => !isDollarFieldLimit(meter));
 }
 
+/** Moves a deleted end user's meters to a new one. */
 export function moveMeters(tx: BudgetTx, from: BudgetOwner, to: BudgetOwner): void {
   const { meters, unsaved } = tx.memory.budgets;
   const moved = (meter: Meter): Meter => ({ ...meter, ...to });
@@ -169,6 +173,7 @@ export function adjustHeldOfOwners(tx: BudgetTx, hold: OpenHold, sign: 1 | -1): 
 
 export type CountedRequest = BudgetParties & CountedRow;
 
+/** Returns the changes by a request without applying them. */
 export function countRequest(tx: BudgetTx, request: CountedRequest): MeterChange[] {
   return metersOf(tx, request).flatMap((meter) => countRow(meter, request) ?? []);
 }

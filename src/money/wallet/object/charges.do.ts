@@ -44,8 +44,8 @@ type ChargedRequest = {
 };
 
 /**
- * Adds (folds) settled requests older than every open hold to the daily sums by day of settlement,
- * for exports. Returns true if more may remain.
+ * Adds settled requests older than every open hold to the daily totals by day of settlement, for
+ * exports. Returns true if more may remain.
  */
 export function foldCharges(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
@@ -64,7 +64,7 @@ export function foldCharges(tx: Tx): boolean {
   return lastId !== null;
 }
 
-/** Reports whether a past day's charges aren't summed yet. */
+/** Reports whether the daily totals lack charges of a past day. */
 export function isFoldDue(tx: Tx): boolean {
   return newestClosedDay(findLowestFutureId(tx)) > readFoldProgress(tx.sql).closedDay;
 }
@@ -82,7 +82,7 @@ type Batch = {
   readonly limit?: number;
 };
 
-/** Selects charges except late ones, which posting adds to the sums directly. */
+/** Selects charges except late ones, which posting adds to the daily totals directly. */
 function selectCharges(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],
@@ -148,7 +148,7 @@ export function addCharge(
   charges.set(day, groups);
 }
 
-/** Adds charges to the daily sums. Late charges of a closed day count on the next open day. */
+/** Adds charges to the daily totals. Late charges of a closed day count on the next open day. */
 export function addCharges(sql: SqlStorage, charges: ChargesByDay): void {
   const { closedDay } = readFoldProgress(sql);
   for (const [day, groups] of charges) {
@@ -167,14 +167,14 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
   return bounded;
 }
 
-/** Returns the charges that the stored sums lack. */
+/** Returns the charges that the daily totals lack. */
 export function selectUnfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargesByDay {
   const { foldedId } = readFoldProgress(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
   return selectCharges(sql, memory.tagKeys, { ...batch, fromId }).charges;
 }
 
-/** Returns a page of a day's charges, including requests that aren't in the sums yet. */
+/** Returns a page of a day's charges, including requests that aren't in the daily totals yet. */
 export function readCharges(tx: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
   const { sql } = tx;
   const { closedDay, foldedId } = readFoldProgress(sql);

@@ -30,7 +30,7 @@ import {
 /**
  * Runs a decision on the wallet's memory and tables, after ending expired holds and pauses. Without
  * an `await`, its writes commit together. An exception undoes only writes in `transactionSync`. If
- * storage is full, cleans up and runs the decision again.
+ * storage is full, cleans up and retries.
  */
 export class Decisions {
   /** `lost`: a read failed, so the next call reads the tables again. */

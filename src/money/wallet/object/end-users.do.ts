@@ -217,14 +217,14 @@ function refuseUnknownEndUser(): Refusal {
 const END_USERS_MAX = 100_000;
 const DELETED_MAX = 100_000;
 
-/** An end user to create. `departed` had the same external ID and was deleted this month. */
+/** An end user to create. `departed`: one with the same external ID who was deleted this month. */
 export type NewEndUser = {
   readonly user: EndUser;
   readonly departed: { readonly user: EndUser; readonly account: number } | null;
 };
 
 /**
- * Prepares an end user with the spend of `departed`. Writes nothing. Returns null at the maximum
+ * Returns an end user with the spend of `departed`, without storing it. Returns null at the maximum
  * number of end users.
  */
 export function prepareEndUser(tx: Tx, externalId: string): NewEndUser | null {
@@ -240,6 +240,7 @@ export function prepareEndUser(tx: Tx, externalId: string): NewEndUser | null {
   return { user, departed: findDeletedEndUser(tx, externalId) };
 }
 
+/** Returns an end user's quota meters, even before its row exists. */
 export function metersOfQuotaUser(
   tx: Tx,
   payer: { readonly user: EndUser; readonly made: NewEndUser | null } | null,
@@ -257,6 +258,7 @@ function emptySpend({ period }: Tx): EndUserSpend {
   return { month: period.month, monthly_spend: 0, day: period.day, daily_spend: 0 };
 }
 
+/** Returns the end user deleted this month with this external ID. */
 export function findDeletedEndUser(tx: Tx, externalId: string): NewEndUser["departed"] {
   const { memory, sql, period } = tx;
   return memory.deletedEndUsers.count === 0

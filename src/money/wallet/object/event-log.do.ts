@@ -139,6 +139,7 @@ function emitSuppressedEvents(tx: Tx, { actor, type, hour, left_out: leftOut }: 
   addEvent(tx, { type: "organization.events_left_out", subject, data }, [actor, type, hour]);
 }
 
+/** Records one summary event per actor, type and finished hour. */
 export function flushSuppressedEvents(tx: Tx): void {
   const { sql, nowMs } = tx;
   const over = sql
@@ -279,11 +280,13 @@ const ERASED_PATHS = ["name", "slug", "host", "company_domain", "end_user"]
   .flatMap((field) => [`'$.${field}'`, `'$.changes.${field}'`])
   .join();
 
+/** Erases names and domains from all events. */
 export function eraseEventNames({ sql }: Tx): void {
   sql.exec(`UPDATE events SET data = json_remove(data, ${ERASED_PATHS})
     WHERE data <> json_remove(data, ${ERASED_PATHS})`);
 }
 
+/** Returns changed events that webhooks must receive again. */
 export function selectRenamedEvents(sql: SqlStorage, limit: number): readonly EventRecord[] {
   return sql
     .exec<LoggedEvent>(

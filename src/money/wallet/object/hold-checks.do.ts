@@ -35,6 +35,7 @@ export type HoldTerms = KeyTerms & {
   readonly isSessionChecked?: boolean;
 };
 
+/** Returns a request's limits from its key and session. */
 export function holdTermsOf(
   { memberId, terms }: ActiveKey,
   shown: PresentedSecret | undefined,
@@ -68,6 +69,7 @@ export function policyLayersFor({ memory }: Tx, terms: HoldTerms): readonly Poli
   return policyLayersOf(memory.policies, terms);
 }
 
+/** Returns the field `policies`, or `{}` without policies. */
 export function policiesField(
   tx: Tx,
   terms: HoldTerms,
@@ -105,6 +107,7 @@ export function findPause(
   return findPaused(pauses, owners, { isSession: session !== undefined, isRunning });
 }
 
+/** Returns the field `paused`, or `{}` without a pause. */
 export function pausedField(tx: Tx, keyId: string, terms: HoldTerms): { readonly paused?: Paused } {
   const externalId = terms.session?.endUser ?? terms.endUser;
   const paused = findPause(tx, terms, { keyId, externalId });
@@ -118,6 +121,7 @@ function refusePriceListMismatch({ memory }: Tx, asked: HoldRequest): Refusal | 
   return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
 }
 
+/** Returns the external ID from the request, session or key. */
 export function endUserOfRequest(
   { externalId }: HoldRequest,
   { endUser, session }: HoldTerms,
@@ -227,6 +231,7 @@ export function decideTokensToHold(
 /** The end user whose quotas apply. `made` is null for an existing end user. */
 export type QuotaUser = { readonly user: EndUser; readonly made: NewEndUser | null } | null;
 
+/** Finds an end user, or prepares a new one without storing it. */
 export function findQuotaUser(tx: Tx, externalId: string | null): Result<QuotaUser> {
   if (externalId === null) return success(null);
   const known = selectEndUser(tx.sql, "external_id", externalId);
@@ -259,6 +264,7 @@ export function requestedModels({ candidates, model }: HoldRequest): readonly st
   return model === null ? null : [model.id];
 }
 
+/** Applies the latest budgets, then returns the request's meters. */
 export function syncAndReadMeters(
   tx: Tx,
   request: HoldRequest,

@@ -53,6 +53,7 @@ import type { Tx } from "./memory.do.ts";
 /** If `isRepeat`, the wallet already had this hold, and `answer` is the stored response. */
 type HoldResult = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
+/** Checks all limits and places a hold. */
 export function hold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult {
   const { ledger, row, storageState: room } = tx.memory;
   const wrongId = refuseInvalidId(request.id, tx.clockMs);
@@ -132,6 +133,7 @@ function decideAmounts(
   return success({ payer: payer.value, granted: amount.value, tokens: tokens.value });
 }
 
+/** Returns the first response to a repeated hold, or null. */
 export function replayHold(
   tx: Tx,
   request: HoldRequest,

@@ -43,6 +43,7 @@ import type { WalletRow } from "../tables/wallet-row.do.ts";
 import type { SettingsWithoutRestrictions } from "../../../shared/contracts/settings.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
+/** Ms between publishes of a wallet with few changes. */
 export const QUIET_PUBLISH_MS = 180_000;
 
 /** The wallet's state in memory. After an exception, it is reloaded from the tables. */

@@ -30,6 +30,7 @@ import { addEvent } from "./event-log.do.ts";
 import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
+/** Creates or changes an owner's pause. */
 export function putPause(tx: Tx, wish: NewPause): Result<PutPauseResult> {
   const { scope, source, reason, until, actor: createdBy } = wish;
   const subject = subjectOf(tx, wish);
@@ -122,6 +123,7 @@ function refuseUnknown(noun: string): Refusal {
   return refuse({ kind: "not_found", message: `No such ${noun}.` });
 }
 
+/** Pauses the owner of a used-up budget, if configured. */
 export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & BudgetPart): void {
   const { memory, nowMs: createdAt } = tx;
   const { byName } = memory.pauses;
@@ -235,7 +237,7 @@ export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
   if (own.length > 0) endPauses(tx, own, { cause: "deleted", actor: SYSTEM_ACTOR });
 }
 
-/** Ends pauses whose time has passed. Runs before each decision. */
+/** Runs before each decision. */
 export function endDuePauses(tx: Tx): void {
   const { memory, nowMs } = tx;
   if (nowMs < memory.pauses.until) return;

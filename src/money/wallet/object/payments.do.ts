@@ -75,6 +75,7 @@ function creditReference({ memory, sql }: Tx, paymentId: string): string {
   return isGivenUp.length === 0 ? reference : `${reference}:${memory.row.madeAt}`;
 }
 
+/** Sets a payment's total refunded or disputed amount. */
 export function recordRefund(tx: Tx, request: PaymentReversal): Result<null> {
   const { memory, sql } = tx;
   const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = request;

@@ -23,6 +23,7 @@ import { settle, voidHold } from "./postings.do.ts";
 /** Maximum lifetime of a hold in ms. Old holds slow down a wallet's start. */
 const LIFETIME_MAX_MS = 7 * 86_400_000;
 
+/** Places a client's hold. `isCaptured`: charges it immediately. */
 export function placeHold(
   tx: Tx,
   request: HoldRequest,
@@ -53,6 +54,7 @@ export function readPlacedHold(tx: Tx, id: string): Result<PlacedHold> {
   return placed === null ? refuseUnknownHold() : success(placed);
 }
 
+/** Captures, releases or extends a client's hold. */
 export function changePlacedHold(tx: Tx, { id, by, action }: HoldChange): Result<PlacedHold> {
   const placed = findPlacedHold(tx, id);
   if (placed === null || !canAccessHold(placed, by)) return refuseUnknownHold();

@@ -57,6 +57,7 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { setWarmRoute } from "./warm-routes.do.ts";
 
+/** Ends a hold with a charge. */
 export function settle(
   tx: Tx,
   settlement: Settlement,
@@ -185,7 +186,7 @@ function storeCharge(
   });
 }
 
-/** Adds a late charge to the daily sums, because `foldCharges` may have passed its request. */
+/** Adds a late charge to the daily totals, because `foldChargesIntoTotals` may have passed it. */
 function storeLateCharge(
   { sql, memory, nowMs }: Tx,
   { cost, generation }: Settlement,
@@ -240,7 +241,7 @@ export function voidHold(
   return success({ kind: "voided" });
 }
 
-/** Expires due holds. Runs before each decision. */
+/** Runs before each decision. */
 export function expireDueHolds(tx: Tx): void {
   const { ledger } = tx.memory;
   if (tx.nowMs < ledger.nextExpiry) return;
@@ -342,6 +343,7 @@ export function storedCreditResult(tx: Tx, request: CreditRequest): Result<Walle
   });
 }
 
+/** Writes a ledger credit. `also` runs in the same transaction. */
 export function postCredit(
   tx: Tx,
   request: CreditRequest,

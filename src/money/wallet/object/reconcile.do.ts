@@ -26,6 +26,7 @@ const SLICE_ROWS = 10_000;
 const SLICE_PAUSE_MS = 20;
 const RESTARTS_MAX = 8;
 
+/** Compares the totals of all rows with memory and D1. */
 export async function reconcile(
   decisions: Decisions,
   db: D1Database,

@@ -40,6 +40,7 @@ type UsageSum = UsageAmounts & {
   speaking: number;
 };
 
+/** Reports usage from individual requests instead of daily totals. */
 export function readRequestUsage(tx: Tx, query: RequestSumsQuery): RequestSumsReport {
   const from = findReportStart(tx, query);
   const rows = selectUsageGroups(tx.sql, { ...query, ...from });

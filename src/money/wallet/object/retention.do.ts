@@ -92,6 +92,7 @@ export function freeStorageNow(tx: Tx): boolean {
   return tx.sql.databaseSize < before;
 }
 
+/** Returns when old rows are due for deletion (Unix ms). */
 export function nextRetentionAt(tx: Tx): number | null {
   const due = [
     oldestDueMs(tx, "", paidRetentionMs(tx)),

@@ -36,7 +36,10 @@ import { endPausesOf } from "./pauses.do.ts";
 const SESSIONS_MAX = 50_000;
 const UNUSED_ENDS_MAX = 1000;
 
-/** `cut` is the number of the last rotation that ended all earlier sessions. */
+/**
+ * Rejects an invalid session. `cut` is the number of the last rotation that ended all earlier
+ * sessions.
+ */
 export function refuseSession(
   { sql, memory, clockMs }: Tx,
   session: Session,
@@ -103,6 +106,7 @@ export function sessionAmounts(tx: Tx, session: Session) {
   return { spentMicro: micros(settled), heldMicro: micros(held), left };
 }
 
+/** Replaces amounts of the key or organization in a failure by the session's. */
 export function withSessionAmounts(
   tx: Tx,
   failure: Failure,

@@ -103,6 +103,7 @@ export function nextTopUpCheckAt({ row, topUp, ledger, clock }: Memory): number 
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + RECHECK_MS;
 }
 
+/** Records that the payments object received the purchase. */
 export function markTopUpDelivered(tx: Tx, id: string): void {
   const { open } = tx.memory.topUp;
   if (open?.id === id) storeTopUp(tx, { ...tx.memory.topUp, open: { ...open, isTold: true } }, []);

@@ -17,6 +17,7 @@ import { selectGenerations, readLedger, readNewestLedger } from "./reads.do.ts";
 const ROWS_MAX = 500;
 const LEDGER_START = { seq: 0, balanceMicro: micros(0) };
 
+/** Returns the next charged requests for usage webhooks. */
 export function readUsageStream(
   tx: Tx,
   { from, limit, resumeMs }: StreamQuery,

@@ -29,6 +29,7 @@ const SUM_COLUMNS_SQL = `coalesce(sum(requests), 0) AS requests, coalesce(sum(co
 /** Maximum rows read per response. A year of 100,000 end users has 36 million rows. */
 const ROWS_MAX = 300_000;
 
+/** Reports usage from the daily totals. */
 export function readUsage(
   tx: Tx,
   { groupBy, ...days }: Days & { readonly groupBy: UsageGroupBy },

@@ -31,6 +31,7 @@ const UNKNOWN_FIELDS = {
   is_byok: false,
 } as const;
 
+/** Returns a request in OpenRouter's generation format. */
 export function generationData(request: RequestRecord) {
   const { id, createdAt, externalId, generation } = request;
   return {

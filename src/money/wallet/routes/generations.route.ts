@@ -126,6 +126,7 @@ function singleOrNull<T>(values: readonly T[] | undefined): T | null {
   return values?.length === 1 ? (values[0] ?? null) : null;
 }
 
+/** Returns the keys that the caller may see, or null for all. */
 export async function readableKeyIds(
   c: AppContext,
   memberKeys: MemberKeys,

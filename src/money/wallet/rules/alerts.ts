@@ -62,6 +62,7 @@ export function findBalanceAlert(balance: Micros, threshold: Micros | null): Thr
   };
 }
 
+/** Reports whether the low-balance alert can repeat. */
 export function canRearmAlert(balance: Micros, threshold: Micros | null): boolean {
   return threshold === null || balance - threshold >= threshold / REARM_DIVISOR;
 }

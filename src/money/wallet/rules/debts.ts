@@ -56,6 +56,7 @@ export function applyRefund(
   };
 }
 
+/** Pays debt from free credits. Returns null if nothing can be paid. */
 export function collectDebt(
   debts: Debts,
   free: Micros,

@@ -55,7 +55,10 @@ export type HoldRequestFacts = Pick<HoldRequest, "least" | "most" | "sure" | "ha
   readonly isQuota?: boolean;
 };
 
-/** A limit on a hold, such as a budget or the balance. Open holds (`held`) aren't deducted from `left`. */
+/**
+ * An upper bound of a hold, such as a budget or the balance. `left` still includes open holds
+ * (`held`).
+ */
 export type Limit = {
   readonly left: number;
   readonly held: number;
@@ -66,6 +69,7 @@ export type Limit = {
   readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
 
+/** Returns the amount to hold. */
 export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");

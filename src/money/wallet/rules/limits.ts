@@ -103,6 +103,7 @@ export type CountedRow = {
   readonly amounts: Readonly<Record<BudgetUnit, number>>;
 };
 
+/** A meter before and after a charge. */
 export type MeterChange = {
   readonly meter: Meter;
   readonly before: number;
@@ -110,6 +111,7 @@ export type MeterChange = {
   readonly updated: Meter;
 };
 
+/** Returns a meter's change, or null if its budget doesn't count the request. */
 export function countRow(meter: Meter, row: CountedRow): MeterChange | null {
   const { budget, sinceSeq, tally } = meter;
   const { period, atMs: nowMs } = row;
@@ -144,6 +146,7 @@ export function dollarLimits(meters: readonly Meter[], at: BudgetTime): Limit[] 
     });
 }
 
+/** Rejects a request if a request-count budget is used up. */
 export function checkRequestBudgets(meters: readonly Meter[], at: BudgetTime): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;
@@ -232,6 +235,7 @@ function fieldLimitFailure(
   };
 }
 
+/** Returns the period of a quota or `budget_dollars`. */
 export function fieldLimitPeriod({ budget }: Pick<CountedLimit, "budget">): BudgetPeriod | null {
   return BUDGET_PERIODS.find((period) => period === budget.window) ?? null;
 }

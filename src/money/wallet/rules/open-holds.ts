@@ -43,6 +43,7 @@ export function emptyTotals(): HoldTotals {
   };
 }
 
+/** Returns the balance minus open holds. */
 export function freeBalance(ledger: HoldTotals): Micros {
   return micros(ledger.balance - ledger.held);
 }
@@ -59,6 +60,7 @@ export function countRunningRequests(ledger: HoldTotals, keyId: string | null): 
   return running;
 }
 
+/** Reports whether a hold counts only against quotas. */
 export function isQuotaHold({ purpose = null }: Pick<OpenHold, "purpose">): boolean {
   return purpose?.pays === "quota";
 }

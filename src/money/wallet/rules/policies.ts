@@ -26,6 +26,7 @@ type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
 
 const NO_ROUTE_LIMITS = { allowed_providers: null, allowed_data_regions: null };
 
+/** Returns all policies for a request, operator first. */
 export function policyLayersOf(policies: Policies, subject: PolicySubject): readonly PolicyLayer[] {
   const { memberId, session } = subject;
   const layers: PolicyLayer[] = [];

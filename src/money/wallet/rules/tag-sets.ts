@@ -2,7 +2,7 @@ import { OTHER_TAG_VALUE, TAG_SETS_MAX } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
-/** The tag combinations (as JSON) with separate usage sums on one day. */
+/** The tag combinations (as JSON) with separate usage totals on one day. */
 export class DayTagSets {
   readonly #sets: Set<string>;
   #values: Map<string, Set<string>> | null = null;

@@ -51,6 +51,7 @@ type TopUpConditions = {
   readonly nowMs: number;
 };
 
+/** Decides on an automatic purchase. `capped`: the monthly maximum prevents it. */
 export function decideTopUp(state: TopUpState, at: TopUpConditions): "none" | "capped" | "wanted" {
   const { setting, balance, owed, isShort, month, nowMs } = at;
   if (setting === null || state.open !== null || owed > 0) return "none";

@@ -138,7 +138,7 @@ export function selectPeriodUsage(
     )
     .one();
 }
-/** The daily sums that contain the usage before a new budget's creation. */
+/** The daily totals that contain the usage before a new budget's creation. */
 export type UsageLookup = {
   readonly dimension: "day" | "key" | "user";
   readonly names: readonly string[];

@@ -4,7 +4,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Price } from "../../../shared/usage.ts";
 import type { ChargeDimensions, ChargeGroup } from "../../../shared/contracts/exports.ts";
 
-/** Daily sums of charges, which remain after the rows of their requests are deleted. */
+/** Daily totals of charges, which remain after the rows of their requests are deleted. */
 export const CHARGE_SUMS_TABLES_SQL =
   "CREATE TABLE charge_sums (" +
   "day TEXT NOT NULL," + // UTC day of the ledger row
@@ -22,6 +22,7 @@ export const CHARGE_SUMS_TABLES_SQL =
 
 type FoldProgress = { readonly foldedId: string; readonly closedDay: string };
 
+/** Returns which charges the daily totals contain. */
 export function readFoldProgress(sql: SqlStorage): FoldProgress {
   return sql
     .exec<FoldProgress>("SELECT folded_id AS foldedId, closed_day AS closedDay FROM charge_fold")
@@ -104,7 +105,7 @@ function groupFromRow({ name, sums }: StoredGroup): ChargeGroup {
   return { keyId, model, provider, region, price, tags, requests, ...money, lines };
 }
 
-/** Returns a page of one day's stored charge sums. */
+/** Returns a page of one day's charge totals. */
 export function selectChargeGroups(
   sql: SqlStorage,
   day: string,

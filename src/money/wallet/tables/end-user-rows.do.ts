@@ -178,6 +178,7 @@ export function purgeEndUserByHash(sql: SqlStorage, hash: string): string[] {
   return purgeEndUsers(sql, "external_id = ?1 LIMIT ?2", [hash, 1]);
 }
 
+/** Deletes rows of end users deleted before a month. Returns their IDs. */
 export function purgeEndUsersBefore(sql: SqlStorage, month: string, rowsMax: number): string[] {
   return purgeEndUsers(sql, "departed < ?1 LIMIT ?2", [month, rowsMax]);
 }

@@ -13,12 +13,14 @@ import type { EndUserSpend } from "./end-user-rows.do.ts";
 import { putKeySpend, selectKeySpend } from "./key-rows.do.ts";
 import { selectSession, updateSessionSpend } from "./session-rows.do.ts";
 
+/** Returns an owner's quotas or `budget_dollars`. */
 export function selectFieldLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   if (owner.scope === "session") return sessionLimits(sql, owner);
   if (owner.scope === "end_user") return endUserLimits(sql, owner);
   return owner.scope === "key" ? keyLimits(sql, owner) : [];
 }
 
+/** Stores the counts of quotas or `budget_dollars`. */
 export function storeFieldLimits(
   sql: SqlStorage,
   { scope, subject }: BudgetOwner,

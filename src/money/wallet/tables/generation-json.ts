@@ -79,6 +79,7 @@ export function parseFailedAttempts(detail: string | null): readonly FailedAttem
   return detail === null ? [] : (parseStoredJson<DetailList>(detail)[9] ?? []);
 }
 
+/** Returns the JSON that a settled request stores. */
 export function receiptDetailJson(generation: Generation): string {
   const { usage, failed, tags, purpose } = generation;
   const hour = usage.cacheWriteHour ?? 0;

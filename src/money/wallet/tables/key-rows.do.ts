@@ -21,6 +21,7 @@ const USED_KEYS_MAX = 10_000;
 /** A key with the data that its key object returned at `checkedAt` (Unix ms). */
 export type ActiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
 
+/** A key's stored data, revocation and recent admissions. */
 export type KnownKey = {
   readonly number: number;
   readonly record: ActiveKey | null;
@@ -205,6 +206,7 @@ export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmis
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
+/** Lowers future times after the clock moved back. */
 export function clampKeyTimes(storage: DurableObjectStorage, key: number, clockMs: number): void {
   storage.transactionSync(() => {
     storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);

@@ -8,6 +8,7 @@ import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-
 import type { RateLog } from "../rules/hold-guards.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
+/** Counts of sessions and their recent requests. */
 export type SessionMemory = {
   rows: number;
   live: number;

@@ -2,6 +2,7 @@ import type { SettingsWithoutRestrictions } from "../../../shared/contracts/sett
 import { settingsFromRow } from "../snapshot.store.ts";
 import type { StoredSettings } from "../snapshot.store.ts";
 
+/** The wallet's identity, publish progress and configuration. */
 export type WalletRow = {
   readonly orgId: string;
   readonly epoch: string;
