@@ -26,14 +26,14 @@ import { requireSoundDeployment } from "./models/requests/require-deployment.rou
 import {
   requireAdmission,
   refuseSessions,
-  requireUnlimited,
+  requireUnlimitedKey,
   startAdmission,
 } from "./accounts/keys/admission.route.ts";
-import { forwardPeer } from "./accounts/keys/forward.peer.ts";
+import { handlePeerForward } from "./accounts/keys/forward.peer.ts";
 import { forwardToHome } from "./accounts/keys/forward.route.ts";
-import { lookupPeer, revocationsPeer } from "./accounts/keys/global-keys.peer.ts";
-import { holdsPeer } from "./accounts/merchants/holds.peer.ts";
-import { merchantRoute } from "./accounts/merchants/merchant.route.ts";
+import { handlePeerLookup, handlePeerRevocations } from "./accounts/keys/global-keys.peer.ts";
+import { handlePeerHoldAction } from "./accounts/merchants/holds.peer.ts";
+import { createMerchantActionRoute } from "./accounts/merchants/merchant.route.ts";
 import { RELEASE } from "./shared/release.ts";
 import {
   readMember,
@@ -80,19 +80,21 @@ app.post("/payments/stripe", stripeWebhookRoute);
 refuseOtherMethods(app, [{ method: "POST", path: "/payments/stripe" }]);
 
 app.use("/internal/v1/*", requirePeer);
-app.post("/internal/v1/lookup", lookupPeer);
+app.post("/internal/v1/lookup", handlePeerLookup);
 app.post("/internal/v1/outcomes", handlePeerOutcomes);
-app.post("/internal/v1/revocations", revocationsPeer);
+app.post("/internal/v1/revocations", handlePeerRevocations);
 app.post("/internal/v1/authorize", handlePeerAuthorize);
 app.post("/internal/v1/kept", handlePeerStoredResponses);
-app.post("/internal/v1/holds", holdsPeer);
+app.post("/internal/v1/holds", handlePeerHoldAction);
 app.post("/internal/v1/failures", handlePeerFailures);
 app.post("/internal/v1/watch", handlePeerStopQuery);
-app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, isHandledAtHome }));
+app.post("/internal/v1/forward", (c) =>
+  handlePeerForward(c, { dispatch: app.fetch, isHandledAtHome }),
+);
 
-app.get("/v1/holds/:id", merchantRoute("read"));
-app.post("/v1/holds/:id/capture", merchantRoute("capture"));
-app.post("/v1/holds/:id/release", merchantRoute("release"));
+app.get("/v1/holds/:id", createMerchantActionRoute("read"));
+app.post("/v1/holds/:id/capture", createMerchantActionRoute("capture"));
+app.post("/v1/holds/:id/release", createMerchantActionRoute("release"));
 app.use("/v1/*", startAdmission(PAID_PATHS));
 serve("paid");
 
@@ -108,7 +110,7 @@ app.use("/v1/*", forwardToHome);
 serve("home");
 refuseOtherMethods(app, filterRoutesByReach("home"));
 
-app.use("/v1/*", requireUnlimited);
+app.use("/v1/*", requireUnlimitedKey);
 for (const path of ["/v1/keys/*", "/v1/orgs/:org_id", "/v1/webhooks/*"]) {
   app.use(path, notifyWalletAfterWrite);
 }

@@ -18,12 +18,12 @@ import {
 import {
   createKeyRoute,
   listKeysRoute,
-  ownKeyRoute,
+  readOwnKeyRoute,
   patchKeyRoute,
   revokeKeyRoute,
   rotateKeyRoute,
 } from "./accounts/keys/keys.route.ts";
-import { findKey, memberKeyIds, memberIdsByKeyId } from "./accounts/keys/keys.store.ts";
+import { findKey, readMemberKeyIds, readMemberIdsByKeyId } from "./accounts/keys/keys.store.ts";
 import {
   createSessionRoute,
   endSessionRoute,
@@ -53,9 +53,9 @@ import {
 import {
   createPurchaseRoute,
   cancelPurchaseRoute,
-  creditsRoute,
+  readCreditsRoute,
   listPurchasesRoute,
-  portalRoute,
+  createBillingPortalRoute,
   readPurchaseRoute,
 } from "./money/payments/purchases.route.ts";
 import {
@@ -67,24 +67,28 @@ import {
   readEndUserRoute,
   readSettingsRoute,
 } from "./money/wallet/routes/end-users.route.ts";
-import { eventsRoute, alertsRoute, balanceRoute } from "./money/wallet/routes/reads.route.ts";
-import { errorsRoute } from "./money/wallet/routes/errors.route.ts";
 import {
-  generationDataRoute,
-  generationRoute,
-  holdsRoute,
+  listEventsRoute,
+  listAlertsRoute,
+  readBalanceRoute,
+} from "./money/wallet/routes/reads.route.ts";
+import { readErrorsRoute } from "./money/wallet/routes/errors.route.ts";
+import {
+  readGenerationDataRoute,
+  readGenerationRoute,
+  listHoldsRoute,
   listGenerationsRoute,
 } from "./money/wallet/routes/generations.route.ts";
 import {
   captureHoldRoute,
-  chargeRoute,
+  createChargeRoute,
   extendHoldRoute,
   placeHoldRoute,
   readHoldRoute,
   releaseHoldRoute,
 } from "./money/wallet/routes/holds.route.ts";
-import { exportsRoute, focusRoute } from "./money/wallet/exports/exports.route.ts";
-import { usageRoute } from "./money/wallet/routes/usage.route.ts";
+import { listExportsRoute, exportFocusRoute } from "./money/wallet/exports/exports.route.ts";
+import { readUsageRoute } from "./money/wallet/routes/usage.route.ts";
 import {
   deliveriesRoute,
   deliveryRoute,
@@ -138,8 +142,8 @@ export const KEY_ROUTES = [
     readModelRoute(c, await loadCallerCatalog(c)),
   ),
 
-  endpoint("GET /v1/key", "home", ANY_KEY, ownKeyRoute),
-  endpoint("GET /v1/auth/key", "home", ANY_KEY, ownKeyRoute),
+  endpoint("GET /v1/key", "home", ANY_KEY, readOwnKeyRoute),
+  endpoint("GET /v1/auth/key", "home", ANY_KEY, readOwnKeyRoute),
   endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN_OBJECTS, readResponseRoute),
   withoutFreshLogin(
     endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN_OBJECTS, deleteResponseRoute),
@@ -164,30 +168,35 @@ export const KEY_ROUTES = [
     endpoint("DELETE /v1/sessions/:id", "home", { ...OWN_OBJECTS, ...KEYS_ONLY }, endSessionRoute),
   ),
 
-  endpoint("GET /v1/holds", "home", { ...OWN_OBJECTS, ...KEYS_ONLY }, holdsRoute(memberKeyIds)),
+  endpoint(
+    "GET /v1/holds",
+    "home",
+    { ...OWN_OBJECTS, ...KEYS_ONLY },
+    listHoldsRoute(readMemberKeyIds),
+  ),
   endpoint("POST /v1/holds", "home", ANY_KEY, placeHoldRoute(MERCHANTS)),
-  endpoint("GET /v1/holds/:id", "home", OWN_OBJECTS, readHoldRoute(memberKeyIds)),
+  endpoint("GET /v1/holds/:id", "home", OWN_OBJECTS, readHoldRoute(readMemberKeyIds)),
   endpoint("POST /v1/holds/:id/capture", "home", ANY_KEY, captureHoldRoute),
   endpoint("POST /v1/holds/:id/release", "home", ANY_KEY, releaseHoldRoute),
   endpoint("POST /v1/holds/:id/extend", "home", ANY_KEY, extendHoldRoute),
-  endpoint("POST /v1/charges", "home", ANY_KEY, chargeRoute(MERCHANTS)),
+  endpoint("POST /v1/charges", "home", ANY_KEY, createChargeRoute(MERCHANTS)),
 
-  endpoint("GET /v1/balance", "managed", ANY_KEY, balanceRoute),
-  endpoint("GET /v1/credits", "managed", ACCOUNTANTS, creditsRoute),
+  endpoint("GET /v1/balance", "managed", ANY_KEY, readBalanceRoute),
+  endpoint("GET /v1/credits", "managed", ACCOUNTANTS, readCreditsRoute),
   endpoint("GET /v1/credits/purchases", "managed", ACCOUNTANTS, listPurchasesRoute),
   endpoint("POST /v1/credits/purchases", "managed", ACCOUNTANTS, createPurchaseRoute),
   endpoint("GET /v1/credits/purchases/:id", "managed", ACCOUNTANTS, readPurchaseRoute),
   endpoint("POST /v1/credits/purchases/:id/cancel", "managed", ACCOUNTANTS, cancelPurchaseRoute),
-  endpoint("POST /v1/credits/portal", "managed", ACCOUNTANTS, portalRoute),
-  endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute(memberIdsByKeyId)),
-  endpoint("GET /v1/exports", "managed", ACCOUNTANTS, exportsRoute),
-  path("GET /v1/exports/focus", "managed", ACCOUNTANTS, focusRoute),
-  endpoint("GET /v1/generations", "managed", OWN_OBJECTS, listGenerationsRoute(memberKeyIds)),
-  endpoint("GET /v1/generations/:id", "managed", OWN_OBJECTS, generationRoute(findAnyKey)),
-  endpoint("GET /v1/generation", "managed", OWN_OBJECTS, generationDataRoute(findAnyKey)),
-  endpoint("GET /v1/errors", "managed", OWN_OBJECTS, errorsRoute(memberKeyIds)),
-  endpoint("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
-  endpoint("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),
+  endpoint("POST /v1/credits/portal", "managed", ACCOUNTANTS, createBillingPortalRoute),
+  endpoint("GET /v1/usage", "managed", ACCOUNTANTS, readUsageRoute(readMemberIdsByKeyId)),
+  endpoint("GET /v1/exports", "managed", ACCOUNTANTS, listExportsRoute),
+  path("GET /v1/exports/focus", "managed", ACCOUNTANTS, exportFocusRoute),
+  endpoint("GET /v1/generations", "managed", OWN_OBJECTS, listGenerationsRoute(readMemberKeyIds)),
+  endpoint("GET /v1/generations/:id", "managed", OWN_OBJECTS, readGenerationRoute(findAnyKey)),
+  endpoint("GET /v1/generation", "managed", OWN_OBJECTS, readGenerationDataRoute(findAnyKey)),
+  endpoint("GET /v1/errors", "managed", OWN_OBJECTS, readErrorsRoute(readMemberKeyIds)),
+  endpoint("GET /v1/alerts", "managed", ACCOUNTANTS, listAlertsRoute),
+  endpoint("GET /v1/events", "managed", ACCOUNTANTS, listEventsRoute),
   endpoint("GET /v1/webhooks", "managed", MANAGERS, listWebhooksRoute),
   endpoint("POST /v1/webhooks", "managed", MANAGERS, createWebhookRoute),
   endpoint("GET /v1/webhooks/:id", "managed", MANAGERS, readWebhookRoute),
@@ -290,7 +299,7 @@ function endpoint<const Name extends string, A extends EndpointResult>(
   return path(name, reach, who, async (c) => respond(c, await handle(c)));
 }
 
-function findAnyKey(...[db, id, owner]: Parameters<Parameters<typeof generationRoute>[0]>) {
+function findAnyKey(...[db, id, owner]: Parameters<Parameters<typeof readGenerationRoute>[0]>) {
   return findKey(db, id, { ...owner, withConsole: true });
 }
 

@@ -10,18 +10,18 @@ import { completionsBodySchema } from "../../src/models/endpoints/completions.ts
 import { responsesBodySchema } from "../../src/models/protocols/responses/client-request.ts";
 import { messagesListQuerySchema } from "../../src/models/catalog/listed-model.ts";
 import { pageQuerySchema } from "../../src/shared/http/parse-body.ts";
-import { keysParameters } from "../../src/accounts/keys/keys.route.ts";
+import { keysQuerySchema } from "../../src/accounts/keys/keys.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { inputItemsQuerySchema } from "../../src/models/stored-responses/stored-responses.route.ts";
-import { newSessionSchema, sessionsParameters } from "../../src/accounts/keys/sessions.route.ts";
+import { newSessionSchema, sessionsQuerySchema } from "../../src/accounts/keys/sessions.route.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/accounts/organizations/organization.ts";
 import { ROUTES } from "../../src/routes.ts";
 import type { KEY_ROUTES } from "../../src/routes.ts";
 import {
-  creditsQuery,
-  purchaseBody,
-  purchasesQuery,
+  creditsQuerySchema,
+  newPurchaseSchema,
+  purchasesQuerySchema,
 } from "../../src/money/payments/purchases.route.ts";
 import {
   newWebhookSchema,
@@ -34,20 +34,20 @@ import {
   replaySchema,
 } from "../../src/events/webhooks/deliveries.route.ts";
 import {
-  changeBody,
-  endUsersQuery,
-  putBody,
-  settingsBody,
+  endUserChangeSchema,
+  endUsersQuerySchema,
+  putEndUserSchema,
+  settingsChangeSchema,
 } from "../../src/money/wallet/routes/end-users.route.ts";
-import { errorsQuery } from "../../src/money/wallet/routes/errors.route.ts";
+import { errorsQuerySchema } from "../../src/money/wallet/routes/errors.route.ts";
 import {
-  generationQuery,
-  generationsQuery,
-  holdsQuery,
+  generationQuerySchema,
+  generationsQuerySchema,
+  holdsQuerySchema,
 } from "../../src/money/wallet/routes/generations.route.ts";
-import { eventsParameters } from "../../src/money/wallet/routes/reads.route.ts";
-import { focusQuery } from "../../src/money/wallet/exports/exports.route.ts";
-import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
+import { eventsQuerySchema } from "../../src/money/wallet/routes/reads.route.ts";
+import { focusQuerySchema } from "../../src/money/wallet/exports/exports.route.ts";
+import { usageQuerySchema } from "../../src/money/wallet/routes/usage.route.ts";
 import { BETA, idempotencyKey, LIST_VERSION, VERSION } from "./headers.ts";
 import { described, operationsOf } from "./operation.ts";
 import type { Description, DescriptionsOf, Operation } from "./operation.ts";
@@ -113,11 +113,11 @@ const OTHERS = {
     200: paid.credits,
     description:
       "`sold` is null if you can't buy credits by card in this region. `owed_micro` is the amount that you owe after a refund or dispute. While it is above 0, paid requests return `payment_reversed`, and new credits first pay this debt.",
-    query: creditsQuery,
+    query: creditsQuerySchema,
   }),
   "GET /v1/credits/purchases": described("List purchases, newest first, including automatic ones", {
     200: paid.purchases,
-    query: purchasesQuery,
+    query: purchasesQuerySchema,
     errors: ["payments_off"],
   }),
   "POST /v1/credits/purchases": described(
@@ -126,7 +126,7 @@ const OTHERS = {
       202: paid.purchase,
       description:
         "Requires an `Idempotency-Key`. A retry returns the same purchase. If the response has a `url`, send the customer there. To read the state, call the address in `Location`. The customer gets credits for the amount without tax.",
-      body: purchaseBody,
+      body: newPurchaseSchema,
       hasLocation: true,
       headers: [idempotencyKey(true)],
       errors: [
@@ -196,7 +196,7 @@ const OTHERS = {
       200: spent.usage,
       description:
         "`from` and `to` are UTC days, both included. The default is the last 30 days, and the maximum is 366. With two groups such as `day,model`, each row also has its `day`. `tag:team` groups by the values of the tag `team`, which the setting `tag_keys` must list.",
-      query: usageParameters,
+      query: usageQuerySchema,
     },
   ),
   "GET /v1/exports": described("Read the newest day with final exports", {
@@ -207,18 +207,18 @@ const OTHERS = {
     description:
       "CSV in the FOCUS 1.3 format, readable as 1.2. Send `month` or `day` (UTC); the default is the current month. The date of a row is the date of its charge. Credits, refunds, corrections and taxes have separate rows.",
     files: ["text/csv"],
-    query: focusQuery,
+    query: focusQuerySchema,
   }),
   "GET /v1/holds": described("List open holds of requests and clients, oldest first", {
     200: spent.holds,
-    query: holdsQuery,
+    query: holdsQuerySchema,
   }),
   ...HOLD_OPERATIONS,
   "GET /v1/generations": described("List requests, newest first", {
     200: spent.generations,
     description:
       "Includes running, failed and rejected requests. Fields that only settled requests have are null for them. The newest 100 failed or rejected requests of a key are stored, and `GET /v1/errors` counts all of them. `status=error` means `voided,expired,refused`. `status=failed` also includes charged requests with an error, and `status=succeeded` includes the other charged requests. `model`, `provider`, `key_id`, `status` and `code` accept several values, separated by commas. A page can have fewer requests than `limit`. If the response has `next_after`, older requests can follow.",
-    query: generationsQuery,
+    query: generationsQuerySchema,
   }),
   "GET /v1/generations/{id}": described("Read a request", {
     200: spent.generation,
@@ -229,14 +229,14 @@ const OTHERS = {
     200: oneGeneration,
     description:
       "`id` is the ID of the request or of its response. Fields that have no meaning here are null.",
-    query: generationQuery,
+    query: generationQuerySchema,
     errors: ["not_found"],
   }),
   "GET /v1/errors": described("Count failed and rejected requests by their errors", {
     200: spent.errors,
     description:
       "Counts by hour, key and code include requests that are no longer stored. Counts by `model`, `provider` (the last that was called) or `user`, and with the filters `model`, `provider` and `external_id`, include only stored requests. These counts are complete from `complete_from` on.",
-    query: errorsQuery,
+    query: errorsQuerySchema,
   }),
   "GET /v1/alerts": described("List alerts of quotas and low balances, newest first", {
     200: record.alerts,
@@ -246,7 +246,7 @@ const OTHERS = {
     200: record.events,
     description:
       "Events are stored for a year, at most 100,000. `dropped` has the number of deleted events. `from` is included, and `to` is not.",
-    query: eventsParameters,
+    query: eventsQuerySchema,
   }),
   "GET /v1/webhooks": described("List webhooks", { 200: hooked.webhooks }),
   "POST /v1/webhooks": described("Create a webhook; only this response contains its secret", {
@@ -294,7 +294,7 @@ const OTHERS = {
       errors: ["webhook_disabled", "replay_in_progress"],
     },
   ),
-  "GET /v1/keys": described("List keys, newest first", { 200: keyed.keys, query: keysParameters }),
+  "GET /v1/keys": described("List keys, newest first", { 200: keyed.keys, query: keysQuerySchema }),
   "POST /v1/keys": described("Create a key", {
     201: keyed.freshKey,
     description:
@@ -330,7 +330,7 @@ const OTHERS = {
   ),
   "GET /v1/sessions": described("List active sessions with their spend, from their first use on", {
     200: keyed.sessions,
-    query: sessionsParameters,
+    query: sessionsQuerySchema,
   }),
   "DELETE /v1/sessions/{id}": described("End a session in every region, immediately", {
     200: keyed.endedSession,
@@ -350,12 +350,12 @@ const OTHERS = {
   ...LIMIT_OPERATIONS,
   "GET /v1/users": described("List end users with their current spend, in order of creation", {
     200: record.endUsers,
-    query: endUsersQuery,
+    query: endUsersQuerySchema,
   }),
   "POST /v1/users": described("Create an end user, or change an existing one", {
     200: record.endUser,
     201: record.endUser,
-    body: putBody,
+    body: putEndUserSchema,
     errors: ["too_many_end_users"],
   }),
   "GET /v1/users/{external_id}": described("Read an end user with its current spend", {
@@ -363,7 +363,7 @@ const OTHERS = {
   }),
   "PATCH /v1/users/{external_id}": described("Change an end user's quotas, immediately", {
     200: record.endUser,
-    body: changeBody,
+    body: endUserChangeSchema,
   }),
   "DELETE /v1/users/{external_id}": described("Delete an end user", {
     200: record.deletedEndUser,
@@ -382,7 +382,7 @@ const OTHERS = {
   }),
   "PATCH /v1/orgs/{org_id}/settings": described("Change settings; omitted fields stay unchanged", {
     200: record.settings,
-    body: settingsBody,
+    body: settingsChangeSchema,
     errors: ["payments_off"],
   }),
 } satisfies DescriptionsOf<(typeof KEY_ROUTES)[number]>;

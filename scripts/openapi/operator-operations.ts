@@ -1,8 +1,8 @@
 import { pageQuerySchema } from "../../src/shared/http/parse-body.ts";
-import { keysParameters } from "../../src/accounts/keys/keys.route.ts";
-import { sessionsParameters } from "../../src/accounts/keys/sessions.route.ts";
-import { eventsParameters } from "../../src/money/wallet/routes/reads.route.ts";
-import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
+import { keysQuerySchema } from "../../src/accounts/keys/keys.route.ts";
+import { sessionsQuerySchema } from "../../src/accounts/keys/sessions.route.ts";
+import { eventsQuerySchema } from "../../src/money/wallet/routes/reads.route.ts";
+import { usageQuerySchema } from "../../src/money/wallet/routes/usage.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { operatorOrganizationChangeSchema } from "../../src/operator/change-organization.ts";
@@ -33,9 +33,12 @@ import {
   forgiveDebtSchema,
   refundSchema,
 } from "../../src/operator/purchases.ts";
-import { creditsQuery, purchasesQuery } from "../../src/money/payments/purchases.route.ts";
+import {
+  creditsQuerySchema,
+  purchasesQuerySchema,
+} from "../../src/money/payments/purchases.route.ts";
 import { deliveriesQuerySchema, replaySchema } from "../../src/events/webhooks/deliveries.route.ts";
-import { newInvitationBody } from "../../src/accounts/people/invitation-handlers.ts";
+import { newInvitationSchema } from "../../src/accounts/people/invitation-handlers.ts";
 import { ended, madeInvitation, organizationDomains } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
 import { OPERATOR_PAUSES } from "./limit-operations.ts";
@@ -110,7 +113,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   }),
   "POST /orgs/{id}/invitations": described(
     "Invite a person, or give a member that has only keys a login; the response has the link",
-    { 201: madeInvitation, body: newInvitationBody, errors: ["conflict"] },
+    { 201: madeInvitation, body: newInvitationSchema, errors: ["conflict"] },
   ),
   "DELETE /orgs/{id}/invitations/{invitation_id}": described("Revoke an invitation", {
     200: ended,
@@ -150,7 +153,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   ),
   "GET /orgs/{id}/keys": described("List all keys, including revoked ones", {
     200: keyed.memberKeys,
-    query: keysParameters,
+    query: keysQuerySchema,
   }),
   "GET /orgs/{id}/keys/{key_id}": described("Read a key", { 200: keyed.memberKey }),
   "PATCH /orgs/{id}/keys/{key_id}": described(
@@ -178,7 +181,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     "List active sessions with their spend, from their first use on",
     {
       200: keyed.sessions,
-      query: sessionsParameters,
+      query: sessionsQuerySchema,
     },
   ),
   "DELETE /orgs/{id}/sessions/{session_id}": described(
@@ -192,11 +195,11 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   }),
   "GET /orgs/{id}/credits": described(
     "List added and removed credits, newest first, with the state of automatic top-up",
-    { 200: paid.credits, query: creditsQuery },
+    { 200: paid.credits, query: creditsQuerySchema },
   ),
   "GET /orgs/{id}/purchases": described(
     "List purchases of an organization, newest first, including automatic ones",
-    { 200: paid.operatorPurchases, query: purchasesQuery },
+    { 200: paid.operatorPurchases, query: purchasesQuerySchema },
   ),
   "GET /orgs/{id}/purchases/{purchase_id}": described("Read a purchase, with its IDs at Stripe", {
     200: paid.operatorPurchase,
@@ -247,7 +250,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   }),
   "GET /orgs/{id}/usage": described(
     "Sum the requests, tokens and cost of an organization, by day, model, key or end user",
-    { 200: spent.usage, query: usageParameters },
+    { 200: spent.usage, query: usageQuerySchema },
   ),
   "GET /orgs/{id}/alerts": described("List alerts of quotas and low balances, newest first", {
     200: record.alerts,
@@ -255,7 +258,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   }),
   "GET /orgs/{id}/events": described("List an organization's events, newest first", {
     200: record.events,
-    query: eventsParameters,
+    query: eventsQuerySchema,
   }),
   "GET /orgs/{id}/webhooks": described("List an organization's webhooks", { 200: hooked.webhooks }),
   "GET /orgs/{id}/webhooks/{webhook_id}/deliveries": described(

@@ -1,15 +1,19 @@
 import type { PeopleRoute } from "../../src/shared/http/route.ts";
-import { domainBody } from "../../src/accounts/people/company.ts";
-import { newIssuerBody, requireIssuerBody } from "../../src/accounts/people/company-issuer.ts";
-import { closeOrganizationBody } from "../../src/accounts/people/close-organization.ts";
+import { domainSchema } from "../../src/accounts/people/company.ts";
+import { newIssuerSchema, requireIssuerSchema } from "../../src/accounts/people/company-issuer.ts";
+import { closeOrganizationSchema } from "../../src/accounts/people/close-organization.ts";
 import {
-  invitationTokenBody,
-  newInvitationBody,
+  invitationTokenSchema,
+  newInvitationSchema,
 } from "../../src/accounts/people/invitation-handlers.ts";
-import { notificationsBody } from "../../src/accounts/people/notifications.ts";
-import { actAsBody, identityBody, newOrganizationBody } from "../../src/accounts/people/me.ts";
+import { notificationsSchema } from "../../src/accounts/people/notifications.ts";
+import {
+  actAsSchema,
+  identitySchema,
+  ownNewOrganizationSchema,
+} from "../../src/accounts/people/me.ts";
 import type { PEOPLE_ROUTES } from "../../src/accounts/people/endpoints.ts";
-import { roleChangeBody } from "../../src/accounts/people/team.ts";
+import { roleChangeSchema } from "../../src/accounts/people/team.ts";
 import { SHOWN_ORGANIZATION } from "./headers.ts";
 import { described, withPrefix } from "./operation.ts";
 import type { DescriptionsOf } from "./operation.ts";
@@ -35,7 +39,7 @@ export const PEOPLE_OPERATIONS = withPrefix(
     }),
     "DELETE /me": described("Delete the person's account in this region", {
       200: deleted,
-      body: closeOrganizationBody,
+      body: closeOrganizationSchema,
       isBodyOptional: true,
       errors: ["last_owner"],
     }),
@@ -44,18 +48,18 @@ export const PEOPLE_OPERATIONS = withPrefix(
     }),
     "POST /me/act": described("Switch to another organization of the person", {
       200: record.actsAs,
-      body: actAsBody,
+      body: actAsSchema,
       errors: ["not_found"],
     }),
     "POST /me/log-out": described("Log out everywhere", { 200: record.endedAll }),
     "POST /me/unlink": described("Remove a login method, and end all sessions", {
       200: record.endedAll,
-      body: identityBody,
+      body: identitySchema,
     }),
     "DELETE /me/sessions/{id}": described("End a session", { 200: record.ended }),
     "POST /organizations": described("Create another organization in this region", {
       201: record.ownOrganization,
-      body: newOrganizationBody,
+      body: ownNewOrganizationSchema,
       errors: ["login_refused"],
     }),
     "POST /organizations/{id}/restore": described(
@@ -64,25 +68,25 @@ export const PEOPLE_OPERATIONS = withPrefix(
     ),
     "POST /invitation/accept": described("Accept an invitation as the person who is logged in", {
       200: record.accepted,
-      body: invitationTokenBody,
+      body: invitationTokenSchema,
       errors: ["not_found"],
     }),
     "POST /invitation/preview": described("Preview an invitation by its link", {
       200: record.shownInvitation,
-      body: invitationTokenBody,
+      body: invitationTokenSchema,
       errors: ["not_found"],
     }),
     "GET /invitations": described("List open invitations", { 200: record.invitations }),
     "POST /invitations": described("Create an invitation; the response has its link", {
       201: record.madeInvitation,
-      body: newInvitationBody,
+      body: newInvitationSchema,
       errors: ["not_found"],
     }),
     "DELETE /invitations/{id}": described("Revoke an invitation", { 200: record.ended }),
     "GET /members": described("List the members of the team", { 200: record.team }),
     "PATCH /members/{id}": described("Change a member's role, from its next request on", {
       200: record.changedMember,
-      body: roleChangeBody,
+      body: roleChangeSchema,
       errors: ["last_owner"],
     }),
     "DELETE /members/{id}": described(
@@ -94,14 +98,14 @@ export const PEOPLE_OPERATIONS = withPrefix(
     }),
     "PATCH /notifications": described("Choose which events the person receives by email", {
       200: record.notifications,
-      body: notificationsBody,
+      body: notificationsSchema,
     }),
     "GET /company/domains": described("List the domains by which the company's people can join", {
       200: record.domains,
     }),
     "POST /company/domains": described(
       "Add a domain of the company; the response has the TXT record that proves it",
-      { 201: record.domain, body: domainBody },
+      { 201: record.domain, body: domainSchema },
     ),
     "POST /company/domains/{domain}/prove": described(
       "Look up a domain's TXT record at two resolvers",
@@ -125,13 +129,13 @@ export const PEOPLE_OPERATIONS = withPrefix(
       "Set the company's own identity provider, a draft until an owner connects an account",
       {
         201: record.companyIssuer,
-        body: newIssuerBody,
+        body: newIssuerSchema,
         errors: ["issuer_unreachable"],
       },
     ),
     "POST /company/issuer/require": described(
       "Require or stop requiring the company's own login for the organization",
-      { 200: record.companyIssuer, body: requireIssuerBody, errors: ["not_found"] },
+      { 200: record.companyIssuer, body: requireIssuerSchema, errors: ["not_found"] },
     ),
     "DELETE /company/issuer": described("Remove the company's own identity provider", {
       200: deleted,
@@ -150,7 +154,7 @@ export const PEOPLE_OPERATIONS = withPrefix(
       "Close the organization. Its owner can restore it for 7 days",
       {
         200: deleted,
-        body: closeOrganizationBody,
+        body: closeOrganizationSchema,
         isBodyOptional: true,
       },
     ),

@@ -6,12 +6,12 @@ import worker from "../../src/index.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import { Timers } from "../../src/shared/timers.ts";
-import { WalletGroups } from "../../src/money/wallet/grouped-wallet.ts";
+import { WalletCallGroups } from "../../src/money/wallet/grouped-wallet.ts";
 
 // oxlint-disable-next-line no-barrel-file -- its objects are this Worker's
 export * from "../../src/index.ts";
 
-const groups = new WalletGroups();
+const groups = new WalletCallGroups();
 const USAGE = { input: 3, cacheRead: 0, cacheWrite: 0, output: 5, reasoning: 0 };
 const GENERATION = {
   model: "bench/model",

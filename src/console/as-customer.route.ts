@@ -16,7 +16,7 @@ import type { ActiveOperator, ActiveSession } from "./own-session.route.ts";
 import { sessionView } from "./session-view.route.ts";
 import { findViewedOrganization, recordView } from "./viewed.store.ts";
 import type { ViewedOrganization } from "./viewed.store.ts";
-import { takeEventsLater } from "../accounts/organizations/member.route.ts";
+import { takeWaitingEventsLater } from "../accounts/organizations/member.route.ts";
 
 const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
@@ -73,7 +73,7 @@ async function recordOperatorView(
   const record = (): Promise<void> => recordView(c.env.DB, orgId, { operator, nowMs: now(c.env) });
   const done = await queryDatabase(record, "view_untold", { org_id: orgId });
   if (!done.ok) return done;
-  takeEventsLater(c, orgId);
+  takeWaitingEventsLater(c, orgId);
   return success(null);
 }
 

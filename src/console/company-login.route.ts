@@ -3,7 +3,7 @@ import type { LoginContext } from "../accounts/identity-providers/oidc.ts";
 import type { LoginPurpose } from "../accounts/identity-providers/ticket.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import { findIssuerByDomain, findIssuer } from "../accounts/people/company-issuer.store.ts";
+import { findIssuerByDomain, findCompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 import { decryptCompanyLoginContext } from "./issuer-context.route.ts";
 import { enterSession } from "./own-session.route.ts";
@@ -49,7 +49,7 @@ async function startOwnCompanyLogin(c: AppContext): Promise<Result<StartedLogin>
   const as = identity.kind === "person" ? identity.acting.as : null;
   if (as === null) return unknownLogin();
   const found = await catchStorageErrors(c, async () =>
-    success(await findIssuer(c.env.DB, as.orgId)),
+    success(await findCompanyIssuer(c.env.DB, as.orgId)),
   );
   if (!found.ok) return found;
   const isDraft = found.value !== null && found.value.triedAt === null;
@@ -62,7 +62,9 @@ export async function resumeCompanyLogin(
   orgId: string,
   connectionId: string,
 ): Promise<Result<StartedLogin>> {
-  const found = await catchStorageErrors(c, async () => success(await findIssuer(c.env.DB, orgId)));
+  const found = await catchStorageErrors(c, async () =>
+    success(await findCompanyIssuer(c.env.DB, orgId)),
+  );
   if (!found.ok) return found;
   return startedLoginAt(c, found.value?.id === connectionId ? found.value : null);
 }

@@ -7,7 +7,7 @@ import { routingPath } from "../shared/http/routing-path.ts";
 import {
   setInternalCaller,
   setInternalKey,
-  admittedKey,
+  toAdmittedRequest,
 } from "../accounts/keys/internal-caller.ts";
 import { ALL_ROLES, createRequestCredential } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
@@ -132,7 +132,7 @@ function setInnerCaller(c: AppContext, request: Request, consoleCall: ConsoleCal
   if (consoleCall.isPaid) setInternalKey(request, verified);
   else {
     const by = createRequestCredential(verified.hash, verified.shown);
-    const admitted = admittedKey(known, by, c.var.config.region);
+    const admitted = toAdmittedRequest(known, by, c.var.config.region);
     const isPerson = identity.kind === "person";
     const caller = { ...admitted.caller, ...(isPerson && { isPerson }) };
     setInternalCaller(request, { ...admitted, caller, rate });

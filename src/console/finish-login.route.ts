@@ -1,34 +1,34 @@
 import type { AppContext } from "../shared/http/context.ts";
 import type { IssuerEntry, OperatorLogin } from "../shared/config/config.ts";
-import type { Claims } from "../accounts/identity-providers/claims.ts";
-import type { Ticket } from "../accounts/identity-providers/ticket.ts";
+import type { IdentityClaims } from "../accounts/identity-providers/claims.ts";
+import type { LoginTicket } from "../accounts/identity-providers/ticket.ts";
 import { now, timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { ensureConsoleKey } from "../accounts/keys/console-key.store.ts";
 import { mintId } from "../shared/id.ts";
 import { findOperatorByLogin } from "../operator/operator-token.ts";
-import { newBrowserMail } from "../accounts/people/mail.ts";
+import { createNewBrowserMail } from "../accounts/people/mail.ts";
 import { notifyLoginMethods } from "../accounts/people/me.ts";
 import {
   findCompanyToJoin,
   findOwnJoinableDomain,
-  joinOrganization,
+  joinOrganizationByDomain,
 } from "../accounts/people/company.ts";
 import { listVerifiedAddresses } from "../accounts/people/company-issuer.ts";
-import { markIssuerTried, findPersonOfRealm } from "../accounts/people/company-issuer.store.ts";
+import { markIssuerTested, findPersonByIdentity } from "../accounts/people/company-issuer.store.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
-import { memberActor } from "../accounts/people/people-call.ts";
+import { createMemberActor } from "../accounts/people/people-call.ts";
 import { joinByInvitation } from "../accounts/people/invitation-handlers.ts";
 import type { PeopleServices } from "../accounts/people/people-call.ts";
 import {
   deletePersonWithoutMemberships,
   insertPersonIfNew,
   linkIdentity,
-  membershipsOf,
+  listMemberships,
   findPersonId,
   findAndRefreshPerson,
-  recordActing,
+  recordMembershipUse,
 } from "../accounts/people/people.store.ts";
 import type { IssuerProfile } from "../accounts/people/people.store.ts";
 import type { Identity, Person } from "../accounts/people/person.ts";
@@ -44,8 +44,8 @@ import { findLoginFreshness } from "./step-up.ts";
 type CompletedLogin = {
   readonly entry: IssuerEntry;
   readonly logins: readonly OperatorLogin[];
-  readonly ticket: Ticket;
-  readonly claims: Claims;
+  readonly ticket: LoginTicket;
+  readonly claims: IdentityClaims;
   readonly connection: CompanyIssuer | null;
 };
 const NOT_FRESH = { freshAt: 0, freshBy: "auth_time" } as const;
@@ -118,7 +118,7 @@ async function emailNewBrowser(
   const at = { region, keySecrets };
   const { isKnown, cookie } = await recordBrowser(c.req.header("cookie") ?? "", at, person.id);
   if (!isKnown && !isNew && person.email !== null && person.isEmailProven === 1) {
-    mail(newBrowserMail(person.email, { browser, region, origin, time: timestamp(nowMs) }));
+    mail(createNewBrowserMail(person.email, { browser, region, origin, time: timestamp(nowMs) }));
   }
   return [cookie];
 }
@@ -178,7 +178,7 @@ async function findPerson(
   return refuse({ kind: "login_refused", why: "unknown", account: profile.email });
 }
 
-function profileOf({ name, email, proven }: Claims): IssuerProfile {
+function profileOf({ name, email, proven }: IdentityClaims): IssuerProfile {
   const address = proven[0] ?? email;
   return {
     name: name ?? address?.split("@", 1).join() ?? "Somebody",
@@ -197,11 +197,11 @@ async function findPersonOfCompany(
 ): Promise<KnownPerson> {
   const { db, now: nowMs } = services;
   const { claims, connection, ticket } = completed;
-  const known = await findPersonOfRealm(db, identityOf(completed), nowMs);
-  const places = known === null ? [] : await membershipsOf(db, known.id);
+  const known = await findPersonByIdentity(db, identityOf(completed), nowMs);
+  const places = known === null ? [] : await listMemberships(db, known.id);
   const place = places.find(({ orgId }) => orgId === connection.orgId);
   if (known !== null && place !== undefined) {
-    await recordActing(db, place.memberId, nowMs);
+    await recordMembershipUse(db, place.memberId, nowMs);
     return success({ person: known, place, isNew: false });
   }
   const domain = await findOwnJoinableDomain(services, connection.orgId);
@@ -212,7 +212,7 @@ async function findPersonOfCompany(
   const email = proven[0] ?? null;
   const reported = { ...completed, claims: { ...claims, proven, email } };
   return joinAsPerson(services, reported, known, async (person) => {
-    const joined = await joinOrganization(services, domain, person);
+    const joined = await joinOrganizationByDomain(services, domain, person);
     return joined === null ? refuse({ kind: "login_refused", why: "unknown" }) : success(joined);
   });
 }
@@ -238,7 +238,7 @@ async function joinCompany(
   const company = await findCompanyToJoin(services, ticket.company ?? "", claims.company);
   if (company === null) return refuse({ kind: "login_refused", why: "unknown" });
   return joinAsPerson(services, completed, known, async (person) => {
-    const place = await joinOrganization(services, company, person);
+    const place = await joinOrganizationByDomain(services, company, person);
     return place === null ? refuse({ kind: "login_refused", why: "unknown" }) : success(place);
   });
 }
@@ -293,10 +293,10 @@ async function findLastMembership(
   services: PeopleServices,
   person: Person,
 ): Promise<LastMembership> {
-  const places = await membershipsOf(services.db, person.id);
+  const places = await listMemberships(services.db, person.id);
   const last = places.find(({ isCompanys }) => isCompanys === 0);
   if (last === undefined) return null;
-  await recordActing(services.db, last.memberId, services.now);
+  await recordMembershipUse(services.db, last.memberId, services.now);
   if (services.signUp.creditMicro > 0) await creditPromotion(services, last.orgId);
   return { memberId: last.memberId, orgId: last.orgId };
 }
@@ -344,7 +344,11 @@ async function linkLogin(
   }
   notifyLoginMethods(services, acting.person, "added");
   if (connection !== null && memberId !== null) {
-    await markIssuerTried(db, connection, { memberId, actor: memberActor(memberId), now: nowMs });
+    await markIssuerTested(db, connection, {
+      memberId,
+      actor: createMemberActor(memberId),
+      now: nowMs,
+    });
     services.takeEvents(connection.orgId);
   }
   return success({ go: ticket.go, cookies: [] });

@@ -5,15 +5,15 @@ import type { AppContext } from "../shared/http/context.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
 import { readAnonymousBody } from "../shared/http/request-slots.ts";
-import type { Claims } from "../accounts/identity-providers/claims.ts";
+import type { IdentityClaims } from "../accounts/identity-providers/claims.ts";
 import { randomTicket } from "../accounts/identity-providers/issuer-cache.ts";
 import {
-  expiredTicketCookie,
-  PURPOSES,
+  createExpiredTicketCookie,
+  LOGIN_PURPOSES,
   createTicketCookie,
-  readTicket,
+  readLoginTicket,
 } from "../accounts/identity-providers/ticket.ts";
-import type { Ticket } from "../accounts/identity-providers/ticket.ts";
+import type { LoginTicket } from "../accounts/identity-providers/ticket.ts";
 import { now } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
@@ -54,7 +54,7 @@ export function issuersRoute(c: AppContext): Response {
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 const startSchema = z.object({
   issuer: z.string().check(z.maxLength(20)),
-  purpose: z.enum(PURPOSES),
+  purpose: z.enum(LOGIN_PURPOSES),
   invitation: z.nullish(z.string().check(z.maxLength(200))),
   company: z.nullish(z.string().check(z.maxLength(253))),
   go: z.nullish(z.string().check(z.regex(ROUTE, "must be a route of the console"))),
@@ -86,7 +86,7 @@ async function startLogin(
   const { at, connection } = started.value;
   const person = await personToLogIn(c, purpose, connection);
   if (!person.ok) return person;
-  const ticket: Ticket = {
+  const ticket: LoginTicket = {
     ...ticketFor(requested),
     connection: connection?.id ?? null,
     personId: person.value,
@@ -118,7 +118,7 @@ function startConfiguredLogin(c: AppContext, issuer: string): Result<StartedLogi
 
 async function personToLogIn(
   c: AppContext,
-  purpose: Ticket["purpose"],
+  purpose: LoginTicket["purpose"],
   connection: CompanyIssuer | null,
 ): Promise<Result<string | null>> {
   if (purpose !== "link" && purpose !== "step_up") return success(null);
@@ -151,7 +151,7 @@ export async function callbackRoute(c: AppContext): Promise<Response> {
   const go = result.ok
     ? result.value.go
     : addFailureQuery(ticket?.go, failureQuery(result.failure));
-  c.header("set-cookie", expiredTicketCookie(region));
+  c.header("set-cookie", createExpiredTicketCookie(region));
   for (const cookie of result.ok ? result.value.cookies : []) {
     c.header("set-cookie", cookie, { append: true });
   }
@@ -175,15 +175,15 @@ function addFailureQuery(go = "#/", query: string): string {
   return `${go}${go.includes("?") ? "&" : "?"}${query}`;
 }
 
-function readRequestTicket(c: AppContext): Promise<Ticket | null> {
+function readRequestTicket(c: AppContext): Promise<LoginTicket | null> {
   const { region, keySecrets: secrets } = c.var.config;
   const at = { region, issuer: c.req.param("issuer") ?? "", secrets, nowMs: now(c.env) };
-  return readTicket(c.req.header("cookie") ?? "", at);
+  return readLoginTicket(c.req.header("cookie") ?? "", at);
 }
 
 async function completeLogin(
   c: AppContext,
-  ticket: Ticket | null,
+  ticket: LoginTicket | null,
 ): Promise<Result<{ readonly go: string; readonly cookies: readonly string[] }>> {
   const id = c.req.param("issuer") ?? "";
   const { operatorLogins: logins } = c.var.config;
@@ -195,7 +195,11 @@ async function completeLogin(
   }
   if (!started.ok) return started;
   const { at, connection } = started.value;
-  const claims: Result<Claims> = await issuerCacheOf(c).claims(at, ticket, new URL(c.req.url));
+  const claims: Result<IdentityClaims> = await issuerCacheOf(c).claims(
+    at,
+    ticket,
+    new URL(c.req.url),
+  );
   if (!claims.ok) return claims;
   return finishLogIn(c, { entry: at.entry, logins, ticket, connection, claims: claims.value });
 }

@@ -12,12 +12,12 @@ import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
 import { previewInvitation } from "../accounts/people/invitation-handlers.ts";
-import { memberActor } from "../accounts/people/people-call.ts";
+import { createMemberActor } from "../accounts/people/people-call.ts";
 import type {
   OwnSessions,
   PeopleCall,
   PeopleServices,
-  SessionSummary,
+  ConsoleSessionSummary,
 } from "../accounts/people/people-call.ts";
 import { listIdentities } from "../accounts/people/people.store.ts";
 import { personAccountName } from "../accounts/people/removal.ts";
@@ -32,7 +32,7 @@ import { createCompanyLoginContext, issuerCacheOf } from "./issuer-context.route
 import { hasFreshLogIn } from "./step-up.ts";
 import { SYSTEM_ACTOR } from "../shared/event.ts";
 import { createKeyServices } from "../accounts/keys/revocation.ts";
-import { takeEventsLater } from "../accounts/organizations/member.route.ts";
+import { takeWaitingEventsLater } from "../accounts/organizations/member.route.ts";
 
 const PREVIEW_ROUTE = { method: "POST", path: "/console/api/people/invitation/preview" } as const;
 
@@ -94,7 +94,7 @@ async function peopleCallOf(
   return success({
     ...services,
     ...identity.acting,
-    ...(memberId !== null && { actor: memberActor(memberId) }),
+    ...(memberId !== null && { actor: createMemberActor(memberId) }),
     params: c.req.param(),
     body: body.value?.json ?? null,
     sessions: sessionsOf(c, session, identity),
@@ -152,7 +152,7 @@ function sessionsOf(
   return {
     id: place.session,
     list: async () => {
-      const listed: SessionSummary[] = [];
+      const listed: ConsoleSessionSummary[] = [];
       for (const one of await places()) {
         const found = await callConsoleSession(c, one, (sessionObject) => sessionObject.list());
         if (!found.ok) return found;
@@ -177,7 +177,7 @@ function sessionsOf(
 function sessionSummary(
   { name, identity, expiresAt }: ListedSession,
   realm: string | undefined,
-): readonly SessionSummary[] {
+): readonly ConsoleSessionSummary[] {
   if (identity.kind !== "person") return [];
   if (realm !== undefined && identity.realm !== realm) return [];
   const { browser, issuer, openedAt, freshAt, freshBy } = identity;
@@ -189,7 +189,7 @@ export function createPeopleServices(c: AppContext): PeopleServices {
   const { numbers, signUp, mail, companyDomains } = config;
   return {
     ...createKeyServices(c.env, config, SYSTEM_ACTOR),
-    takeEvents: (orgId) => takeEventsLater(c, orgId),
+    takeEvents: (orgId) => takeWaitingEventsLater(c, orgId),
     origin: new URL(c.req.url).origin,
     companyDomains,
     isSandbox: config.sandbox,

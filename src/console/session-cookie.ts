@@ -1,5 +1,5 @@
 import type { KeySecret } from "../shared/config/config.ts";
-import { hmacOf, isSameSecret, sign } from "../accounts/keys/api-key.ts";
+import { getHmacKey, isSameSecret, computeHmac } from "../accounts/keys/api-key.ts";
 import type { Region } from "../shared/regions.ts";
 import { assert } from "../shared/assert.ts";
 import { randomBase62 } from "../shared/id.ts";
@@ -74,5 +74,5 @@ export async function readSessionCookie(
  * valid tag of a key.
  */
 async function tagOf(secret: KeySecret, region: Region, untagged: string): Promise<string> {
-  return (await sign(await hmacOf(secret), `console ${region}`, untagged)).toHex();
+  return (await computeHmac(await getHmacKey(secret), `console ${region}`, untagged)).toHex();
 }

@@ -5,11 +5,11 @@ import type { Result } from "../shared/failure.ts";
 import type { EndpointResult } from "../shared/http/endpoint.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
-import { isClosed } from "../accounts/people/closing.store.ts";
+import { isOrganizationClosed } from "../accounts/people/closing.store.ts";
 import { withoutFreshLogin } from "../shared/http/route.ts";
 import type { TypedRoute } from "../shared/http/route.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
-import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
+import { findOrganizationIdBySlug } from "../accounts/organizations/organizations.store.ts";
 import { extractDetails, getOperatorEvents, recordOperatorChange } from "./operator-events.ts";
 import { getCatalog } from "./catalog.ts";
 import { patchOrganization } from "./change-organization.ts";
@@ -184,7 +184,7 @@ function endpoint<
         if (!call.ok) return call;
         if (
           requiresOpenOrganization(method, path) &&
-          (await isClosed(requestedCall.db, call.value.params["id"] ?? ""))
+          (await isOrganizationClosed(requestedCall.db, call.value.params["id"] ?? ""))
         ) {
           const message =
             "This organization is closed. Restore it first, if it was closed recently.";
@@ -233,7 +233,7 @@ function requiresOpenOrganization(method: OperatorEndpoint["method"], path: stri
 async function resolveSlug(call: OperatorCall): Promise<Result<OperatorCall>> {
   const { id: slug = "" } = call.params;
   if (!isSlug(slug)) return success(call);
-  const id = await findIdOfSlug(call.db, slug);
+  const id = await findOrganizationIdBySlug(call.db, slug);
   if (id === null) return organizationNotFound();
   const url = call.url.replace(`/orgs/${slug}`, `/orgs/${id}`);
   return success({ ...call, url, params: { ...call.params, id } });

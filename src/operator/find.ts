@@ -8,7 +8,7 @@ import { creationTimeOfId } from "../shared/id.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { parseHoldName } from "../shared/placed-hold.ts";
 import { callObject } from "../shared/reach-object.ts";
-import { readHomeRegion, listedPrefixOrText } from "../accounts/keys/api-key.ts";
+import { parseHomeRegion, listedPrefixOrText } from "../accounts/keys/api-key.ts";
 import { searchDatabase, pageActiveOrganizations } from "./find.store.ts";
 import type { SearchMatch, OwnerOrganization, OrganizationPageQuery } from "./find.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -46,7 +46,7 @@ export async function getSearchMatches(call: OperatorCall) {
   const payment = REFUND_ID_PATTERN.test(text) ? await call.paymentOf(text) : text;
   const isFirst = after === "" && payment !== null;
   const stored = isFirst ? await searchDatabase(call.db, payment) : { found: [], hasMore: false };
-  const home = readHomeRegion(text) ?? parseHoldName(text)?.home ?? call.region;
+  const home = parseHomeRegion(text) ?? parseHoldName(text)?.home ?? call.region;
   const lookup = home === call.region ? lookupOf(call, text) : null;
   const asked = lookup === null ? EMPTY_SEARCH : await searchOwners(lookup, after);
   return success({

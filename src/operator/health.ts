@@ -3,7 +3,7 @@ import { success } from "../shared/failure.ts";
 import type { RegionCounts, MetricValues } from "../shared/contracts/metrics.ts";
 import { METRICS, sumIsolateGauges } from "../events/metrics/series.ts";
 import type { MetricName } from "../events/metrics/series.ts";
-import { databaseState } from "../accounts/organizations/organizations.store.ts";
+import { readDatabaseState } from "../accounts/organizations/organizations.store.ts";
 import { allOutboxNames, peerOutboxNames } from "../regions/outbox-schedule.ts";
 import type { OutboxState } from "../shared/contracts/outbox.ts";
 import { REGIONS } from "../shared/regions.ts";
@@ -16,7 +16,7 @@ import { probeWallets } from "./unavailable-wallets.store.ts";
 export async function getHealth(context: OperatorContext) {
   const { region, version, db, now, models } = context;
   const [database, wallets, metrics, peers, outboxes, orphaned] = await Promise.all([
-    databaseState(db),
+    readDatabaseState(db),
     probeWallets(db, now, (orgId) => context.wallet(orgId).balance()),
     context
       .metrics()

@@ -1,7 +1,7 @@
 import { created } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { changeKeyEverywhere } from "../accounts/keys/change-key.ts";
-import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/stored-key.ts";
+import { KEY_READ_ONLY_FIELDS, apiKeyView } from "../accounts/keys/stored-key.ts";
 import type { StoredKey } from "../accounts/keys/stored-key.ts";
 import { findKey } from "../accounts/keys/keys.store.ts";
 import { parseKeyListQuery, keyPageView, readKeyPage } from "../accounts/keys/keys.route.ts";
@@ -19,7 +19,7 @@ import { findOrganizationOfCall } from "./organizations.ts";
 import {
   parseSessionEnding,
   parseSessionsQuery,
-  sessionsView,
+  sessionPageView,
 } from "../accounts/keys/sessions.route.ts";
 
 /** Handles `GET /orgs/{id}/keys`. */
@@ -41,7 +41,7 @@ export async function getKey(call: OperatorCall) {
 
 /** Handles `PATCH /orgs/{id}/keys/{key_id}`. */
 export async function patchKey(call: OperatorCall) {
-  const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], call.body);
+  const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY_FIELDS], call.body);
   if (!fields.ok) return fields;
   const { id, orgId } = idsOf(call);
   const changed = await changeKeyEverywhere(call, {
@@ -98,7 +98,7 @@ function noSuchKey(): Result<never> {
 }
 
 function keyView(call: OperatorCall, key: StoredKey) {
-  return keyRecord(key, call.region, call.now);
+  return apiKeyView(key, call.region, call.now);
 }
 
 const ANY_OWNER = { keyId: null, memberId: null };
@@ -111,7 +111,7 @@ export async function getKeySessions(call: OperatorCall) {
   if (!found.ok) return found;
   const wallet = call.wallet(found.value.id);
   const page = await wallet.sessions({ owner: ANY_OWNER, ...query.value });
-  return page.ok ? success(sessionsView(page.value)) : page;
+  return page.ok ? success(sessionPageView(page.value)) : page;
 }
 
 /**

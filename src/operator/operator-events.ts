@@ -10,7 +10,7 @@ import {
 import { lowestIdAt, creationTimeOfId, mintId } from "../shared/id.ts";
 import { logEvent, logWarning, errorMessageOf } from "../shared/log.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
-import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
+import { findOrganizationIdBySlug } from "../accounts/organizations/organizations.store.ts";
 import {
   insertOperatorEvent,
   listOperatorEvents,
@@ -56,7 +56,8 @@ export async function getOperatorEvents(call: OperatorCall) {
   const query = parseQuery(operatorEventsQuerySchema, call.url);
   if (!query.ok) return query;
   const { org, operator = null, limit, after, from = 0, to } = query.value;
-  const orgId = org !== undefined && isSlug(org) ? await findIdOfSlug(call.db, org) : org;
+  const orgId =
+    org !== undefined && isSlug(org) ? await findOrganizationIdBySlug(call.db, org) : org;
   if (orgId === null) return success({ events: [], next_after: null });
   const rows = await listOperatorEvents(call.db, {
     ...idRangeOfPage(OPERATOR_EVENT_ID_PREFIX, { after, from, to }),

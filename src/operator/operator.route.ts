@@ -12,7 +12,7 @@ import type { Result } from "../shared/failure.ts";
 import type { Region } from "../shared/regions.ts";
 import { elapsedMs, now } from "../shared/clock.ts";
 import { resolvePaymentId } from "../money/payments/refunding.ts";
-import { createStripe } from "../money/payments/stripe.ts";
+import { createStripeClient } from "../money/payments/stripe.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
 import type { RouteHealth } from "../models/routing/route-health.ts";
 import { probePeer } from "../regions/peer-call.ts";
@@ -26,7 +26,7 @@ import { formatPrometheusText } from "../events/metrics/prometheus.ts";
 import type { RegionCounts } from "../shared/contracts/metrics.ts";
 import { computeAgeGauges, sumIsolateGauges } from "../events/metrics/series.ts";
 import { createKeyServices } from "../accounts/keys/revocation.ts";
-import { takeEventsLater } from "../accounts/organizations/member.route.ts";
+import { takeWaitingEventsLater } from "../accounts/organizations/member.route.ts";
 
 type DeploymentOf = (config: Config) => {
   readonly catalogAt: (nowMs: number) => Catalog;
@@ -123,9 +123,9 @@ function createContext(
     },
     paymentOf: async (id) => {
       const { payments } = config;
-      return payments === null ? null : resolvePaymentId(createStripe(payments), id);
+      return payments === null ? null : resolvePaymentId(createStripeClient(payments), id);
     },
-    takeEvents: (orgId) => takeEventsLater(c, orgId),
+    takeEvents: (orgId) => takeWaitingEventsLater(c, orgId),
   };
 }
 

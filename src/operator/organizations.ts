@@ -7,8 +7,12 @@ import {
   parseQuery,
   wholeNumberParameter,
 } from "../shared/http/parse-body.ts";
-import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/stored-key.ts";
-import { insertKey, insertKeyStatement, keyCreatedStatement } from "../accounts/keys/keys.store.ts";
+import { KEY_READ_ONLY_FIELDS, apiKeyView } from "../accounts/keys/stored-key.ts";
+import {
+  insertKey,
+  createInsertKeyStatement,
+  createKeyCreatedEventStatement,
+} from "../accounts/keys/keys.store.ts";
 import { mintMemberKey, newKeyOptionFields, newKeySchema } from "../accounts/keys/new-key.ts";
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
@@ -17,10 +21,10 @@ import { creationTimeOfId } from "../shared/id.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import {
   emailSchema,
-  memberRecord,
+  memberView,
   ORGANIZATION_READ_ONLY_FIELDS,
   nameSchema,
-  organizationRecord,
+  organizationView,
   slugSchema,
 } from "../accounts/organizations/organization.ts";
 import type { StoredMember, StoredOrganization } from "../accounts/organizations/organization.ts";
@@ -102,8 +106,8 @@ export async function postOrganization(call: OperatorCall) {
   const { epoch } = await wallet.create(organization.id);
   const { actor } = call;
   const additionalStatements = [
-    insertKeyStatement(call.db, booked, null),
-    keyCreatedStatement(call.db, booked, actor),
+    createInsertKeyStatement(call.db, booked, null),
+    createKeyCreatedEventStatement(call.db, booked, actor),
   ];
   const newRows = { organization, owner, epoch, additionalStatements, actor };
   const creation = await createOrganization(call.db, newRows);
@@ -119,8 +123,8 @@ export async function postOrganization(call: OperatorCall) {
   }
   return created({
     organization: await organizationViewWithBalance(call, organization),
-    member: memberRecord(owner),
-    key: { ...keyRecord(booked, call.region, call.now), key },
+    member: memberView(owner),
+    key: { ...apiKeyView(booked, call.region, call.now), key },
   });
 }
 
@@ -208,7 +212,7 @@ export async function getOrganization(call: OperatorCall) {
 
 /** Handles `POST /orgs/{id}/members/{member_id}/keys`. */
 export async function postMemberKey(call: OperatorCall) {
-  const fields = parseFields(newKeySchema, KEY_READ_ONLY, call.body);
+  const fields = parseFields(newKeySchema, KEY_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
   const { member_id: memberId = "", id: orgId = "" } = call.params;
   const newKey = await mintMemberKey(call, { memberId, orgId }, fields.value);
@@ -216,7 +220,7 @@ export async function postMemberKey(call: OperatorCall) {
   const { storedKey: booked, key } = newKey.value;
   const inserted = await insertKey(call.db, booked, null, { actor: call.actor });
   if (!inserted.ok) return inserted;
-  return created({ ...keyRecord(inserted.value, call.region, call.now), key });
+  return created({ ...apiKeyView(inserted.value, call.region, call.now), key });
 }
 
 export async function findOrganizationOfCall(
@@ -251,7 +255,7 @@ async function organizationViewWithBalance(call: OperatorCall, row: StoredOrgani
 
 function operatorOrganizationView(row: StoredOrganization) {
   return {
-    ...organizationRecord(row),
+    ...organizationView(row),
     status: row.status,
     rpm_limit: row.rpmLimit,
     price_list: row.priceList,

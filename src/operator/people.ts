@@ -6,14 +6,14 @@ import {
   closeOrganizationEverywhere,
   reopenOrganization,
 } from "../accounts/people/close-organization.ts";
-import { domainRecord, notifyOwners } from "../accounts/people/company.ts";
+import { companyDomainView, emailOwnersAboutDomain } from "../accounts/people/company.ts";
 import { emailIssuerSettings } from "../accounts/people/company-issuer.ts";
-import { findIssuer, removeIssuer } from "../accounts/people/company-issuer.store.ts";
+import { findCompanyIssuer, removeIssuer } from "../accounts/people/company-issuer.store.ts";
 import { approveDomain, listDomains } from "../accounts/people/company.store.ts";
 import { endInvitation } from "../accounts/people/invitations.store.ts";
 import {
   createInvitation,
-  newInvitationBody,
+  newInvitationSchema,
   personalOrganizationRefusal,
   sendInvitation,
 } from "../accounts/people/invitation-handlers.ts";
@@ -28,7 +28,7 @@ import type { MemberIds } from "../accounts/organizations/members.store.ts";
 import {
   emailSchema,
   MEMBER_READ_ONLY_FIELDS,
-  memberRecord,
+  memberView,
   roleSchema,
 } from "../accounts/organizations/organization.ts";
 import { removeMemberEverywhere } from "../accounts/people/removal.ts";
@@ -49,7 +49,7 @@ export async function postInvitation(call: OperatorCall) {
 }
 
 function isForMember(body: unknown): boolean {
-  const fields = parseFields(newInvitationBody, [], body);
+  const fields = parseFields(newInvitationSchema, [], body);
   return !fields.ok || (fields.value.member_id ?? null) !== null;
 }
 
@@ -68,9 +68,12 @@ export async function getDomains(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { id } = found.value;
-  const [domains, issuer] = await Promise.all([listDomains(call.db, id), findIssuer(call.db, id)]);
+  const [domains, issuer] = await Promise.all([
+    listDomains(call.db, id),
+    findCompanyIssuer(call.db, id),
+  ]);
   return success({
-    domains: domains.map((one) => domainRecord(one, call.companyDomains)),
+    domains: domains.map((one) => companyDomainView(one, call.companyDomains)),
     has_own_login: issuer !== null,
   });
 }
@@ -80,7 +83,7 @@ export async function postDomainApproval(call: OperatorCall) {
   const { id: orgId = "", domain = "" } = call.params;
   const approved = await approveDomain(call.db, { domain, orgId }, call);
   if (!approved) return refuse({ kind: "not_found", message: "No such verified domain." });
-  await notifyOwners(call, { domain, orgId }, "approved");
+  await emailOwnersAboutDomain(call, { domain, orgId }, "approved");
   return getDomains(call);
 }
 
@@ -135,7 +138,7 @@ export async function getMembers(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const rows = await listMembers(call.db, found.value.id);
-  return success({ members: rows.map(memberRecord) });
+  return success({ members: rows.map(memberView) });
 }
 
 /** Handles `POST /orgs/{id}/members`. */
@@ -152,7 +155,7 @@ export async function postMember(call: OperatorCall) {
     ...fields.value,
   };
   const added = await insertMember(call.db, member, call.actor);
-  return added.ok ? created(memberRecord(added.value)) : added;
+  return added.ok ? created(memberView(added.value)) : added;
 }
 
 /** Handles `PATCH /orgs/{id}/members/{member_id}`. */
@@ -160,7 +163,7 @@ export async function patchMember(call: OperatorCall) {
   const fields = parseFields(memberChangeSchema, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
   const changed = await updateMember(call.db, memberIdsOf(call), fields.value, call);
-  return changed.ok ? success(memberRecord(changed.value)) : changed;
+  return changed.ok ? success(memberView(changed.value)) : changed;
 }
 
 /** Handles `DELETE /orgs/{id}/members/{member_id}`. */

@@ -17,21 +17,21 @@ import { sha256 } from "../shared/hash.ts";
 import { readIdempotencyKey } from "../shared/idempotency.ts";
 import { micros } from "../shared/money.ts";
 import {
-  creditsView,
+  creditPageView,
   operatorPurchaseView,
-  purchasesView,
+  purchasePageView,
 } from "../money/payments/payment-views.ts";
-import { listPublished, REFUNDED } from "../money/payments/payments.store.ts";
+import { listPublishedPurchases, REFUNDED_FILTER } from "../money/payments/payments.store.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
-import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
-import { creditsQuery, purchasesQuery } from "../money/payments/purchases.route.ts";
+import { findOrganizationIdBySlug } from "../accounts/organizations/organizations.store.ts";
+import { creditsQuerySchema, purchasesQuerySchema } from "../money/payments/purchases.route.ts";
 import { findOrganizationOfCall } from "./organizations.ts";
 import { idRangeOfPage } from "./operator-events.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-export const allPurchasesQuerySchema = z.extend(purchasesQuery, {
+export const allPurchasesQuerySchema = z.extend(purchasesQuerySchema, {
   org: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(100))),
-  state: z.optional(z.enum([...PURCHASE_STATES, REFUNDED])),
+  state: z.optional(z.enum([...PURCHASE_STATES, REFUNDED_FILTER])),
   from: z.optional(timeParameterSchema),
   to: z.optional(timeParameterSchema),
 });
@@ -41,10 +41,16 @@ export async function getAllPurchases(call: OperatorCall) {
   const query = parseQuery(allPurchasesQuerySchema, call.url);
   if (!query.ok) return query;
   const { org, state = null, from = 0, to, limit, after } = query.value;
-  const orgId = org !== undefined && isSlug(org) ? await findIdOfSlug(call.db, org) : org;
+  const orgId =
+    org !== undefined && isSlug(org) ? await findOrganizationIdBySlug(call.db, org) : org;
   if (orgId === null) return success({ purchases: [], next_after: null });
   const page = idRangeOfPage(PURCHASE_ID_PREFIX, { after, from, to });
-  const rows = await listPublished(call.db, { ...page, orgId: orgId ?? null, state, limit });
+  const rows = await listPublishedPurchases(call.db, {
+    ...page,
+    orgId: orgId ?? null,
+    state,
+    limit,
+  });
   const purchases = rows.slice(0, limit);
   return success({
     purchases: purchases.map(({ purchase, organization }) => {
@@ -56,13 +62,13 @@ export async function getAllPurchases(call: OperatorCall) {
 
 /** Handles `GET /orgs/{id}/purchases`. */
 export async function getPurchases(call: OperatorCall) {
-  const page = parseQuery(purchasesQuery, call.url);
+  const page = parseQuery(purchasesQuerySchema, call.url);
   if (!page.ok) return page;
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { limit, after = null } = page.value;
   const listed = await call.payments(found.value.id).purchases(limit, after);
-  return listed.ok ? success(purchasesView(listed.value, operatorPurchaseView)) : listed;
+  return listed.ok ? success(purchasePageView(listed.value, operatorPurchaseView)) : listed;
 }
 
 /** Handles `GET /orgs/{id}/purchases/{purchase_id}`. */
@@ -149,11 +155,11 @@ export async function postDebtForgiveness(call: OperatorCall) {
 
 /** Handles `GET /orgs/{id}/credits`. */
 export async function getCreditRows(call: OperatorCall) {
-  const page = parseQuery(creditsQuery, call.url);
+  const page = parseQuery(creditsQuerySchema, call.url);
   if (!page.ok) return page;
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { limit, after = null } = page.value;
   const credits = await call.wallet(found.value.id).creditPage(limit, after);
-  return credits.ok ? success(creditsView(credits.value, null)) : credits;
+  return credits.ok ? success(creditPageView(credits.value, null)) : credits;
 }

@@ -4,7 +4,7 @@ import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { CostQuery, CostReport } from "../shared/contracts/reports.ts";
-import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
+import { findOrganizationIdBySlug } from "../accounts/organizations/organizations.store.ts";
 import { readCosts } from "./margin.ts";
 import { parsePriceFields } from "../shared/usage.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -98,7 +98,7 @@ async function readReports(
     const [first] = page.missing; // a correction must not skip an organization
     return first === undefined ? success(page) : refuse(first.failure);
   }
-  const named = (await findIdOfSlug(call.db, organization)) ?? organization;
+  const named = (await findOrganizationIdBySlug(call.db, organization)) ?? organization;
   const found = await findOrganizationOfCall({ ...call, params: { id: named } });
   if (!found.ok) return found;
   const { id, slug } = found.value;

@@ -9,15 +9,18 @@ import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { withTimeout } from "../shared/timers.ts";
 import type { MetricValues, WatchedJob } from "../shared/contracts/metrics.ts";
 import { createDispatchStore, wakePaymentsObjects } from "../money/payments/payments.store.ts";
-import { readMissedEvents } from "../money/payments/stripe-events.ts";
-import { createStripe } from "../money/payments/stripe.ts";
+import { dispatchMissedEvents } from "../money/payments/stripe-events.ts";
+import { createStripeClient } from "../money/payments/stripe.ts";
 import { allOutboxNames } from "../regions/outbox-schedule.ts";
 import {
   removeOrganization,
   notifyWalletOfClosing,
 } from "../accounts/people/close-organization.ts";
-import { listDueRemovals, listRestorableOrganizations } from "../accounts/people/closing.store.ts";
-import { checkDomains } from "../accounts/people/company.ts";
+import {
+  listOrganizationsToRemove,
+  listRestorableOrganizations,
+} from "../accounts/people/closing.store.ts";
+import { recheckCompanyDomains } from "../accounts/people/company.ts";
 import { reencryptIssuerSecrets } from "../accounts/people/company-issuer.ts";
 import { eraseStalePeople } from "../accounts/people/erasure.store.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
@@ -70,7 +73,7 @@ export async function runPaymentsSweep(env: Env): Promise<void> {
 }
 
 async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> {
-  const stripe = createStripe(payments);
+  const stripe = createStripeClient(payments);
   const { isLive } = payments;
   const sweepTargets = {
     store: createDispatchStore(env.DB),
@@ -78,7 +81,7 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
     stripe,
     isLive,
   };
-  const listed = await readMissedEvents(sweepTargets, now(env));
+  const listed = await dispatchMissedEvents(sweepTargets, now(env));
   await wakePaymentsObjects(env.DB, objectsOf(env));
   if (listed === null) throw new Error("Stripe did not list its events");
 }
@@ -100,7 +103,7 @@ export async function runHourly(env: Env): Promise<void> {
     await eraseStalePeople(env.DB, now(env));
     await removeClosedOrganizations(env, parsed.config);
     const pendingEmails: Promise<unknown>[] = [];
-    await checkDomains(
+    await recheckCompanyDomains(
       env.DB,
       now(env),
       createMailSender(parsed.config.mail, (work) => void pendingEmails.push(work)),
@@ -126,7 +129,7 @@ async function removeClosedOrganizations(env: Env, config: Config): Promise<void
     (orgId) => notifyWalletOfClosing(services, orgId),
   );
   await forEachOrganization(
-    await listDueRemovals(env.DB, services.now),
+    await listOrganizationsToRemove(env.DB, services.now),
     "organization_not_removed",
     (orgId) => removeOrganization(services, orgId),
   );

@@ -14,8 +14,8 @@ import type { OperatorCall } from "./operator-context.ts";
 import type { ReconcileState } from "../shared/contracts/reconciliation.ts";
 import type { LedgerRow } from "../shared/contracts/wallet.ts";
 import { parseStoredJson } from "../shared/stored-json.ts";
-import { memberIdsByKeyId } from "../accounts/keys/keys.store.ts";
-import { eventQuery, eventsView, alertsView } from "../money/wallet/routes/reads.route.ts";
+import { readMemberIdsByKeyId } from "../accounts/keys/keys.store.ts";
+import { parseEventsQuery, eventsView, alertsView } from "../money/wallet/routes/reads.route.ts";
 import { readUsageReport } from "../money/wallet/routes/usage.route.ts";
 import { generationSchema } from "../shared/generation.ts";
 import { callObject } from "../shared/reach-object.ts";
@@ -146,7 +146,7 @@ export async function getUsage(call: OperatorCall) {
   const { id } = found.value;
   return readUsageReport(call.url, call.now, {
     ask: (ask) => ask(call.wallet(id)),
-    members: async () => success(await memberIdsByKeyId(call.db, id)),
+    members: async () => success(await readMemberIdsByKeyId(call.db, id)),
   });
 }
 
@@ -163,7 +163,7 @@ export async function getAlerts(call: OperatorCall) {
 
 /** Handles `GET /orgs/{id}/events`. */
 export async function getEvents(call: OperatorCall) {
-  const query = eventQuery(call.url);
+  const query = parseEventsQuery(call.url);
   if (!query.ok) return query;
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;

@@ -41,7 +41,7 @@ const CALLED = new Set(
  * table of actions.
  */
 const ASKED = new Set(
-  [...SOURCE.matchAll(/(?:\bmay\(|\buseMay\(\)\(|…", )"([A-Z]+ \/admin\/v1[^"]*)"/g)].map(
+  [...SOURCE.matchAll(/(?:\b(?:may|canMakeCall)\(|\buseCanMakeCall\(\)\(|…", )"([A-Z]+ \/admin\/v1[^"]*)"/g)].map(
     ([, call]) => call,
   ),
 );

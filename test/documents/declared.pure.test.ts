@@ -205,7 +205,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   ],
   "Active secrets per key; new secrets per day": [
     "shared/key-uses.store.ts ACTIVE_SECRETS_MAX",
-    "accounts/keys/secrets.store.ts ROTATIONS_MAX",
+    "accounts/keys/secrets.store.ts KEY_ROTATIONS_PER_DAY_MAX",
   ],
   "Overlap of a key's secrets; overlap of a webhook's secrets": [
     "accounts/keys/rotation.ts OVERLAP_MAX_S",

@@ -19,7 +19,10 @@ import {
   emailSchema,
   organizationChangeSchema,
 } from "../../src/accounts/organizations/organization.ts";
-import { dollarsOrNull, fractionSchema } from "../../src/money/wallet/routes/end-users.route.ts";
+import {
+  nullableDollarsSchema,
+  fractionSchema,
+} from "../../src/money/wallet/routes/end-users.route.ts";
 import { BINDINGS } from "./bindings.ts";
 import { findFaults, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./find-faults.ts";
 import type { CheckResult } from "./find-faults.ts";
@@ -121,7 +124,7 @@ const BODIES: readonly (readonly [z.core.$ZodType, readonly unknown[]])[] = [
   [generationSchema, [seeds.GENERATION]],
 ];
 const FIELDS: readonly (readonly [z.core.$ZodType, readonly unknown[]])[] = [
-  [dollarsOrNull, [10.5, 0.000001, null, 0, 8.2]],
+  [nullableDollarsSchema, [10.5, 0.000001, null, 0, 8.2]],
   [fractionSchema, [0.8, 0, 1]],
   [emailSchema, ["ada@example.com"]],
 ];
@@ -138,8 +141,8 @@ function managed(bytes: Uint8Array, seed: number): CheckResult | Promise<CheckRe
   if (!json.ok) return checkRejection(json);
   const value: unknown = isField ? json.value["value"] : json.value;
   const first = parseBody(schema, value);
-  if (!first.ok) return checkRejection(first, schema !== dollarsOrNull || !isAmount(value));
-  if (schema === dollarsOrNull) return exact(value, first.value);
+  if (!first.ok) return checkRejection(first, schema !== nullableDollarsSchema || !isAmount(value));
+  if (schema === nullableDollarsSchema) return exact(value, first.value);
   const second = parseBody(schema, JSON.parse(JSON.stringify(first.value)));
   mustEqual(second.ok && second.value, first.value, "another value");
   return "accepted";

@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { listedPrefix, mintKey, verifyKey } from "../../src/accounts/keys/api-key.ts";
+import { listedPrefixOfKey, mintKey, verifyKey } from "../../src/accounts/keys/api-key.ts";
 import type { KeySecret } from "../../src/shared/config/config.ts";
 import { randomBase62 } from "../../src/shared/id.ts";
 import { effortFor } from "../effort.ts";
@@ -17,7 +17,7 @@ it("a new key has the documented prefix, and is valid in the key's region and sc
       const prefix = scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
       expect(minted.key).toMatch(new RegExp(`^${prefix}a[0-9A-Za-z]{39}$`));
       expect(minted.prefix).toBe(minted.key.slice(0, prefix.length + 4));
-      expect(listedPrefix(minted.key)).toBe(minted.prefix);
+      expect(listedPrefixOfKey(minted.key)).toBe(minted.prefix);
       expect(minted.hash).toMatch(/^[0-9a-f]{64}$/);
       expect(await verifyKey(minted.key, [a, b])).toEqual({ hash: minted.hash, home, scope });
     }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, vi } from "vitest";
 import { configOf } from "../../src/shared/config/config.ts";
 import type { KeySecret } from "../../src/shared/config/config.ts";
 import { mintKey } from "../../src/accounts/keys/api-key.ts";
-import { admitKey, verifyRequestKey, KnownCallers } from "../../src/accounts/keys/authenticate.ts";
+import { admitKey, verifyRequestKey, KeyOwnerCache } from "../../src/accounts/keys/authenticate.ts";
 import type { KeyAdmitter, KeyVerification } from "../../src/accounts/keys/authenticate.ts";
 import { insertKey } from "../../src/accounts/keys/keys.store.ts";
 import { NO_SPEND } from "../../src/accounts/keys/stored-key.ts";
@@ -37,7 +37,7 @@ export function admitting(): KeyAdmitter {
     region: "eu",
     register: (hash) => env.KEY_REGISTER.getByName(hash),
     wallet: (orgId) => env.WALLET.getByName(orgId),
-    callers: new KnownCallers(),
+    callers: new KeyOwnerCache(),
   };
 }
 

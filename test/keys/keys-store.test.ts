@@ -1,10 +1,10 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { keyRecord } from "../../src/accounts/keys/stored-key.ts";
+import { apiKeyView } from "../../src/accounts/keys/stored-key.ts";
 import {
   findKeyByHash,
   insertKey,
-  insertKeyStatement,
+  createInsertKeyStatement,
   ACTIVE_KEYS_MAX,
   listKeys,
   revokeKey,
@@ -16,7 +16,7 @@ it("the database stores a key's data and hash, but never the key", async () => {
   const stored = await findKeyByHash(env.DB, booked.keyHash);
   expect(stored).toMatchObject(booked);
   expect(JSON.stringify(stored)).not.toContain(key.slice(-30));
-  expect(keyRecord(booked, "eu", 0)).toEqual({
+  expect(apiKeyView(booked, "eu", 0)).toEqual({
     id: booked.keyId,
     member_id: booked.memberId,
     name: "a key",
@@ -49,7 +49,7 @@ it("an organization can have at most 1,000 active keys, even with concurrent cal
   const drafts = await Promise.all(
     Array.from({ length: ACTIVE_KEYS_MAX - 2 }, () => draftKey(member)),
   );
-  await env.DB.batch(drafts.map(({ booked }) => insertKeyStatement(env.DB, booked, null)));
+  await env.DB.batch(drafts.map(({ booked }) => createInsertKeyStatement(env.DB, booked, null)));
   const more = await Promise.all(Array.from({ length: 6 }, () => draftKey(member)));
   const answers = await Promise.all(more.map(({ booked }) => insertKey(env.DB, booked, null)));
   expect(answers.filter((answer) => answer.ok)).toHaveLength(2);
@@ -77,7 +77,7 @@ it("the list of keys contains only the organization's keys, including revoked ke
   await revokeKey(env.DB, { keyId: middle, orgId: member.orgId, revokedAt: 9 });
   const listed = await listKeys(env.DB, { orgId: member.orgId, memberId: null });
   expect(listed.map((booked) => booked.keyId)).toEqual([newest, middle, oldest]);
-  expect(listed.map((booked) => keyRecord(booked, "eu", 0).revoked)).toEqual([false, true, false]);
+  expect(listed.map((booked) => apiKeyView(booked, "eu", 0).revoked)).toEqual([false, true, false]);
 });
 
 it("a repeated revocation keeps the first revocation's time, and affects no key of another organization", async () => {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
-import { KnownCallers } from "../../src/accounts/keys/authenticate.ts";
+import { KeyOwnerCache } from "../../src/accounts/keys/authenticate.ts";
 
 const KEY = { hash: "a".repeat(64), home: "eu" } as const;
 const SECOND = { ...KEY, shown: { secret: "b".repeat(64) } };
@@ -16,7 +16,7 @@ const SAID = {
 const NOW_MS = 1_790_000_000_000;
 
 it("the cache of known callers accepts an identified key for 15 s", () => {
-  const callers = new KnownCallers();
+  const callers = new KeyOwnerCache();
   expect(callers.getIfRecentlyIdentified(KEY, NOW_MS)).toBeUndefined();
   expect(callers.recordIdentified(KEY, SAID, NOW_MS)).toMatchObject({
     orgId: "org_1",
@@ -31,7 +31,7 @@ it("the cache of known callers accepts an identified key for 15 s", () => {
 });
 
 it("the cache of known callers identifies each secret of a key separately", () => {
-  const callers = new KnownCallers();
+  const callers = new KeyOwnerCache();
   callers.recordIdentified(KEY, SAID, NOW_MS);
   expect(callers.getIfRecentlyIdentified(SECOND, NOW_MS)).toBeUndefined();
   expect(callers.getIfRecentlyIdentified(KEY, NOW_MS - 1)).toBeUndefined();
@@ -41,7 +41,7 @@ it("the cache of known callers identifies each secret of a key separately", () =
 });
 
 it("the cache of known callers evicts a key that is rejected as invalid", () => {
-  const callers = new KnownCallers();
+  const callers = new KeyOwnerCache();
   callers.recordIdentified(KEY, SAID, NOW_MS);
   callers.recordRefusal(KEY, { kind: "rate_limited", scope: "key", limit: 1, retryAfterMs: 1 });
   expect(callers.getIfRecentlyIdentified(KEY, NOW_MS)).toBeDefined();
@@ -51,7 +51,7 @@ it("the cache of known callers evicts a key that is rejected as invalid", () => 
 });
 
 it("the cache of known callers marks a key as revoked only after a permanent rejection", () => {
-  const callers = new KnownCallers();
+  const callers = new KeyOwnerCache();
   callers.recordRefusal(KEY, { kind: "invalid_api_key", expiredAt: NOW_MS });
   expect(callers.isRevoked(KEY)).toBe(false);
   callers.recordRefusal(SECOND, { kind: "invalid_api_key", isForGood: true });

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, it } from "vitest";
 import {
-  creditRows,
-  csvLines,
-  CSV_HEADER,
-  usageRows,
+  buildFocusCreditRows,
+  formatFocusCsv,
+  FOCUS_CSV_HEADER,
+  buildFocusUsageRows,
 } from "../../src/money/wallet/exports/focus.ts";
 import { micros } from "../../src/shared/money.ts";
 
@@ -34,18 +34,18 @@ const PRICE = { input: 1_250_000, cached: 125_000, cacheWrite: 1_250_000, output
 function file(): string {
   const money = { costMicro: micros(41_000), chargedMicro: micros(40_000) };
   const credit = (amount: number, reference: string, tax: number | null = null) =>
-    creditRows(AT, { seq: 1, amountMicro: micros(amount), reference }, tax);
+    buildFocusCreditRows(AT, { seq: 1, amountMicro: micros(amount), reference }, tax);
   return (
-    CSV_HEADER +
-    csvLines([
-      ...usageRows(AT, {
+    FOCUS_CSV_HEADER +
+    formatFocusCsv([
+      ...buildFocusUsageRows(AT, {
         ...GROUP,
         ...money,
         model: "openai/gpt-5.6",
         price: { ...PRICE, units: { image: 40_000_000_000 } },
         tags: JSON.stringify({ team: 'a,"b' }),
       }),
-      ...usageRows(AT, { ...GROUP, ...money, model: "acme/one", price: PRICE, tags: "" }),
+      ...buildFocusUsageRows(AT, { ...GROUP, ...money, model: "acme/one", price: PRICE, tags: "" }),
       ...credit(10_000_000, "stripe:pi_1", 1_900_000),
       ...credit(-5_000_000, "owed:1:2"),
       ...credit(3_000_000, "gift"),

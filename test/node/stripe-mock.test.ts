@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { expect, it } from "vitest";
 import { freePort } from "../../scripts/ports.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
-import { createStripe } from "../../src/money/payments/stripe.ts";
-import type { Params, StripeCall } from "../../src/money/payments/stripe.ts";
+import { createStripeClient } from "../../src/money/payments/stripe.ts";
+import type { StripeParams, StripeCall } from "../../src/money/payments/stripe.ts";
 import { selectMeteredRows, findUsageFormat } from "../../src/events/webhooks/usage-formats.ts";
 import { micros } from "../../src/shared/money.ts";
 import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
@@ -17,37 +17,40 @@ import { SALE } from "../payments/sale.ts";
  */
 const { STRIPE_MOCK } = process.env;
 
-const post = (path: string, params: Params): StripeCall =>
-  calls.postCall(path, params, `key:${path}`);
-const { allowed_payment_method_types: _, ...session } = calls.sessionParams(SALE);
+const post = (path: string, params: StripeParams): StripeCall =>
+  calls.buildPostCall(path, params, `key:${path}`);
+const { allowed_payment_method_types: _, ...session } = calls.buildCheckoutSessionParams(SALE);
 const CALLS: readonly StripeCall[] = [
-  post("/v1/customers", calls.customerParams({ orgId: "o", orgName: "ü €", region: "eu" })),
-  post("/v1/customers/cus_1", calls.defaultCardParams("pm_1")),
+  post("/v1/customers", calls.buildCustomerParams({ orgId: "o", orgName: "ü €", region: "eu" })),
+  post("/v1/customers/cus_1", calls.buildDefaultCardParams("pm_1")),
   // Its document is from 2026-08-26, and has the removed name instead of the new one.
   post("/v1/checkout/sessions", session),
   post("/v1/checkout/sessions/cs_1/expire", {}),
-  post("/v1/invoices", calls.invoiceParams(SALE, "pm_1")),
-  post("/v1/invoiceitems", calls.itemParams(SALE, "in_1")),
-  post("/v1/invoices/in_1/finalize", calls.finalizeParams),
-  post("/v1/invoices/in_1/pay", calls.payParams("pm_1")),
+  post("/v1/invoices", calls.buildInvoiceParams(SALE, "pm_1")),
+  post("/v1/invoiceitems", calls.buildInvoiceItemParams(SALE, "in_1")),
+  post("/v1/invoices/in_1/finalize", calls.finalizeInvoiceParams),
+  post("/v1/invoices/in_1/pay", calls.buildPayInvoiceParams("pm_1")),
   post("/v1/invoices/in_1/void", {}),
   { method: "DELETE", path: "/v1/invoices/in_1", body: null, key: null },
   post(
     "/v1/refunds",
-    calls.refundParams("pi_1", { amountCents: 100, reason: "duplicate", name: "name" }),
+    calls.buildRefundParams("pi_1", { amountCents: 100, reason: "duplicate", name: "name" }),
   ),
-  post("/v1/refunds", calls.refundParams("pi_1", { amountCents: null, name: "name" })),
-  post("/v1/billing_portal/sessions", calls.portalParams("cus_1", "https://eu.test/console/")),
-  calls.readSession("cs_1"),
-  calls.readInvoice("in_1"),
-  calls.readPaymentIntent("pi_1"),
-  calls.readRefunds("pi_1"),
-  calls.readDisputes("pi_1"),
-  calls.readInvoicePayments("pi_1"),
-  calls.listCreatedSince("checkout/sessions", "cus_1", SALE.createdAt),
-  calls.listCreatedSince("invoices", "cus_1", SALE.createdAt),
-  calls.getCall("/v1/charges/ch_1"),
-  calls.getCall("/v1/events", {
+  post("/v1/refunds", calls.buildRefundParams("pi_1", { amountCents: null, name: "name" })),
+  post(
+    "/v1/billing_portal/sessions",
+    calls.buildBillingPortalParams("cus_1", "https://eu.test/console/"),
+  ),
+  calls.buildReadCheckoutSessionCall("cs_1"),
+  calls.buildReadInvoiceCall("in_1"),
+  calls.buildReadPaymentIntentCall("pi_1"),
+  calls.buildListRefundsCall("pi_1"),
+  calls.buildListDisputesCall("pi_1"),
+  calls.buildListInvoicePaymentsCall("pi_1"),
+  calls.buildListCreatedSinceCall("checkout/sessions", "cus_1", SALE.createdAt),
+  calls.buildListCreatedSinceCall("invoices", "cus_1", SALE.createdAt),
+  calls.buildGetCall("/v1/charges/ch_1"),
+  calls.buildGetCall("/v1/events", {
     created: { gte: 1 },
     limit: 100,
     types: ["invoice.paid", "refund.failed"],
@@ -63,9 +66,9 @@ it.runIf(STRIPE_MOCK !== undefined)(
     try {
       await once(mock.stdout, "data"); // it prints its address
       const account = { secretKey: "sk_test_123456789", baseUrl: `http://127.0.0.1:${http}` };
-      const stripe = createStripe(account);
+      const stripe = createStripeClient(account);
       await expect
-        .poll(async () => (await stripe.ask(calls.readPaymentIntent("pi_1"))).kind)
+        .poll(async () => (await stripe.ask(calls.buildReadPaymentIntentCall("pi_1"))).kind)
         .toBe("done");
       const answers = await Promise.all(
         CALLS.map(async (call) => [call.method, call.path, (await stripe.ask(call)).kind]),

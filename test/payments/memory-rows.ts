@@ -1,18 +1,18 @@
 import type {
-  PaymentsHead,
+  PaymentsState,
   Payment,
   PaymentRows,
   Purchase,
-  WaitingHint,
+  PendingStripeHint,
 } from "../../src/money/payments/purchase.ts";
-import { isEnded } from "../../src/money/payments/purchase.ts";
+import { isPurchaseEnded } from "../../src/money/payments/purchase.ts";
 
 /** `PaymentRows` in memory. Writes are immediate and permanent. */
 export class MemoryRows implements PaymentRows {
-  #head: PaymentsHead;
+  #head: PaymentsState;
   readonly #purchases = new Map<string, Purchase>();
   readonly #payments = new Map<string, Payment>();
-  readonly #waiting = new Map<string, WaitingHint>();
+  readonly #waiting = new Map<string, PendingStripeHint>();
   readonly #heard = new Set<string>();
 
   constructor(orgId: string) {
@@ -20,11 +20,11 @@ export class MemoryRows implements PaymentRows {
     this.#head = { orgId, ...nobody, reading: 0, walletMadeAt: null };
   }
 
-  head(): PaymentsHead {
+  head(): PaymentsState {
     return this.#head;
   }
 
-  setHead(head: PaymentsHead): void {
+  setHead(head: PaymentsState): void {
     this.#head = head;
   }
 
@@ -47,7 +47,9 @@ export class MemoryRows implements PaymentRows {
   }
 
   openPurchases(): readonly Purchase[] {
-    return this.all().filter((one) => !isEnded(one) || one.nextAt !== null || one.tellAt !== null);
+    return this.all().filter(
+      (one) => !isPurchaseEnded(one) || one.nextAt !== null || one.tellAt !== null,
+    );
   }
 
   purchasesSince(ms: number): readonly Purchase[] {
@@ -66,15 +68,15 @@ export class MemoryRows implements PaymentRows {
     this.#payments.set(payment.id, payment);
   }
 
-  waitingHints(): readonly WaitingHint[] {
+  waitingHints(): readonly PendingStripeHint[] {
     return [...this.#waiting.values()];
   }
 
-  putWaitingHint(hint: WaitingHint): void {
+  putWaitingHint(hint: PendingStripeHint): void {
     this.#waiting.set(hint.eventId, hint);
   }
 
-  markHintProcessed({ eventId }: WaitingHint): void {
+  markHintProcessed({ eventId }: PendingStripeHint): void {
     this.#waiting.delete(eventId);
     this.#heard.add(eventId);
   }

@@ -5,9 +5,9 @@ import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import { checkPurchaseLimits } from "../../src/money/payments/payment-rules.ts";
-import { newPurchase } from "../../src/money/payments/purchase-runner.ts";
+import { createPendingPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { refundPayment } from "../../src/money/payments/refunding.ts";
-import { readMissedEvents } from "../../src/money/payments/stripe-events.ts";
+import { dispatchMissedEvents } from "../../src/money/payments/stripe-events.ts";
 import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import type { StripeCall } from "../../src/money/payments/stripe.ts";
 import { PaymentsFixture } from "./payments-fixture.ts";
@@ -165,7 +165,7 @@ it("a payments sweep that can't read all events continues in the next sweep, eve
   const nowS = START_S + 2000;
   const counts: (number | null)[] = [];
   for (let sweep = 0; sweep < 3; sweep++) {
-    counts.push(await readMissedEvents(to, (nowS + sweep * 900) * 1000));
+    counts.push(await dispatchMissedEvents(to, (nowS + sweep * 900) * 1000));
   }
   expect(counts.slice(0, 2)).toEqual([5000, 5000]);
   expect(heard.size).toBe(12_345 - 13);
@@ -189,7 +189,10 @@ function pageOf(
 it("three declines in a day disable a saved card, not counting the gateway's own failures", () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
-  const made = newPurchase({ ...asks, method: "card", actor: SYSTEM_ACTOR }, nowMs - 1000);
+  const made = createPendingPurchase(
+    { ...asks, method: "card", actor: SYSTEM_ACTOR },
+    nowMs - 1000,
+  );
   const declined = { ...made, state: "declined", error: "insufficient_funds" } as const;
   const numbers = {
     FIRST_WEEK_DOLLARS_A_DAY: 100,

@@ -6,13 +6,13 @@ import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
-import { PurchaseRunner, newPurchase } from "../../src/money/payments/purchase-runner.ts";
-import { isEnded } from "../../src/money/payments/purchase.ts";
+import { PurchaseRunner, createPendingPurchase } from "../../src/money/payments/purchase-runner.ts";
+import { isPurchaseEnded } from "../../src/money/payments/purchase.ts";
 import type { PaymentDeps } from "../../src/money/payments/purchase.ts";
-import { dispatchEvent, readMissedEvents } from "../../src/money/payments/stripe-events.ts";
+import { dispatchEvent, dispatchMissedEvents } from "../../src/money/payments/stripe-events.ts";
 import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
-import { eventSchema } from "../../src/money/payments/stripe-objects.ts";
-import { createStripe } from "../../src/money/payments/stripe.ts";
+import { stripeEventSchema } from "../../src/money/payments/stripe-objects.ts";
+import { createStripeClient } from "../../src/money/payments/stripe.ts";
 import type { FetchFunction } from "../../src/money/payments/stripe.ts";
 import { MemoryRows } from "./memory-rows.ts";
 import { PlainWallet } from "./plain-wallet.ts";
@@ -80,7 +80,7 @@ export class Organization {
       returnUrl: "https://eu.test/",
       actor: SYSTEM_ACTOR,
     };
-    this.rows.putPurchase(newPurchase(asked, this.#world.now));
+    this.rows.putPurchase(createPendingPurchase(asked, this.#world.now));
     if (method === "checkout") {
       const others = this.rows
         .openPurchases()
@@ -203,7 +203,7 @@ export class PaymentsFixture {
       if (invoice !== undefined) this.oddPays.push(...this.#oddPay(invoice));
       return this.fake.handle(new Request(url, init));
     };
-    return createStripe(STRIPE, send);
+    return createStripeClient(STRIPE, send);
   }
 
   addCustomer(customerId: string, orgId: string): void {
@@ -269,14 +269,14 @@ export class PaymentsFixture {
   }
 
   async deliver(event: FakeEvent): Promise<void> {
-    const parsed = eventSchema.safeParse(JSON.parse(JSON.stringify(event)));
+    const parsed = stripeEventSchema.safeParse(JSON.parse(JSON.stringify(event)));
     if (!parsed.success) return;
     await dispatchEvent(this.#dispatching(), parsed.data);
     await this.work();
   }
 
   async sweep(): Promise<void> {
-    await readMissedEvents(this.#dispatching(), this.now).catch(() => null);
+    await dispatchMissedEvents(this.#dispatching(), this.now).catch(() => null);
     for (const one of this.organizations) {
       one.wallet.endTurn();
       await one.poke();
@@ -287,7 +287,7 @@ export class PaymentsFixture {
   /** Whether no work is in progress. */
   get isQuiet(): boolean {
     return this.organizations.every(({ rows }) => {
-      return rows.all().every(isEnded) && rows.waitingHints().length === 0;
+      return rows.all().every(isPurchaseEnded) && rows.waitingHints().length === 0;
     });
   }
 

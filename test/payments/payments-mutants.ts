@@ -1,6 +1,6 @@
 import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
-import { readInvoice } from "../../src/money/payments/stripe-calls.ts";
+import { buildReadInvoiceCall } from "../../src/money/payments/stripe-calls.ts";
 import type { PaymentDeps } from "../../src/money/payments/purchase.ts";
 import type { Broken } from "./payments-fixture.ts";
 
@@ -118,7 +118,7 @@ export const CHARGE_MUTANTS: Readonly<Record<string, ChargeMutant>> = {
   "a draft invoice is paid": {
     broken: withCalls((call) => {
       const [, draft] = /invoices\/(\w+)\/finalize$/.exec(call.path) ?? [];
-      return draft === undefined ? call : readInvoice(draft);
+      return draft === undefined ? call : buildReadInvoiceCall(draft);
     }),
     bank: "insufficient_funds",
     fault: /11: in_\w+ is paid while it is draft/,

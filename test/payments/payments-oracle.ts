@@ -1,7 +1,7 @@
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import type { Charge } from "../fakes/stripe/objects.ts";
-import { creditsOfPayment } from "../../src/money/payments/payment-rules.ts";
-import { isEnded } from "../../src/money/payments/purchase.ts";
+import { computePaymentCredits } from "../../src/money/payments/payment-rules.ts";
+import { isPurchaseEnded } from "../../src/money/payments/purchase.ts";
 import type { Purchase } from "../../src/money/payments/purchase.ts";
 import type { Organization, PaymentsFixture } from "./payments-fixture.ts";
 
@@ -21,7 +21,9 @@ export function faultsAtRest(world: PaymentsFixture): string[] {
   const faults: string[] = [];
   for (const { rows, id } of world.organizations) {
     for (const one of rows.all()) {
-      if (!isEnded(one)) faults.push(`13: ${id} ${one.method} is ${one.state}, step ${one.step}`);
+      if (!isPurchaseEnded(one)) {
+        faults.push(`13: ${id} ${one.method} is ${one.state}, step ${one.step}`);
+      }
     }
     if (rows.waitingHints().length > 0) faults.push(`13: ${id} has hints waiting`);
   }
@@ -62,7 +64,7 @@ function moneyFaults({ id, wallet }: Organization): string[] {
 }
 
 function purchaseFaults({ id, rows, wallet }: Organization): string[] {
-  const open = rows.all().filter((one) => !isEnded(one));
+  const open = rows.all().filter((one) => !isPurchaseEnded(one));
   const charged = open.filter((one) => one.paymentMethod !== null);
   const faults = charged.length > 1 ? [`8: ${id} charges its card for ${charged.length}`] : [];
   if (wallet.madeAt > 1) return faults; // unpublished requests for a purchase are lost
@@ -95,7 +97,11 @@ function paymentsOf(world: PaymentsFixture): Known[] {
     const purchase = organization?.rows.purchase(made?.metadata?.["purchase_id"] ?? "") ?? null;
     if (organization === undefined || purchase === null) return [];
     const { received: receivedCents, total: totalCents, tax: taxCents, intent } = payment;
-    const net = creditsOfPayment(purchase.amountMicro, { receivedCents, totalCents, taxCents });
+    const net = computePaymentCredits(purchase.amountMicro, {
+      receivedCents,
+      totalCents,
+      taxCents,
+    });
     return [{ organization, purchase, intent, net }];
   });
 }

@@ -11,7 +11,7 @@ import type { Result } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Micros } from "../../src/shared/money.ts";
-import type { PayingWallet } from "../../src/money/payments/purchase.ts";
+import type { WalletForPayments } from "../../src/money/payments/purchase.ts";
 import {
   collectDebt,
   forgiveDebt,
@@ -23,9 +23,9 @@ import {
   completeTopUp,
   decideTopUp,
   enableTopUp,
-  endTopUp,
+  recordFailedTopUp,
   NO_TOP_UP,
-  requestTopUp,
+  recordTopUpRequest,
 } from "../../src/money/wallet/rules/top-up.ts";
 import type { TopUpState } from "../../src/money/wallet/rules/top-up.ts";
 
@@ -55,7 +55,7 @@ const EMPTY: Stored = {
  * A wallet in memory with the real rules for credits, debts, holds and automatic purchases, in
  * order of transactions.
  */
-export class PlainWallet implements PayingWallet {
+export class PlainWallet implements WalletForPayments {
   stored: Stored = EMPTY;
   readonly holds: number[] = [];
   madeAt = 1;
@@ -118,7 +118,7 @@ export class PlainWallet implements PayingWallet {
     return this.#turn(() => {
       if (topUp === null) return success(null);
       const before = this.stored.topUp;
-      const after = endTopUp(before, topUp.id, { end: topUp.end, nowMs: this.#now() });
+      const after = recordFailedTopUp(before, topUp.id, { end: topUp.end, nowMs: this.#now() });
       this.#set({ topUp: after });
       if (after.disabledReason !== null && after !== before) this.#disable(after.disabledReason);
       return success(null);
@@ -210,7 +210,7 @@ export class PlainWallet implements PayingWallet {
     const standing = { setting, balance, owed: debts.owed, isShort, nowMs, ...days };
     if (setting === null || decideTopUp(topUp, standing) !== "wanted") return;
     const wish = { id: mintId(PURCHASE_ID_PREFIX, nowMs), amountMicro: setting.amountMicro };
-    this.#set({ topUp: requestTopUp(topUp, { ...wish, wantedAt: nowMs }, days) });
+    this.#set({ topUp: recordTopUpRequest(topUp, { ...wish, wantedAt: nowMs }, days) });
   }
 
   #disable(reason: TopUpDisabledReason): void {

@@ -1,8 +1,8 @@
 import { micros } from "../../src/shared/money.ts";
-import type { Sale } from "../../src/money/payments/stripe-calls.ts";
+import type { PurchaseForStripe } from "../../src/money/payments/stripe-calls.ts";
 
 /** A purchase with every field of a form. */
-export const SALE: Sale = {
+export const SALE: PurchaseForStripe = {
   id: "pur_0VbjqiKsyuweZAnWqUxMwYA6",
   orgId: "c0473d77-9090-4904-9ce4-c07250587751",
   region: "eu",

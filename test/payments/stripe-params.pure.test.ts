@@ -3,33 +3,41 @@ import { Stripe } from "stripe";
 import { expect, it } from "vitest";
 import { API_VERSION as FAKE_VERSION } from "../fakes/stripe/state.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
-import { API_VERSION, encodeForm } from "../../src/money/payments/stripe.ts";
+import { STRIPE_API_VERSION, encodeForm } from "../../src/money/payments/stripe.ts";
 import { SALE } from "./sale.ts";
 
 it("the payments code and the fake Stripe use the API version of Stripe's types", () => {
-  expect([API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);
+  expect([STRIPE_API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);
 });
 
 it("the payments code sends only fields that exist in the types of Stripe's package", () => {
-  calls.customerParams({
+  calls.buildCustomerParams({
     orgId: "o",
     orgName: "n",
     region: "eu",
   }) satisfies Types.CustomerCreateParams;
-  calls.sessionParams(SALE) satisfies Writable<Types.Checkout.SessionCreateParams>;
-  calls.invoiceParams(SALE, "pm_1") satisfies Writable<Types.InvoiceCreateParams>;
-  calls.itemParams(SALE, "in_1") satisfies Types.InvoiceItemCreateParams;
-  calls.finalizeParams satisfies Types.InvoiceFinalizeInvoiceParams;
-  calls.payParams("pm_1") satisfies Types.InvoicePayParams;
-  calls.refundParams("pi_1", { amountCents: 100, name: "name" }) satisfies Types.RefundCreateParams;
-  calls.portalParams("cus_1", "https://eu.test/") satisfies Types.BillingPortal.SessionCreateParams;
-  calls.defaultCardParams("pm_1") satisfies Types.CustomerUpdateParams;
-  expect(encodeForm(calls.sessionParams(SALE))).not.toContain("payment_method_types%5D");
+  calls.buildCheckoutSessionParams(SALE) satisfies Writable<Types.Checkout.SessionCreateParams>;
+  calls.buildInvoiceParams(SALE, "pm_1") satisfies Writable<Types.InvoiceCreateParams>;
+  calls.buildInvoiceItemParams(SALE, "in_1") satisfies Types.InvoiceItemCreateParams;
+  calls.finalizeInvoiceParams satisfies Types.InvoiceFinalizeInvoiceParams;
+  calls.buildPayInvoiceParams("pm_1") satisfies Types.InvoicePayParams;
+  calls.buildRefundParams("pi_1", {
+    amountCents: 100,
+    name: "name",
+  }) satisfies Types.RefundCreateParams;
+  calls.buildBillingPortalParams(
+    "cus_1",
+    "https://eu.test/",
+  ) satisfies Types.BillingPortal.SessionCreateParams;
+  calls.buildDefaultCardParams("pm_1") satisfies Types.CustomerUpdateParams;
+  expect(encodeForm(calls.buildCheckoutSessionParams(SALE))).not.toContain(
+    "payment_method_types%5D",
+  );
 });
 
 it("the payments code builds a repeated call from the stored purchase, byte for byte", () => {
-  const once = encodeForm(calls.sessionParams(SALE));
-  expect(encodeForm(calls.sessionParams({ ...SALE }))).toBe(once);
+  const once = encodeForm(calls.buildCheckoutSessionParams(SALE));
+  expect(encodeForm(calls.buildCheckoutSessionParams({ ...SALE }))).toBe(once);
   expect(once).toContain(`expires_at=${SALE.createdAt / 1000 + 3600}`);
 });
 
@@ -52,13 +60,13 @@ type Dead<Sent, Form> = Sent extends string | number | boolean | undefined
       }[keyof Sent];
 type Lives<Sent, Form> = [Dead<Sent, Form>] extends [never] ? true : Dead<Sent, Form>;
 void ([true, true, true, true, true, true, true, true, true] satisfies [
-  Lives<ReturnType<typeof calls.customerParams>, Types.CustomerCreateParams>,
-  Lives<ReturnType<typeof calls.sessionParams>, Types.Checkout.SessionCreateParams>,
-  Lives<ReturnType<typeof calls.invoiceParams>, Types.InvoiceCreateParams>,
-  Lives<ReturnType<typeof calls.itemParams>, Types.InvoiceItemCreateParams>,
-  Lives<typeof calls.finalizeParams, Types.InvoiceFinalizeInvoiceParams>,
-  Lives<ReturnType<typeof calls.payParams>, Types.InvoicePayParams>,
-  Lives<ReturnType<typeof calls.refundParams>, Types.RefundCreateParams>,
-  Lives<ReturnType<typeof calls.portalParams>, Types.BillingPortal.SessionCreateParams>,
-  Lives<ReturnType<typeof calls.defaultCardParams>, Types.CustomerUpdateParams>,
+  Lives<ReturnType<typeof calls.buildCustomerParams>, Types.CustomerCreateParams>,
+  Lives<ReturnType<typeof calls.buildCheckoutSessionParams>, Types.Checkout.SessionCreateParams>,
+  Lives<ReturnType<typeof calls.buildInvoiceParams>, Types.InvoiceCreateParams>,
+  Lives<ReturnType<typeof calls.buildInvoiceItemParams>, Types.InvoiceItemCreateParams>,
+  Lives<typeof calls.finalizeInvoiceParams, Types.InvoiceFinalizeInvoiceParams>,
+  Lives<ReturnType<typeof calls.buildPayInvoiceParams>, Types.InvoicePayParams>,
+  Lives<ReturnType<typeof calls.buildRefundParams>, Types.RefundCreateParams>,
+  Lives<ReturnType<typeof calls.buildBillingPortalParams>, Types.BillingPortal.SessionCreateParams>,
+  Lives<ReturnType<typeof calls.buildDefaultCardParams>, Types.CustomerUpdateParams>,
 ]);

@@ -2,9 +2,9 @@ import { Stripe } from "stripe";
 import { describe, expect, it } from "vitest";
 import { FakeStripe } from "../fakes/stripe/fake.ts";
 import { signedWebhook } from "../fakes/stripe/events.ts";
-import { customerParams, postCall } from "../../src/money/payments/stripe-calls.ts";
-import { idSchema } from "../../src/money/payments/stripe-objects.ts";
-import { isSignedByStripe, createStripe } from "../../src/money/payments/stripe.ts";
+import { buildCustomerParams, buildPostCall } from "../../src/money/payments/stripe-calls.ts";
+import { stripeIdSchema } from "../../src/money/payments/stripe-objects.ts";
+import { isSignedByStripe, createStripeClient } from "../../src/money/payments/stripe.ts";
 
 const NOW_S = 1_795_600_000;
 const SECRET = "whsec_of_this_test";
@@ -125,10 +125,12 @@ describe("a Stripe signature", () => {
 /** Creates a customer with our own client. */
 async function customerOf(fake: FakeStripe): Promise<string> {
   const account = { secretKey: "sk_test_made_up", baseUrl: "https://api.stripe.com" };
-  const stripe = createStripe(account, async (url, init) => fake.handle(new Request(url, init)));
-  const params = customerParams({ orgId: "org_1", orgName: "Müller & Söhne €", region: "eu" });
-  const said = await stripe.ask(postCall("/v1/customers", params, "cus:org_1"));
-  return idSchema.parse(said.kind === "done" ? said.body : null).id;
+  const stripe = createStripeClient(account, async (url, init) =>
+    fake.handle(new Request(url, init)),
+  );
+  const params = buildCustomerParams({ orgId: "org_1", orgName: "Müller & Söhne €", region: "eu" });
+  const said = await stripe.ask(buildPostCall("/v1/customers", params, "cus:org_1"));
+  return stripeIdSchema.parse(said.kind === "done" ? said.body : null).id;
 }
 
 it("the fake Stripe's webhook signature is valid for the gateway and for Stripe's package", async () => {

@@ -4,9 +4,9 @@ import { micros } from "../../src/shared/money.ts";
 import {
   decideTopUp,
   enableTopUp,
-  endTopUp,
+  recordFailedTopUp,
   NO_TOP_UP,
-  requestTopUp,
+  recordTopUpRequest,
 } from "../../src/money/wallet/rules/top-up.ts";
 
 const MOST_A_DAY = 100_000_000;
@@ -36,7 +36,11 @@ it("a day's automatic top-ups stay within the daily limit, except the first top-
           state = enableTopUp({ ...state, open: null, pausedUntil: null });
           const when = { month, day, dailyMaxMicros: MOST_A_DAY, nowMs };
           if (decideTopUp(state, { ...at, ...when }) !== "wanted") continue;
-          state = requestTopUp(state, { id: "pur", amountMicro, wantedAt: nowMs }, { month, day });
+          state = recordTopUpRequest(
+            state,
+            { id: "pur", amountMicro, wantedAt: nowMs },
+            { month, day },
+          );
           days.set(day, [...(days.get(day) ?? []), amountMicro]);
         }
         for (const amounts of days.values()) {
@@ -59,8 +63,8 @@ it("automatic top-ups pause for 1, 6 and 24 hours after declines, and then stay 
   const pauses = Array.from({ length: 4 }, () => {
     const amountMicro = micros(5_000_000);
     const when = { month: "2026-11", day: "2026-11-26" };
-    state = requestTopUp(state, { id: "pur", amountMicro, wantedAt: 0 }, when);
-    state = endTopUp({ ...state, pausedUntil: null }, "pur", { end, nowMs: 0 });
+    state = recordTopUpRequest(state, { id: "pur", amountMicro, wantedAt: 0 }, when);
+    state = recordFailedTopUp({ ...state, pausedUntil: null }, "pur", { end, nowMs: 0 });
     return [state.monthMicro, state.pausedUntil, state.disabledReason];
   });
   expect(pauses).toEqual([

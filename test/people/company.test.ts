@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { parseCompanyDomain, checkDomains } from "../../src/accounts/people/company.ts";
+import { parseCompanyDomain, recheckCompanyDomains } from "../../src/accounts/people/company.ts";
 import type { Mail } from "../../src/accounts/people/mail.ts";
 import { admin } from "../contract/client.ts";
 import { Entra, loginsOf, startGoogle } from "./other-issuers.ts";
@@ -143,7 +143,7 @@ describe("a company's domain", () => {
     texts.set(second.record.name, [first.record.value, second.record.value]);
     expect(await codeOf(await second.prove())).toEqual([409, "domain_taken"]);
     texts.set(second.record.name, [second.record.value]);
-    await checkDomains(env.DB, Date.now() + 1.1 * 86_400_000);
+    await recheckCompanyDomains(env.DB, Date.now() + 1.1 * 86_400_000);
     expect(await codeOf(await second.prove())).toEqual([409, "domain_taken"]);
     await env.DB.prepare("UPDATE company_domains SET failed_since = 1 WHERE domain = ?")
       .bind(domain)
@@ -161,7 +161,7 @@ describe("a company's domain whose DNS record is missing", () => {
     const sent: Mail[] = [];
     const day = 1.1 * 86_400_000;
     const at = async (days: number): Promise<void> =>
-      checkDomains(env.DB, Date.now() + days * day, (mail) => void sent.push(mail));
+      recheckCompanyDomains(env.DB, Date.now() + days * day, (mail) => void sent.push(mail));
     const own = () => sent.filter(({ lines }) => lines.join(" ").includes(domain));
     await at(1);
     expect(own()).toEqual([]);

@@ -5,7 +5,10 @@ import { mintConsoleKey } from "../../src/accounts/keys/console-key.store.ts";
 import type { Role } from "../../src/shared/caller.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { acceptInvitation, insertInvitation } from "../../src/accounts/people/invitations.store.ts";
-import { findActingPerson, insertPerson } from "../../src/accounts/people/people.store.ts";
+import {
+  findActingPerson,
+  createInsertPersonStatements,
+} from "../../src/accounts/people/people.store.ts";
 import type { Person } from "../../src/accounts/people/person.ts";
 import { canGrantRole } from "../../src/accounts/people/rights.ts";
 import { removeMember, updateMember } from "../../src/accounts/organizations/members.store.ts";
@@ -67,7 +70,7 @@ async function begin(): Promise<{ readonly model: Model; readonly persons: reado
     };
   });
   const rows = persons.flatMap((one) =>
-    insertPerson(env.DB, one, { realm: "", issuer: "i", subject: one.id }),
+    createInsertPersonStatements(env.DB, one, { realm: "", issuer: "i", subject: one.id }),
   );
   await env.DB.batch([...rows]);
   const orgId = crypto.randomUUID();

@@ -119,22 +119,22 @@ export const MONEY: readonly BrokenGuard[] = [
   fields(
     "a grant is at most the rest of the daily quota",
     EACH,
-    `.filter((one) => !isQuota(one) || one.budget.window !== "day")\n    ${EACH}`,
+    `.filter((one) => !isQuotaLimit(one) || one.budget.window !== "day")\n    ${EACH}`,
   ),
   fields(
     "a grant is at most the rest of the monthly quota",
     EACH,
-    `.filter((one) => !isQuota(one) || one.budget.window !== "month")\n    ${EACH}`,
+    `.filter((one) => !isQuotaLimit(one) || one.budget.window !== "month")\n    ${EACH}`,
   ),
   fields(
     "held credits count against the daily quota",
     HELD,
-    HELD.replace("held =", 'held = isQuota(meter) && budget.window === "day" ? 0 :'),
+    HELD.replace("held =", 'held = isQuotaLimit(meter) && budget.window === "day" ? 0 :'),
   ),
   fields(
     "held credits count against the monthly quota",
     HELD,
-    HELD.replace("held =", 'held = isQuota(meter) && budget.window === "month" ? 0 :'),
+    HELD.replace("held =", 'held = isQuotaLimit(meter) && budget.window === "month" ? 0 :'),
   ),
   fields(
     "an end user's hold counts on the day of the hold",
@@ -143,8 +143,8 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   fields(
     "a late charge is at most the rest of the end user's quotas",
-    "(!isLate && isQuota(meter))",
-    "isQuota(meter)",
+    "(!isLate && isQuotaLimit(meter))",
+    "isQuotaLimit(meter)",
   ),
   meter(
     "spend counts in the period of the request",
@@ -229,7 +229,7 @@ export const MONEY: readonly BrokenGuard[] = [
   rare(
     fields(
       "a key's budget for a past period has no rest",
-      "isOver ? 0 : amountsOf(meter, at).free",
+      "isOver ? 0 : meterAmountsAt(meter, at).free",
       "amountsOf(meter, at).free",
       /K1|S1/,
     ),
@@ -267,7 +267,7 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   fields(
     "a charge above the hold is at most the rest of the session's budget",
-    "least = Math.min(least, isOver ? 0 : amountsOf(meter, at).free);",
+    "least = Math.min(least, isOver ? 0 : meterAmountsAt(meter, at).free);",
     "",
     /K1|S1/,
   ),

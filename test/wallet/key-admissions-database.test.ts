@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { findKeyByHash, insertKey } from "../../src/accounts/keys/keys.store.ts";
 import { now } from "../../src/shared/clock.ts";
-import { QUIET_PUBLISH_MS } from "../../src/money/wallet/object/memory.do.ts";
+import { QUIET_PUBLISH_INTERVAL_MS } from "../../src/money/wallet/object/memory.do.ts";
 import { draftKey, makeKey, makeMember, shiftClock, WatchedDatabase } from "../keys/key-fixture.ts";
 import {
   admission,
@@ -119,7 +119,7 @@ it("a wallet writes a key's last_used_at at each publish, even after evictions, 
   shiftClock(50_000);
   await burst(key, 40);
   expect(uses(key)).toBe(1); // when its key object identified it
-  shiftClock(QUIET_PUBLISH_MS + 1000);
+  shiftClock(QUIET_PUBLISH_INTERVAL_MS + 1000);
   await runAlarm(key.stub);
   expect(await lastUsed()).toBe(Math.max(...(await storedTimes(key))));
   await evict(key);
@@ -153,7 +153,7 @@ async function twiceUsed(): Promise<{ key: GatedKey; usedAt: number }> {
 
 /** Runs the overdue work of a quiet wallet without requests. */
 async function aWhilePasses(key: GatedKey): Promise<void> {
-  shiftClock(QUIET_PUBLISH_MS + 1000);
+  shiftClock(QUIET_PUBLISH_INTERVAL_MS + 1000);
   await runAlarm(key.stub);
 }
 
@@ -163,13 +163,13 @@ it.each([false, true])(
     const { key, usedAt } = await twiceUsed();
     await eventually(async () => {
       const alarmAt = await runInWallet(key, (_wallet, _sql, state) => state.storage.getAlarm());
-      expect(alarmAt ?? Infinity).toBeLessThanOrEqual(Date.now() + QUIET_PUBLISH_MS);
+      expect(alarmAt ?? Infinity).toBeLessThanOrEqual(Date.now() + QUIET_PUBLISH_INTERVAL_MS);
     });
     if (isEvicted) await evict(key);
     await aWhilePasses(key);
     await eventually(async () => expect(await bookedUse(key)).toBe(usedAt));
     const before = uses(key);
-    shiftClock(3 * QUIET_PUBLISH_MS);
+    shiftClock(3 * QUIET_PUBLISH_INTERVAL_MS);
     await runAlarm(key.stub);
     expect(uses(key)).toBe(before); // written only once
   },
@@ -192,9 +192,9 @@ it("a wallet retries a failed write of a key's last use at the next publish, eve
   await evict(key);
   book.broken = false;
   expect(await bookedUse(key)).toBeLessThan(usedAt);
-  shiftClock(3 * QUIET_PUBLISH_MS);
+  shiftClock(3 * QUIET_PUBLISH_INTERVAL_MS);
   await runAlarm(key.stub); // finds it
-  shiftClock(4 * QUIET_PUBLISH_MS);
+  shiftClock(4 * QUIET_PUBLISH_INTERVAL_MS);
   await runAlarm(key.stub);
   expect(await bookedUse(key)).toBe(usedAt);
 });

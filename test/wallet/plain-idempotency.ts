@@ -1,5 +1,5 @@
 import { success } from "../../src/shared/failure.ts";
-import { decideIdempotency } from "../../src/money/wallet/rules/hold-guards.ts";
+import { checkIdempotencyKeyReuse } from "../../src/money/wallet/rules/hold-guards.ts";
 import type { IdempotencyHolder } from "../../src/money/wallet/rules/hold-guards.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import type { Named } from "./wallet-commands.ts";
@@ -26,13 +26,13 @@ export class PlainIdempotency {
    * Returns the rule's result for a new request. Checks that it only rejects for a request that
    * counts.
    */
-  ask(named: Named | null, nowMs: number): ReturnType<typeof decideIdempotency> {
+  ask(named: Named | null, nowMs: number): ReturnType<typeof checkIdempotencyKeyReuse> {
     if (named === null) return success(null);
     const earlier = this.#granted.filter((one) => one.name === named.name);
     const newest = earlier.at(-1);
     const holder =
       newest === undefined ? null : { ...newest, state: this.#rows.get(newest.id)?.state ?? null };
-    const verdict = decideIdempotency(holder, named.body, nowMs);
+    const verdict = checkIdempotencyKeyReuse(holder, named.body, nowMs);
     if (verdict.ok && verdict.value !== null && newest?.body !== named.body) {
       throw new Error("broken: another body voids nothing");
     }

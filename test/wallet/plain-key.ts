@@ -3,11 +3,11 @@ import { BUDGET_PERIODS } from "../../src/shared/key-terms.ts";
 import { TokenWindow } from "../../src/money/wallet/rules/token-window.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import {
-  amountsOf,
-  countRow,
+  meterAmountsAt,
+  changeMeter,
   dollarFieldLimit,
-  emptyMeter,
-  adjustHeld,
+  createMeterWithoutHolds,
+  adjustMeterHolds,
 } from "../../src/money/wallet/rules/limits.ts";
 import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
 import { bucketAt } from "../../src/shared/budget-meter.ts";
@@ -58,11 +58,11 @@ export class PlainKey {
   }
 
   opened(hold: OpenHold): void {
-    for (const meter of this.meters) adjustHeld(meter, hold, 1);
+    for (const meter of this.meters) adjustMeterHolds(meter, hold, 1);
   }
 
   closed(hold: OpenHold): void {
-    for (const meter of this.meters) adjustHeld(meter, hold, -1);
+    for (const meter of this.meters) adjustMeterHolds(meter, hold, -1);
   }
 
   charged(id: string, row: CountedRow): void {
@@ -71,7 +71,7 @@ export class PlainKey {
     for (const slot of slotsOf(period)) {
       this.#spent.set(slot, (this.#spent.get(slot) ?? 0) + amounts.dollars);
     }
-    this.meters = this.meters.map((meter) => countRow(meter, row)?.updated ?? meter);
+    this.meters = this.meters.map((meter) => changeMeter(meter, row)?.updated ?? meter);
   }
 
   voided(id: string): void {
@@ -112,7 +112,7 @@ export class PlainKey {
   #read(nowMs: number): number | null {
     const limited = this.meters.find(({ budget }) => budget.amount !== Infinity);
     const at = { period: periodOf(nowMs), nowMs };
-    return limited === undefined ? null : amountsOf(limited, at).settled;
+    return limited === undefined ? null : meterAmountsAt(limited, at).settled;
   }
 
   #counts(id: string, count: number): void {
@@ -134,7 +134,9 @@ function metersOf({ budget, period }: KeyLimits, nowMs: number): Meter[] {
   return [...BUDGET_PERIODS, "total"].map((window) => {
     const amount = budget === null || window !== (period ?? "total") ? null : micros(budget);
     const bucket = bucketAt(window, { period: periodOf(nowMs), nowMs });
-    return emptyMeter(dollarFieldLimit(owner, window, { amount, tally: [[bucket, 0]] }));
+    return createMeterWithoutHolds(
+      dollarFieldLimit(owner, window, { amount, tally: [[bucket, 0]] }),
+    );
   });
 }
 

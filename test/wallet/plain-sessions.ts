@@ -1,14 +1,17 @@
 import { micros } from "../../src/shared/money.ts";
 import {
-  amountsOf,
-  countRow,
+  meterAmountsAt,
+  changeMeter,
   dollarFieldLimit,
-  emptyMeter,
-  adjustHeld,
+  createMeterWithoutHolds,
+  adjustMeterHolds,
 } from "../../src/money/wallet/rules/limits.ts";
 import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
 import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
-import { rateWaitMs, refuseInactiveSession } from "../../src/money/wallet/rules/hold-guards.ts";
+import {
+  computeRateWaitMs,
+  refuseInactiveSession,
+} from "../../src/money/wallet/rules/hold-guards.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { SessionLimits } from "./wallet-commands.ts";
@@ -59,7 +62,7 @@ export class PlainSessions {
   wait(place: number | null, now: number): string | null {
     const one = this.#at(place);
     if (one === null || one.limits.rpm === null) return null;
-    if (rateWaitMs(one.log, one.limits.rpm, now) <= 0) return null;
+    if (computeRateWaitMs(one.log, one.limits.rpm, now) <= 0) return null;
     must(recent(one, now) >= one.limits.rpm, "S5 a minute with room is not refused");
     return "refused rate_limited";
   }
@@ -80,7 +83,7 @@ export class PlainSessions {
     const one = this.#at(place);
     if (one === null) return;
     const { admittedAt: now } = hold;
-    adjustHeld(one.meter, hold, 1);
+    adjustMeterHolds(one.meter, hold, 1);
     must(!isOver(one, now), "S3 a session that is over is granted nothing");
     one.log.push(now);
     one.grants.push(now);
@@ -89,13 +92,13 @@ export class PlainSessions {
 
   closed(hold: OpenHold): void {
     const one = this.#at(placeOf(hold));
-    if (one !== null) adjustHeld(one.meter, hold, -1);
+    if (one !== null) adjustMeterHolds(one.meter, hold, -1);
   }
 
   charged(place: number | null, row: CountedRow): void {
     const one = this.#at(place);
     if (one === null) return;
-    one.meter = countRow(one.meter, row)?.updated ?? one.meter;
+    one.meter = changeMeter(one.meter, row)?.updated ?? one.meter;
     one.spent += row.amounts.dollars;
   }
 
@@ -119,7 +122,9 @@ export class PlainSessions {
 
   #spent(place: number, nowMs: number): number {
     const [meter] = this.meters(place);
-    return meter === undefined ? 0 : amountsOf(meter, { period: periodOf(nowMs), nowMs }).settled;
+    return meter === undefined
+      ? 0
+      : meterAmountsAt(meter, { period: periodOf(nowMs), nowMs }).settled;
   }
 
   #held(place: number | null): number {
@@ -136,7 +141,7 @@ export class PlainSessions {
 function meterOf(place: number, { budget }: SessionLimits): Meter {
   const owner = { scope: "session", subject: sessionName(place) ?? "" } as const;
   const amount = budget === null ? null : micros(budget);
-  return emptyMeter(dollarFieldLimit(owner, "total", { amount, tally: [] }));
+  return createMeterWithoutHolds(dollarFieldLimit(owner, "total", { amount, tally: [] }));
 }
 
 /** Returns the session's ID in the ledger, or null. */

@@ -1,6 +1,10 @@
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
-import { amountsOf, dollarFieldLimit, emptyMeter } from "../../src/money/wallet/rules/limits.ts";
+import {
+  meterAmountsAt,
+  dollarFieldLimit,
+  createMeterWithoutHolds,
+} from "../../src/money/wallet/rules/limits.ts";
 import type { Meter } from "../../src/money/wallet/rules/limits.ts";
 import { bucketAt } from "../../src/shared/budget-meter.ts";
 import type { BudgetTime } from "../../src/shared/budget-meter.ts";
@@ -18,7 +22,7 @@ export function newPlainUser(externalId: string, quotas: Quotas, nowMs: number):
   const at = { period: periodOf(nowMs), nowMs };
   const meter = (window: string, quota: number | null): Meter => {
     const amount = quota === null ? null : micros(quota);
-    return emptyMeter(
+    return createMeterWithoutHolds(
       dollarFieldLimit(owner, window, { amount, tally: [[bucketAt(window, at), 0]] }),
     );
   };
@@ -27,6 +31,6 @@ export function newPlainUser(externalId: string, quotas: Quotas, nowMs: number):
 }
 
 export function readSpend({ meters }: PlainUser, at: BudgetTime) {
-  const [monthly = 0, daily = 0] = meters.map((meter) => amountsOf(meter, at).settled);
+  const [monthly = 0, daily = 0] = meters.map((meter) => meterAmountsAt(meter, at).settled);
   return { daily, monthly };
 }

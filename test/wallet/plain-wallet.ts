@@ -1,30 +1,30 @@
 import type { Failure } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Micros } from "../../src/shared/money.ts";
-import { refuseInvalidId } from "../../src/money/wallet/rules/hold-guards.ts";
+import { refuseInvalidHoldId } from "../../src/money/wallet/rules/hold-guards.ts";
 import {
   balanceAfterCredit,
   decideHold,
-  decideSettle,
+  decideSettlement,
   recallHold,
   findStoredSettlement,
 } from "../../src/money/wallet/rules/ledger.ts";
-import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
+import type { HoldDecisionInput, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import {
-  closeHold,
+  removeOpenHold,
   findDueHolds,
-  emptyTotals,
+  createTotals,
   freeBalance,
-  openHold,
+  addOpenHold,
 } from "../../src/money/wallet/rules/open-holds.ts";
 import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { Period } from "../../src/shared/period.ts";
 import {
-  countRow,
-  dollarLimits,
-  freeForCharge,
-  adjustHeld,
+  changeMeter,
+  collectDollarLimits,
+  findFreeAmountForCharge,
+  adjustMeterHolds,
 } from "../../src/money/wallet/rules/limits.ts";
 import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
@@ -53,7 +53,7 @@ function shownKind(failure: Failure, session: number | null): string {
 
 /** The wallet in memory: the real rules over Maps, and a record of all events. */
 export class PlainWallet {
-  readonly totals = emptyTotals();
+  readonly totals = createTotals();
   readonly rows = new Map<string, KnownHold>();
   readonly users = new Map<string, PlainUser>();
   readonly credits = new Map<string, { amount: number; balance: number }>();
@@ -88,7 +88,7 @@ export class PlainWallet {
 
   #hold(id: string, content: Content): string {
     const { named, user, isLimited, hasCap, session } = content;
-    const wrong = refuseInvalidId(id, this.now);
+    const wrong = refuseInvalidHoldId(id, this.now);
     if (wrong !== null) return `refused ${wrong.failure.kind}`;
     const least = micros(content.least);
     const most = micros(content.least + content.extra);
@@ -106,7 +106,7 @@ export class PlainWallet {
     const period = periodOf(this.now);
     const sure = upperBoundMinimum(content);
     const meters = this.#meters(isLimited, session, endUser);
-    const limits = dollarLimits(meters, { period, nowMs: this.now });
+    const limits = collectDollarLimits(meters, { period, nowMs: this.now });
     const asked = { least, sure, most, hasCap, limits };
     const free = this.#free(content, period);
     const granted = decideHold(this.totals, asked);
@@ -144,8 +144,8 @@ export class PlainWallet {
     const meters = this.#meters(isLimited, placeOf(known), endUser);
     const at = { period: known.period, nowMs: this.now };
     const isLate = !this.totals.holds.has(id);
-    const limitFree = freeForCharge(meters, at, { model: MODEL, isLate });
-    const posting = decideSettle(this.totals, { known, cost, limitFree });
+    const limitFree = findFreeAmountForCharge(meters, at, { model: MODEL, isLate });
+    const posting = decideSettlement(this.totals, { known, cost, limitFree });
     this.#close(id);
     this.#post(0 - posting.charged, 1);
     if (posting.shortfall > 0) this.#post(0, 1);
@@ -269,12 +269,12 @@ export class PlainWallet {
     const shared = { id, granted, period, ...who };
     const admittedAt = this.now;
     const hold = { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS };
-    openHold(this.totals, hold);
+    addOpenHold(this.totals, hold);
     const asked = { least: micros(least), most: micros(least + extra) };
     const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens };
     this.rows.set(id, { ...shared, ...nothing, state: "held", ...asked, admittedAt });
     this.key.granted(id, tokens, admittedAt);
-    for (const meter of endUser?.meters ?? []) adjustHeld(meter, hold, 1);
+    for (const meter of endUser?.meters ?? []) adjustMeterHolds(meter, hold, 1);
     this.sessions.granted(session, hold);
     if (isLimited) this.key.opened(hold);
     this.idempotency.granted(id, named, admittedAt);
@@ -299,12 +299,12 @@ export class PlainWallet {
   #close(id: string): void {
     const open = this.totals.holds.get(id);
     if (open !== undefined) this.#released(open);
-    closeHold(this.totals, id);
+    removeOpenHold(this.totals, id);
   }
 
   #released(open: OpenHold): void {
     const user = open.externalId === null ? null : this.#user(open.externalId);
-    for (const meter of user?.meters ?? []) adjustHeld(meter, open, -1);
+    for (const meter of user?.meters ?? []) adjustMeterHolds(meter, open, -1);
     this.sessions.closed(open);
     if (open.keyId === LIMITED_KEY) this.key.closed(open);
   }
@@ -330,7 +330,7 @@ export class PlainWallet {
     posting: { charged: Micros; late: boolean; row: CountedRow },
   ): void {
     const period = periodOf(known.admittedAt);
-    user.meters = user.meters.map((meter) => countRow(meter, posting.row)?.updated ?? meter);
+    user.meters = user.meters.map((meter) => changeMeter(meter, posting.row)?.updated ?? meter);
     this.users.set(user.externalId, user);
     const over = posting.late ? 0 : Math.max(0, posting.charged - (known.granted ?? 0));
     for (const slot of [period.day, period.month]) {
@@ -387,7 +387,7 @@ export function upperBoundMinimum({ least, extra, sure }: Content): Micros {
  */
 function mustBeSound(
   granted: number | null,
-  { most, hasCap }: HoldRequestFacts,
+  { most, hasCap }: HoldDecisionInput,
   { free, needed }: { readonly free: number; readonly needed: number },
 ): void {
   if (granted === null) return must(free < needed || free <= 0, "S6 what fits is granted");

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
-import { loadMemory } from "../../src/money/wallet/object/memory.do.ts";
+import { loadWalletMemory } from "../../src/money/wallet/object/memory.do.ts";
 import { listSessions } from "../../src/money/wallet/object/sessions.do.ts";
 import type { Budget } from "../../src/shared/budgets.ts";
 import { periodOf } from "../../src/shared/period.ts";
@@ -60,7 +60,7 @@ describe("a session's budget", () => {
     await useSession(key, "1", 1);
     valueOf(await key.stub.poke());
     const { sessions, owners } = await runInWallet(key, (_wallet, sql, { storage }) => {
-      const memory = loadMemory(sql);
+      const memory = loadWalletMemory(sql);
       const nowMs = Date.now();
       const times = { nowMs, clockMs: nowMs, period: periodOf(nowMs) };
       const query = { owner: { memberId: null, keyId: null }, limit: 10, after: "" };

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import { nextTopUpCheckAt } from "../../src/money/wallet/object/top-up.do.ts";
 import { NO_TOP_UP } from "../../src/money/wallet/rules/top-up.ts";
-import type { Memory } from "../../src/money/wallet/object/memory.do.ts";
+import type { WalletMemory } from "../../src/money/wallet/object/memory.do.ts";
 
 const NOW = Date.UTC(2026, 10, 20);
 const setting = { belowMicro: micros(10), amountMicro: micros(20), mostPerMonthMicro: micros(99) };
@@ -22,7 +22,7 @@ function dueAt(of: {
     ledger: { balance: micros(balance) },
     clock: NOW,
   };
-  return nextTopUpCheckAt(memory as unknown as Memory);
+  return nextTopUpCheckAt(memory as unknown as WalletMemory);
 }
 
 it("the alarm for automatic top-ups is set for the end of a pause, and then at least a minute ahead", () => {

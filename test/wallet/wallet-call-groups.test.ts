@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, it, vi } from "vitest";
 import { GROUPED_PARTS_MAX } from "../../src/shared/call-groups.ts";
 import { afterTimeout } from "../../src/shared/timers.ts";
-import { WalletGroups } from "../../src/money/wallet/grouped-wallet.ts";
+import { WalletCallGroups } from "../../src/money/wallet/grouped-wallet.ts";
 import type { Settlement, GroupedWalletCall } from "../../src/shared/contracts/wallet.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
@@ -55,7 +55,7 @@ it("a grouped call to a wallet skips a part with an unknown key, so that the oth
 it("200 concurrent holds and outcomes need fewer than 150 wallet calls, and each gets the right result", async () => {
   const { stub, orgId } = await newWallet(1_000);
   vi.spyOn(Date, "now").mockReturnValue(Date.now()); // no part waits too long on a slow machine
-  const groups = new WalletGroups();
+  const groups = new WalletCallGroups();
   const calls = vi.fn<(parts: number) => void>();
   const counted = {
     hold: (...args: Parameters<typeof stub.hold>) => (calls(1), stub.hold(...args)),

@@ -1,7 +1,7 @@
 import type { Failure } from "../../shared/failure.ts";
 
 /** A person's data from their identity provider. Only `issuer` and `subject` identify them. */
-export type Claims = {
+export type IdentityClaims = {
   readonly issuer: string;
   readonly subject: string;
   /** The account's name in OPERATOR_LOGINS. */

@@ -6,10 +6,10 @@ import {
   displayNameOf,
   parseSubject,
 } from "./claims.ts";
-import type { Claims } from "./claims.ts";
-import { fetchFromIssuer, authorizationUrl, exchangeCode, MetadataCache } from "./oidc.ts";
+import type { IdentityClaims } from "./claims.ts";
+import { fetchFromIssuer, buildAuthorizationUrl, exchangeCode, MetadataCache } from "./oidc.ts";
 import type { LoginContext, CachedIssuer } from "./oidc.ts";
-import type { Ticket } from "./ticket.ts";
+import type { LoginTicket } from "./ticket.ts";
 
 const GUID_PATTERN = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 const HOST = "https://login.microsoftonline.com";
@@ -34,11 +34,11 @@ const claimsSchema = z.looseObject({
 export class EntraLogin {
   readonly #cachedIssuers = new MetadataCache();
 
-  async location(at: LoginContext, ticket: Ticket): Promise<string> {
-    return authorizationUrl((await this.#metadata(at)).as, at, ticket);
+  async location(at: LoginContext, ticket: LoginTicket): Promise<string> {
+    return buildAuthorizationUrl((await this.#metadata(at)).as, at, ticket);
   }
 
-  async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
+  async claims(at: LoginContext, ticket: LoginTicket, url: URL): Promise<IdentityClaims> {
     const known = await this.#metadata(at);
     const unverifiedTokens: UnverifiedToken[] = [];
     const issuerOf = async (response: Response): Promise<oauth.AuthorizationServer> => {

@@ -1,10 +1,10 @@
 import * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
 import { IssuerUnavailableError, LoginRejectedError, displayNameOf } from "./claims.ts";
-import type { Claims } from "./claims.ts";
-import { fetchFromIssuer, oauthClient, addQuery, requestTokens } from "./oidc.ts";
+import type { IdentityClaims } from "./claims.ts";
+import { fetchFromIssuer, createOauthClient, addQuery, requestTokens } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
-import type { Ticket } from "./ticket.ts";
+import type { LoginTicket } from "./ticket.ts";
 
 /** GitHub's authorization server: OAuth 2 without discovery, ID tokens or `iss` (RFC 9207). */
 const GITHUB_SERVER: oauth.AuthorizationServer = {
@@ -24,7 +24,7 @@ const emailsSchema = z.array(
   z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }),
 );
 
-export async function githubLoginUrl(at: LoginContext, ticket: Ticket): Promise<string> {
+export async function buildGithubLoginUrl(at: LoginContext, ticket: LoginTicket): Promise<string> {
   const parameters = {
     response_type: "code",
     client_id: at.entry.client_id,
@@ -44,10 +44,10 @@ export async function githubLoginUrl(at: LoginContext, ticket: Ticket): Promise<
  */
 export async function readGithubClaims(
   at: LoginContext,
-  ticket: Ticket,
+  ticket: LoginTicket,
   url: URL,
-): Promise<Claims> {
-  const client = oauthClient(at);
+): Promise<IdentityClaims> {
+  const client = createOauthClient(at);
   const params = oauth.validateAuthResponse(GITHUB_SERVER, client, url, ticket.state);
   const response = await requestTokens(GITHUB_SERVER, at, params, ticket.verifier);
   const { access_token: token } = await oauth

@@ -2,21 +2,21 @@ import * as oauth from "oauth4webapi";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { IssuerUnavailableError, LoginRejectedError } from "./claims.ts";
-import type { Claims } from "./claims.ts";
+import type { IdentityClaims } from "./claims.ts";
 import { EntraLogin } from "./entra.ts";
-import { readGithubClaims, githubLoginUrl } from "./github.ts";
+import { readGithubClaims, buildGithubLoginUrl } from "./github.ts";
 import { OidcLogin } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
-import type { Ticket } from "./ticket.ts";
+import type { LoginTicket } from "./ticket.ts";
 
 /** Handles logins with all identity providers. Caches their metadata. */
 export class IssuerCache {
   readonly #oidc = new OidcLogin();
   readonly #entra = new EntraLogin();
 
-  location(at: LoginContext, ticket: Ticket): Promise<Result<string>> {
+  location(at: LoginContext, ticket: LoginTicket): Promise<Result<string>> {
     return toLoginResult(() => {
-      if (at.entry.kind === "github") return githubLoginUrl(at, ticket);
+      if (at.entry.kind === "github") return buildGithubLoginUrl(at, ticket);
       return (at.entry.kind === "entra" ? this.#entra : this.#oidc).location(at, ticket);
     });
   }
@@ -28,7 +28,7 @@ export class IssuerCache {
     });
   }
 
-  claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Result<Claims>> {
+  claims(at: LoginContext, ticket: LoginTicket, url: URL): Promise<Result<IdentityClaims>> {
     return toLoginResult(() => {
       if (at.entry.kind === "github") return readGithubClaims(at, ticket, url);
       return (at.entry.kind === "entra" ? this.#entra : this.#oidc).claims(at, ticket, url);
@@ -37,7 +37,7 @@ export class IssuerCache {
 }
 
 /** Returns new random values that protect a login (RFC 6749, RFC 7636). */
-export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
+export function randomTicket(): Pick<LoginTicket, "state" | "nonce" | "verifier"> {
   return {
     state: oauth.generateRandomState(),
     nonce: oauth.generateRandomNonce(),

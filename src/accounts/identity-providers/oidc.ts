@@ -8,8 +8,8 @@ import {
   displayNameOf,
   parseSubject,
 } from "./claims.ts";
-import type { Claims } from "./claims.ts";
-import type { Ticket } from "./ticket.ts";
+import type { IdentityClaims } from "./claims.ts";
+import type { LoginTicket } from "./ticket.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 
 const CACHED_ISSUERS_MAX = 200;
@@ -63,12 +63,12 @@ export class MetadataCache {
 export class OidcLogin {
   readonly #metadata = new MetadataCache();
 
-  async location(at: LoginContext, ticket: Ticket): Promise<string> {
+  async location(at: LoginContext, ticket: LoginTicket): Promise<string> {
     const { as } = await this.known(at);
-    return authorizationUrl(as, at, ticket);
+    return buildAuthorizationUrl(as, at, ticket);
   }
 
-  async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
+  async claims(at: LoginContext, ticket: LoginTicket, url: URL): Promise<IdentityClaims> {
     const token = await exchangeCode({ known: await this.known(at), at, ticket, url });
     return readClaims(token, at.entry.kind === "google");
   }
@@ -112,7 +112,7 @@ export function issuerHttpOptions({ isInsecure }: LoginContext): {
   };
 }
 
-export function oauthClient({ entry, nowMs }: LoginContext): oauth.Client {
+export function createOauthClient({ entry, nowMs }: LoginContext): oauth.Client {
   return {
     client_id: entry.client_id,
     id_token_signed_response_alg: "RS256",
@@ -120,10 +120,10 @@ export function oauthClient({ entry, nowMs }: LoginContext): oauth.Client {
   };
 }
 
-export async function authorizationUrl(
+export async function buildAuthorizationUrl(
   as: oauth.AuthorizationServer,
   { entry, redirectUri }: LoginContext,
-  { state, nonce, verifier, purpose }: Ticket,
+  { state, nonce, verifier, purpose }: LoginTicket,
 ): Promise<string> {
   if (as.authorization_endpoint === undefined) throw new IssuerUnavailableError();
   const known = as.scopes_supported;
@@ -156,7 +156,7 @@ export function addQuery(address: string, parameters: Readonly<Record<string, st
 type CodeExchange = {
   readonly known: CachedIssuer;
   readonly at: LoginContext;
-  readonly ticket: Ticket;
+  readonly ticket: LoginTicket;
   readonly url: URL;
   readonly issuerOf?: (response: Response) => Promise<oauth.AuthorizationServer>;
 };
@@ -173,7 +173,7 @@ export async function exchangeCode({
   issuerOf,
 }: CodeExchange): Promise<oauth.IDToken> {
   const { as } = known;
-  const client = oauthClient(at);
+  const client = createOauthClient(at);
   // Entra's `iss` contains the tenant, so the gateway checks `iss` later.
   const params = oauth.validateAuthResponse(
     issuerOf === undefined ? as : { ...as, authorization_response_iss_parameter_supported: false },
@@ -208,7 +208,7 @@ export function requestTokens(
   const authentication = sendsSecretInBody ? oauth.ClientSecretPost : oauth.ClientSecretBasic;
   return oauth.authorizationCodeGrantRequest(
     as,
-    oauthClient(at),
+    createOauthClient(at),
     authentication(at.secret),
     params,
     at.redirectUri,
@@ -253,7 +253,7 @@ async function verifySignature(
 function validateTokenClaims(
   claims: oauth.IDToken,
   { entry, nowMs }: LoginContext,
-  ticket: Ticket,
+  ticket: LoginTicket,
 ): void {
   const isForOtherClient = claims.azp !== undefined && claims.azp !== entry.client_id;
   const isOld = claims.iat < ticket.at / 1000 - CLOCK_SKEW_S;
@@ -277,7 +277,7 @@ function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: 
  * Returns a person's claims. Google's `email_verified` counts only for Gmail addresses and domains
  * that Google hosts (`hd`).
  */
-function readClaims(token: oauth.IDToken, isGoogle: boolean): Claims {
+function readClaims(token: oauth.IDToken, isGoogle: boolean): IdentityClaims {
   const { email, isVerified, hd, at } = optionalClaims(token);
   const isAuthoritative = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");
   const subject = parseSubject(token.sub);

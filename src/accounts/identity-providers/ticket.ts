@@ -5,11 +5,11 @@ import type { Region } from "../../shared/regions.ts";
 import { encryptText, decryptText } from "../../shared/encryption.ts";
 
 /** The console's reasons for sending a person to an identity provider. */
-export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
-export type LoginPurpose = (typeof PURPOSES)[number];
+export const LOGIN_PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
+export type LoginPurpose = (typeof LOGIN_PURPOSES)[number];
 
 const ticketSchema = z.object({
-  purpose: z.enum(PURPOSES),
+  purpose: z.enum(LOGIN_PURPOSES),
   state: z.string(),
   nonce: z.string(),
   verifier: z.string(),
@@ -21,7 +21,7 @@ const ticketSchema = z.object({
   at: z.number(),
 });
 /** The state of a login in progress, stored encrypted in a cookie. */
-export type Ticket = z.infer<typeof ticketSchema>;
+export type LoginTicket = z.infer<typeof ticketSchema>;
 
 const TICKET_S = 600;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
@@ -34,7 +34,7 @@ const cookieName = (region: Region): string => `__Host-turnpike-${region}-login`
  * redirects to the callback.
  */
 export async function createTicketCookie(
-  ticketData: Ticket,
+  ticketData: LoginTicket,
   { region, issuer, secrets }: { region: Region; issuer: string; secrets: readonly KeySecret[] },
 ): Promise<string> {
   const [secret] = secrets;
@@ -44,7 +44,7 @@ export async function createTicketCookie(
   return `${cookieName(region)}=${encrypted}; ${ATTRIBUTES}; Max-Age=${TICKET_S}`;
 }
 
-export function expiredTicketCookie(region: Region): string {
+export function createExpiredTicketCookie(region: Region): string {
   return `${cookieName(region)}=; ${ATTRIBUTES}; Max-Age=0`;
 }
 
@@ -52,10 +52,10 @@ export function expiredTicketCookie(region: Region): string {
  * Returns the ticket in a `Cookie` header, or null unless there is exactly one unexpired ticket for
  * this issuer and region.
  */
-export async function readTicket(
+export async function readLoginTicket(
   cookies: string,
   at: { region: Region; issuer: string; secrets: readonly KeySecret[]; nowMs: number },
-): Promise<Ticket | null> {
+): Promise<LoginTicket | null> {
   const ticketCookies = cookies
     .split(";")
     .map((one) => one.trim())

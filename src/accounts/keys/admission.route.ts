@@ -16,7 +16,7 @@ import { SMALL_BODY_BYTES } from "../../shared/in-flight.ts";
 import type { RequestMemoryPool, OverloadReason, RequestSlot } from "../../shared/in-flight.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
-import { admitKey, verifyRequestKey, KnownCallers } from "./authenticate.ts";
+import { admitKey, verifyRequestKey, KeyOwnerCache } from "./authenticate.ts";
 import { internalCallerOf } from "./internal-caller.ts";
 
 /**
@@ -125,11 +125,11 @@ function findPresumedCaller(c: AppContext, key: VerifiedKey): Caller | undefined
   return key.home === config.region ? keyOwnerCacheOf(config).get(key) : undefined;
 }
 
-export function keyOwnerCacheOf(config: Config): KnownCallers {
+export function keyOwnerCacheOf(config: Config): KeyOwnerCache {
   return Isolate.of(config).get(createKnownCallers);
 }
 
-const createKnownCallers = (): KnownCallers => new KnownCallers();
+const createKnownCallers = (): KeyOwnerCache => new KeyOwnerCache();
 
 async function admitAndMeasure(c: AppContext, key: VerifiedKey): Promise<Result<AdmittedRequest>> {
   const config = c.get("config");
@@ -162,7 +162,10 @@ export async function refuseSessions(c: AppContext, next: Next): Promise<Respons
 }
 
 /** Middleware that rejects keys with limits, because they could remove their own limits. */
-export async function requireUnlimited(c: AppContext, next: Next): Promise<Response | undefined> {
+export async function requireUnlimitedKey(
+  c: AppContext,
+  next: Next,
+): Promise<Response | undefined> {
   if (c.get("admitted").isLimited === true) return fail(c, { kind: "key_is_limited" });
   await next();
   return undefined;

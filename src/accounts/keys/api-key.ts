@@ -33,11 +33,11 @@ export async function mintKey(options: {
 }): Promise<MintedKey> {
   const [secret] = options.secrets;
   assert(secret !== undefined, "minting a key needs a secret");
-  const hmac = await hmacOf(secret);
+  const hmac = await getHmacKey(secret);
   const untagged =
     scopePrefix(options.home, options.scope) + secret.id + randomBase62(RANDOM_CHARACTERS);
   const key = untagged + (await computeTag(hmac, untagged));
-  return { key, hash: await hashKey(hmac, key), prefix: listedPrefix(key) };
+  return { key, hash: await hashKey(hmac, key), prefix: listedPrefixOfKey(key) };
 }
 
 type RotatedSecretSource = {
@@ -54,20 +54,20 @@ type RotatedSecretSource = {
  * returns the same secret.
  */
 export async function mintRotatedSecret(of: RotatedSecretSource): Promise<MintedKey> {
-  const hmac = await hmacOf(of.signedBy);
+  const hmac = await getHmacKey(of.signedBy);
   const source = `${of.root}\0${of.number}\0${of.name}`;
   const [first, second] = [
-    await sign(hmac, "rotated", source),
-    await sign(hmac, "rotated more", source),
+    await computeHmac(hmac, "rotated", source),
+    await computeHmac(hmac, "rotated more", source),
   ];
-  const derived = toBase62(new Uint8Array([...first, ...second]), RANDOM_CHARACTERS);
+  const derived = encodeBase62(new Uint8Array([...first, ...second]), RANDOM_CHARACTERS);
   const untagged =
     scopePrefix(of.home, of.scope) +
     of.signedBy.id +
     derived +
     rootToBase62(BigInt(`0x${of.root}`));
   const key = untagged + (await computeTag(hmac, untagged));
-  return { key, hash: await hashKey(hmac, key), prefix: listedPrefix(key) };
+  return { key, hash: await hashKey(hmac, key), prefix: listedPrefixOfKey(key) };
 }
 
 function rootToBase62(value: bigint): string {
@@ -122,7 +122,7 @@ async function verifyUncached(
   if (home === undefined) return null;
   const secret = secrets.find((candidate) => candidate.id === secretId);
   if (secret === undefined) return null;
-  const hmac = await hmacOf(secret);
+  const hmac = await getHmacKey(secret);
   const untagged = text.slice(0, -TAG_CHARACTERS);
   if (!isSameSecret(text.slice(-TAG_CHARACTERS), await computeTag(hmac, untagged))) return null;
   const hash = await hashKey(hmac, text);
@@ -142,12 +142,12 @@ export function listedPrefixOrText(text: string): string {
 }
 
 /** Returns the home region in a key's prefix, or null. */
-export function readHomeRegion(text: string): Region | null {
+export function parseHomeRegion(text: string): Region | null {
   return findRegion(PREFIX_PATTERN.exec(text)?.[1]) ?? null;
 }
 
 /** Returns a key's first characters, which lists show. */
-export function listedPrefix(key: string): string {
+export function listedPrefixOfKey(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + PREFIX_RANDOM_CHARACTERS);
 }
 
@@ -157,10 +157,10 @@ function scopePrefix(home: Region, scope: KeyScope): string {
 
 /** Returns a tag of 8 base62 characters. Two bytes for each keep the modulo bias below 0.1%. */
 async function computeTag(hmac: CryptoKey, untagged: string): Promise<string> {
-  return toBase62(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
+  return encodeBase62(await computeHmac(hmac, "tag", untagged), TAG_CHARACTERS);
 }
 
-export function toBase62(bytes: Uint8Array, length: number): string {
+export function encodeBase62(bytes: Uint8Array, length: number): string {
   let text = "";
   for (let i = 0; i < length; i++) {
     text += BASE62.charAt(((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)) % BASE62.length);
@@ -169,13 +169,13 @@ export function toBase62(bytes: Uint8Array, length: number): string {
 }
 
 async function hashKey(hmac: CryptoKey, key: string): Promise<string> {
-  return hexOf(await sign(hmac, "hash", key));
+  return hexOf(await computeHmac(hmac, "hash", key));
 }
 
 const encoder = new TextEncoder();
 
 /** Returns an HMAC-SHA-256 of the text. The label separates tags from hashes. */
-export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
+export function computeHmac(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
   return hmacSha256(key, `${label}\0${text}`);
 }
 
@@ -191,7 +191,7 @@ export function isSameSecret(one: string, other: string): boolean {
  */
 const importedSecrets = new WeakMap<KeySecret, CryptoKey>();
 
-export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {
+export async function getHmacKey(secret: KeySecret): Promise<CryptoKey> {
   const known = importedSecrets.get(secret);
   if (known !== undefined) return known;
   const importedKey = await importHmacKey(secret.secret);

@@ -39,7 +39,7 @@ const SESSION_GRACE_MS = 60_000;
 export type KeyAdmitter = StubsWithMethods<"register", "whose" | "admit"> &
   StubsWithMethods<"wallet", "admit"> & {
     readonly region: Region;
-    readonly callers: KnownCallers;
+    readonly callers: KeyOwnerCache;
     readonly after?: TimerFunction;
   };
 
@@ -218,7 +218,7 @@ type PresentedKey = { readonly hash: string; readonly shown?: PresentedSecret | 
 type KeyIdentity = PresentedKey & Pick<VerifiedKey, "home">;
 
 /** The isolate's cache of key owners, revoked keys and ended sessions, which never change. */
-export class KnownCallers {
+export class KeyOwnerCache {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #endedSessions = new Set<string>();
   readonly #rejectedCallers = new Map<string, Omit<Caller, "shown">>();

@@ -28,7 +28,7 @@ type ConsoleKeyMember = string | { readonly invitation: string; readonly accepte
 /**
  * Returns a statement that inserts a console key for a member without one. Insert the member first.
  */
-export function insertConsoleKey(
+export function createInsertConsoleKeyStatement(
   db: D1Database,
   key: ConsoleKey,
   keyMember: ConsoleKeyMember,
@@ -59,7 +59,7 @@ export async function ensureConsoleKey(
   { db, ...mint }: Parameters<typeof mintConsoleKey>[0] & { readonly db: D1Database },
   memberId: string,
 ): Promise<void> {
-  await insertConsoleKey(db, await mintConsoleKey(mint), memberId, mint.now).run();
+  await createInsertConsoleKeyStatement(db, await mintConsoleKey(mint), memberId, mint.now).run();
 }
 
 type LiveConsoleKey = Pick<ConsoleKey, "keyId" | "keyHash"> & {
@@ -67,7 +67,7 @@ type LiveConsoleKey = Pick<ConsoleKey, "keyId" | "keyHash"> & {
   readonly memberId: string;
 };
 
-export async function consoleKeysOf(
+export async function listConsoleKeys(
   db: D1Database,
   personId: string,
 ): Promise<readonly LiveConsoleKey[]> {

@@ -1,6 +1,10 @@
 import * as z from "zod/mini";
 import type { RequestCredential } from "../../shared/caller.ts";
-import { credentialFromJson, presentedFields, presentedToJson } from "./session-token.ts";
+import {
+  credentialFromJson,
+  presentedSecretFields,
+  presentedSecretToJson,
+} from "./session-token.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 
 /** A request that a peer forwards to the home region. `body` is base64. */
@@ -47,7 +51,7 @@ const requestSchema = z.object({
   headers,
   body: z.nullable(z.string()),
   caller_key_hash: keyHashSchema,
-  ...presentedFields,
+  ...presentedSecretFields,
 });
 const responseSchema = z.object({
   ok: z.literal(true),
@@ -58,7 +62,7 @@ const responseSchema = z.object({
 
 export function forwardedRequestToJson(request: ForwardedRequest): object {
   const { credential: called, ...rest } = request;
-  return { ...rest, caller_key_hash: called.keyHash, ...presentedToJson(called) };
+  return { ...rest, caller_key_hash: called.keyHash, ...presentedSecretToJson(called) };
 }
 
 export function parseForwardedRequest(body: unknown): ForwardedRequest | null {

@@ -11,7 +11,7 @@ import type { Key } from "../../shared/key.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { forwardedResponseHeaders, parseForwardedRequest } from "./forward-format.ts";
 import type { ForwardedRequest } from "./forward-format.ts";
-import { setInternalCaller, admittedKey, identifyGlobalKey } from "./internal-caller.ts";
+import { setInternalCaller, toAdmittedRequest, identifyGlobalKey } from "./internal-caller.ts";
 
 type Dispatch = (
   request: Request,
@@ -28,7 +28,7 @@ type HomeApi = {
  * Handles POST /internal/v1/forward at home, without a memory slot. Returns 409 if the network
  * duplicated a write within a minute.
  */
-export async function forwardPeer(c: AppContext, surface: HomeApi): Promise<Response> {
+export async function handlePeerForward(c: AppContext, surface: HomeApi): Promise<Response> {
   const forwarded = parseForwardedRequest(c.var.peerBody);
   const request = forwarded === null ? null : buildForwardedRequest(c, forwarded, surface);
   if (forwarded === null || request === null) {
@@ -46,7 +46,7 @@ export async function forwardPeer(c: AppContext, surface: HomeApi): Promise<Resp
   if (!key.ok && key.failure.kind === "conflict") return fail(c, key.failure);
   const response = key.ok
     ? await dispatchAs(c, request, {
-        admitted: admittedKey(key.value, called, config.region),
+        admitted: toAdmittedRequest(key.value, called, config.region),
         dispatch: surface.dispatch,
       })
     : failureResponse(key.failure, requestId);

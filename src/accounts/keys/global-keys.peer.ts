@@ -22,7 +22,7 @@ const lookupSchema = z.object({ key_hash: keyHashSchema });
  * Handles POST /internal/v1/lookup, which returns a global key's data. Reads the key's object, so
  * that revocations apply immediately.
  */
-export async function lookupPeer(c: AppContext): Promise<Response> {
+export async function handlePeerLookup(c: AppContext): Promise<Response> {
   const body = parseBody(lookupSchema, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
   const key = await identifyGlobalKey(objectsOf(c.env).register, body.value.key_hash);
@@ -43,7 +43,7 @@ const REGISTER_TIMEOUT_MS = 1000;
  * Handles POST /internal/v1/revocations, which stores another region's revoked keys and ended
  * secrets. Retries are safe.
  */
-export async function revocationsPeer(c: AppContext): Promise<Response> {
+export async function handlePeerRevocations(c: AppContext): Promise<Response> {
   const items = parsePeerItems(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
   const deliveries = await mapConcurrently(

@@ -6,10 +6,10 @@ import type { Idempotency } from "../../shared/idempotency.ts";
 import type { StoredKey } from "./stored-key.ts";
 import {
   findKeyByHash,
-  insertKeyStatement,
-  insertTermsStatements,
-  keyCreatedStatement,
-  insertFailure,
+  createInsertKeyStatement,
+  createKeyTermsStatements,
+  createKeyCreatedEventStatement,
+  findKeyInsertFailure,
 } from "./keys.store.ts";
 
 type IdempotentCaller = {
@@ -31,7 +31,7 @@ export async function insertKeyOnce(
     if (earlier === null) throw error;
     return resolveRepeatedRequest(db, key, { earlier, body: caller.idempotency.body });
   }
-  const reason = await insertFailure(db, key, caller);
+  const reason = await findKeyInsertFailure(db, key, caller);
   if (reason.failure.kind !== "conflict") return reason;
   const earlier = await findEarlierRequest(db, key, caller);
   return earlier === null
@@ -48,9 +48,9 @@ async function insertKeyAndIdempotencyKey(
     db
       .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
       .bind(keyId, key.createdAt - IDEMPOTENCY_RETENTION_MS),
-    insertKeyStatement(db, key, keyId, secret),
-    keyCreatedStatement(db, key, actor),
-    ...insertTermsStatements(db, key),
+    createInsertKeyStatement(db, key, keyId, secret),
+    createKeyCreatedEventStatement(db, key, actor),
+    ...createKeyTermsStatements(db, key),
     db
       .prepare(
         `INSERT INTO idempotency_keys (key_id, name, body, made_key_id, created_at)

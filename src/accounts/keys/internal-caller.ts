@@ -59,7 +59,7 @@ export async function identifyGlobalKey(
   return isRegional ? refuse({ kind: "invalid_api_key" }) : result;
 }
 
-export function admittedKey(
+export function toAdmittedRequest(
   key: Key,
   credential: RequestCredential,
   home: Region,

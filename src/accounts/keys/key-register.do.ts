@@ -19,10 +19,10 @@ import { revokeKeyByHash } from "./keys.store.ts";
 import {
   isRepeatedWrite,
   markRevocationPending,
-  unsavedRevocation,
-  markUsePending,
+  selectUnsavedRevocation,
+  markKeyUsePending,
   markRevocationSaved,
-  markUseSaved,
+  markKeyUseSaved,
   readKeyObjectMemory,
   KEY_OBJECT_TABLES,
   storeAdmission,
@@ -120,7 +120,7 @@ export class KeyRegister extends DurableObject<Env> {
     try {
       await this.#recordPendingUse();
       const { revokedAt } = this.#readMemory();
-      const hash = unsavedRevocation(this.ctx.storage.sql);
+      const hash = selectUnsavedRevocation(this.ctx.storage.sql);
       if (hash === null || revokedAt === null) return;
       await withTimeout(revokeKeyByHash(this.env.DB, hash, revokedAt), DATABASE_TIMEOUT_MS);
       markRevocationSaved(this.ctx.storage.sql);
@@ -264,7 +264,7 @@ export class KeyRegister extends DurableObject<Env> {
   #storePendingUse(usedAt: number, delayMs: number): void {
     if (!this.#keyLookup().isLocalDatabase) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
-    markUsePending(this.ctx.storage.sql, owedUse);
+    markKeyUsePending(this.ctx.storage.sql, owedUse);
     this.#memory = { ...this.#readMemory(), pendingUse: owedUse };
     void this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, delayMs));
   }
@@ -306,7 +306,7 @@ export class KeyRegister extends DurableObject<Env> {
   #clearPendingUse(usedAt: number): void {
     const { pendingUse: owedUse } = this.#readMemory();
     if (owedUse === null || Math.max(owedUse.used_at, this.#lastUsedAt) > usedAt) return;
-    markUseSaved(this.ctx.storage.sql);
+    markKeyUseSaved(this.ctx.storage.sql);
     this.#memory = { ...this.#readMemory(), pendingUse: null };
   }
 

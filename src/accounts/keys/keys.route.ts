@@ -17,19 +17,19 @@ import { hashIdempotentRequest, readIdempotencyKey } from "../../shared/idempote
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import type { StoredKey } from "./stored-key.ts";
-import { KEY_READ_ONLY, keyRecord } from "./stored-key.ts";
+import { KEY_READ_ONLY_FIELDS, apiKeyView } from "./stored-key.ts";
 import { changeKeyEverywhere } from "./change-key.ts";
 import { insertKeyOnce } from "./insert-once.store.ts";
 import {
   findKey,
   findKeyByHash,
-  findRole,
+  findMemberRole,
   insertKey,
-  LISTED_REVOKED,
+  LISTED_REVOKED_KEYS_MAX,
   listKeys,
   listRevokedKeys,
 } from "./keys.store.ts";
-import type { KeyOwner, ListCursor } from "./keys.store.ts";
+import type { KeyOwner, KeyListCursor } from "./keys.store.ts";
 import { keyChangeSchema, mintMemberKey, newKeySchema } from "./new-key.ts";
 import { rotateKeyEverywhere, parseKeyRotation, rotatedKeyView } from "./rotation.ts";
 import type { RotatedKey, KeyRotationRequest } from "./rotation.ts";
@@ -51,28 +51,30 @@ export async function listKeysRoute(c: AppContext) {
     readKeyPage(c.env.DB, ownerOf(c), query.value),
   );
   if (!page.ok) return page;
-  return success(keyPageView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
+  return success(
+    keyPageView(page.value, (key) => apiKeyView(key, c.var.config.region, now(c.env))),
+  );
 }
 
 const cursorSchema = z.pipe(
   singleValueSchema.check(
     z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be the next_after of an earlier response"),
   ),
-  z.transform((text): ListCursor => {
+  z.transform((text): KeyListCursor => {
     const [createdAt = "", id = ""] = text.split(".");
     return { createdAt: Number(createdAt), keyId: id };
   }),
 );
 
-export const keysParameters = z.object({
+export const keysQuerySchema = z.object({
   revoked: z._default(z.enum(["true", "false"]), "false"),
-  limit: wholeNumberParameterWithDefault(1, LISTED_REVOKED, LISTED_REVOKED),
+  limit: wholeNumberParameterWithDefault(1, LISTED_REVOKED_KEYS_MAX, LISTED_REVOKED_KEYS_MAX),
   after: z.optional(cursorSchema),
 });
-type KeysQuery = z.infer<typeof keysParameters>;
+type KeysQuery = z.infer<typeof keysQuerySchema>;
 
 export function parseKeyListQuery(url: string): Result<KeysQuery> {
-  return parseQuery(keysParameters, url);
+  return parseQuery(keysQuerySchema, url);
 }
 
 type KeysPage = { readonly keys: readonly StoredKey[]; readonly nextAfter: string | null };
@@ -87,7 +89,8 @@ export async function readKeyPage(
     ? await listRevokedKeys(db, owner, { limit, after: after ?? null })
     : await listKeys(db, owner);
   const ended = keys.filter((key) => key.revokedAt !== null);
-  const last = ended.length === (isRevokedList ? limit : LISTED_REVOKED) ? ended.at(-1) : undefined;
+  const last =
+    ended.length === (isRevokedList ? limit : LISTED_REVOKED_KEYS_MAX) ? ended.at(-1) : undefined;
   return { keys, nextAfter: last === undefined ? null : `${last.createdAt}.${last.keyId}` };
 }
 
@@ -108,7 +111,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
   if (!name.ok) return name;
   const body = await readBody(c);
   if (!body.ok) return body;
-  const fields = parseFields(newKeySchema, KEY_READ_ONLY, body.value.json);
+  const fields = parseFields(newKeySchema, KEY_READ_ONLY_FIELDS, body.value.json);
   if (!fields.ok) return fields;
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const secret = presentedSecretHash(keyHash, shown) ?? keyHash;
@@ -131,7 +134,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
       : insertKeyOnce(c.env.DB, booked, { keyId, secret, idempotency, actor });
   const inserted = flattenResult(await queryForCaller(c, "key_not_inserted", insert));
   if (!inserted.ok) return inserted;
-  return created({ ...keyRecord(inserted.value, config.region, mintOptions.now), key });
+  return created({ ...apiKeyView(inserted.value, config.region, mintOptions.now), key });
 }
 
 /**
@@ -150,14 +153,14 @@ const ROLES_RAISING_LIMITS: Readonly<Record<Role, readonly Role[]>> = {
  * limits can require a higher role.
  */
 export async function patchKeyRoute(c: AppContext, names: ModelNames) {
-  const fields = await readBodyFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
+  const fields = await readBodyFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY_FIELDS]);
   if (!fields.ok) return fields;
   const { member, admitted } = c.var;
   const id = c.req.param("id") ?? "";
   const canChangeAnyKey = ROLES_RAISING_LIMITS.member.includes(member.role);
   const owner = { orgId: admitted.caller.orgId, memberId: canChangeAnyKey ? null : member.id };
   const refuseRaisedLimits = async ({ memberId }: StoredKey): Promise<Refusal | null> => {
-    const roles = ROLES_RAISING_LIMITS[(await findRole(c.env.DB, memberId)) ?? "owner"];
+    const roles = ROLES_RAISING_LIMITS[(await findMemberRole(c.env.DB, memberId)) ?? "owner"];
     return roles.includes(member.role) ? null : refuse({ kind: "role_required", roles });
   };
   const services = { ...keyServices(c), names };
@@ -169,10 +172,10 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames) {
     });
   const changed = flattenResult(await queryForCaller(c, "key_not_changed", change));
   if (!changed.ok) return changed;
-  return success(keyRecord(changed.value, c.var.config.region, services.now));
+  return success(apiKeyView(changed.value, c.var.config.region, services.now));
 }
 
-export async function ownKeyRoute(c: AppContext) {
+export async function readOwnKeyRoute(c: AppContext) {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const found = await queryForCaller(c, "key_unreadable", () => findKeyByHash(c.env.DB, keyHash));
   if (!found.ok) return found;
@@ -192,7 +195,7 @@ export async function ownKeyRoute(c: AppContext) {
   if (session !== null) {
     return success({ ...ownSessionView(c, session, status.value), data });
   }
-  const record = keyRecord(found.value, region, nowMs);
+  const record = apiKeyView(found.value, region, nowMs);
   return success({ ...record, ...keyStatusView(status.value), data });
 }
 
@@ -218,7 +221,7 @@ export async function rotateKeyRoute(c: AppContext) {
     });
   const rotated = flattenResult(await queryForCaller(c, "key_not_rotated", rotate));
   if (!rotated.ok) return rotated;
-  const record = keyRecord(rotated.value.storedKey, config.region, services.now);
+  const record = apiKeyView(rotated.value.storedKey, config.region, services.now);
   return created(rotatedKeyView(rotated.value, record));
 }
 
@@ -244,7 +247,7 @@ export async function revokeKeyRoute(c: AppContext) {
   if (found.value === null) return refuse({ kind: "not_found", message: "No such key." });
   const revoked = await revokeKeyEverywhere(keyServices(c), found.value);
   if (!revoked.ok) return revoked;
-  return success({ ...keyRecord(revoked.value, config.region, now(c.env)), revoked: true });
+  return success({ ...apiKeyView(revoked.value, config.region, now(c.env)), revoked: true });
 }
 
 async function revokeWithoutDatabase(c: AppContext, id: string, failure: Failure) {

@@ -23,7 +23,7 @@ export const ACTIVE_KEYS_MAX = 1000;
 /** Maximum new keys per organization in 24 hours, because key rows are permanent. */
 const NEW_KEYS_MAX = 10_000;
 /** Maximum revoked keys in the list of all keys. */
-export const LISTED_REVOKED = 100;
+export const LISTED_REVOKED_KEYS_MAX = 100;
 
 const TERM_COLUMN_NAMES = [...TERM_COLUMNS, "more"];
 const TERM_COLUMN_LIST = TERM_COLUMN_NAMES.join(", ");
@@ -44,7 +44,7 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
  * Returns a statement that inserts a key. Also checks the member, the calling secret and the
  * organization's limits, so that concurrent calls can't exceed them.
  */
-export function insertKeyStatement(
+export function createInsertKeyStatement(
   db: D1Database,
   key: StoredKey,
   callerKeyId: string | null,
@@ -84,7 +84,7 @@ export function isSecretValidSql(keyId: string, secret: string, at: string): str
     WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
 }
 
-export function insertTermsStatements(
+export function createKeyTermsStatements(
   db: D1Database,
   key: StoredKey,
 ): readonly D1PreparedStatement[] {
@@ -99,7 +99,7 @@ export function insertTermsStatements(
   ];
 }
 
-export function keyCreatedStatement(
+export function createKeyCreatedEventStatement(
   db: D1Database,
   key: StoredKey,
   actor: Actor,
@@ -128,16 +128,16 @@ export async function insertKey(
   { callerSecret = null, actor = callerActor(callerKeyId) }: KeyCaller = {},
 ): Promise<Result<StoredKey>> {
   const [inserted] = await db.batch([
-    insertKeyStatement(db, key, callerKeyId, callerSecret),
-    keyCreatedStatement(db, key, actor),
-    ...insertTermsStatements(db, key),
+    createInsertKeyStatement(db, key, callerKeyId, callerSecret),
+    createKeyCreatedEventStatement(db, key, actor),
+    ...createKeyTermsStatements(db, key),
   ]);
   if (inserted !== undefined && inserted.results.length > 0) return success(key);
-  return insertFailure(db, key, { keyId: callerKeyId, secret: callerSecret });
+  return findKeyInsertFailure(db, key, { keyId: callerKeyId, secret: callerSecret });
 }
 
 /** Returns the reason why a key wasn't inserted. */
-export async function insertFailure(
+export async function findKeyInsertFailure(
   db: D1Database,
   key: StoredKey,
   { keyId: callerKeyId, secret }: { readonly keyId: string | null; readonly secret: string | null },
@@ -178,17 +178,17 @@ export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonl
   const { results } = await db
     .prepare(`SELECT ${KEY_COLUMNS}, ${TALLIES} FROM (SELECT * FROM (${activeKeysSql}) UNION ALL
       SELECT * FROM (${revokedKeysSql(owner)})) AS keys ${KEY_JOINS} ORDER BY created_at DESC, id DESC`)
-    .bind(owner.orgId, owner.memberId, LISTED_REVOKED, null, null)
+    .bind(owner.orgId, owner.memberId, LISTED_REVOKED_KEYS_MAX, null, null)
     .all<KeyRow>();
   return results.map(keyFromRow);
 }
 
-export type ListCursor = Pick<StoredKey, "createdAt" | "keyId">;
+export type KeyListCursor = Pick<StoredKey, "createdAt" | "keyId">;
 
 export async function listRevokedKeys(
   db: D1Database,
   owner: KeyOwner,
-  { limit, after }: { readonly limit: number; readonly after: ListCursor | null },
+  { limit, after }: { readonly limit: number; readonly after: KeyListCursor | null },
 ): Promise<readonly StoredKey[]> {
   const { results } = await db
     .prepare(`SELECT ${KEY_COLUMNS} FROM (${revokedKeysSql(owner)}) AS keys ${KEY_JOINS}
@@ -220,7 +220,7 @@ export async function findKey(
   return row === null ? null : keyFromRow(row);
 }
 
-export function findRole(db: D1Database, memberId: string): Promise<Role | null> {
+export function findMemberRole(db: D1Database, memberId: string): Promise<Role | null> {
   return db
     .prepare("SELECT role FROM members WHERE id = ? AND removed_at IS NULL")
     .bind(memberId)
@@ -331,7 +331,7 @@ export async function saveKeyUse(
 
 const MEMBER_KEYS_MAX = 10_000;
 
-export async function memberIdsByKeyId(
+export async function readMemberIdsByKeyId(
   db: D1Database,
   orgId: string,
 ): Promise<Readonly<Record<string, string>>> {
@@ -345,7 +345,7 @@ export async function memberIdsByKeyId(
   return Object.fromEntries(results.map(({ id, member_id }) => [id, member_id]));
 }
 
-export async function memberKeyIds(
+export async function readMemberKeyIds(
   db: D1Database,
   { orgId, memberId }: { readonly orgId: string; readonly memberId: string },
 ): Promise<readonly string[]> {

@@ -169,11 +169,11 @@ function readPendingUse(sql: SqlStorage): PendingUse | null {
 }
 
 /** Stores a use until D1 has it. */
-export function markUsePending(sql: SqlStorage, { hash, used_at: usedAt }: PendingUse): void {
+export function markKeyUsePending(sql: SqlStorage, { hash, used_at: usedAt }: PendingUse): void {
   sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
 }
 
-export function markUseSaved(sql: SqlStorage): void {
+export function markKeyUseSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_use");
 }
 
@@ -182,7 +182,7 @@ export function markRevocationPending(sql: SqlStorage, hash: string): void {
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }
 
-export function unsavedRevocation(sql: SqlStorage): string | null {
+export function selectUnsavedRevocation(sql: SqlStorage): string | null {
   return sql.exec<{ hash: string }>("SELECT hash FROM owed_to_book").toArray()[0]?.hash ?? null;
 }
 

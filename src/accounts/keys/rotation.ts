@@ -20,8 +20,13 @@ import type { StoredKey } from "./stored-key.ts";
 import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { notifyPeersOfRevocations } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
-import { insertKeySecret, isActiveCaller, listKeySecrets, ROTATIONS_MAX } from "./secrets.store.ts";
-import type { NewKeySecret, SecretRow } from "./secrets.store.ts";
+import {
+  insertKeySecret,
+  isCallerActive,
+  listKeySecrets,
+  KEY_ROTATIONS_PER_DAY_MAX,
+} from "./secrets.store.ts";
+import type { NewKeySecret, KeySecretRow } from "./secrets.store.ts";
 
 const OVERLAP_MAX_S = 30 * 86_400;
 const ATTEMPTS_MAX = 5;
@@ -135,7 +140,7 @@ function noSuchKey(): Result<never> {
 }
 
 type NewSecret = {
-  readonly secret: Pick<SecretRow, "number" | "created_at">;
+  readonly secret: Pick<KeySecretRow, "number" | "created_at">;
   readonly key: string;
 };
 
@@ -173,17 +178,17 @@ async function insertSecret(
     const by = { actor: services.actor, endsSessions };
     const isInserted = await insertKeySecret(db, { ...secret, ...times, ...by });
     if (isInserted) return success({ secret: { number, created_at: now }, key });
-    if (!(await isActiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
+    if (!(await isCallerActive(db, caller, now))) return refuse({ kind: "invalid_api_key" });
   }
   return refuse({ kind: "overloaded" });
 }
 
 function findEarlierSecret(
-  secrets: readonly SecretRow[],
+  secrets: readonly KeySecretRow[],
   { name }: Idempotency,
   now: number,
-): SecretRow | null {
-  const isKnown = (one: SecretRow): boolean =>
+): KeySecretRow | null {
+  const isKnown = (one: KeySecretRow): boolean =>
     one.name === name && now - one.created_at < IDEMPOTENCY_RETENTION_MS;
   return secrets.find(isKnown) ?? null;
 }
@@ -191,7 +196,7 @@ function findEarlierSecret(
 async function repeatRotation(
   services: KeyServices,
   storedKey: StoredKey,
-  { earlier, idempotency }: { readonly earlier: SecretRow; readonly idempotency: Idempotency },
+  { earlier, idempotency }: { readonly earlier: KeySecretRow; readonly idempotency: Idempotency },
 ): Promise<Result<NewSecret>> {
   if (earlier.body !== idempotency.body) return refuse({ kind: "idempotency_mismatch" });
   const signedBy = services.keySecrets.find(({ id }) => id === earlier.signed_by);
@@ -220,19 +225,22 @@ function mintSecret(
 }
 
 function refuseTooManySecrets(
-  secrets: readonly SecretRow[],
+  secrets: readonly KeySecretRow[],
   { now, retiresAt }: { readonly now: number; readonly retiresAt: number },
 ): Result<never> | null {
   const validSecrets = secrets.filter(
     (one) => Math.min(one.retires_at ?? Infinity, retiresAt) > now,
   );
   const recentSecrets = secrets.filter((one) => now - one.created_at < IDEMPOTENCY_RETENTION_MS);
-  if (validSecrets.length < ACTIVE_SECRETS_MAX && recentSecrets.length <= ROTATIONS_MAX) {
+  if (
+    validSecrets.length < ACTIVE_SECRETS_MAX &&
+    recentSecrets.length <= KEY_ROTATIONS_PER_DAY_MAX
+  ) {
     return null;
   }
   return refuse({
     kind: "conflict",
-    message: `A key can't have more than ${ACTIVE_SECRETS_MAX} valid secrets at a time, or more than ${ROTATIONS_MAX} new ones a day.`,
+    message: `A key can't have more than ${ACTIVE_SECRETS_MAX} valid secrets at a time, or more than ${KEY_ROTATIONS_PER_DAY_MAX} new ones a day.`,
     param: null,
     code: "too_many_secrets",
   });
@@ -241,7 +249,7 @@ function refuseTooManySecrets(
 function notifyHomeObjects(
   { register, wallet, actor }: KeyServices,
   storedKey: StoredKey,
-  { find, endsSessions, number }: Rotation & Pick<SecretRow, "number">,
+  { find, endsSessions, number }: Rotation & Pick<KeySecretRow, "number">,
 ): Promise<Result<StoredKey>> {
   const sessionsCut = endsSessions ? number : null;
   return syncWithDatabase(storedKey, {

@@ -9,9 +9,9 @@ import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { isSecretValidSql } from "./keys.store.ts";
 
 /** Maximum new secrets per key in 24 hours, for which their rows are kept. */
-export const ROTATIONS_MAX = 100;
+export const KEY_ROTATIONS_PER_DAY_MAX = 100;
 
-export type SecretRow = {
+export type KeySecretRow = {
   readonly number: number;
   readonly hash: string;
   readonly retires_at: number | null;
@@ -22,11 +22,14 @@ export type SecretRow = {
 };
 
 /** Returns a key's secrets, newest first. A key without a rotation has none. */
-export async function listKeySecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
+export async function listKeySecrets(
+  db: D1Database,
+  keyId: string,
+): Promise<readonly KeySecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
     .bind(keyId)
-    .all<SecretRow>();
+    .all<KeySecretRow>();
   return results;
 }
 
@@ -69,7 +72,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
          AND (?8 IS NULL OR EXISTS (SELECT 1 FROM keys WHERE id = ?8 AND revoked_at IS NULL)
            AND ${isSecretValidSql("?8", "?9", "?7")})
          AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1 AND created_at > ?7 - ${IDEMPOTENCY_RETENTION_MS})
-           <= ${ROTATIONS_MAX}
+           <= ${KEY_ROTATIONS_PER_DAY_MAX}
          AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1
            AND (retires_at IS NULL OR min(retires_at, ?10) > ?7) AND ?10 > ?7) < ${ACTIVE_SECRETS_MAX}
        RETURNING number`,
@@ -126,7 +129,7 @@ function keyRotatedStatement(db: D1Database, newSecret: NewKeySecret) {
   });
 }
 
-export async function isActiveCaller(
+export async function isCallerActive(
   db: D1Database,
   caller: NewKeySecret["caller"],
   now: number,

@@ -10,7 +10,7 @@ import { micros } from "../../shared/money.ts";
 import { policySchema } from "../../shared/policy.ts";
 import { findRegion, REGIONS } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
-import { toBase62, hmacOf, isSameSecret, sign } from "./api-key.ts";
+import { encodeBase62, getHmacKey, isSameSecret, computeHmac } from "./api-key.ts";
 import type { KeyScope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -141,7 +141,7 @@ export async function verifySession(
   };
 }
 
-export function sessionCreationTime(id: string): number | null {
+export function parseSessionCreationTime(id: string): number | null {
   const length = SESSION_ID_PREFIX.length + ID_CHARACTERS;
   if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_TAG_CHARACTERS) return null;
   return creationTimeOfId(id.slice(0, length), SESSION_ID_PREFIX);
@@ -163,12 +163,12 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 async function ownerTag(secret: KeySecret, idStem: string, owner: string): Promise<string> {
-  const bytes = await sign(await hmacOf(secret), "session id", `${idStem}\0${owner}`);
-  return toBase62(bytes, OWNER_TAG_CHARACTERS);
+  const bytes = await computeHmac(await getHmacKey(secret), "session id", `${idStem}\0${owner}`);
+  return encodeBase62(bytes, OWNER_TAG_CHARACTERS);
 }
 
 async function macOf(secret: KeySecret, untagged: string): Promise<string> {
-  const bytes = await sign(await hmacOf(secret), "session", untagged);
+  const bytes = await computeHmac(await getHmacKey(secret), "session", untagged);
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
@@ -176,7 +176,7 @@ async function macOf(secret: KeySecret, untagged: string): Promise<string> {
  * Schema fields for the presented secret or session in calls between regions. Absent for a key's
  * first secret.
  */
-export const presentedFields = {
+export const presentedSecretFields = {
   secret: z.optional(keyHashSchema),
   session: z.optional(sessionPayloadSchema),
 };
@@ -186,7 +186,7 @@ type PresentedJson = {
 };
 
 /** Returns the client's session or secret in the format for a peer. */
-export function presentedToJson({ shown }: RequestCredential): PresentedJson {
+export function presentedSecretToJson({ shown }: RequestCredential): PresentedJson {
   if (shown?.session !== undefined) return { session: sessionToPayload(shown.session) };
   return shown === undefined ? {} : { secret: shown.secret };
 }

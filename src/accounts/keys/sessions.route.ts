@@ -30,7 +30,7 @@ import {
   isSessionOf,
   mintSession,
   SESSION_TOKEN_LENGTH_MAX,
-  sessionCreationTime,
+  parseSessionCreationTime,
 } from "./session-token.ts";
 import type { MintedSession, SessionSigner } from "./session-token.ts";
 import { normalizeAllowedModels, keyStatusView } from "./terms.ts";
@@ -196,16 +196,16 @@ function widerModels(
     : invalid(`${param} must be one of the key's allowed models.`, param);
 }
 
-export const sessionsParameters = z.object({
+export const sessionsQuerySchema = z.object({
   limit: wholeNumberParameterWithDefault(1, 100, 50),
   after: z._default(singleValueSchema.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
-export function parseSessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {
-  return parseQuery(sessionsParameters, url);
+export function parseSessionsQuery(url: string): Result<z.infer<typeof sessionsQuerySchema>> {
+  return parseQuery(sessionsQuerySchema, url);
 }
 
-export function sessionsView({ sessions, nextAfter }: SessionPage) {
+export function sessionPageView({ sessions, nextAfter }: SessionPage) {
   return {
     sessions: sessions.map(sessionView),
     ...(nextAfter !== null && { next_after: nextAfter }),
@@ -221,7 +221,7 @@ export async function listSessionsRoute(c: AppContext) {
   if (!query.ok) return query;
   const owner = ownerOf(c);
   const page = await callObject(() => walletOf(c).sessions({ owner, ...query.value }));
-  return page.ok ? success(sessionsView(page.value)) : page;
+  return page.ok ? success(sessionPageView(page.value)) : page;
 }
 
 export async function endSessionRoute(c: AppContext) {
@@ -251,7 +251,7 @@ export async function parseSessionEnding(
   },
 ): Promise<Result<SessionEndRequest>> {
   const { of, owner, actor, keySecrets, now: nowMs } = by;
-  const mintedAt = sessionCreationTime(id);
+  const mintedAt = parseSessionCreationTime(id);
   const expiresAt = (mintedAt ?? 0) + SESSION_MAX_S * 1000;
   if (
     mintedAt === null ||

@@ -11,7 +11,7 @@ import type { Period } from "../../shared/period.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import { sumInWindow } from "../../shared/budget-meter.ts";
 import type { BucketSums } from "../../shared/budget-meter.ts";
-import { termsView } from "./terms.ts";
+import { keyTermsWithSpendView } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** A key's row in its home region's D1. Times are Unix ms. */
@@ -88,7 +88,7 @@ export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;
 
 /** Fields of a key that requests can't change. */
-export const KEY_READ_ONLY: readonly string[] = [
+export const KEY_READ_ONLY_FIELDS: readonly string[] = [
   "id",
   "prefix",
   "region",
@@ -104,7 +104,7 @@ export const KEY_READ_ONLY: readonly string[] = [
 /**
  * Returns a key in the API's format. D1 stores only this region's keys, so `home` is this region.
  */
-export function keyRecord(key: StoredKey, home: Region, nowMs: number) {
+export function apiKeyView(key: StoredKey, home: Region, nowMs: number) {
   const { terms, spend } = key;
   const spent = spendInPeriod({ ...terms, spend }, periodOf(nowMs));
   return {
@@ -118,7 +118,7 @@ export function keyRecord(key: StoredKey, home: Region, nowMs: number) {
     created_at: timestamp(key.createdAt),
     last_used_at: key.lastUsedAt === null ? null : timestamp(key.lastUsedAt),
     revoked: key.revokedAt !== null,
-    ...(hasAnyKeyTerms(terms) && termsView(terms, spent)),
+    ...(hasAnyKeyTerms(terms) && keyTermsWithSpendView(terms, spent)),
     ...(terms.budgets !== null &&
       key.tallies !== undefined &&
       budgetsUsedView(terms.budgets, key.tallies, nowMs)),

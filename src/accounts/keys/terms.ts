@@ -130,7 +130,7 @@ function minuteView({ limit, remaining, resetMs }: RateLimitState) {
   return { limit, remaining, reset_ms: resetMs };
 }
 
-export function termsView(terms: KeyTerms, spent: Micros) {
+export function keyTermsWithSpendView(terms: KeyTerms, spent: Micros) {
   const { budget_dollars, budget_period, ...rest } = keyTermsView(terms);
   const spent_dollars = terms.budgetMicro === null ? null : dollarsOf(spent);
   return { budget_dollars, budget_period, spent_dollars, ...rest };

@@ -14,7 +14,7 @@ import type { MerchantRequest } from "./peer-hold.ts";
  * Handles POST /internal/v1/holds, a merchant's action on a hold. The calling region has verified
  * the merchant's secret.
  */
-export async function holdsPeer(c: AppContext): Promise<Response> {
+export async function handlePeerHoldAction(c: AppContext): Promise<Response> {
   const request = parseMerchantRequest(c.var.peerBody);
   const result =
     request === null

@@ -11,7 +11,7 @@ import { queryDatabase } from "../../shared/query-database.ts";
 import type { Region } from "../../shared/regions.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import {
-  parseCapture,
+  parseCaptureRequest,
   refuseUnknownHold,
   placedHoldView,
 } from "../../money/wallet/routes/holds.route.ts";
@@ -26,7 +26,7 @@ type MerchantAction = "read" | "capture" | "release";
  * Returns middleware that handles a merchant's action on a hold. Requests without a merchant secret
  * continue to authentication by API key.
  */
-export function merchantRoute(kind: MerchantAction) {
+export function createMerchantActionRoute(kind: MerchantAction) {
   return async (c: AppContext, next: Next): Promise<Response | undefined> => {
     const secret = /^bearer (.+)$/is.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
     if (secret.startsWith(MERCHANT_SECRET_PREFIX)) return respondToMerchant(c, kind, secret);
@@ -67,7 +67,7 @@ async function readAction(
   c: AppContext,
   kind: MerchantAction,
 ): Promise<Result<MerchantRequest["action"]>> {
-  if (kind === "capture") return parseCapture(c, "merchants");
+  if (kind === "capture") return parseCaptureRequest(c, "merchants");
   return success(kind === "release" ? { kind } : null);
 }
 

@@ -5,7 +5,7 @@ import { queryDatabase } from "../../shared/query-database.ts";
 import type { Role } from "../../shared/caller.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { findMember } from "./members.store.ts";
+import { findMemberByKeyId } from "./members.store.ts";
 
 /**
  * Middleware that reads the caller's member from D1 into `c.var.member`. Rejects revoked keys, and
@@ -36,7 +36,11 @@ async function loadMember(
     return undefined;
   }
   const fields = { key_id: keyId, org_id: orgId };
-  const found = await queryDatabase(() => findMember(c.env.DB, keyId), "member_unreadable", fields);
+  const found = await queryDatabase(
+    () => findMemberByKeyId(c.env.DB, keyId),
+    "member_unreadable",
+    fields,
+  );
   if (!found.ok) return onFailure(found.failure);
   const member = found.value;
   if (member === null) return fail(c, { kind: "invalid_api_key" });
@@ -73,11 +77,11 @@ export async function requireOwnOrganization(
 export async function notifyWalletAfterWrite(c: AppContext, next: Next): Promise<void> {
   await next();
   if (isReadMethod(c.req.method) || !c.res.ok) return;
-  takeEventsLater(c, c.var.admitted.caller.orgId);
+  takeWaitingEventsLater(c, c.var.admitted.caller.orgId);
 }
 
 /** Makes a wallet take the events that wait in D1, after the response. */
-export function takeEventsLater(c: AppContext, orgId: string): void {
+export function takeWaitingEventsLater(c: AppContext, orgId: string): void {
   const taking = objectsOf(c.env).wallet(orgId).takeEvents();
   c.executionCtx.waitUntil(taking.catch(() => undefined));
 }

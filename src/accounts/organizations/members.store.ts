@@ -46,7 +46,7 @@ const CAN_CHANGE_SQL = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS_SQL})
   AND (?3 IS NULL OR NOT EXISTS (${OTHER_MEMBERS_SQL} AND lower(other.email) = lower(?3)))`;
 
-export async function findMember(db: D1Database, keyId: string): Promise<Member | null> {
+export async function findMemberByKeyId(db: D1Database, keyId: string): Promise<Member | null> {
   const row = await db
     .prepare(
       `SELECT members.id, members.role, organizations.status FROM keys
@@ -89,14 +89,14 @@ export async function insertMember(
   actor: Actor,
 ): Promise<Result<StoredMember>> {
   const [inserted] = await db.batch<StoredMember>([
-    insertMemberStatement(db, member),
-    memberCreatedEventStatement(db, member, actor),
+    createInsertMemberStatement(db, member),
+    createMemberCreatedEventStatement(db, member, actor),
   ]);
   const [row] = inserted?.results ?? [];
   return row === undefined ? emailTaken(member.email) : success(row);
 }
 
-export function insertMemberStatement(
+export function createInsertMemberStatement(
   db: D1Database,
   { id, orgId, email, role, createdAt }: StoredMember,
 ): D1PreparedStatement {
@@ -109,7 +109,7 @@ export function insertMemberStatement(
     .bind(id, orgId, email, role, createdAt);
 }
 
-export function memberCreatedEventStatement(
+export function createMemberCreatedEventStatement(
   db: D1Database,
   { id, orgId, role, createdAt }: StoredMember,
   actor: Actor,

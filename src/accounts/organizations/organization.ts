@@ -87,7 +87,7 @@ export type StoredMember = {
   readonly createdAt: number;
 };
 
-export function organizationRecord(row: StoredOrganization) {
+export function organizationView(row: StoredOrganization) {
   return {
     id: row.id,
     name: row.name,
@@ -98,7 +98,7 @@ export function organizationRecord(row: StoredOrganization) {
   };
 }
 
-export function memberRecord(row: StoredMember) {
+export function memberView(row: StoredMember) {
   return {
     id: row.id,
     email: row.email,

@@ -8,9 +8,9 @@ import type { Result } from "../../shared/failure.ts";
 import {
   ORGANIZATION_READ_ONLY_FIELDS,
   organizationChangeSchema,
-  organizationRecord,
+  organizationView,
   MEMBER_READ_ONLY_FIELDS,
-  memberRecord,
+  memberView,
 } from "./organization.ts";
 import type { StoredMember } from "./organization.ts";
 import { findOrganization, updateOrganization } from "./organizations.store.ts";
@@ -34,7 +34,7 @@ export async function readOrganizationRoute(c: AppContext) {
   );
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "not_found", message: "No such organization." });
-  return success(organizationRecord(found.value));
+  return success(organizationView(found.value));
 }
 
 export async function patchOrganizationRoute(c: AppContext) {
@@ -48,7 +48,7 @@ export async function patchOrganizationRoute(c: AppContext) {
       updateOrganization(c.env.DB, orgId, fields.value, by),
     ),
   );
-  return changed.ok ? success(organizationRecord(changed.value)) : changed;
+  return changed.ok ? success(organizationView(changed.value)) : changed;
 }
 
 export const memberLimitsSchema = z.object({
@@ -90,5 +90,5 @@ async function withLimits(
   const limits = await callObject(() => call(objectsOf(c.env).wallet(orgId), member));
   if (!limits.ok) return limits;
   const { policy, budgets } = limits.value;
-  return success({ ...memberRecord(member), policy, budgets: budgets.map(budgetStatusView) });
+  return success({ ...memberView(member), policy, budgets: budgets.map(budgetStatusView) });
 }

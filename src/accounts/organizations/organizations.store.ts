@@ -2,7 +2,7 @@ import type { Actor, ChangeContext } from "../../shared/event.ts";
 import { insertChangeEventStatement, insertEventOnce } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { insertMemberStatement, memberCreatedEventStatement } from "./members.store.ts";
+import { createInsertMemberStatement, createMemberCreatedEventStatement } from "./members.store.ts";
 import type { StoredMember, StoredOrganization, OrganizationChange } from "./organization.ts";
 
 type NewOrganization = {
@@ -28,8 +28,8 @@ export async function createOrganization(
     await db.batch([
       insertOrganizationStatement(db, organization),
       organizationCreatedStatement(db, organization, actor),
-      insertMemberStatement(db, owner),
-      memberCreatedEventStatement(db, owner, actor),
+      createInsertMemberStatement(db, owner),
+      createMemberCreatedEventStatement(db, owner, actor),
       db
         .prepare(
           `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
@@ -125,7 +125,7 @@ function canChangeSql(first: number): string {
      WHERE keys.id = ?${first + 6} AND keys.revoked_at IS NULL AND members.removed_at IS NULL))`;
 }
 
-export function findIdOfSlug(db: D1Database, slug: string): Promise<string | null> {
+export function findOrganizationIdBySlug(db: D1Database, slug: string): Promise<string | null> {
   return db.prepare("SELECT id FROM organizations WHERE slug = ?").bind(slug).first<string>("id");
 }
 
@@ -185,7 +185,7 @@ export const NEWEST_MIGRATION = "0039_event_details.sql";
 /** `behind`: D1 lacks a migration. `away`: D1 is unavailable. */
 export type DatabaseState = "ready" | "behind" | "away";
 
-export async function databaseState(db: D1Database): Promise<DatabaseState> {
+export async function readDatabaseState(db: D1Database): Promise<DatabaseState> {
   try {
     const query = "SELECT name FROM d1_migrations WHERE name = ?";
     const found = await db.prepare(query).bind(NEWEST_MIGRATION).first();

@@ -7,7 +7,7 @@ import type { AppContext } from "../../shared/http/context.ts";
 import { created, readBodyFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import { pauseSchema, pauseView } from "../../shared/pauses.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import { memberKeyIds } from "../keys/keys.store.ts";
+import { readMemberKeyIds } from "../keys/keys.store.ts";
 import { validateNewPause } from "./paused-owner.ts";
 
 /**
@@ -46,7 +46,7 @@ export async function listPausesRoute(c: AppContext) {
     memberId === null
       ? success([])
       : await queryForCaller(c, "keys_unreadable", () =>
-          memberKeyIds(c.env.DB, { orgId, memberId }),
+          readMemberKeyIds(c.env.DB, { orgId, memberId }),
         );
   if (!keys.ok) return keys;
   const reader = memberId === null ? null : { memberId, keyIds: keys.value };

@@ -13,22 +13,22 @@ import {
   eraseOrganization,
   findOrganizationClosing,
   findRestoringOwner,
-  isClosed,
-  recordRemoval,
+  isOrganizationClosed,
+  recordOrganizationRemoval,
   restoreOrganization,
 } from "./closing.store.ts";
 import { exportOrganization } from "./erasure.store.ts";
-import { memberActor } from "./people-call.ts";
+import { createMemberActor } from "./people-call.ts";
 import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
-import { endRevokedKeys, endSessionsOfMember } from "./removal.ts";
+import { revokeKeysEverywhere, endSessionsOfMember } from "./removal.ts";
 import { canCreateOrganization, tooManyOrganizationsRefusal } from "./sign-up.store.ts";
 
 const CONCURRENT_MAX = 6;
 
-export const closeOrganizationBody = z.object({ give_up_balance: z.optional(z.boolean()) });
+export const closeOrganizationSchema = z.object({ give_up_balance: z.optional(z.boolean()) });
 
 export async function deleteOrganization(call: MemberCall) {
-  const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
+  const fields = parseFields(closeOrganizationSchema, [], call.body ?? {});
   if (!fields.ok) return fields;
   const { as } = call;
   const closed = await closeOrganizationEverywhere(call, as.orgId, {
@@ -122,11 +122,11 @@ export async function reopenOrganization(
   const { db, now } = services;
   const { isRestored, keys } = await restoreOrganization(db, orgId, { actor, now });
   // Revoked keys are ended before the wallet admits keys again.
-  const ended = await endRevokedKeys(services, keys);
+  const ended = await revokeKeysEverywhere(services, keys);
   if (!ended.ok) return ended;
   const walletNotice = await notifyWalletOfClosing(services, orgId);
   if (!walletNotice.ok) return walletNotice;
-  if (isRestored || !(await isClosed(db, orgId))) return success(null);
+  if (isRestored || !(await isOrganizationClosed(db, orgId))) return success(null);
   const message = "This organization was removed permanently, so it can't be restored.";
   return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
 }
@@ -135,7 +135,7 @@ export async function reopenOrganization(
  * Handles POST /organizations/{id}/restore. An owner can reopen an organization that an owner
  * closed.
  */
-export async function postOwnRestore(call: PeopleCall) {
+export async function postMyOrganizationRestore(call: PeopleCall) {
   const { db, person, sessions } = call;
   const find = () => findRestoringOwner(db, call.params["id"] ?? "", person.id);
   const owner = await find();
@@ -145,10 +145,13 @@ export async function postOwnRestore(call: PeopleCall) {
       "This organization requires its company login. If the organization was closed, ask the operator to restore it.";
     return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
-  if ((await isClosed(db, owner.orgId)) && !(await canCreateOrganization(db, person.id))) {
+  if (
+    (await isOrganizationClosed(db, owner.orgId)) &&
+    !(await canCreateOrganization(db, person.id))
+  ) {
     return tooManyOrganizationsRefusal();
   }
-  const restored = await reopenOrganization(call, owner.orgId, memberActor(owner.memberId));
+  const restored = await reopenOrganization(call, owner.orgId, createMemberActor(owner.memberId));
   if (!restored.ok) return (await find()) === null ? notRestorableRefusal() : restored;
   call.takeEvents(owner.orgId);
   await ensureConsoleKey(call, owner.memberId);
@@ -175,7 +178,7 @@ export async function removeOrganization(
   const { db, wallet, deliveries, now: nowMs } = services;
   const keys = await eraseOrganization(db, orgId, nowMs);
   if (keys === null) return success(null);
-  const ended = await endRevokedKeys(services, keys);
+  const ended = await revokeKeysEverywhere(services, keys);
   if (!ended.ok) return ended;
   const webhookRemoval = await callObjectWithRetries(() => deliveries(orgId).refresh(orgId));
   if (webhookRemoval.unanswered) return refuse(webhookRemoval.failure);
@@ -185,7 +188,7 @@ export async function removeOrganization(
     if (erasure.unanswered) return refuse(erasure.failure);
     if (!erasure.result.ok) return erasure.result;
     if (erasure.result.value.more) continue;
-    await recordRemoval(db, orgId, nowMs);
+    await recordOrganizationRemoval(db, orgId, nowMs);
     return success(null);
   }
   return refuse({ kind: "overloaded" });

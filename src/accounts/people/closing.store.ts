@@ -166,7 +166,7 @@ export function findOrganizationClosing(
     .first<OrganizationClosing>();
 }
 
-export async function isClosed(db: D1Database, orgId: string): Promise<boolean> {
+export async function isOrganizationClosed(db: D1Database, orgId: string): Promise<boolean> {
   return ((await findOrganizationClosing(db, orgId))?.closedAt ?? null) !== null;
 }
 
@@ -189,7 +189,7 @@ const CLOSED_BY_OWNER_SQL = "closed_by IS NOT NULL AND members.removed_at = clos
  * Returns the organizations that a person can restore, except those that require their company
  * login.
  */
-export async function listOwnRestorable(
+export async function listRestorableOrganizationsOfPerson(
   db: D1Database,
   personId: string,
   nowMs: number,
@@ -234,7 +234,10 @@ export async function listRestorableOrganizations(db: D1Database): Promise<reado
   return results.map(({ id }) => id);
 }
 
-export async function listDueRemovals(db: D1Database, nowMs: number): Promise<readonly string[]> {
+export async function listOrganizationsToRemove(
+  db: D1Database,
+  nowMs: number,
+): Promise<readonly string[]> {
   const { results } = await db
     .prepare(
       `SELECT org_id AS id FROM closed_organizations WHERE restorable_until <= ?
@@ -287,7 +290,11 @@ export async function eraseOrganization(
   return results[0]?.results[0]?.isDue === 1 ? (results.at(-1)?.results ?? []) : null;
 }
 
-export async function recordRemoval(db: D1Database, orgId: string, nowMs: number): Promise<void> {
+export async function recordOrganizationRemoval(
+  db: D1Database,
+  orgId: string,
+  nowMs: number,
+): Promise<void> {
   await db.batch([
     db
       .prepare(

@@ -20,7 +20,7 @@ export type CompanyIssuer = {
 const ISSUER_COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
   client_secret AS clientSecret, company_issuers.created_at AS createdAt, tried_at AS triedAt, required_at AS requiredAt`;
 
-export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
+export function findCompanyIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
   return db
     .prepare(`SELECT ${ISSUER_COLUMNS} FROM company_issuers WHERE org_id = ?`)
     .bind(orgId)
@@ -68,7 +68,7 @@ export async function storeIssuerDraft(
 }
 
 /** Records the first login with a new issuer. */
-export async function markIssuerTried(
+export async function markIssuerTested(
   db: D1Database,
   { orgId, id, issuer }: Pick<CompanyIssuer, "orgId" | "id" | "issuer">,
   by: ChangeContext & { readonly memberId: string },
@@ -90,7 +90,7 @@ export async function setIssuerRequired(
   isRequired: boolean,
   change: ChangeContext,
 ): Promise<boolean> {
-  const issuer = await findIssuer(db, orgId);
+  const issuer = await findCompanyIssuer(db, orgId);
   if (issuer === null) return false;
   const [changed] = await db.batch<{ id: string }>([
     db
@@ -121,7 +121,7 @@ export async function removeIssuer(
   return (removed?.results.length ?? 0) > 0;
 }
 
-export async function findPersonOfRealm(
+export async function findPersonByIdentity(
   db: D1Database,
   { realm, issuer, subject }: Identity,
   nowMs: number,

@@ -8,10 +8,10 @@ import { mintId } from "../../shared/id.ts";
 import { logAlert } from "../../shared/log.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
 import { reencryptText, encryptText, decryptText } from "../../shared/encryption.ts";
-import type { Claims } from "../identity-providers/claims.ts";
+import type { IdentityClaims } from "../identity-providers/claims.ts";
 import { listDomains } from "./company.store.ts";
 import {
-  findIssuer,
+  findCompanyIssuer,
   storeReencryptedSecret,
   storeIssuerDraft,
   removeIssuer,
@@ -19,19 +19,19 @@ import {
   listIssuersWithOutdatedSecrets,
 } from "./company-issuer.store.ts";
 import type { CompanyIssuer } from "./company-issuer.store.ts";
-import { issuerSettingsMail } from "./mail.ts";
+import { createIssuerSettingsMail } from "./mail.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { listOwnersToEmail } from "./team.store.ts";
 
 const asciiTextSchema = z
   .string()
   .check(z.regex(/^[\x20-\x7e]{1,300}$/, "must be 1 to 300 ASCII characters"));
-export const newIssuerBody = z.object({
+export const newIssuerSchema = z.object({
   issuer: asciiTextSchema,
   client_id: asciiTextSchema,
   client_secret: asciiTextSchema,
 });
-export const requireIssuerBody = z.object({ required: z.boolean() });
+export const requireIssuerSchema = z.object({ required: z.boolean() });
 
 const ENCRYPTION_PURPOSE = "turnpike company issuer 1";
 const encryptionOwner = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string =>
@@ -65,8 +65,8 @@ export function findIssuerProblem(address: string, isInsecure: boolean): string 
   return isInsecure && isLocalhost ? null : url;
 }
 
-export async function getIssuer(call: MemberCall) {
-  return success(issuerView(call, await findIssuer(call.db, call.as.orgId)));
+export async function getCompanyIssuer(call: MemberCall) {
+  return success(issuerView(call, await findCompanyIssuer(call.db, call.as.orgId)));
 }
 
 function issuerView({ as, origin }: MemberCall, row: CompanyIssuer | null) {
@@ -85,8 +85,8 @@ function issuerState(row: CompanyIssuer | null): "none" | "draft" | "on" {
   return row.triedAt === null ? "draft" : "on";
 }
 
-export async function postIssuer(call: MemberCall) {
-  const fields = parseFields(newIssuerBody, [], call.body);
+export async function postCompanyIssuer(call: MemberCall) {
+  const fields = parseFields(newIssuerSchema, [], call.body);
   if (!fields.ok) return fields;
   const { db, as, keySecrets, now: nowMs, isSandbox, companyDomains } = call;
   if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
@@ -122,8 +122,8 @@ function refuseWithoutDomain() {
  * Handles POST /company/issuer/require. The caller must have logged in with the issuer, because a
  * broken issuer would lock out all members.
  */
-export async function postIssuerRequired(call: MemberCall) {
-  const fields = parseFields(requireIssuerBody, [], call.body);
+export async function postCompanyIssuerRequired(call: MemberCall) {
+  const fields = parseFields(requireIssuerSchema, [], call.body);
   if (!fields.ok) return fields;
   const { required } = fields.value;
   if (required && call.realm !== call.as.orgId) {
@@ -134,10 +134,10 @@ export async function postIssuerRequired(call: MemberCall) {
     return refuseWithoutIssuer();
   }
   await notifyOwners(call);
-  return getIssuer(call);
+  return getCompanyIssuer(call);
 }
 
-export async function deleteIssuer(call: MemberCall) {
+export async function deleteOwnCompanyIssuer(call: MemberCall) {
   if (!(await removeIssuer(call.db, call.as.orgId, call))) return refuseWithoutIssuer();
   await notifyOwners(call);
   return success({ id: call.as.orgId, deleted: true });
@@ -162,7 +162,7 @@ export async function emailIssuerSettings(
 ): Promise<void> {
   if (mail === null) return;
   for (const { email, organization } of await listOwnersToEmail(db, orgId)) {
-    mail(issuerSettingsMail(email, organization));
+    mail(createIssuerSettingsMail(email, organization));
   }
 }
 
@@ -205,7 +205,7 @@ export async function reencryptIssuerSecrets(
 export async function listVerifiedAddresses(
   db: D1Database,
   orgId: string,
-  claims: Pick<Claims, "proven">,
+  claims: Pick<IdentityClaims, "proven">,
 ): Promise<readonly string[]> {
   const domains = (await listDomains(db, orgId)).filter(({ provenAt }) => provenAt !== null);
   const verifiedDomains = new Set(domains.map(({ domain }) => domain));

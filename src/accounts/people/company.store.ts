@@ -1,12 +1,12 @@
 import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { ChangeContext } from "../../shared/event.ts";
 import { insertEventOnce, insertOrganizationEvent } from "../../shared/events.store.ts";
-import { insertConsoleKey } from "../keys/console-key.store.ts";
+import { createInsertConsoleKeyStatement } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
 import { emailAddressOf } from "./person.ts";
 import type { Person } from "./person.ts";
 import { DAY_MS } from "../../shared/clock.ts";
-import { linkMemberToPerson } from "./people.store.ts";
+import { createLinkMemberStatement } from "./people.store.ts";
 
 /** A domain of an organization. Times are Unix ms. */
 export type CompanyDomain = {
@@ -75,7 +75,7 @@ export async function listDomains(
  * Marks a domain as verified, unless another organization verified it and its TXT record was found
  * in the last week.
  */
-export async function proveDomain(
+export async function markDomainVerified(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
   change: ChangeContext,
@@ -155,7 +155,7 @@ export function findJoinableDomain(
  * Adds a person by a company domain. Returns false if the domain doesn't allow joining, the
  * organization isn't an active team, the person was ever a member, or the address is taken.
  */
-export async function joinCompany(
+export async function insertMemberByDomain(
   db: D1Database,
   { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
   newMember: {
@@ -196,8 +196,8 @@ export async function joinCompany(
       },
       { actor: { kind: "member", id: memberId }, now: nowMs },
     ),
-    linkMemberToPerson(db, { memberId, personId: person.id, cameBy: "company" }, nowMs),
-    insertConsoleKey(db, key, memberId, nowMs),
+    createLinkMemberStatement(db, { memberId, personId: person.id, cameBy: "company" }, nowMs),
+    createInsertConsoleKeyStatement(db, key, memberId, nowMs),
   ]);
   return (joined?.results.length ?? 0) > 0;
 }

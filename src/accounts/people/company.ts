@@ -11,16 +11,16 @@ import {
   findJoinableDomain,
   recordDomainCheck,
   listDomainsToCheck,
-  joinCompany,
+  insertMemberByDomain,
   listDomains,
   insertDomain,
-  proveDomain,
+  markDomainVerified,
   removeDomain,
 } from "./company.store.ts";
 import type { CompanyDomain } from "./company.store.ts";
-import { domainChangeMail } from "./mail.ts";
+import { createDomainChangeMail } from "./mail.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
-import { membershipsOf } from "./people.store.ts";
+import { listMemberships } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 import { listOwnersToEmail } from "./team.store.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
@@ -28,15 +28,15 @@ import { parsePublicUrl } from "../../shared/public-address.ts";
 
 const CONCURRENT_MAX = 6;
 
-export const domainBody = z.object({ domain: z.string().check(z.maxLength(253)) });
+export const domainSchema = z.object({ domain: z.string().check(z.maxLength(253)) });
 
-export async function getDomains(call: MemberCall) {
+export async function getCompanyDomains(call: MemberCall) {
   const domains = await listDomains(call.db, call.as.orgId);
-  return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
+  return success({ domains: domains.map((one) => companyDomainView(one, call.companyDomains)) });
 }
 
-export async function postDomain(call: MemberCall) {
-  const fields = parseFields(domainBody, [], call.body);
+export async function postCompanyDomain(call: MemberCall) {
+  const fields = parseFields(domainSchema, [], call.body);
   if (!fields.ok) return fields;
   const parsedDomain = parseCompanyDomain(fields.value.domain);
   if ("problem" in parsedDomain) return invalid(`domain ${parsedDomain.problem}`, "domain");
@@ -49,7 +49,9 @@ export async function postDomain(call: MemberCall) {
   const tenant = hasAddressAtDomain === true ? call.tenant : null;
   const row = { domain, orgId: as.orgId, nonce: randomBase62(43), tenant, createdAt };
   const insertedDomain = await insertDomain(db, row);
-  if (insertedDomain !== null) return created(domainRecord(insertedDomain, call.companyDomains));
+  if (insertedDomain !== null) {
+    return created(companyDomainView(insertedDomain, call.companyDomains));
+  }
   const message = "An organization can't have more than ten domains.";
   return refuse({ kind: "conflict", message, param: null, code: "too_many_domains" });
 }
@@ -65,7 +67,7 @@ function domainRefusal({ as, companyDomains }: MemberCall): Refusal | null {
   return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
 }
 
-export async function postProof(call: MemberCall) {
+export async function postDomainProof(call: MemberCall) {
   const { db, as } = call;
   const own = await findOwnDomain(call);
   if (!own.ok) return own;
@@ -79,33 +81,33 @@ export async function postProof(call: MemberCall) {
     const message = `${reason}; please try again.`;
     return refuse({ kind: "conflict", message, param: null, code: "domain_not_proven" });
   }
-  if ((await proveDomain(db, own.value, call)) === "taken") {
+  if ((await markDomainVerified(db, own.value, call)) === "taken") {
     const message = "Another organization has proven this domain.";
     return refuse({ kind: "conflict", message, param: null, code: "domain_taken" });
   }
   call.takeEvents(as.orgId);
-  await notifyOwners(call, own.value, "proven");
-  return getDomains(call);
+  await emailOwnersAboutDomain(call, own.value, "proven");
+  return getCompanyDomains(call);
 }
 
-export async function deleteDomain(call: MemberCall) {
+export async function deleteCompanyDomain(call: MemberCall) {
   const own = await findOwnDomain(call);
   if (!own.ok) return own;
   const { domain } = own.value;
   await removeDomain(call.db, own.value, call);
   call.takeEvents(call.as.orgId);
-  await notifyOwners(call, own.value, "removed");
+  await emailOwnersAboutDomain(call, own.value, "removed");
   return success({ id: domain, deleted: true });
 }
 
-export async function notifyOwners(
+export async function emailOwnersAboutDomain(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   { orgId, domain }: Pick<CompanyDomain, "orgId" | "domain">,
-  change: Parameters<typeof domainChangeMail>[1]["what"],
+  change: Parameters<typeof createDomainChangeMail>[1]["what"],
 ): Promise<void> {
   if (mail === null) return;
   for (const { email, organization } of await listOwnersToEmail(db, orgId)) {
-    mail(domainChangeMail(email, { organization, domain, what: change }));
+    mail(createDomainChangeMail(email, { organization, domain, what: change }));
   }
 }
 
@@ -117,13 +119,13 @@ async function findOwnDomain({ db, as, params }: MemberCall): Promise<Result<Com
     : success(found);
 }
 
-export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDomains"]) {
+export function companyDomainView(row: CompanyDomain, mode: PeopleServices["companyDomains"]) {
   const { domain, nonce, provenAt, approvedAt, failedSince, tenant } = row;
   const isOpen =
     provenAt !== null && (mode === "on" || (mode === "approve" && approvedAt !== null));
   return {
     domain,
-    record: domainProofRecord(domain, nonce),
+    record: createDomainProofRecord(domain, nonce),
     proven_at: provenAt === null ? null : timestamp(provenAt),
     approved: mode === "on" || approvedAt !== null,
     lost_since: failedSince === null ? null : timestamp(failedSince),
@@ -164,7 +166,7 @@ export async function findOwnJoinableDomain(
   return null;
 }
 
-export async function joinOrganization(
+export async function joinOrganizationByDomain(
   services: PeopleServices,
   company: CompanyDomain,
   person: Person,
@@ -173,14 +175,20 @@ export async function joinOrganization(
   const memberId = crypto.randomUUID();
   const key = await mintConsoleKey(services);
   const needsApproval = companyDomains === "approve";
-  const joined = await joinCompany(db, company, { person, memberId, key, nowMs, needsApproval });
+  const joined = await insertMemberByDomain(db, company, {
+    person,
+    memberId,
+    key,
+    nowMs,
+    needsApproval,
+  });
   if (joined) services.takeEvents(company.orgId);
-  const own = await membershipsOf(db, person.id);
+  const own = await listMemberships(db, person.id);
   return own.find(({ orgId }) => orgId === company.orgId) ?? null;
 }
 
 /** Checks TXT records. Emails owners when one is missing. */
-export async function checkDomains(
+export async function recheckCompanyDomains(
   db: D1Database,
   nowMs: number,
   mail: PeopleServices["mail"] = null,
@@ -190,7 +198,7 @@ export async function checkDomains(
     const proof = await checkDomainProof(one.domain, one.nonce);
     if (proof === "away") return;
     const isLost = await recordDomainCheck(db, one, { isThere: proof === "there", nowMs });
-    if (isLost) await notifyOwners({ db, mail }, one, "lost");
+    if (isLost) await emailOwnersAboutDomain({ db, mail }, one, "lost");
   });
 }
 
@@ -217,7 +225,7 @@ export function parseCompanyDomain(
   return PUBLIC_EMAIL_DOMAINS.has(domain) ? { problem: "is a public email provider" } : { domain };
 }
 
-export function domainProofRecord(domain: string, nonce: string) {
+export function createDomainProofRecord(domain: string, nonce: string) {
   return { name: `_turnpike-challenge.${domain}`, value: `turnpike-domain-verification=${nonce}` };
 }
 
@@ -225,7 +233,7 @@ type ProofResult = "there" | "missing" | "away";
 
 /** Checks whether both resolvers return the TXT record. Never throws. */
 export async function checkDomainProof(domain: string, nonce: string): Promise<ProofResult> {
-  const { name, value } = domainProofRecord(domain, nonce);
+  const { name, value } = createDomainProofRecord(domain, nonce);
   const proofs = await Promise.all(
     RESOLVERS.map(async (resolver): Promise<ProofResult> => {
       const texts = await queryTextRecords(resolver, name).catch(() => null);

@@ -1,10 +1,24 @@
 import { ALL_ROLES } from "../../shared/caller.ts";
 import type { Role } from "../../shared/caller.ts";
-import { deleteOrganization, getOrganizationExport, postOwnRestore } from "./close-organization.ts";
-import { deleteDomain, getDomains, postDomain, postProof } from "./company.ts";
-import { deleteIssuer, getIssuer, postIssuer, postIssuerRequired } from "./company-issuer.ts";
 import {
-  acceptRoute,
+  deleteOrganization,
+  getOrganizationExport,
+  postMyOrganizationRestore,
+} from "./close-organization.ts";
+import {
+  deleteCompanyDomain,
+  getCompanyDomains,
+  postCompanyDomain,
+  postDomainProof,
+} from "./company.ts";
+import {
+  deleteOwnCompanyIssuer,
+  getCompanyIssuer,
+  postCompanyIssuer,
+  postCompanyIssuerRequired,
+} from "./company-issuer.ts";
+import {
+  postInvitationAcceptance,
   deleteInvitation,
   getInvitations,
   postInvitation,
@@ -14,10 +28,10 @@ import {
   deleteMySession,
   getMe,
   getMyExport,
-  postAct,
+  postActingMembership,
   postLogOut,
   postOrganization,
-  postTeam,
+  postTeamConversion,
   postUnlink,
 } from "./me.ts";
 import type { EndpointResult } from "../../shared/http/endpoint.ts";
@@ -43,13 +57,13 @@ export const PEOPLE_ROUTES = [
   personRoute("GET /me", getMe),
   personRoute("DELETE /me", deleteMe, "always"),
   personRoute("GET /me/export", getMyExport, "always"),
-  personRoute("POST /me/act", postAct),
+  personRoute("POST /me/act", postActingMembership),
   personRoute("POST /me/log-out", postLogOut),
   personRoute("POST /me/unlink", postUnlink, "always"),
   personRoute("DELETE /me/sessions/:id", deleteMySession),
   personRoute("POST /organizations", postOrganization),
-  personRoute("POST /organizations/:id/restore", postOwnRestore, "always"),
-  personRoute("POST /invitation/accept", acceptRoute),
+  personRoute("POST /organizations/:id/restore", postMyOrganizationRestore, "always"),
+  personRoute("POST /invitation/accept", postInvitationAcceptance),
   memberRoute(MANAGERS, "GET /invitations", getInvitations),
   memberRoute(MANAGERS, "POST /invitations", postInvitation, "always"),
   memberRoute(MANAGERS, "DELETE /invitations/:id", deleteInvitation),
@@ -58,15 +72,15 @@ export const PEOPLE_ROUTES = [
   memberRoute(ALL_ROLES, "DELETE /members/:id", deleteTeamMember, "always"),
   memberRoute(ALL_ROLES, "GET /notifications", getNotifications),
   memberRoute(ALL_ROLES, "PATCH /notifications", patchNotifications),
-  memberRoute(MANAGERS, "GET /company/domains", getDomains),
-  memberRoute(OWNERS, "POST /company/domains", postDomain, "always"),
-  memberRoute(OWNERS, "POST /company/domains/:domain/prove", postProof, "always"),
-  memberRoute(OWNERS, "DELETE /company/domains/:domain", deleteDomain, "always"),
-  memberRoute(MANAGERS, "GET /company/issuer", getIssuer),
-  memberRoute(OWNERS, "POST /company/issuer", postIssuer, "always"),
-  memberRoute(OWNERS, "POST /company/issuer/require", postIssuerRequired, "always"),
-  memberRoute(OWNERS, "DELETE /company/issuer", deleteIssuer, "always"),
-  memberRoute(OWNERS, "POST /organization/team", postTeam),
+  memberRoute(MANAGERS, "GET /company/domains", getCompanyDomains),
+  memberRoute(OWNERS, "POST /company/domains", postCompanyDomain, "always"),
+  memberRoute(OWNERS, "POST /company/domains/:domain/prove", postDomainProof, "always"),
+  memberRoute(OWNERS, "DELETE /company/domains/:domain", deleteCompanyDomain, "always"),
+  memberRoute(MANAGERS, "GET /company/issuer", getCompanyIssuer),
+  memberRoute(OWNERS, "POST /company/issuer", postCompanyIssuer, "always"),
+  memberRoute(OWNERS, "POST /company/issuer/require", postCompanyIssuerRequired, "always"),
+  memberRoute(OWNERS, "DELETE /company/issuer", deleteOwnCompanyIssuer, "always"),
+  memberRoute(OWNERS, "POST /organization/team", postTeamConversion),
   memberRoute(OWNERS, "GET /organization/export", getOrganizationExport, "always"),
   memberRoute(OWNERS, "DELETE /organization", deleteOrganization, "always"),
 ] as const satisfies readonly PeopleEndpoint[];

@@ -8,7 +8,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { emailSchema, roleSchema } from "../organizations/organization.ts";
-import { readInvitationToken, invitationToken, maskAddress } from "./invitation.ts";
+import { readInvitationToken, createInvitationToken, maskAddress } from "./invitation.ts";
 import type { Invitation } from "./invitation.ts";
 import {
   acceptInvitation,
@@ -16,23 +16,23 @@ import {
   findInvitation,
   insertInvitation,
   listInvitations,
-  wasRemovedSince,
+  wasRemovedSinceInvitation,
 } from "./invitations.store.ts";
 import type { InvitationDetails } from "./invitations.store.ts";
-import { invitationMail } from "./mail.ts";
+import { createInvitationMail } from "./mail.ts";
 import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
-import { membershipsOf } from "./people.store.ts";
+import { listMemberships } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 
 const ADDRESSED_INVITATION_DAYS = 7;
 const LINK_INVITATION_DAYS = 3;
 
-export const newInvitationBody = z.object({
+export const newInvitationSchema = z.object({
   role: z.optional(roleSchema),
   email: z.nullish(emailSchema),
   member_id: z.nullish(z.string().check(z.maxLength(100))),
 });
-export const invitationTokenBody = z.object({ token: z.string().check(z.maxLength(200)) });
+export const invitationTokenSchema = z.object({ token: z.string().check(z.maxLength(200)) });
 
 type InvitationServices = Pick<
   PeopleServices,
@@ -69,7 +69,7 @@ export function sendInvitation(
   by: { readonly organization: string; readonly inviter: string | null },
 ): boolean {
   if (mail === null || email === null) return false;
-  mail(invitationMail({ ...by, email, role, region, link, until }));
+  mail(createInvitationMail({ ...by, email, role, region, link, until }));
   return true;
 }
 
@@ -80,7 +80,7 @@ export async function createInvitation(
   orgId: string,
   { by, body }: { readonly by: string | null; readonly body: unknown },
 ): Promise<Result<CreatedInvitation>> {
-  const fields = parseFields(newInvitationBody, [], body);
+  const fields = parseFields(newInvitationSchema, [], body);
   if (!fields.ok) return fields;
   const { role = "member", email = null, member_id: memberId = null } = fields.value;
   const refusal = addressRefusal({ role, email, memberId });
@@ -103,7 +103,7 @@ export async function createInvitation(
     actor,
   );
   if (!invitation.ok) return invitation;
-  const token = await invitationToken(invitation.value.id, region, keySecrets);
+  const token = await createInvitationToken(invitation.value.id, region, keySecrets);
   const link = `${origin}/console/#/invitation/${token}`;
   return success({ ...invitationRecord(invitation.value), link });
 }
@@ -158,8 +158,8 @@ export async function previewInvitation(services: PeopleServices, body: unknown)
   });
 }
 
-export async function acceptRoute(call: PeopleCall) {
-  const fields = parseFields(invitationTokenBody, [], call.body);
+export async function postInvitationAcceptance(call: PeopleCall) {
+  const fields = parseFields(invitationTokenSchema, [], call.body);
   if (!fields.ok) return fields;
   const { person, sessions } = call;
   const proven = person.isEmailProven === 1 && person.email !== null ? [person.email] : [];
@@ -191,11 +191,11 @@ export async function joinByInvitation(
   const memberId = await acceptInvitation(db, id, acceptance);
   services.takeEvents(orgId);
   if (memberId !== null) return success({ memberId, orgId });
-  const own = (await membershipsOf(db, person.id)).find((one) => one.orgId === orgId);
+  const own = (await listMemberships(db, person.id)).find((one) => one.orgId === orgId);
   if (own !== undefined) return success(own);
   const refusal = endedInvitationRefusal((await findInvitation(db, id)) ?? found.value, nowMs);
   if (refusal !== null) return refusal;
-  if (await wasRemovedSince(db, id, person.id)) {
+  if (await wasRemovedSinceInvitation(db, id, person.id)) {
     return endedConflict("You were removed after this invitation. Please ask for a new one.");
   }
   const hasInvitedAddress =
@@ -211,7 +211,7 @@ async function findInvitationByToken(
   services: PeopleServices,
   body: unknown,
 ): Promise<Result<InvitationDetails>> {
-  const fields = parseFields(invitationTokenBody, [], body);
+  const fields = parseFields(invitationTokenSchema, [], body);
   if (!fields.ok) return fields;
   const { db, region, keySecrets } = services;
   const id = await readInvitationToken(fields.value.token, region, keySecrets);

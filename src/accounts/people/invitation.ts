@@ -1,5 +1,5 @@
 import type { KeySecret } from "../../shared/config/config.ts";
-import { hmacOf, isSameSecret, sign } from "../keys/api-key.ts";
+import { getHmacKey, isSameSecret, computeHmac } from "../keys/api-key.ts";
 import { assert } from "../../shared/assert.ts";
 import type { Role } from "../../shared/caller.ts";
 import { findRegion } from "../../shared/regions.ts";
@@ -25,7 +25,7 @@ export type Invitation = {
  */
 const TOKEN_PATTERN = /^svc_iv_([a-z]{2,8})_([0-9A-Za-z])([0-9A-Za-z]{24})([\w-]{43})$/;
 
-export async function invitationToken(
+export async function createInvitationToken(
   id: string,
   region: Region,
   secrets: readonly KeySecret[],
@@ -50,7 +50,7 @@ export async function readInvitationToken(
 }
 
 async function computeTag(secret: KeySecret, region: Region, id: string): Promise<string> {
-  const tag = await sign(await hmacOf(secret), "invitation", `${region} ${id}`);
+  const tag = await computeHmac(await getHmacKey(secret), "invitation", `${region} ${id}`);
   return tag.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 

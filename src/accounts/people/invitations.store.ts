@@ -3,7 +3,7 @@ import type { Actor, ChangeContext } from "../../shared/event.ts";
 import { insertEventOnce } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { insertConsoleKey } from "../keys/console-key.store.ts";
+import { createInsertConsoleKeyStatement } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
 import type { Invitation } from "./invitation.ts";
 import { emailAddressOf } from "./person.ts";
@@ -221,12 +221,12 @@ export async function acceptInvitation(
          SELECT id, org_id, ?3, 'invitation', ?4, ?4 FROM members WHERE id = ${memberSql}`,
       )
       .bind(id, memberId, person.id, nowMs),
-    insertConsoleKey(db, key, { invitation: id, acceptedBy: memberId }, nowMs),
+    createInsertConsoleKeyStatement(db, key, { invitation: id, acceptedBy: memberId }, nowMs),
   ]);
   return accepted?.results[0]?.memberId ?? null;
 }
 
-export async function wasRemovedSince(
+export async function wasRemovedSinceInvitation(
   db: D1Database,
   invitationId: string,
   personId: string,

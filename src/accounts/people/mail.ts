@@ -43,7 +43,7 @@ type InvitationMailFields = {
   readonly until: string;
 };
 
-export function invitationMail(fields: InvitationMailFields): Mail {
+export function createInvitationMail(fields: InvitationMailFields): Mail {
   const { email, organization, inviter, role, region, link, until } = fields;
   const name = removeSpecialCharacters(organization);
   const by = inviter === null ? "An operator" : removeSpecialCharacters(inviter);
@@ -61,7 +61,7 @@ export function invitationMail(fields: InvitationMailFields): Mail {
   };
 }
 
-export function memberRemovalMail(to: string, organization: string): Mail {
+export function createMemberRemovalMail(to: string, organization: string): Mail {
   const name = removeSpecialCharacters(organization);
   return {
     to,
@@ -73,7 +73,7 @@ export function memberRemovalMail(to: string, organization: string): Mail {
   };
 }
 
-export function newBrowserMail(
+export function createNewBrowserMail(
   to: string,
   at: {
     readonly browser: string;
@@ -95,7 +95,11 @@ export function newBrowserMail(
   };
 }
 
-export function loginMethodsMail(to: string, change: "added" | "taken away", origin: string): Mail {
+export function createLoginMethodsMail(
+  to: string,
+  change: "added" | "taken away",
+  origin: string,
+): Mail {
   return {
     to,
     subject: "Your logins have changed",
@@ -115,7 +119,7 @@ const DOMAIN_CHANGE_TEXTS = {
   lost: "has lost its TXT record. After a week, new people can't join with it. Existing members stay.",
 } as const;
 
-export function domainChangeMail(
+export function createDomainChangeMail(
   to: string,
   of: {
     readonly organization: string;
@@ -131,7 +135,7 @@ export function domainChangeMail(
   };
 }
 
-export function issuerSettingsMail(to: string, organization: string): Mail {
+export function createIssuerSettingsMail(to: string, organization: string): Mail {
   const name = removeSpecialCharacters(organization);
   return {
     to,

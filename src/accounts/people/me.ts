@@ -4,28 +4,33 @@ import { parseFields } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { consoleKeysOf, ensureConsoleKey } from "../keys/console-key.store.ts";
+import { listConsoleKeys, ensureConsoleKey } from "../keys/console-key.store.ts";
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { listMembers } from "../organizations/members.store.ts";
 import { nameSchema } from "../organizations/organization.ts";
 import {
   closeOrganizationEverywhere,
-  closeOrganizationBody,
+  closeOrganizationSchema,
   requireBalanceGivenUp,
 } from "./close-organization.ts";
-import { listOwnRestorable } from "./closing.store.ts";
+import { listRestorableOrganizationsOfPerson } from "./closing.store.ts";
 import { erasePerson, exportPerson, takeExportSlot } from "./erasure.store.ts";
-import { loginMethodsMail } from "./mail.ts";
+import { createLoginMethodsMail } from "./mail.ts";
 import { createOrganizationWithWallet, takeSignUpSlots } from "./sign-up.ts";
 import type { CreatedOwner } from "./sign-up.ts";
-import { memberActor } from "./people-call.ts";
-import type { MemberCall, PeopleCall, PeopleServices, SessionSummary } from "./people-call.ts";
+import { createMemberActor } from "./people-call.ts";
+import type {
+  MemberCall,
+  PeopleCall,
+  PeopleServices,
+  ConsoleSessionSummary,
+} from "./people-call.ts";
 import {
   endSessionsOfPerson,
   isIdentityInUse,
   listIdentities,
-  membershipsOf,
-  recordActing,
+  listMemberships,
+  recordMembershipUse,
   unlinkIdentity,
 } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
@@ -48,8 +53,8 @@ async function meView(call: PeopleCall) {
   const { db, person, sessions, realm } = call;
   const [known, members, closed] = await Promise.all([
     listIdentities(db, person.id),
-    membershipsOf(db, person.id),
-    realm === "" ? listOwnRestorable(db, person.id, call.now) : [],
+    listMemberships(db, person.id),
+    realm === "" ? listRestorableOrganizationsOfPerson(db, person.id, call.now) : [],
   ]);
   const identities = known.filter((one) => realm === "" || one.realm === realm);
   const memberships = members.filter(({ orgId }) => realm === "" || orgId === realm);
@@ -85,7 +90,7 @@ function membershipRecord(one: Membership) {
   };
 }
 
-function sessionRecord(one: SessionSummary, own: string) {
+function sessionRecord(one: ConsoleSessionSummary, own: string) {
   return {
     id: one.id,
     is_this: one.id === own,
@@ -123,9 +128,9 @@ export async function deleteMySession(call: PeopleCall) {
  */
 export async function postLogOut(call: PeopleCall) {
   await endSessionsOfPerson(call.db, call.person.id, call.now + 1);
-  for (const key of await consoleKeysOf(call.db, call.person.id)) {
+  for (const key of await listConsoleKeys(call.db, call.person.id)) {
     const ending = { ...key, scope: "regional", revokedAt: null } as const;
-    const actor = memberActor(key.memberId);
+    const actor = createMemberActor(key.memberId);
     const revoked = await revokeKeyEverywhere({ ...call, actor }, ending);
     if (!revoked.ok) return revoked;
     call.takeEvents(key.orgId);
@@ -134,7 +139,7 @@ export async function postLogOut(call: PeopleCall) {
   return ended.ok ? success({ ended: true }) : ended;
 }
 
-export const identityBody = z.object({
+export const identitySchema = z.object({
   issuer: z.string().check(z.maxLength(300)),
   subject: z.string().check(z.maxLength(255)),
 });
@@ -144,7 +149,7 @@ export const identityBody = z.object({
  * sessions.
  */
 export async function postUnlink(call: PeopleCall) {
-  const fields = parseFields(identityBody, [], call.body);
+  const fields = parseFields(identitySchema, [], call.body);
   if (!fields.ok) return fields;
   if (await unlinkIdentity(call.db, fields.value, call.person.id)) {
     notifyLoginMethods(call, call.person, "taken away");
@@ -160,16 +165,16 @@ export function notifyLoginMethods(
   { email, isEmailProven }: Person,
   change: "added" | "taken away",
 ): void {
-  if (email !== null && isEmailProven === 1) mail?.(loginMethodsMail(email, change, origin));
+  if (email !== null && isEmailProven === 1) mail?.(createLoginMethodsMail(email, change, origin));
 }
 
-export const actAsBody = z.object({ organization_id: z.string().check(z.maxLength(100)) });
+export const actAsSchema = z.object({ organization_id: z.string().check(z.maxLength(100)) });
 
-export async function postAct(call: PeopleCall) {
-  const fields = parseFields(actAsBody, [], call.body);
+export async function postActingMembership(call: PeopleCall) {
+  const fields = parseFields(actAsSchema, [], call.body);
   if (!fields.ok) return fields;
   const { db, person, sessions, now: nowMs } = call;
-  const all = await membershipsOf(db, person.id);
+  const all = await listMemberships(db, person.id);
   const chosen = all.find((one) => one.orgId === fields.value.organization_id);
   if (chosen === undefined) return refuse({ kind: "not_found", message: "No such organization." });
   if (chosen.isCompanys === 1) {
@@ -179,14 +184,14 @@ export async function postAct(call: PeopleCall) {
   await ensureConsoleKey(call, chosen.memberId);
   const sessionChange = await sessions.act(chosen);
   if (!sessionChange.ok) return sessionChange;
-  await recordActing(db, chosen.memberId, nowMs);
+  await recordMembershipUse(db, chosen.memberId, nowMs);
   return success(membershipRecord(chosen));
 }
 
-export const newOrganizationBody = z.object({ name: nameSchema });
+export const ownNewOrganizationSchema = z.object({ name: nameSchema });
 
 export async function postOrganization(call: PeopleCall) {
-  const fields = parseFields(newOrganizationBody, [], call.body);
+  const fields = parseFields(ownNewOrganizationSchema, [], call.body);
   if (!fields.ok) return fields;
   const { db, person, signUp, sessions } = call;
   if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
@@ -228,7 +233,7 @@ async function createOwnOrganization(
   }
 }
 
-export async function postTeam(call: MemberCall) {
+export async function postTeamConversion(call: MemberCall) {
   await convertToTeam(call.db, call.as.orgId);
   return success({ id: call.as.orgId, is_personal: false });
 }
@@ -238,11 +243,11 @@ export async function postTeam(call: MemberCall) {
  * members, and erases the person.
  */
 export async function deleteMe(call: PeopleCall) {
-  const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
+  const fields = parseFields(closeOrganizationSchema, [], call.body ?? {});
   if (!fields.ok) return fields;
   const { db, person, now: nowMs, sessions } = call;
   const own = await Promise.all(
-    (await membershipsOf(db, person.id)).map(async (one) => {
+    (await listMemberships(db, person.id)).map(async (one) => {
       const others = (await listMembers(db, one.orgId)).filter(({ id }) => id !== one.memberId);
       return { orgId: one.orgId, memberId: one.memberId, role: one.role, others };
     }),
@@ -264,7 +269,7 @@ export async function deleteMe(call: PeopleCall) {
   const balanceRefusal = closings.find((one) => !one.ok);
   if (balanceRefusal !== undefined) return balanceRefusal;
   for (const { orgId, memberId, others } of own) {
-    const actor = memberActor(memberId);
+    const actor = createMemberActor(memberId);
     const member = { id: memberId, orgId };
     const removal = await (others.length > 0
       ? removeMemberEverywhere({ ...call, actor }, member, memberId)

@@ -27,7 +27,7 @@ export type PeopleServices = KeyServices &
     readonly origin: string;
   };
 
-export type SessionSummary = {
+export type ConsoleSessionSummary = {
   readonly id: string;
   readonly browser: string;
   readonly issuer: string;
@@ -39,7 +39,7 @@ export type SessionSummary = {
 
 export type OwnSessions = {
   readonly id: string;
-  list(): Promise<Result<readonly SessionSummary[]>>;
+  list(): Promise<Result<readonly ConsoleSessionSummary[]>>;
   close(id: string | null): Promise<Result<null>>;
   act(as: { readonly memberId: string; readonly orgId: string }): Promise<Result<null>>;
 };
@@ -58,7 +58,7 @@ export type PeopleCall = PeopleServices &
 /** A console call by a person acting as a member. */
 export type MemberCall = PeopleCall & { readonly as: NonNullable<ActingPerson["as"]> };
 
-export function memberActor(memberId: string): Actor {
+export function createMemberActor(memberId: string): Actor {
   return { kind: "member", id: memberId };
 }
 

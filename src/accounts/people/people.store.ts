@@ -57,7 +57,7 @@ export async function insertPersonIfNew(
   identity: Identity,
 ): Promise<boolean> {
   try {
-    await db.batch([...insertPerson(db, person, identity)]);
+    await db.batch([...createInsertPersonStatements(db, person, identity)]);
     return true;
   } catch (error) {
     if (isIdentityInUse(error)) return false;
@@ -87,7 +87,7 @@ export async function deletePersonWithoutMemberships(
  * Returns the statements that insert a person and their identity. They fail if the identity is
  * taken.
  */
-export function insertPerson(
+export function createInsertPersonStatements(
   db: D1Database,
   person: Person,
   identity: Identity,
@@ -178,7 +178,7 @@ export async function listIdentities(
   return results;
 }
 
-export function linkMemberToPerson(
+export function createLinkMemberStatement(
   db: D1Database,
   of: { readonly memberId: string; readonly personId: string; readonly cameBy: string },
   nowMs: number,
@@ -193,7 +193,7 @@ export function linkMemberToPerson(
 
 const LISTED_MEMBERSHIPS_MAX = 200;
 
-export async function membershipsOf(
+export async function listMemberships(
   db: D1Database,
   personId: string,
 ): Promise<readonly Membership[]> {
@@ -207,7 +207,11 @@ export async function membershipsOf(
   return results;
 }
 
-export async function recordActing(db: D1Database, memberId: string, nowMs: number): Promise<void> {
+export async function recordMembershipUse(
+  db: D1Database,
+  memberId: string,
+  nowMs: number,
+): Promise<void> {
   await db
     .prepare("UPDATE member_people SET seen_at = ? WHERE member_id = ?")
     .bind(nowMs, memberId)

@@ -44,7 +44,7 @@ export async function removeMemberEverywhere(
   const removed = await removeMember(db, member, { actor, now, memberId: by });
   if (!removed.ok) return removed;
   const { keys, personId, email } = removed.value;
-  const ended = await endRevokedKeys(services, keys);
+  const ended = await revokeKeysEverywhere(services, keys);
   if (!ended.ok) return ended;
   const walletErasure = await callObject(() =>
     services.wallet(member.orgId).forgetMember(member.id),
@@ -55,7 +55,7 @@ export async function removeMemberEverywhere(
   return sessionsEnded.ok ? success({ email }) : sessionsEnded;
 }
 
-export async function endRevokedKeys(
+export async function revokeKeysEverywhere(
   services: KeyServices,
   keys: readonly RevokedKey[],
 ): Promise<Result<null>> {

@@ -52,7 +52,7 @@ export async function readIdentitySalt(db: D1Database, newSalt: string): Promise
 }
 
 /** A sign-up credit. `identity` is an HMAC of the person's identity, which can get only one. */
-export type Promotion = {
+export type SignUpPromotion = {
   readonly identity: string;
   readonly orgId: string;
   readonly amountMicro: number;
@@ -62,9 +62,9 @@ export type Promotion = {
  * Returns a statement that inserts a sign-up credit, unless the identity already had one or the
  * day's budget is used up.
  */
-export function insertPromotion(
+export function createInsertPromotionStatement(
   db: D1Database,
-  { identity, orgId, amountMicro }: Promotion,
+  { identity, orgId, amountMicro }: SignUpPromotion,
   aDayMicro: number,
   nowMs: number,
 ): D1PreparedStatement {
@@ -79,14 +79,14 @@ export function insertPromotion(
 }
 
 /** Returns the free credits that an organization has not received yet. */
-export function findOwedPromotion(db: D1Database, orgId: string): Promise<Promotion | null> {
+export function findOwedPromotion(db: D1Database, orgId: string): Promise<SignUpPromotion | null> {
   return db
     .prepare(
       `SELECT identity, org_id AS orgId, amount_micro AS amountMicro FROM promotions
        WHERE org_id = ? AND credited_at IS NULL`,
     )
     .bind(orgId)
-    .first<Promotion>();
+    .first<SignUpPromotion>();
 }
 
 export async function recordPromotionCredited(
@@ -100,7 +100,7 @@ export async function recordPromotionCredited(
     .run();
 }
 
-export function insertPersonalOrganization(
+export function createInsertPersonalOrganizationStatement(
   db: D1Database,
   personId: string,
   orgId: string,

@@ -1,26 +1,30 @@
 import { networkOf } from "../../shared/network.ts";
-import { hmacOf, sign } from "../keys/api-key.ts";
+import { getHmacKey, computeHmac } from "../keys/api-key.ts";
 import { assert } from "../../shared/assert.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { mintId, randomBase62 } from "../../shared/id.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
-import { memberActor } from "./people-call.ts";
+import { createMemberActor } from "./people-call.ts";
 import type { PeopleServices } from "./people-call.ts";
-import { isIdentityInUse, linkMemberToPerson, insertPerson } from "./people.store.ts";
+import {
+  isIdentityInUse,
+  createLinkMemberStatement,
+  createInsertPersonStatements,
+} from "./people.store.ts";
 import { emailAddressOf } from "./person.ts";
 import type { Identity, Person } from "./person.ts";
 import {
   readIdentitySalt,
   takeSignUpSlot,
-  insertPersonalOrganization,
-  insertPromotion,
+  createInsertPersonalOrganizationStatement,
+  createInsertPromotionStatement,
   findOwedPromotion,
   recordPromotionCredited,
 } from "./sign-up.store.ts";
-import type { Promotion } from "./sign-up.store.ts";
-import { insertConsoleKey, mintConsoleKey } from "../keys/console-key.store.ts";
+import type { SignUpPromotion } from "./sign-up.store.ts";
+import { createInsertConsoleKeyStatement, mintConsoleKey } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
 import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import { micros } from "../../shared/money.ts";
@@ -129,7 +133,7 @@ async function identityTag(
 ): Promise<string> {
   const secret = keySecrets[0];
   assert(secret !== undefined, "a tag needs a secret");
-  return (await sign(await hmacOf(secret), `sign-up ${region} ${label}`, text)).toHex();
+  return (await computeHmac(await getHmacKey(secret), `sign-up ${region} ${label}`, text)).toHex();
 }
 
 const SLUG_MAX = 32;
@@ -187,7 +191,7 @@ export async function createOrganizationWithWallet(
   const key = await mintConsoleKey(services);
   const wallet = services.wallet(orgId);
   const { epoch } = await wallet.create(orgId);
-  const actor = memberActor(owner.id);
+  const actor = createMemberActor(owner.id);
   const statements = ownerStatements(services, newOrganization, { owner, key });
   const organization: Omit<StoredOrganization, "slug"> = {
     id: orgId,
@@ -229,17 +233,17 @@ function ownerStatements(
   { db, now: nowMs, signUp: rules }: PeopleServices,
   { person, identity, isPersonal, promotedIdentity }: NewOrganization,
   { owner, key }: { readonly owner: StoredMember; readonly key: ConsoleKey },
-): ReturnType<typeof insertPerson> {
+): ReturnType<typeof createInsertPersonStatements> {
   const { id: memberId, orgId } = owner;
   const promotion = { identity: promotedIdentity ?? "", orgId, amountMicro: rules.creditMicro };
   return [
-    ...(identity === null ? [] : insertPerson(db, person, identity)),
-    linkMemberToPerson(db, { memberId, personId: person.id, cameBy: "sign_up" }, nowMs),
-    insertConsoleKey(db, key, memberId, nowMs),
-    ...(isPersonal ? [insertPersonalOrganization(db, person.id, orgId)] : []),
+    ...(identity === null ? [] : createInsertPersonStatements(db, person, identity)),
+    createLinkMemberStatement(db, { memberId, personId: person.id, cameBy: "sign_up" }, nowMs),
+    createInsertConsoleKeyStatement(db, key, memberId, nowMs),
+    ...(isPersonal ? [createInsertPersonalOrganizationStatement(db, person.id, orgId)] : []),
     ...(promotedIdentity === null
       ? []
-      : [insertPromotion(db, promotion, rules.maxCreditsPerDayMicro, nowMs)]),
+      : [createInsertPromotionStatement(db, promotion, rules.maxCreditsPerDayMicro, nowMs)]),
   ];
 }
 
@@ -254,7 +258,7 @@ async function discardWallet({ wallet }: PeopleServices, orgId: string): Promise
 /** Credits the sign-up promotion once, because retries have the same reference. */
 export async function creditPromotionOnce(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
-  const promotion: Promotion | null = await findOwedPromotion(db, orgId);
+  const promotion: SignUpPromotion | null = await findOwedPromotion(db, orgId);
   if (promotion === null) return;
   const { identity, amountMicro } = promotion;
   const reference = `sign-up:${identity}`;

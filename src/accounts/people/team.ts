@@ -3,8 +3,8 @@ import { parseFields } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import { updateMember } from "../organizations/members.store.ts";
-import { memberRecord, roleSchema } from "../organizations/organization.ts";
-import { memberRemovalMail } from "./mail.ts";
+import { memberView, roleSchema } from "../organizations/organization.ts";
+import { createMemberRemovalMail } from "./mail.ts";
 import type { MemberCall } from "./people-call.ts";
 import { removeMemberEverywhere } from "./removal.ts";
 import { canGrantRole } from "./rights.ts";
@@ -26,10 +26,10 @@ export async function getTeam(call: MemberCall) {
   return success({ members });
 }
 
-export const roleChangeBody = z.object({ role: roleSchema });
+export const roleChangeSchema = z.object({ role: roleSchema });
 
 export async function patchTeamMember(call: MemberCall) {
-  const fields = parseFields(roleChangeBody, [], call.body);
+  const fields = parseFields(roleChangeSchema, [], call.body);
   if (!fields.ok) return fields;
   const { db, as, params } = call;
   if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
@@ -37,7 +37,7 @@ export async function patchTeamMember(call: MemberCall) {
   const by = { ...call, memberId: as.memberId };
   const changed = await updateMember(db, member, fields.value, by);
   if (changed.ok) call.takeEvents(as.orgId);
-  return changed.ok ? success(memberRecord(changed.value)) : changed;
+  return changed.ok ? success(memberView(changed.value)) : changed;
 }
 
 export async function deleteTeamMember(call: MemberCall) {
@@ -47,6 +47,8 @@ export async function deleteTeamMember(call: MemberCall) {
   call.takeEvents(as.orgId);
   if (!removed.ok) return removed;
   const { email } = removed.value;
-  if (member.id !== as.memberId && email !== null) call.mail?.(memberRemovalMail(email, as.name));
+  if (member.id !== as.memberId && email !== null) {
+    call.mail?.(createMemberRemovalMail(email, as.name));
+  }
   return success({ id: member.id, deleted: true });
 }

@@ -2,8 +2,8 @@ import * as z from "zod/mini";
 import type { PeerConfig } from "../../shared/config/config.ts";
 import {
   credentialFromJson,
-  presentedFields,
-  presentedToJson,
+  presentedSecretFields,
+  presentedSecretToJson,
 } from "../../accounts/keys/session-token.ts";
 import { keyHashSchema as hash } from "../../shared/key.ts";
 import type { RequestCredential } from "../../shared/caller.ts";
@@ -42,7 +42,7 @@ const candidate = z.object({
 
 const requestSchema = z.object({
   key_hash: hash,
-  ...presentedFields,
+  ...presentedSecretFields,
   hold: z.nullable(
     z.object({
       id: shortText,
@@ -62,7 +62,7 @@ const requestSchema = z.object({
 });
 
 export function authorizeRequestToJson({ hold, ...called }: AuthorizeRequest): object {
-  const credentialFields = { key_hash: called.keyHash, ...presentedToJson(called) };
+  const credentialFields = { key_hash: called.keyHash, ...presentedSecretToJson(called) };
   if (hold === null) return { ...credentialFields, hold };
   const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
   const requested = {

@@ -13,10 +13,10 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import {
   OPERATOR_POLICY,
   ORGANIZATION_POLICY,
-  policyLayersOf,
+  collectPolicyLayers,
   setPolicy,
 } from "../../money/wallet/rules/policies.ts";
-import type { Policies } from "../../money/wallet/rules/policies.ts";
+import type { PoliciesByOwner } from "../../money/wallet/rules/policies.ts";
 
 /** The price list, policies and pause of a caller, which only the wallet stores. */
 export type CallerTerms = Pick<AdmittedRequest, "priceList" | "policies" | "paused">;
@@ -62,10 +62,10 @@ export async function readOrganizationTerms(
   if (!settings.ok) return settings;
   if (!organization.ok) return organization;
   const { policy, operatorPolicy } = settings.value;
-  const stored: Policies = new Map();
+  const stored: PoliciesByOwner = new Map();
   setPolicy(stored, OPERATOR_POLICY, operatorPolicy);
   setPolicy(stored, ORGANIZATION_POLICY, policy);
   const priceList = organization.value?.priceList ?? null;
-  const policies = policyLayersOf(stored, NO_KEY_TERMS);
+  const policies = collectPolicyLayers(stored, NO_KEY_TERMS);
   return success({ policies, ...(priceList !== null && { priceList }) });
 }

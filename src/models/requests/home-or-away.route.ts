@@ -33,7 +33,7 @@ import type { Config } from "../../shared/config/config.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
-import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
+import { WalletCallGroups } from "../../money/wallet/grouped-wallet.ts";
 
 /** Returns null at home. */
 export function createHomeClient(
@@ -182,7 +182,10 @@ async function readMissingTerms(
 const makeKeySet = (): Set<string> => new Set();
 
 const makeCallGroups = () => {
-  return { wallets: new WalletGroups(), outboxes: new CallGroups<readonly OutcomeItem[], null>() };
+  return {
+    wallets: new WalletCallGroups(),
+    outboxes: new CallGroups<readonly OutcomeItem[], null>(),
+  };
 };
 
 export function createWalletGetter(config: Config, env: Env, after: TimerFunction): WalletGetter {

@@ -10,7 +10,7 @@ import { micros } from "../../shared/money.ts";
 import { callObjectWithRetries, callObject } from "../../shared/reach-object.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
-import { identifyGlobalKey, admittedKey } from "../../accounts/keys/internal-caller.ts";
+import { identifyGlobalKey, toAdmittedRequest } from "../../accounts/keys/internal-caller.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
 import { readCallerTerms } from "./caller-terms.route.ts";
 import { createWalletGetter } from "./home-or-away.route.ts";
@@ -221,7 +221,7 @@ async function runOperation(
   const register = objectsOf(c.env).register;
   const key = await identifyGlobalKey(register, called, null, timers.after);
   if (!key.ok) return key;
-  const admitted = admittedKey(key.value, called, config.region);
+  const admitted = toAdmittedRequest(key.value, called, config.region);
   const kept = () => objectsOf(c.env).kept(key.value.orgId);
   if (recall !== null) {
     return callObject(() => kept().recall(recall, createContinuationFilter(admitted)));

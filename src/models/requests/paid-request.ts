@@ -12,7 +12,7 @@ import type { Price, Usage } from "../../shared/usage.ts";
 import type { NumericVariables } from "../../shared/config/config.ts";
 import type { Model, PriceOrigin, Route } from "../catalog/model.ts";
 import type { Pricing, PricingLookup } from "../catalog/price-lists.ts";
-import type { KnownCallers } from "../../accounts/keys/authenticate.ts";
+import type { KeyOwnerCache } from "../../accounts/keys/authenticate.ts";
 import type {
   StoredResponsesMethods,
   StoredResponseResult,
@@ -125,7 +125,7 @@ export type RunServices = MoneyPlace & {
   readonly times: RouteTimes;
   readonly tally: Tally;
   readonly numbers: NumericVariables;
-  readonly callers: KnownCallers;
+  readonly callers: KeyOwnerCache;
   readonly sheds: OverloadCounters;
   /** Hashes of keys whose wallet needs the candidate routes. Saves a second call for each hold. */
   readonly keysNeedingCandidates: Set<string>;

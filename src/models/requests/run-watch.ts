@@ -4,8 +4,8 @@ import type { Failure } from "../../shared/failure.ts";
 import * as z from "zod/mini";
 import {
   credentialFromJson,
-  presentedFields,
-  presentedToJson,
+  presentedSecretFields,
+  presentedSecretToJson,
 } from "../../accounts/keys/session-token.ts";
 import { createRequestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
@@ -123,14 +123,14 @@ export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: R
 
 const requestSchema = z.object({
   org_id: z.string().check(z.minLength(1), z.maxLength(64)),
-  runs: z.array(z.object({ id: z.string(), key_hash: keyHashSchema, ...presentedFields })),
+  runs: z.array(z.object({ id: z.string(), key_hash: keyHashSchema, ...presentedSecretFields })),
 });
 
 export function stopQueryToJson(orgId: string, runs: readonly StoppableRequest[]): object {
   return {
     org_id: orgId,
     runs: runs.map(({ id, called }) => {
-      return { id, key_hash: called.keyHash, ...presentedToJson(called) };
+      return { id, key_hash: called.keyHash, ...presentedSecretToJson(called) };
     }),
   };
 }

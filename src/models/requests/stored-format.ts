@@ -2,8 +2,8 @@ import * as z from "zod/mini";
 import type { PeerConfig } from "../../shared/config/config.ts";
 import {
   credentialFromJson,
-  presentedFields,
-  presentedToJson,
+  presentedSecretFields,
+  presentedSecretToJson,
 } from "../../accounts/keys/session-token.ts";
 import { decodeUtf8 } from "../stored-responses/items.ts";
 import { RESPONSE_ID_PREFIX } from "../../shared/contracts/stored-responses.ts";
@@ -33,7 +33,7 @@ const ids = z.array(id);
 const count = z.int().check(z.minimum(0));
 const requestSchema = z.object({
   key_hash: keyHashSchema,
-  ...presentedFields,
+  ...presentedSecretFields,
   recall: z.nullable(z.object({ previous: z.nullable(id), outputs: ids, inputs: ids })),
   keep: z.nullable(
     z.object({
@@ -48,7 +48,7 @@ const requestSchema = z.object({
 });
 
 function toPeerBody({ called, recall, keep }: PeerStoredResponsesRequest): object {
-  const credentialFields = { key_hash: called.keyHash, ...presentedToJson(called), recall };
+  const credentialFields = { key_hash: called.keyHash, ...presentedSecretToJson(called), recall };
   if (keep === null) return { ...credentialFields, keep };
   return {
     ...credentialFields,

@@ -1,12 +1,21 @@
 import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
-import { creditsTakenBack, refundedCents } from "./payment-rules.ts";
-import { moveToStep, retryLater, storePurchase } from "./purchase-transitions.ts";
+import { computeRefundedCredits, computeRefundedCents } from "./payment-rules.ts";
+import {
+  moveToPurchaseStep,
+  schedulePurchaseRetry,
+  storePurchase,
+} from "./purchase-transitions.ts";
 import type { Payment, PaymentDeps } from "./purchase.ts";
 import type { RunPurchaseStep } from "./steps.ts";
-import { defaultCardParams, postCall, readDisputes, readRefunds } from "./stripe-calls.ts";
+import {
+  buildDefaultCardParams,
+  buildPostCall,
+  buildListDisputesCall,
+  buildListRefundsCall,
+} from "./stripe-calls.ts";
 import { disputesSchema, refundsSchema } from "./stripe-objects.ts";
-import { parseBody } from "./stripe.ts";
+import { parseStripeBody } from "./stripe.ts";
 
 const CARD_ORGANIZATIONS_MAX = 3;
 
@@ -15,7 +24,7 @@ export const creditWalletStep: RunPurchaseStep = async (deps, purchase) => {
   const { rows } = deps;
   const { id, method, actor, paymentId } = purchase;
   const payment = paymentId === null ? null : rows.payment(paymentId);
-  if (payment === null) return moveToStep(deps, purchase, "read");
+  if (payment === null) return moveToPurchaseStep(deps, purchase, "read");
   if (payment.netMicro === 0) {
     logAlert("payment_of_nothing", { id, payment_id: payment.id });
     return storePurchase(deps, purchase, { state: "credited", step: null, nextAt: null });
@@ -27,12 +36,12 @@ export const creditWalletStep: RunPurchaseStep = async (deps, purchase) => {
     netMicro: payment.netMicro,
     actor,
   };
-  const answer = await callWallet(() => deps.wallet.creditPayment(credit));
+  const answer = await tryWalletCall(() => deps.wallet.creditPayment(credit));
   const now = rows.purchase(id) ?? purchase;
   if (answer === null || !answer.ok) {
     const isConflict = answer?.failure.kind === "conflict";
     if (isConflict) logAlert("payment_conflict", { id, payment_id: payment.id });
-    return retryLater(deps, now);
+    return schedulePurchaseRetry(deps, now);
   }
   const head = rows.head();
   rows.putPayment({ ...(rows.payment(payment.id) ?? payment), isCredited: true });
@@ -53,8 +62,8 @@ async function recordCard({ rows, stripe, store }: PaymentDeps, payment: Payment
   const { card, customer, orgId } = rows.head();
   if (card !== null && customer !== null && rows.purchase(payment.purchaseId)?.saveCard === true) {
     const path = `/v1/customers/${customer.id}`;
-    const params = defaultCardParams(card.paymentMethod);
-    await stripe.ask(postCall(path, params, `${payment.purchaseId}:default`));
+    const params = buildDefaultCardParams(card.paymentMethod);
+    await stripe.ask(buildPostCall(path, params, `${payment.purchaseId}:default`));
   }
   if (payment.fingerprint === null) return;
   try {
@@ -78,16 +87,19 @@ export async function sendRefundsToWallet(deps: PaymentDeps, paymentId: string):
   const head = rows.head();
   const reading = Math.max(head.reading + 1, deps.now());
   rows.setHead({ ...head, reading });
-  const refunds = parseBody(await stripe.ask(readRefunds(paymentId)), refundsSchema);
-  const disputes = parseBody(await stripe.ask(readDisputes(paymentId)), disputesSchema);
+  const refunds = parseStripeBody(await stripe.ask(buildListRefundsCall(paymentId)), refundsSchema);
+  const disputes = parseStripeBody(
+    await stripe.ask(buildListDisputesCall(paymentId)),
+    disputesSchema,
+  );
   if (refunds === null || disputes === null) return false;
   if (refunds.has_more || disputes.has_more) logAlert("refunds_many", { payment_id: paymentId });
   const { receivedCents, netMicro, purchaseId } = before;
-  const back = refundedCents(receivedCents, refunds.data, disputes.data);
+  const back = computeRefundedCents(receivedCents, refunds.data, disputes.data);
   if (back.isUnknown) logAlert("dispute_unknown", { payment_id: paymentId });
-  const backMicro = creditsTakenBack(netMicro, back.cents, receivedCents);
+  const backMicro = computeRefundedCredits(netMicro, back.cents, receivedCents);
   const target = { paymentId, purchaseId, backMicro, reading, isDisputed: back.isDisputed };
-  const answer = await callWallet(() => wallet.setBack(target));
+  const answer = await tryWalletCall(() => wallet.setBack(target));
   if (answer?.ok !== true) return false;
   const after = rows.payment(paymentId);
   if (after !== null && after.reading < reading) rows.putPayment({ ...after, backMicro, reading });
@@ -103,7 +115,7 @@ export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number):
     const { method, actor } = purchase;
     const { id: paymentId, purchaseId, netMicro } = payment;
     const credit = { paymentId, purchaseId, method, netMicro, actor };
-    const answer = await callWallet(() => wallet.creditPayment(credit));
+    const answer = await tryWalletCall(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;
     const hasSentRefunds =
       payment.backMicro === micros(0) || (await sendRefundsToWallet(deps, paymentId));
@@ -114,7 +126,7 @@ export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number):
 }
 
 /** Returns null, and logs the error, if the call throws. */
-export async function callWallet<T>(call: () => Promise<T>): Promise<T | null> {
+export async function tryWalletCall<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call();
   } catch (error) {

@@ -1,21 +1,21 @@
 import { logAlert } from "../../shared/log.ts";
-import { callWallet } from "./crediting.ts";
-import { moveToStep } from "./purchase-transitions.ts";
-import type { Purchase, WaitingHint, PaymentDeps } from "./purchase.ts";
+import { tryWalletCall } from "./crediting.ts";
+import { moveToPurchaseStep } from "./purchase-transitions.ts";
+import type { Purchase, PendingStripeHint, PaymentDeps } from "./purchase.ts";
 import {
-  readPaymentIntent,
-  readInvoice,
-  readInvoicePayments,
-  readSession,
+  buildReadPaymentIntentCall,
+  buildReadInvoiceCall,
+  buildListInvoicePaymentsCall,
+  buildReadCheckoutSessionCall,
 } from "./stripe-calls.ts";
 import {
-  intentSchema,
+  paymentIntentSchema,
   invoicePaymentsSchema,
   invoiceSchema,
-  sessionSchema,
+  checkoutSessionSchema,
 } from "./stripe-objects.ts";
-import type { Intent } from "./stripe-objects.ts";
-import { readObject } from "./stripe.ts";
+import type { StripePaymentIntent } from "./stripe-objects.ts";
+import { readStripeObject } from "./stripe.ts";
 
 type HintActions = {
   readonly refreshPurchase: (purchaseId: string) => Promise<void>;
@@ -26,10 +26,10 @@ type HintActions = {
  * Processes a hint. Reads its Stripe object again, because events aren't trusted. Returns false if
  * the caller must retry.
  */
-export async function processHint(
+export async function processStripeHint(
   deps: PaymentDeps,
   looking: HintActions,
-  hint: WaitingHint,
+  hint: PendingStripeHint,
 ): Promise<boolean> {
   const { kind, object } = hint;
   switch (kind) {
@@ -42,7 +42,7 @@ export async function processHint(
       return processRefundHint(deps, looking, object);
     case "warning": {
       logAlert("early_fraud_warning", { org_id: hint.orgId, payment_id: object });
-      const notified = await callWallet(() => deps.wallet.disableTopUp("fraud_warning"));
+      const notified = await tryWalletCall(() => deps.wallet.disableTopUp("fraud_warning"));
       return notified?.ok === true;
     }
     case "detached":
@@ -96,8 +96,8 @@ async function findByObject(
   if (known !== null) return known;
   const object =
     kind === "session"
-      ? await readObject(deps.stripe, readSession(id), sessionSchema)
-      : await readObject(deps.stripe, readInvoice(id), invoiceSchema);
+      ? await readStripeObject(deps.stripe, buildReadCheckoutSessionCall(id), checkoutSessionSchema)
+      : await readStripeObject(deps.stripe, buildReadInvoiceCall(id), invoiceSchema);
   if (typeof object === "string") return object;
   const purchase = findByMetadata(deps, object);
   if (typeof purchase === "string") return purchase;
@@ -107,7 +107,7 @@ async function findByObject(
 /** Finds a purchase by metadata. Also checks the customer, because metadata isn't trusted. */
 function findByMetadata(
   deps: PaymentDeps,
-  object: Pick<Intent, "metadata" | "customer">,
+  object: Pick<StripePaymentIntent, "metadata" | "customer">,
 ): Purchase | "none" {
   const purchase = deps.rows.purchase(object.metadata?.["purchase_id"] ?? "");
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
@@ -122,14 +122,18 @@ function storeLostId(
   const isCheckout = purchase.method === "checkout";
   if ("invoiceId" in object && (isCheckout || purchase.invoiceId !== null)) return purchase;
   if ("sessionId" in object && (!isCheckout || purchase.sessionId !== null)) return purchase;
-  return moveToStep(deps, purchase, "read", object);
+  return moveToPurchaseStep(deps, purchase, "read", object);
 }
 
 async function findByIntent(deps: PaymentDeps, id: string): Promise<PurchaseLookup> {
   const { rows, stripe } = deps;
   const known = rows.purchaseByStripeId(id);
   if (known !== null) return known;
-  const intent = await readObject(stripe, readPaymentIntent(id), intentSchema);
+  const intent = await readStripeObject(
+    stripe,
+    buildReadPaymentIntentCall(id),
+    paymentIntentSchema,
+  );
   if (typeof intent === "string") return intent;
   // A payment created from an invoice lacks our metadata.
   return intent.metadata?.["purchase_id"] === undefined
@@ -138,8 +142,8 @@ async function findByIntent(deps: PaymentDeps, id: string): Promise<PurchaseLook
 }
 
 async function findByInvoicePayment(deps: PaymentDeps, paymentId: string): Promise<PurchaseLookup> {
-  const call = readInvoicePayments(paymentId);
-  const list = await readObject(deps.stripe, call, invoicePaymentsSchema);
+  const call = buildListInvoicePaymentsCall(paymentId);
+  const list = await readStripeObject(deps.stripe, call, invoicePaymentsSchema);
   if (typeof list === "string") return list;
   const invoiceId = list.data[0]?.invoice;
   return typeof invoiceId === "string" ? findByObject(deps, "invoice", invoiceId) : "none";
@@ -148,7 +152,7 @@ async function findByInvoicePayment(deps: PaymentDeps, paymentId: string): Promi
 async function forgetDetachedCard(deps: PaymentDeps, paymentMethod: string): Promise<boolean> {
   const head = deps.rows.head();
   if (head.card?.paymentMethod !== paymentMethod) return true;
-  const notified = await callWallet(() => deps.wallet.disableTopUp("card_removed"));
+  const notified = await tryWalletCall(() => deps.wallet.disableTopUp("card_removed"));
   if (notified?.ok !== true) return false;
   const after = deps.rows.head();
   if (after.card?.paymentMethod === paymentMethod) deps.rows.setHead({ ...after, card: null });

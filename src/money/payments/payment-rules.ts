@@ -1,8 +1,8 @@
 import type { SavedCard, PurchaseError, PurchaseRequest } from "../../shared/contracts/payments.ts";
 import { micros, MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
-import type { StripeRefusal } from "./stripe.ts";
-import type { Intent } from "./stripe-objects.ts";
+import type { StripeErrorDetails } from "./stripe.ts";
+import type { StripePaymentIntent } from "./stripe-objects.ts";
 import type { NumericVariables } from "../../shared/config/config.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Failure, Refusal } from "../../shared/failure.ts";
@@ -15,7 +15,7 @@ const CENT_MICROS = 10_000n;
  * Returns the credits for a payment: the requested amount or, if lower, the total without tax. A
  * partial payment gets a proportional part, rounded down.
  */
-export function creditsOfPayment(askedMicro: Micros, captured: CapturedAmounts): Micros {
+export function computePaymentCredits(askedMicro: Micros, captured: CapturedAmounts): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
   if (totalCents <= 0) return micros(0);
   const untaxed = BigInt(Math.max(0, totalCents - taxCents)) * CENT_MICROS;
@@ -26,7 +26,11 @@ export function creditsOfPayment(askedMicro: Micros, captured: CapturedAmounts):
 }
 
 /** Returns the tax in a payment. A partial payment contains a proportional part, rounded down. */
-export function taxOf({ receivedCents, totalCents, taxCents }: CapturedAmounts): Micros {
+export function computePaymentTax({
+  receivedCents,
+  totalCents,
+  taxCents,
+}: CapturedAmounts): Micros {
   if (totalCents <= 0) return micros(0);
   const received = BigInt(Math.min(receivedCents, totalCents));
   return micros(Number((BigInt(taxCents) * CENT_MICROS * received) / BigInt(totalCents)));
@@ -58,7 +62,7 @@ const FAILED_REFUND_STATUSES = new Set(["failed", "canceled"]);
  * Returns the cents of a payment that were refunded or lost in disputes. `isUnknown`: a dispute has
  * an unknown status and counts as lost.
  */
-export function refundedCents(
+export function computeRefundedCents(
   receivedCents: number,
   refunds: readonly Refund[],
   disputes: readonly Dispute[],
@@ -89,7 +93,7 @@ function withdrawnCents({ amount, status, balance_transactions: moved }: Dispute
 }
 
 /** Returns the credits to take back for a refund or dispute, rounded up. */
-export function creditsTakenBack(
+export function computeRefundedCredits(
   creditedMicro: Micros,
   returnedCents: number,
   receivedCents: number,
@@ -121,7 +125,7 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
   processing_error: "processing_error",
 };
 
-export function declineReasonOf(refusal: StripeRefusal): Decline {
+export function declineReasonOf(refusal: StripeErrorDetails): Decline {
   const why = refusal.decline_code ?? refusal.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
   // If there is no code from the bank, Stripe itself blocked the charge.
@@ -131,7 +135,7 @@ export function declineReasonOf(refusal: StripeRefusal): Decline {
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 
-export function cardOfIntent(intent: Intent): SavedCard | null {
+export function cardOfPaymentIntent(intent: StripePaymentIntent): SavedCard | null {
   const card = intent.latest_charge?.payment_method_details?.card;
   if (card === null || card === undefined) return null;
   return {
@@ -143,14 +147,14 @@ export function cardOfIntent(intent: Intent): SavedCard | null {
 }
 
 /** Returns Stripe's fingerprint of the card, which is the same in all organizations. */
-export function cardFingerprintOf(intent: Intent): string | null {
+export function cardFingerprintOf(intent: StripePaymentIntent): string | null {
   return intent.latest_charge?.payment_method_details?.card?.fingerprint?.slice(0, 100) ?? null;
 }
 
 const RETRY_DELAY_MS = 5000;
 const RETRY_DELAY_MAX_MS = 600_000;
 
-export function retryDelayMs(tries: number): number {
+export function purchaseRetryDelayMs(tries: number): number {
   return Math.min(RETRY_DELAY_MAX_MS, RETRY_DELAY_MS * 2 ** Math.min(20, Math.max(0, tries - 1)));
 }
 

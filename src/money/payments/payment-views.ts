@@ -71,7 +71,7 @@ export function operatorPurchaseView(purchase: PurchaseRecord) {
   };
 }
 
-export function purchasesView<Purchase>(
+export function purchasePageView<Purchase>(
   { purchases, nextAfter }: PurchasePage,
   view: (purchase: PurchaseRecord) => Purchase,
 ) {
@@ -84,7 +84,7 @@ type SaleLimits = {
   readonly card: SavedCard | null;
 } | null;
 
-export function creditsView(page: CreditPage, sold: SaleLimits) {
+export function creditPageView(page: CreditPage, sold: SaleLimits) {
   const { credits, nextAfter, standing: status, lifetime } = page;
   const { topUp, owedMicro, autoTopUp } = status;
   return {

@@ -1,11 +1,11 @@
 import { insertRow } from "../../shared/tables.do.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { TableMigrations } from "../../shared/tables.do.ts";
-import { isEnded, purchaseRecordOf } from "./purchase.ts";
-import type { PaymentsHead, PaymentRows, Purchase, Payment } from "./purchase.ts";
+import { isPurchaseEnded, toPurchaseRecord } from "./purchase.ts";
+import type { PaymentsState, PaymentRows, Purchase, Payment } from "./purchase.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
-import type { PurchaseTotals } from "./payments.store.ts";
+import type { PublishedPurchaseTotals } from "./payments.store.ts";
 
 /** `record` is the complete row as JSON. */
 const INITIAL_SCHEMA =
@@ -59,7 +59,7 @@ export const PAYMENT_TABLES: TableMigrations = {
 };
 
 const PROCESSED_HINT_MS = 31 * 86_400_000;
-const EMPTY_HEAD: PaymentsHead = {
+const EMPTY_HEAD: PaymentsState = {
   orgId: "",
   orgName: "",
   customer: null,
@@ -71,7 +71,7 @@ const EMPTY_HEAD: PaymentsHead = {
 
 type RecordRow = { readonly record: string };
 
-export function paymentRows(sql: SqlStorage): PaymentRows {
+export function createPaymentRows(sql: SqlStorage): PaymentRows {
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
   const one = <T>(query: string, ...values: (string | number)[]): T | null => {
     const [row] = sql.exec<RecordRow>(query, ...values).toArray();
@@ -84,7 +84,7 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
       .toArray()
       .map(({ record }) => parseStoredJson<T>(record));
   return {
-    head: () => one<PaymentsHead>("SELECT record FROM head WHERE id = 1") ?? EMPTY_HEAD,
+    head: () => one<PaymentsState>("SELECT record FROM head WHERE id = 1") ?? EMPTY_HEAD,
     setHead: (head) => {
       insertRow(sql, "OR REPLACE INTO head", { id: 1, record: JSON.stringify(head) });
     },
@@ -120,7 +120,7 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
 }
 
 function putPurchase(sql: SqlStorage, purchase: Purchase): void {
-  const isOver = isEnded(purchase) && purchase.nextAt === null && purchase.tellAt === null;
+  const isOver = isPurchaseEnded(purchase) && purchase.nextAt === null && purchase.tellAt === null;
   insertRow(sql, "OR REPLACE INTO purchases", {
     id: purchase.id,
     created_at: purchase.createdAt,
@@ -149,7 +149,7 @@ export function selectPurchases(
 
 const IDEMPOTENCY_KEY_MS = 2 * 86_400_000;
 
-export function selectIdempotency(
+export function selectPurchaseByIdempotencyKey(
   sql: SqlStorage,
   name: string,
 ): { readonly body: string; readonly purchaseId: string } | null {
@@ -162,7 +162,7 @@ export function selectIdempotency(
   return row === undefined ? null : { body: row.body, purchaseId: row.purchase_id };
 }
 
-export function insertIdempotency(
+export function insertPurchaseIdempotencyKey(
   sql: SqlStorage,
   { name, body }: Idempotency,
   made: { readonly purchaseId: string; readonly at: number },
@@ -185,7 +185,7 @@ type Unpublished = { id: string; mark: string; record: string; payment: string |
 
 type PurchaseCopy = {
   readonly put: (purchases: readonly PurchaseRecord[]) => Promise<void>;
-  readonly totals: () => Promise<PurchaseTotals>;
+  readonly totals: () => Promise<PublishedPurchaseTotals>;
 };
 
 /**
@@ -203,7 +203,7 @@ export async function publishPurchases(
   await publishChanged(sql, put);
 }
 
-function lacksChanges(copy: PurchaseTotals, own: PurchaseTotals): boolean {
+function lacksChanges(copy: PublishedPurchaseTotals, own: PublishedPurchaseTotals): boolean {
   if (copy.purchases !== own.purchases) return copy.purchases < own.purchases;
   if (copy.updatedAt !== own.updatedAt) return copy.updatedAt < own.updatedAt;
   return copy.returnedMicro !== own.returnedMicro;
@@ -233,15 +233,15 @@ function selectUnpublished(sql: SqlStorage): readonly Unpublished[] {
 }
 
 function publishedRecord({ record, payment }: Unpublished): PurchaseRecord {
-  return purchaseRecordOf(
+  return toPurchaseRecord(
     parseStoredJson<Purchase>(record),
     payment === null ? null : parseStoredJson<Payment>(payment),
   );
 }
 
-function ownTotals(sql: SqlStorage): PurchaseTotals {
+function ownTotals(sql: SqlStorage): PublishedPurchaseTotals {
   return sql
-    .exec<PurchaseTotals>(
+    .exec<PublishedPurchaseTotals>(
       `SELECT count(*) AS purchases,
          coalesce(sum(purchases.record ->> '$.updatedAt'), 0) AS updatedAt,
          coalesce(sum(payments.record ->> '$.backMicro'), 0) AS returnedMicro

@@ -22,26 +22,31 @@ import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import { callWallet } from "./crediting.ts";
-import { addCard, addCustomer, purchaseTotals, putPurchases } from "./payments.store.ts";
-import { checkPurchaseLimits, taxOf } from "./payment-rules.ts";
-import { PurchaseRunner, newPurchase } from "./purchase-runner.ts";
+import { tryWalletCall } from "./crediting.ts";
+import {
+  addCard,
+  addCustomer,
+  readPublishedPurchaseTotals,
+  putPurchases,
+} from "./payments.store.ts";
+import { checkPurchaseLimits, computePaymentTax } from "./payment-rules.ts";
+import { PurchaseRunner, createPendingPurchase } from "./purchase-runner.ts";
 import { queuePurchaseEvent } from "./purchase-transitions.ts";
 import {
-  insertIdempotency,
+  insertPurchaseIdempotencyKey,
   PAYMENT_TABLES,
-  paymentRows,
-  selectIdempotency,
+  createPaymentRows,
+  selectPurchaseByIdempotencyKey,
   selectPurchases,
   publishPurchases,
 } from "./payments-rows.do.ts";
-import { isEnded, purchaseRecordOf } from "./purchase.ts";
+import { isPurchaseEnded, toPurchaseRecord } from "./purchase.ts";
 import type { Purchase, PaymentDeps } from "./purchase.ts";
 import { refundPayment } from "./refunding.ts";
 import { findRunningCharge } from "./steps.ts";
-import { portalParams, postCall } from "./stripe-calls.ts";
-import { portalSchema } from "./stripe-objects.ts";
-import { parseBody, createStripe } from "./stripe.ts";
+import { buildBillingPortalParams, buildPostCall } from "./stripe-calls.ts";
+import { billingPortalSchema } from "./stripe-objects.ts";
+import { parseStripeBody, createStripeClient } from "./stripe.ts";
 
 const RESPONSE_WAIT_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
@@ -81,7 +86,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
     const found = selectPurchases(this.#sql, limit, after);
     const page = found.slice(0, limit);
     const { rows } = this.#deps();
-    const purchases = page.map((one) => purchaseRecordOf(one, rows.payment(one.paymentId ?? "")));
+    const purchases = page.map((one) => toPurchaseRecord(one, rows.payment(one.paymentId ?? "")));
     const nextAfter = found.length > limit ? (page.at(-1)?.id ?? null) : null;
     return success({ purchases, nextAfter });
   }
@@ -103,10 +108,12 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
         const message = "The billing portal is available after the first purchase.";
         return conflict(message, null, "no_purchases");
       }
-      const params = portalParams(customer.id, buyer.returnUrl);
+      const params = buildBillingPortalParams(customer.id, buyer.returnUrl);
       const key = `portal:${crypto.randomUUID()}`; // each click creates a new link
-      const answer = await deps.stripe.ask(postCall("/v1/billing_portal/sessions", params, key));
-      const made = parseBody(answer, portalSchema);
+      const answer = await deps.stripe.ask(
+        buildPostCall("/v1/billing_portal/sessions", params, key),
+      );
+      const made = parseStripeBody(answer, billingPortalSchema);
       if (made !== null) return success({ url: made.url });
       logWarning("portal_not_made", { org_id: buyer.orgId, request_id: answer.requestId });
       return refuse({ kind: answer.kind === "refused" ? "misconfigured" : "storage_unavailable" });
@@ -115,7 +122,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
 
   async savedCard(): Promise<Result<SavedCard | null>> {
     if (!this.#isInitialized()) return success(null);
-    const { card } = paymentRows(this.#sql).head();
+    const { card } = createPaymentRows(this.#sql).head();
     if (card === null) return success(null);
     const { paymentMethod: _, ...shown } = card;
     return success(shown);
@@ -155,9 +162,9 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
 
   async taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>> {
     if (!this.#isInitialized()) return success({});
-    const rows = paymentRows(this.#sql);
+    const rows = createPaymentRows(this.#sql);
     const found = paymentIds.map((id) => rows.payment(id)).filter((one) => one !== null);
-    return success(Object.fromEntries(found.map((one) => [one.id, taxOf(one)])));
+    return success(Object.fromEntries(found.map((one) => [one.id, computePaymentTax(one)])));
   }
 
   poke(): Promise<Result<null>> {
@@ -165,7 +172,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
       if (!this.#isInitialized()) return success(null);
       const { orgId, walletMadeAt } = deps.rows.head();
       const { wallet } = objectsOf(this.env);
-      const status = await callWallet(() => inTime(wallet(orgId).payments()));
+      const status = await tryWalletCall(() => inTime(wallet(orgId).payments()));
       const madeAt = status?.ok === true ? status.value.madeAt : null;
       const isRebuilt = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
       if (isRebuilt) await runner.resendPayments(madeAt);
@@ -209,7 +216,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
   #createPurchase(buying: PurchaseRequest, config: Config): Result<string> {
     const { idempotency, method, amountMicro, saveCard, returnUrl, actor } = buying;
     const deps = this.#deps();
-    const before = selectIdempotency(this.#sql, idempotency.name);
+    const before = selectPurchaseByIdempotencyKey(this.#sql, idempotency.name);
     if (before !== null) {
       const isSame = before.body === idempotency.body;
       return isSame ? success(before.purchaseId) : refuse({ kind: "idempotency_mismatch" });
@@ -221,9 +228,12 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
       (method === "card" ? refuseCharging(deps) : null);
     if (refused !== null) return refused;
     const id = mintId(PURCHASE_ID_PREFIX, nowMs);
-    const made = newPurchase({ id, method, amountMicro, saveCard, returnUrl, actor }, nowMs);
+    const made = createPendingPurchase(
+      { id, method, amountMicro, saveCard, returnUrl, actor },
+      nowMs,
+    );
     this.ctx.storage.transactionSync(() => {
-      insertIdempotency(this.#sql, idempotency, { purchaseId: id, at: nowMs });
+      insertPurchaseIdempotencyKey(this.#sql, idempotency, { purchaseId: id, at: nowMs });
       queuePurchaseEvent(deps, made, { type: "purchase.created", data: {} });
     });
     if (method === "checkout") this.#expireOthers(id);
@@ -235,7 +245,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
   #expireOthers(id: string): void {
     const runner = this.#getRunner();
     for (const one of this.#deps().rows.openPurchases()) {
-      if (one.method !== "checkout" || one.id === id || isEnded(one)) continue;
+      if (one.method !== "checkout" || one.id === id || isPurchaseEnded(one)) continue;
       runner.cancel(one.id);
       this.#finishInBackground(runner.advance(one.id));
     }
@@ -252,7 +262,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
     const { rows } = this.#deps();
     const purchase = rows.purchase(id);
     if (purchase === null) return refuseUnknownPurchase();
-    return success(purchaseRecordOf(purchase, rows.payment(purchase.paymentId ?? "")));
+    return success(toPurchaseRecord(purchase, rows.payment(purchase.paymentId ?? "")));
   }
 
   #finishInBackground(work: Promise<unknown>): void {
@@ -273,7 +283,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
     const { orgId } = this.#deps().rows.head();
     const to = {
       put: (purchases: readonly PurchaseRecord[]) => inTime(putPurchases(DB, orgId, purchases)),
-      totals: () => inTime(purchaseTotals(DB, orgId)),
+      totals: () => inTime(readPublishedPurchaseTotals(DB, orgId)),
     };
     try {
       await publishPurchases(this.#sql, to, mustCompareTotals);
@@ -290,12 +300,12 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
   #deps(): PaymentDeps {
     const config = this.#config();
     const { env } = this;
-    const rows = paymentRows(this.#sql);
+    const rows = createPaymentRows(this.#sql);
     const wallet = () => objectsOf(env).wallet(rows.head().orgId);
     const payments = config?.payments ?? PAYMENTS_OFF;
     return {
       rows,
-      stripe: createStripe(payments),
+      stripe: createStripeClient(payments),
       wallet: {
         creditPayment: (credit) => inTime(wallet().creditPayment(credit)),
         setBack: (back) => inTime(wallet().setBack(back)),

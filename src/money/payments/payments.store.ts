@@ -146,20 +146,23 @@ export async function putPurchases(
   );
 }
 
-export type PurchaseTotals = {
+export type PublishedPurchaseTotals = {
   readonly purchases: number;
   readonly updatedAt: number;
   readonly returnedMicro: number;
 };
 
-export async function purchaseTotals(db: D1Database, orgId: string): Promise<PurchaseTotals> {
+export async function readPublishedPurchaseTotals(
+  db: D1Database,
+  orgId: string,
+): Promise<PublishedPurchaseTotals> {
   const totals = await db
     .prepare(
       `SELECT count(*) AS purchases, coalesce(sum(updated_at), 0) AS updatedAt,
          coalesce(sum(returned_micro), 0) AS returnedMicro FROM purchases WHERE org_id = ?`,
     )
     .bind(orgId)
-    .first<PurchaseTotals>();
+    .first<PublishedPurchaseTotals>();
   return totals ?? { purchases: 0, updatedAt: 0, returnedMicro: 0 };
 }
 
@@ -182,14 +185,16 @@ type PublishedPurchase = {
 };
 
 /** Returns up to `limit` + 1 purchases, newest first. */
-export async function listPublished(
+export async function listPublishedPurchases(
   db: D1Database,
   { orgId, state, beforeId, fromId, limit }: PublishedQuery,
 ): Promise<readonly PublishedPurchase[]> {
   const conditions = [
     "p.id < ?1 AND p.id >= ?2 AND ?3 = ?3 AND ?4 = ?4",
     ...(orgId === null ? [] : ["p.org_id = ?3"]),
-    ...(state === null ? [] : [state === REFUNDED ? "p.returned_micro > 0" : "p.state = ?4"]),
+    ...(state === null
+      ? []
+      : [state === REFUNDED_FILTER ? "p.returned_micro > 0" : "p.state = ?4"]),
   ];
   const { results } = await db
     .prepare(
@@ -205,4 +210,4 @@ export async function listPublished(
 }
 
 /** State filter for purchases with a refund or dispute. */
-export const REFUNDED = "refunded";
+export const REFUNDED_FILTER = "refunded";

@@ -2,16 +2,16 @@ import type { StripeHint, TopUpRequest } from "../../shared/contracts/payments.t
 import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
 import {
-  callWallet,
+  tryWalletCall,
   creditWalletStep,
   sendRefundsToWallet,
   resendPaymentsToWallet,
 } from "./crediting.ts";
-import { processHint } from "./hints.ts";
-import { endPurchase, moveToStep, storePurchase } from "./purchase-transitions.ts";
-import { retryDelayMs } from "./payment-rules.ts";
-import { isEnded } from "./purchase.ts";
-import type { Purchase, PurchaseStep, WaitingHint, PaymentDeps } from "./purchase.ts";
+import { processStripeHint } from "./hints.ts";
+import { endPurchase, moveToPurchaseStep, storePurchase } from "./purchase-transitions.ts";
+import { purchaseRetryDelayMs } from "./payment-rules.ts";
+import { isPurchaseEnded } from "./purchase.ts";
+import type { Purchase, PurchaseStep, PendingStripeHint, PaymentDeps } from "./purchase.ts";
 import {
   createCustomerStep,
   finalizeInvoiceStep,
@@ -45,7 +45,7 @@ const STEPS: Readonly<Record<PurchaseStep, RunPurchaseStep>> = {
 const STEPS_MAX = 30;
 const CONCURRENCY_MAX = 8;
 
-export function newPurchase(
+export function createPendingPurchase(
   of: Pick<Purchase, "id" | "method" | "amountMicro" | "saveCard" | "returnUrl" | "actor">,
   nowMs: number,
 ): Purchase {
@@ -79,7 +79,7 @@ export function newPurchase(
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
-function logStuckHint({ orgId, eventId, kind, object, tries }: WaitingHint): void {
+function logStuckHint({ orgId, eventId, kind, object, tries }: PendingStripeHint): void {
   if (tries % STUCK_AGAIN_TRIES !== STUCK_TRIES) return;
   logAlert("payment_hint_stuck", { org_id: orgId, event_id: eventId, kind, object, tries });
 }
@@ -100,14 +100,14 @@ export class PurchaseRunner {
     const { rows, now } = this.#deps;
     if (rows.purchase(id) !== null) return;
     const auto = { id, method: "auto", amountMicro, saveCard: false, returnUrl: "" } as const;
-    rows.putPurchase(newPurchase({ ...auto, actor: SYSTEM_ACTOR }, now()));
+    rows.putPurchase(createPendingPurchase({ ...auto, actor: SYSTEM_ACTOR }, now()));
   }
 
   /** Cancels a purchase. A payment that arrives meanwhile is credited. */
   cancel(id: string): void {
     const { rows, now } = this.#deps;
     const purchase = rows.purchase(id);
-    if (purchase === null || isEnded(purchase) || purchase.state === "paid") return;
+    if (purchase === null || isPurchaseEnded(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
     // An ending that turns off automatic top-up isn't replaced.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
@@ -126,7 +126,7 @@ export class PurchaseRunner {
       const purchase = rows.purchase(id);
       if (purchase === null) return;
       const isPaid = purchase.state === "credited" || purchase.state === "paid";
-      if (!isPaid && purchase.customerId !== null) moveToStep(this.#deps, purchase, "read");
+      if (!isPaid && purchase.customerId !== null) moveToPurchaseStep(this.#deps, purchase, "read");
       await this.#runSteps(id);
     });
   }
@@ -174,19 +174,19 @@ export class PurchaseRunner {
   }
 
   /** Processes a hint. Hints about the same Stripe object share one read. */
-  handleHint(hint: WaitingHint): Promise<void> {
+  handleHint(hint: PendingStripeHint): Promise<void> {
     const { kind, object } = hint;
     return this.#queues.run(`${kind}:${object}`, async () => {
       const { rows, now } = this.#deps;
       const due = rows.waitingHints().find(({ eventId }) => eventId === hint.eventId);
       if (due === undefined || due.nextAt > now()) return; // another hint has already read the object
       const same = rows.waitingHints().filter((one) => one.kind === kind && one.object === object);
-      const isDone = await processHint(this.#deps, this, due);
+      const isDone = await processStripeHint(this.#deps, this, due);
       const tries = due.tries + 1;
       if (!isDone) logStuckHint({ ...due, tries });
       for (const one of same) {
         if (isDone) rows.markHintProcessed(one, now());
-        else rows.putWaitingHint({ ...one, tries, nextAt: now() + retryDelayMs(tries) });
+        else rows.putWaitingHint({ ...one, tries, nextAt: now() + purchaseRetryDelayMs(tries) });
       }
     });
   }
@@ -208,11 +208,11 @@ export class PurchaseRunner {
     const { rows, now, wallet } = this.#deps;
     const [first] = untold;
     if (first === undefined) return;
-    const answer = await callWallet(() => wallet.tellPurchase(first));
+    const answer = await tryWalletCall(() => wallet.tellPurchase(first));
     const after = rows.purchase(id);
     if (after === null) return;
     if (answer?.ok !== true) {
-      return void storePurchase(this.#deps, after, { tellAt: now() + retryDelayMs(1) });
+      return void storePurchase(this.#deps, after, { tellAt: now() + purchaseRetryDelayMs(1) });
     }
     const left = after.untold.slice(1);
     storePurchase(this.#deps, after, { untold: left, tellAt: left.length === 0 ? null : now() });

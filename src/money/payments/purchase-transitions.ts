@@ -2,11 +2,11 @@ import type { PurchaseError, TopUpFailure } from "../../shared/contracts/payment
 import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { EventData, EventType } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
-import { retryDelayMs } from "./payment-rules.ts";
-import { declinedEnding, isEnded } from "./purchase.ts";
+import { purchaseRetryDelayMs } from "./payment-rules.ts";
+import { createDeclinedEnding, isPurchaseEnded } from "./purchase.ts";
 import type { PurchaseEnding, Purchase, PurchaseStep, PaymentDeps } from "./purchase.ts";
 import type { Invoice } from "./stripe-objects.ts";
-import type { StripeAnswer } from "./stripe.ts";
+import type { StripeResult } from "./stripe.ts";
 
 type PurchaseChange = Partial<Purchase>;
 
@@ -23,7 +23,7 @@ export function storePurchase(
   return after;
 }
 
-export function moveToStep(
+export function moveToPurchaseStep(
   deps: PaymentDeps,
   purchase: Purchase,
   step: PurchaseStep,
@@ -34,28 +34,32 @@ export function moveToStep(
 }
 
 /** Schedules the step again after a delay. */
-export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: StripeAnswer): Purchase {
+export function schedulePurchaseRetry(
+  deps: PaymentDeps,
+  purchase: Purchase,
+  answer?: StripeResult,
+): Purchase {
   const tries = purchase.tries + 1;
   if (answer?.kind === "unsure" && (answer.status === 401 || answer.status === 403)) {
     logAlert("stripe_key_refused", { org_id: deps.rows.head().orgId, status: answer.status });
   }
   return storePurchase(deps, purchase, {
-    state: isEnded(purchase) || purchase.state === "paid" ? purchase.state : "unknown",
+    state: isPurchaseEnded(purchase) || purchase.state === "paid" ? purchase.state : "unknown",
     tries,
-    nextAt: deps.now() + retryDelayMs(tries),
+    nextAt: deps.now() + purchaseRetryDelayMs(tries),
     requestId: answer?.requestId ?? purchase.requestId,
   });
 }
 
 /** Repeats a step with a new idempotency key. The step must not move money. */
-export function restartStep(deps: PaymentDeps, purchase: Purchase): Purchase {
+export function restartPurchaseStep(deps: PaymentDeps, purchase: Purchase): Purchase {
   const tries = purchase.tries + 1;
-  const nextAt = deps.now() + retryDelayMs(tries);
+  const nextAt = deps.now() + purchaseRetryDelayMs(tries);
   return storePurchase(deps, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
 }
 
 /** Stores that the customer must pay or confirm at a URL. */
-export function waitForCustomer(
+export function moveToWaitingForCustomer(
   deps: PaymentDeps,
   purchase: Purchase,
   at: { readonly url: string | null; readonly expiresAt: number },
@@ -100,19 +104,19 @@ export function closeMismatchedInvoice(
   { id, status }: Invoice,
 ): Purchase {
   logAlert("invoice_differs", { id: purchase.id, invoice_id: id });
-  const ending = declinedEnding("processing_error");
-  return moveToStep(deps, purchase, status === "draft" ? "discard" : "void", { ending });
+  const ending = createDeclinedEnding("processing_error");
+  return moveToPurchaseStep(deps, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
 export function declineAsMisconfigured(
   deps: PaymentDeps,
   purchase: Purchase,
-  answer: StripeAnswer,
+  answer: StripeResult,
 ): Purchase {
   const { id, step } = purchase;
   const why = answer.kind === "refused" ? (answer.error.code ?? answer.error.type ?? "") : "answer";
   logAlert("purchase_misconfigured", { id, step, why, request_id: answer.requestId });
-  return endPurchase(deps, purchase, declinedEnding("misconfigured"));
+  return endPurchase(deps, purchase, createDeclinedEnding("misconfigured"));
 }
 
 /**

@@ -8,7 +8,7 @@ import type {
 } from "../../shared/contracts/payments.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
-import type { Stripe } from "./stripe.ts";
+import type { StripeClient } from "./stripe.ts";
 
 export type PurchaseStep =
   | "customer"
@@ -64,7 +64,7 @@ export type CapturedAmounts = {
   readonly taxCents: number;
 };
 
-export function declinedEnding(error: PurchaseError, isHard = false): PurchaseEnding {
+export function createDeclinedEnding(error: PurchaseError, isHard = false): PurchaseEnding {
   return { state: "declined", error, isHard };
 }
 
@@ -80,10 +80,10 @@ export type Payment = CapturedAmounts & {
   readonly reading: number;
 };
 
-export type WaitingHint = StripeHint & { readonly tries: number; readonly nextAt: number };
+export type PendingStripeHint = StripeHint & { readonly tries: number; readonly nextAt: number };
 
 /** An organization's Stripe customer, saved card and counters. */
-export type PaymentsHead = {
+export type PaymentsState = {
   readonly orgId: string;
   readonly orgName: string;
   /** `isBooked`: D1 has the customer, so Stripe's events can be assigned to the organization. */
@@ -97,8 +97,8 @@ export type PaymentsHead = {
 
 /** Payment tables. Consecutive writes without an `await` commit together. */
 export type PaymentRows = {
-  head(): PaymentsHead;
-  setHead(head: PaymentsHead): void;
+  head(): PaymentsState;
+  setHead(head: PaymentsState): void;
   purchase(id: string): Purchase | null;
   /** Finds a purchase by the Stripe ID of its session, invoice or payment. */
   purchaseByStripeId(object: string): Purchase | null;
@@ -108,16 +108,16 @@ export type PaymentRows = {
   payment(id: string): Payment | null;
   payments(): readonly Payment[];
   putPayment(payment: Payment): void;
-  waitingHints(): readonly WaitingHint[];
-  putWaitingHint(hint: WaitingHint): void;
-  markHintProcessed(hint: WaitingHint, at: number): void;
+  waitingHints(): readonly PendingStripeHint[];
+  putWaitingHint(hint: PendingStripeHint): void;
+  markHintProcessed(hint: PendingStripeHint, at: number): void;
   isHintProcessed(eventId: string): boolean;
 };
 
-export const isEnded = ({ state }: Purchase): boolean =>
+export const isPurchaseEnded = ({ state }: Purchase): boolean =>
   state === "credited" || state === "declined" || state === "expired";
 
-export function purchaseRecordOf(purchase: Purchase, payment: Payment | null): PurchaseRecord {
+export function toPurchaseRecord(purchase: Purchase, payment: Payment | null): PurchaseRecord {
   const {
     sent: _sent,
     anew: _anew,
@@ -135,7 +135,7 @@ export function purchaseRecordOf(purchase: Purchase, payment: Payment | null): P
   };
 }
 
-export type PayingWallet = Pick<
+export type WalletForPayments = Pick<
   WalletPaymentMethods,
   "creditPayment" | "setBack" | "tellPurchase" | "disableTopUp"
 >;
@@ -148,8 +148,8 @@ type PaymentStore = {
 
 export type PaymentDeps = {
   readonly rows: PaymentRows;
-  readonly stripe: Stripe;
-  readonly wallet: PayingWallet;
+  readonly stripe: StripeClient;
+  readonly wallet: WalletForPayments;
   readonly store: PaymentStore;
   readonly now: () => number;
   readonly region: string;

@@ -23,11 +23,11 @@ import { creationTimeOfId } from "../../shared/id.ts";
 import { micros, MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import { callObjectWithRetries, callObject } from "../../shared/reach-object.ts";
 import { readBuyingOrganization } from "./payments.store.ts";
-import { creditsView, purchasesView, purchaseView } from "./payment-views.ts";
+import { creditPageView, purchasePageView, purchaseView } from "./payment-views.ts";
 
 const RETRY_BUDGET_MS = 8000;
 
-export const purchaseBody = z.object({
+export const newPurchaseSchema = z.object({
   amount_dollars: z.int("must be a whole number of dollars").check(z.minimum(1)),
   method: z.enum(["checkout", "card"]),
   save_card: z.optional(z.boolean()),
@@ -40,7 +40,7 @@ export async function createPurchaseRoute(c: AppContext) {
   if (!name.ok) return name;
   const body = await readBody(c);
   if (!body.ok) return body;
-  const fields = parseFields(purchaseBody, [], body.value.json);
+  const fields = parseFields(newPurchaseSchema, [], body.value.json);
   if (!fields.ok) return fields;
   if (config.payments === null) return refuse({ kind: "payments_off" });
   if (name.value === null) {
@@ -74,7 +74,7 @@ function acceptedPurchase(c: AppContext, purchase: PurchaseRecord) {
   return accepted(purchaseView(purchase));
 }
 
-export const purchasesQuery = z.object({
+export const purchasesQuerySchema = z.object({
   limit: wholeNumberParameterWithDefault(1, 100, 20),
   after: z.optional(
     singleValueSchema.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id")),
@@ -82,11 +82,11 @@ export const purchasesQuery = z.object({
 });
 
 export async function listPurchasesRoute(c: AppContext) {
-  const page = parseQuery(purchasesQuery, c.req.url);
+  const page = parseQuery(purchasesQuerySchema, c.req.url);
   if (!page.ok) return page;
   const { limit, after = null } = page.value;
   const found = await callPayments(c, (payments) => payments.purchases(limit, after));
-  return found.ok ? success(purchasesView(found.value, purchaseView)) : found;
+  return found.ok ? success(purchasePageView(found.value, purchaseView)) : found;
 }
 
 export async function readPurchaseRoute(c: AppContext) {
@@ -99,7 +99,7 @@ export async function cancelPurchaseRoute(c: AppContext) {
   return found.ok ? accepted(purchaseView(found.value)) : found;
 }
 
-export async function portalRoute(c: AppContext) {
+export async function createBillingPortalRoute(c: AppContext) {
   if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
   const buyer = await readBuyer(c);
   if (!buyer.ok) return buyer;
@@ -108,7 +108,7 @@ export async function portalRoute(c: AppContext) {
   return callPayments(c, (payments) => payments.portal({ orgId, orgName, returnUrl }));
 }
 
-export const creditsQuery = z.object({
+export const creditsQuerySchema = z.object({
   limit: wholeNumberParameterWithDefault(1, 100, 50),
   after: z.optional(
     z.pipe(
@@ -120,8 +120,8 @@ export const creditsQuery = z.object({
   ),
 });
 
-export async function creditsRoute(c: AppContext) {
-  const page = parseQuery(creditsQuery, c.req.url);
+export async function readCreditsRoute(c: AppContext) {
+  const page = parseQuery(creditsQuerySchema, c.req.url);
   if (!page.ok) return page;
   const { limit, after = null } = page.value;
   const { orgId } = c.var.admitted.caller;
@@ -129,11 +129,11 @@ export async function creditsRoute(c: AppContext) {
   const found = await callObject(() => objects.wallet(orgId).creditPage(limit, after));
   if (!found.ok) return found;
   const { config } = c.var;
-  if (config.payments === null) return success(creditsView(found.value, null));
+  if (config.payments === null) return success(creditPageView(found.value, null));
   const card = await callObject(() => objects.payments(orgId).savedCard());
   if (!card.ok) return card;
   const { PURCHASE_DOLLARS_MIN: dollarsMin, PURCHASE_DOLLARS_MAX: dollarsMax } = config.numbers;
-  return success(creditsView(found.value, { dollarsMin, dollarsMax, card: card.value }));
+  return success(creditPageView(found.value, { dollarsMin, dollarsMax, card: card.value }));
 }
 
 async function readBuyer(

@@ -1,29 +1,34 @@
 import { logAlert } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
 import {
-  cardOfIntent,
+  cardOfPaymentIntent,
   cardFingerprintOf,
-  creditsOfPayment,
-  retryDelayMs,
+  computePaymentCredits,
+  purchaseRetryDelayMs,
 } from "./payment-rules.ts";
 import {
   closeMismatchedInvoice,
   endPurchase,
   declineAsMisconfigured,
-  moveToStep,
-  retryLater,
-  waitForCustomer,
+  moveToPurchaseStep,
+  schedulePurchaseRetry,
+  moveToWaitingForCustomer,
   storePurchase,
 } from "./purchase-transitions.ts";
-import { declinedEnding, isEnded } from "./purchase.ts";
+import { createDeclinedEnding, isPurchaseEnded } from "./purchase.ts";
 import type { CapturedAmounts, Purchase, PaymentDeps } from "./purchase.ts";
 import { recoverLostCheckout } from "./steps.ts";
 import type { RunPurchaseStep } from "./steps.ts";
-import { parseBody } from "./stripe.ts";
-import type { RefusedAnswer, StripeCall } from "./stripe.ts";
-import { hasPurchaseAmount, postCall, readInvoice, readSession } from "./stripe-calls.ts";
-import { invoiceSchema, sessionSchema } from "./stripe-objects.ts";
-import type { Intent, Invoice, Session } from "./stripe-objects.ts";
+import { parseStripeBody } from "./stripe.ts";
+import type { RefusedStripeCall, StripeCall } from "./stripe.ts";
+import {
+  isInvoicedAmountCorrect,
+  buildPostCall,
+  buildReadInvoiceCall,
+  buildReadCheckoutSessionCall,
+} from "./stripe-calls.ts";
+import { invoiceSchema, checkoutSessionSchema } from "./stripe-objects.ts";
+import type { StripePaymentIntent, Invoice, CheckoutSession } from "./stripe-objects.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
 const RECHECK_MS = 600_000;
@@ -36,7 +41,7 @@ export const readPurchaseStep: RunPurchaseStep = async (deps, purchase) => {
   if (purchase.sessionId !== null) return readSessionStep(deps, purchase, purchase.sessionId);
   if (purchase.method === "checkout") return recoverLostCheckout(deps, purchase);
   return purchase.ending === null
-    ? moveToStep(deps, purchase, "customer")
+    ? moveToPurchaseStep(deps, purchase, "customer")
     : endPurchase(deps, purchase, purchase.ending);
 };
 
@@ -45,11 +50,11 @@ async function readSessionStep(
   purchase: Purchase,
   id: string,
 ): Promise<Purchase> {
-  const answer = await deps.stripe.ask(readSession(id));
+  const answer = await deps.stripe.ask(buildReadCheckoutSessionCall(id));
   const now = deps.rows.purchase(purchase.id) ?? purchase;
   if (answer.kind === "refused") return handleRefusedRead(deps, now, answer);
-  const session = parseBody(answer, sessionSchema);
-  if (session === null) return retryLater(deps, now, answer);
+  const session = parseStripeBody(answer, checkoutSessionSchema);
+  if (session === null) return schedulePurchaseRetry(deps, now, answer);
   const intent = intentOf(session);
   if (session.payment_status !== "paid" || intent === null || !isCaptured(intent)) {
     return handleUnpaidSession(deps, now, session);
@@ -61,25 +66,29 @@ async function readSessionStep(
   });
 }
 
-function handleUnpaidSession(deps: PaymentDeps, purchase: Purchase, session: Session): Purchase {
+function handleUnpaidSession(
+  deps: PaymentDeps,
+  purchase: Purchase,
+  session: CheckoutSession,
+): Purchase {
   const { status, url = null } = session;
-  if (isEnded(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
+  if (isPurchaseEnded(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
   if (status === "expired") return endPurchase(deps, purchase, purchase.ending ?? ABANDONED);
   if (status === "complete") {
     return storePurchase(deps, purchase, { nextAt: deps.now() + RECHECK_MS });
   }
   const expiresAt = session.expires_at * 1000;
   const isClosing = purchase.ending !== null || deps.now() >= expiresAt;
-  if (!isClosing) return waitForCustomer(deps, purchase, { url, expiresAt });
+  if (!isClosing) return moveToWaitingForCustomer(deps, purchase, { url, expiresAt });
   const ending = purchase.ending ?? ABANDONED;
-  return moveToStep(deps, purchase, "expire", { ending, tries: purchase.tries });
+  return moveToPurchaseStep(deps, purchase, "expire", { ending, tries: purchase.tries });
 }
 
-function intentOf({ payment_intent: intent }: Session): Intent | null {
+function intentOf({ payment_intent: intent }: CheckoutSession): StripePaymentIntent | null {
   return typeof intent === "object" ? (intent ?? null) : null;
 }
 
-const isCaptured = ({ status, amount_received }: Intent): boolean =>
+const isCaptured = ({ status, amount_received }: StripePaymentIntent): boolean =>
   status === "succeeded" && amount_received > 0;
 
 async function readInvoiceStep(
@@ -87,11 +96,11 @@ async function readInvoiceStep(
   purchase: Purchase,
   id: string,
 ): Promise<Purchase> {
-  const answer = await deps.stripe.ask(readInvoice(id));
+  const answer = await deps.stripe.ask(buildReadInvoiceCall(id));
   const now = deps.rows.purchase(purchase.id) ?? purchase;
   if (answer.kind === "refused") return handleRefusedRead(deps, now, answer);
-  const invoice = parseBody(answer, invoiceSchema);
-  if (invoice === null) return retryLater(deps, now, answer);
+  const invoice = parseStripeBody(answer, invoiceSchema);
+  if (invoice === null) return schedulePurchaseRetry(deps, now, answer);
   const intents = intentsOf(invoice);
   const captured = intents.filter(isCaptured);
   const [intent] = captured;
@@ -105,23 +114,26 @@ async function readInvoiceStep(
       taxCents,
     });
   }
-  if (isEnded(now)) return storePurchase(deps, now, { step: null, nextAt: null });
+  if (isPurchaseEnded(now)) return storePurchase(deps, now, { step: null, nextAt: null });
   return handleUnpaidInvoice(deps, now, { invoice, intents });
 }
 
-function intentsOf({ payments }: Invoice): readonly Intent[] {
+function intentsOf({ payments }: Invoice): readonly StripePaymentIntent[] {
   return (payments?.data ?? []).flatMap(({ payment: { payment_intent: intent } }) =>
     typeof intent === "object" && intent !== null ? [intent] : [],
   );
 }
 
-const needsConfirmation = ({ status, last_payment_error: error }: Intent): boolean =>
+const needsConfirmation = ({ status, last_payment_error: error }: StripePaymentIntent): boolean =>
   status === "requires_action" || error?.code === "authentication_required";
 
 function handleUnpaidInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
-  { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
+  {
+    invoice,
+    intents,
+  }: { readonly invoice: Invoice; readonly intents: readonly StripePaymentIntent[] },
 ): Purchase {
   const { ending } = purchase;
   switch (invoice.status ?? "open") {
@@ -131,11 +143,11 @@ function handleUnpaidInvoice(
     case "paid":
       // An invoice that was paid outside Stripe or from a Stripe balance credits nothing.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
-      return endPurchase(deps, purchase, ending ?? declinedEnding("misconfigured"));
+      return endPurchase(deps, purchase, ending ?? createDeclinedEnding("misconfigured"));
     case "draft":
-      return moveToStep(deps, purchase, ending === null ? "item" : "discard");
+      return moveToPurchaseStep(deps, purchase, ending === null ? "item" : "discard");
     default:
-      if (ending === null && !hasPurchaseAmount(purchase, invoice)) {
+      if (ending === null && !isInvoicedAmountCorrect(purchase, invoice)) {
         return closeMismatchedInvoice(deps, purchase, invoice);
       }
       return handleOpenInvoice(deps, purchase, { invoice, intents });
@@ -145,7 +157,10 @@ function handleUnpaidInvoice(
 function handleOpenInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
-  { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
+  {
+    invoice,
+    intents,
+  }: { readonly invoice: Invoice; readonly intents: readonly StripePaymentIntent[] },
 ): Purchase {
   const { ending, tries } = purchase;
   const isProcessing = intents.some(({ status }) => status === "processing");
@@ -156,16 +171,16 @@ function handleOpenInvoice(
   if (canWait && (hasWaited || intents.some(needsConfirmation))) {
     const url = invoice.hosted_invoice_url ?? null;
     const expiresAt = purchase.expiresAt ?? purchase.createdAt + CONFIRMATION_MAX_MS;
-    if (deps.now() < expiresAt) return waitForCustomer(deps, purchase, { url, expiresAt });
-    return moveToStep(deps, purchase, "void", { ending: ABANDONED });
+    if (deps.now() < expiresAt) return moveToWaitingForCustomer(deps, purchase, { url, expiresAt });
+    return moveToPurchaseStep(deps, purchase, "void", { ending: ABANDONED });
   }
-  return moveToStep(deps, purchase, ending === null ? "pay" : "void", { tries });
+  return moveToPurchaseStep(deps, purchase, ending === null ? "pay" : "void", { tries });
 }
 
 function recordPayment(
   deps: PaymentDeps,
   purchase: Purchase,
-  intent: Intent,
+  intent: StripePaymentIntent,
   captured: CapturedAmounts,
 ): Purchase {
   const { rows, isLive } = deps;
@@ -174,9 +189,9 @@ function recordPayment(
     logAlert("payment_mismatch", { id, payment_id: intent.id });
     return storePurchase(deps, purchase, { nextAt: deps.now() + HOUR_MS });
   }
-  const netMicro = creditsOfPayment(amountMicro, captured);
+  const netMicro = computePaymentCredits(amountMicro, captured);
   if (netMicro !== amountMicro) logAlert("payment_differs", { id, payment_id: intent.id });
-  const card = cardOfIntent(intent);
+  const card = cardOfPaymentIntent(intent);
   if (rows.payment(intent.id) === null) {
     rows.putPayment({
       ...captured,
@@ -194,7 +209,7 @@ function recordPayment(
   if (purchase.saveCard && card !== null && typeof paymentMethod === "string") {
     rows.setHead({ ...rows.head(), card: { ...card, paymentMethod } });
   }
-  return moveToStep(deps, purchase, "credit", {
+  return moveToPurchaseStep(deps, purchase, "credit", {
     state: "paid",
     paymentId: intent.id,
     ending: null,
@@ -208,9 +223,9 @@ function recordPayment(
 function handleRefusedRead(
   deps: PaymentDeps,
   purchase: Purchase,
-  refusal: RefusedAnswer,
+  refusal: RefusedStripeCall,
 ): Purchase {
-  if (isEnded(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
+  if (isPurchaseEnded(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
   return declineAsMisconfigured(deps, purchase, refusal);
 }
 
@@ -230,7 +245,10 @@ async function closeStripeObject(
     return endPurchase(deps, now, now.ending ?? ABANDONED);
   }
   const tries = now.tries + 1;
-  return moveToStep(deps, now, "read", { tries, nextAt: deps.now() + retryDelayMs(tries) });
+  return moveToPurchaseStep(deps, now, "read", {
+    tries,
+    nextAt: deps.now() + purchaseRetryDelayMs(tries),
+  });
 }
 
 function isObject(
@@ -244,13 +262,13 @@ const hasStatus = (status: string) => (body: unknown) => isObject(body) && body.
 export const expireCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, sessionId } = purchase;
   const key = `${id}:expire:${purchase.tries}`;
-  const call = postCall(`/v1/checkout/sessions/${sessionId}/expire`, {}, key);
+  const call = buildPostCall(`/v1/checkout/sessions/${sessionId}/expire`, {}, key);
   return closeStripeObject(deps, purchase, call, hasStatus("expired"));
 };
 
 export const voidInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, invoiceId } = purchase;
-  const call = postCall(`/v1/invoices/${invoiceId}/void`, {}, `${id}:void:${purchase.tries}`);
+  const call = buildPostCall(`/v1/invoices/${invoiceId}/void`, {}, `${id}:void:${purchase.tries}`);
   return closeStripeObject(deps, purchase, call, hasStatus("void"));
 };
 

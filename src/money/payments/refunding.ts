@@ -3,9 +3,14 @@ import { logEvent } from "../../shared/log.ts";
 import { conflict, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Purchase, PaymentDeps } from "./purchase.ts";
-import { postCall, readRefund, readRefunds, refundParams } from "./stripe-calls.ts";
+import {
+  buildPostCall,
+  buildReadRefundCall,
+  buildListRefundsCall,
+  buildRefundParams,
+} from "./stripe-calls.ts";
 import { refundSchema, refundsSchema } from "./stripe-objects.ts";
-import { parseBody } from "./stripe.ts";
+import { parseStripeBody } from "./stripe.ts";
 
 const REFUSAL_MESSAGES: Readonly<Record<string, string>> = {
   charge_already_refunded: "This payment was already refunded in full.",
@@ -29,8 +34,10 @@ export async function refundPayment(
   const before = await checkEarlierRefund(stripe, payment.id, { amountCents, name });
   if (!before.ok) return before;
   if (before.value) return success(payment.id);
-  const params = refundParams(payment.id, ask);
-  const answer = await stripe.ask(postCall("/v1/refunds", params, `${purchase.id}:refund:${name}`));
+  const params = buildRefundParams(payment.id, ask);
+  const answer = await stripe.ask(
+    buildPostCall("/v1/refunds", params, `${purchase.id}:refund:${name}`),
+  );
   if (answer.kind === "unsure") return refuse({ kind: "storage_unavailable" });
   if (answer.kind === "refused") {
     if (answer.error.type === "idempotency_error") return refuse({ kind: "idempotency_mismatch" });
@@ -52,7 +59,9 @@ export async function resolvePaymentId(
   id: string,
 ): Promise<string | null> {
   if (!id.startsWith("re_")) return id;
-  return parseBody(await stripe.ask(readRefund(id)), refundSchema)?.payment_intent ?? null;
+  return (
+    parseStripeBody(await stripe.ask(buildReadRefundCall(id)), refundSchema)?.payment_intent ?? null
+  );
 }
 
 /** Reports whether a refund with this name exists. Stripe keeps idempotency keys for only a day. */
@@ -61,7 +70,7 @@ async function checkEarlierRefund(
   paymentId: string,
   { amountCents, name }: Pick<RefundRequest, "amountCents" | "name">,
 ): Promise<Result<boolean>> {
-  const listed = parseBody(await stripe.ask(readRefunds(paymentId)), refundsSchema);
+  const listed = parseStripeBody(await stripe.ask(buildListRefundsCall(paymentId)), refundsSchema);
   if (listed === null) return refuse({ kind: "storage_unavailable" });
   const made = listed.data.find(({ metadata }) => metadata?.["refund"] === name);
   if (made === undefined) {

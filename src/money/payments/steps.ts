@@ -1,34 +1,39 @@
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
-import { declineReasonOf, retryDelayMs } from "./payment-rules.ts";
+import { declineReasonOf, purchaseRetryDelayMs } from "./payment-rules.ts";
 import {
-  restartStep,
+  restartPurchaseStep,
   closeMismatchedInvoice,
   endPurchase,
   declineAsMisconfigured,
-  moveToStep,
-  retryLater,
-  waitForCustomer,
+  moveToPurchaseStep,
+  schedulePurchaseRetry,
+  moveToWaitingForCustomer,
   storePurchase,
 } from "./purchase-transitions.ts";
-import { declinedEnding, isEnded } from "./purchase.ts";
+import { createDeclinedEnding, isPurchaseEnded } from "./purchase.ts";
 import type { Purchase, PaymentDeps } from "./purchase.ts";
 import {
-  customerParams,
-  finalizeParams,
-  invoiceParams,
-  hasPurchaseAmount,
-  itemParams,
-  listCreatedSince,
-  payParams,
-  postCall,
-  readInvoice,
-  sessionParams,
+  buildCustomerParams,
+  finalizeInvoiceParams,
+  buildInvoiceParams,
+  isInvoicedAmountCorrect,
+  buildInvoiceItemParams,
+  buildListCreatedSinceCall,
+  buildPayInvoiceParams,
+  buildPostCall,
+  buildReadInvoiceCall,
+  buildCheckoutSessionParams,
 } from "./stripe-calls.ts";
-import type { Sale } from "./stripe-calls.ts";
-import { objectListSchema, idSchema, invoiceSchema, sessionSchema } from "./stripe-objects.ts";
+import type { PurchaseForStripe } from "./stripe-calls.ts";
+import {
+  objectListSchema,
+  stripeIdSchema,
+  invoiceSchema,
+  checkoutSessionSchema,
+} from "./stripe-objects.ts";
 import type { Invoice } from "./stripe-objects.ts";
-import { parseBody } from "./stripe.ts";
-import type { RefusedAnswer, Params, StripeAnswer } from "./stripe.ts";
+import { parseStripeBody } from "./stripe.ts";
+import type { RefusedStripeCall, StripeParams, StripeResult } from "./stripe.ts";
 
 /** A step of a purchase. Changes at most one thing at Stripe. */
 export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
@@ -45,14 +50,19 @@ const CHECKOUT_RETRY_MS = 25 * 60_000;
 async function sendStepCall(
   deps: PaymentDeps,
   purchase: Purchase,
-  call: { readonly path: string; readonly params: Params; readonly key: string },
-): Promise<{ readonly answer: StripeAnswer; readonly now: Purchase }> {
+  call: { readonly path: string; readonly params: StripeParams; readonly key: string },
+): Promise<{ readonly answer: StripeResult; readonly now: Purchase }> {
   const { id, step, state } = purchase;
   const { path, params, key } = call;
-  const first = { step: step ?? "read", ...postCall(path, params, key), key, firstAt: deps.now() };
+  const first = {
+    step: step ?? "read",
+    ...buildPostCall(path, params, key),
+    key,
+    firstAt: deps.now(),
+  };
   const { method: _method, ...made } = first;
   const sent = purchase.sent?.step === step ? purchase.sent : { ...made, body: made.body ?? "" };
-  storePurchase(deps, purchase, { sent, state: isEnded(purchase) ? state : "asked" });
+  storePurchase(deps, purchase, { sent, state: isPurchaseEnded(purchase) ? state : "asked" });
   const answer = await deps.stripe.ask({ ...sent, method: "POST" });
   const now = deps.rows.purchase(id) ?? purchase;
   return {
@@ -66,7 +76,7 @@ async function sendStepCall(
 function mustStopRetrying(
   { now }: PaymentDeps,
   { sent, tries }: Purchase,
-  answer: StripeAnswer,
+  answer: StripeResult,
 ): boolean {
   if (answer.kind !== "unsure") return false;
   const limit = sent?.step === "session" ? CHECKOUT_RETRY_MS : CALL_RETRY_MS;
@@ -77,7 +87,10 @@ function mustStopRetrying(
 const idempotencyKeyOf = ({ id, step, anew: again }: Purchase): string =>
   again === 0 ? `${id}:${step}` : `${id}:${step}:${again + 1}`;
 
-function saleOf({ region, hasTax, taxCode, rows }: PaymentDeps, purchase: Purchase): Sale {
+function saleOf(
+  { region, hasTax, taxCode, rows }: PaymentDeps,
+  purchase: Purchase,
+): PurchaseForStripe {
   const customerId = purchase.customerId ?? "";
   return { ...purchase, orgId: rows.head().orgId, customerId, region, hasTax, taxCode };
 }
@@ -97,7 +110,7 @@ export const createCustomerStep: RunPurchaseStep = async (deps, purchase) => {
       await store.addCustomer(id, head.orgId);
     } catch (error) {
       logWarning("customer_not_booked", { org_id: head.orgId, reason: errorMessageOf(error) });
-      return retryLater(deps, rows.purchase(purchase.id) ?? purchase);
+      return schedulePurchaseRetry(deps, rows.purchase(purchase.id) ?? purchase);
     }
     const after = rows.head();
     if (after.customer?.id === id) rows.setHead({ ...after, customer: { id, isBooked: true } });
@@ -109,20 +122,20 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
   const { rows, region } = deps;
   const { orgId, orgName, customers } = rows.head();
   const key = customers === 0 ? `cus:${orgId}` : `cus:${orgId}:${customers + 1}`;
-  const params = customerParams({ orgId, orgName, region });
+  const params = buildCustomerParams({ orgId, orgName, region });
   const { answer, now } = await sendStepCall(deps, purchase, {
     path: "/v1/customers",
     params,
     key,
   });
   if (answer.kind === "refused") return declineAsMisconfigured(deps, now, answer);
-  const made = parseBody(answer, idSchema);
+  const made = parseStripeBody(answer, stripeIdSchema);
   const head = rows.head();
   if (made === null) {
-    if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
+    if (!mustStopRetrying(deps, now, answer)) return schedulePurchaseRetry(deps, now, answer);
     // If Stripe created a customer despite the failed call, that customer stays unused.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
-    return storePurchase(deps, retryLater(deps, now, answer), { sent: null });
+    return storePurchase(deps, schedulePurchaseRetry(deps, now, answer), { sent: null });
   }
   if (head.customer === null) {
     const customer = { id: made.id, isBooked: false };
@@ -139,17 +152,19 @@ function continueAfterCustomer(
 ): Purchase {
   const { rows, now } = deps;
   if (purchase.ending !== null) return endPurchase(deps, purchase, purchase.ending);
-  if (purchase.method === "checkout") return moveToStep(deps, purchase, "session", { customerId });
+  if (purchase.method === "checkout") {
+    return moveToPurchaseStep(deps, purchase, "session", { customerId });
+  }
   const { card } = rows.head();
   if (card === null) {
-    return endPurchase(deps, purchase, declinedEnding("no_saved_card", true));
+    return endPurchase(deps, purchase, createDeclinedEnding("no_saved_card", true));
   }
   if (findRunningCharge(deps, purchase.id) !== null) {
     const tries = purchase.tries + 1;
-    return storePurchase(deps, purchase, { tries, nextAt: now() + retryDelayMs(tries) });
+    return storePurchase(deps, purchase, { tries, nextAt: now() + purchaseRetryDelayMs(tries) });
   }
   const { paymentMethod, ...shown } = card;
-  return moveToStep(deps, purchase, "invoice", { customerId, paymentMethod, card: shown });
+  return moveToPurchaseStep(deps, purchase, "invoice", { customerId, paymentMethod, card: shown });
 }
 
 /** Returns another purchase that is charging the saved card, or null. */
@@ -157,21 +172,22 @@ export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Pur
   return rows.openPurchases().find((one) => one.id !== id && isRunningCharge(one)) ?? null;
 }
 
-const isRunningCharge = (one: Purchase): boolean => one.paymentMethod !== null && !isEnded(one);
+const isRunningCharge = (one: Purchase): boolean =>
+  one.paymentMethod !== null && !isPurchaseEnded(one);
 
 export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
-  const params = sessionParams(saleOf(deps, purchase));
+  const params = buildCheckoutSessionParams(saleOf(deps, purchase));
   const call = { path: "/v1/checkout/sessions", params, key: purchase.id };
   const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "refused") return handleRefusal(deps, now, answer);
-  const made = parseBody(answer, sessionSchema);
+  const made = parseStripeBody(answer, checkoutSessionSchema);
   if (made !== null) {
     const { id: sessionId, url = null, expires_at } = made;
     const known = storePurchase(deps, now, { sessionId });
-    if (known.ending !== null) return moveToStep(deps, known, "expire");
-    return waitForCustomer(deps, known, { url, expiresAt: expires_at * 1000 });
+    if (known.ending !== null) return moveToPurchaseStep(deps, known, "expire");
+    return moveToWaitingForCustomer(deps, known, { url, expiresAt: expires_at * 1000 });
   }
-  if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
+  if (!mustStopRetrying(deps, now, answer)) return schedulePurchaseRetry(deps, now, answer);
   return recoverLostCheckout(deps, now);
 };
 
@@ -184,10 +200,10 @@ export async function recoverLostCheckout(
 ): Promise<Purchase> {
   const found = await findStripeObject(deps, purchase, "checkout/sessions");
   const now = deps.rows.purchase(purchase.id) ?? purchase;
-  if (found === undefined) return retryLater(deps, now);
-  if (found !== null) return moveToStep(deps, now, "read", { sessionId: found });
-  if (isEnded(now)) return storePurchase(deps, now, { step: null, nextAt: null });
-  return endPurchase(deps, now, declinedEnding("processing_error"));
+  if (found === undefined) return schedulePurchaseRetry(deps, now);
+  if (found !== null) return moveToPurchaseStep(deps, now, "read", { sessionId: found });
+  if (isPurchaseEnded(now)) return storePurchase(deps, now, { step: null, nextAt: null });
+  return endPurchase(deps, now, createDeclinedEnding("processing_error"));
 }
 
 /**
@@ -199,8 +215,8 @@ async function findStripeObject(
   { id, customerId, createdAt }: Purchase,
   what: "checkout/sessions" | "invoices",
 ): Promise<string | null | undefined> {
-  const answer = await stripe.ask(listCreatedSince(what, customerId ?? "", createdAt));
-  const list = parseBody(answer, objectListSchema);
+  const answer = await stripe.ask(buildListCreatedSinceCall(what, customerId ?? "", createdAt));
+  const list = parseStripeBody(answer, objectListSchema);
   if (list === null) return undefined;
   const own = list.data.find(({ metadata }) => metadata?.["purchase_id"] === id);
   if (own !== undefined) return own.id;
@@ -209,73 +225,77 @@ async function findStripeObject(
 
 export const createInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const { paymentMethod } = purchase;
-  const params = invoiceParams(saleOf(deps, purchase), paymentMethod ?? "");
+  const params = buildInvoiceParams(saleOf(deps, purchase), paymentMethod ?? "");
   const call = { path: "/v1/invoices", params, key: idempotencyKeyOf(purchase) };
   const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "refused") return handleRefusal(deps, now, answer);
-  const made = parseBody(answer, idSchema);
-  if (made !== null) return moveToStep(deps, now, "item", { invoiceId: made.id });
-  if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
+  const made = parseStripeBody(answer, stripeIdSchema);
+  if (made !== null) return moveToPurchaseStep(deps, now, "item", { invoiceId: made.id });
+  if (!mustStopRetrying(deps, now, answer)) return schedulePurchaseRetry(deps, now, answer);
   const found = await findStripeObject(deps, now, "invoices");
   const after = deps.rows.purchase(now.id) ?? now;
-  if (found === undefined) return retryLater(deps, after, answer);
+  if (found === undefined) return schedulePurchaseRetry(deps, after, answer);
   return found === null
-    ? restartStep(deps, after)
-    : moveToStep(deps, after, "item", { invoiceId: found, anew: 1 });
+    ? restartPurchaseStep(deps, after)
+    : moveToPurchaseStep(deps, after, "item", { invoiceId: found, anew: 1 });
 };
 
 export const addInvoiceItemStep: RunPurchaseStep = async (deps, purchase) => {
   const { invoiceId } = purchase;
-  const params = itemParams(saleOf(deps, purchase), invoiceId ?? "");
+  const params = buildInvoiceItemParams(saleOf(deps, purchase), invoiceId ?? "");
   const call = { path: "/v1/invoiceitems", params, key: idempotencyKeyOf(purchase) };
   const { answer, now } = await sendStepCall(deps, purchase, call);
-  if (answer.kind === "done") return moveToStep(deps, now, "finalize");
+  if (answer.kind === "done") return moveToPurchaseStep(deps, now, "finalize");
   if (answer.kind === "refused") return closeRefusedInvoice(deps, now, answer);
-  if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
+  if (!mustStopRetrying(deps, now, answer)) return schedulePurchaseRetry(deps, now, answer);
   return continueWithInvoice(deps, now, (after, invoice) => {
-    if (hasPurchaseAmount(after, invoice)) return moveToStep(deps, after, "finalize");
+    if (isInvoicedAmountCorrect(after, invoice)) return moveToPurchaseStep(deps, after, "finalize");
     return invoice.subtotal === 0
-      ? restartStep(deps, after)
+      ? restartPurchaseStep(deps, after)
       : closeMismatchedInvoice(deps, after, invoice);
   });
 };
 
 export const finalizeInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
-  if (purchase.ending !== null) return moveToStep(deps, purchase, "read");
+  if (purchase.ending !== null) return moveToPurchaseStep(deps, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/finalize`;
-  const call = { path, params: finalizeParams, key: idempotencyKeyOf(purchase) };
+  const call = { path, params: finalizeInvoiceParams, key: idempotencyKeyOf(purchase) };
   const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "done") {
-    const invoice = parseBody(answer, invoiceSchema);
-    if (invoice === null || !hasPurchaseAmount(now, invoice)) return moveToStep(deps, now, "read");
-    return moveToStep(deps, now, "pay");
+    const invoice = parseStripeBody(answer, invoiceSchema);
+    if (invoice === null || !isInvoicedAmountCorrect(now, invoice)) {
+      return moveToPurchaseStep(deps, now, "read");
+    }
+    return moveToPurchaseStep(deps, now, "pay");
   }
   if (answer.kind === "unsure" && !mustStopRetrying(deps, now, answer)) {
-    return retryLater(deps, now, answer);
+    return schedulePurchaseRetry(deps, now, answer);
   }
   return continueWithInvoice(deps, now, (after, invoice) => {
-    if (invoice.status !== "draft") return moveToStep(deps, after, "read");
+    if (invoice.status !== "draft") return moveToPurchaseStep(deps, after, "read");
     return answer.kind === "refused"
       ? closeRefusedInvoice(deps, after, answer)
-      : restartStep(deps, after);
+      : restartPurchaseStep(deps, after);
   });
 };
 
 /** Charges the saved card. Never retries a declined charge. */
 export const payInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
-  if (purchase.ending !== null) return moveToStep(deps, purchase, "read");
+  if (purchase.ending !== null) return moveToPurchaseStep(deps, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/pay`;
-  const params = payParams(purchase.paymentMethod ?? "");
+  const params = buildPayInvoiceParams(purchase.paymentMethod ?? "");
   const call = { path, params, key: `${purchase.id}:pay` };
   const { answer, now } = await sendStepCall(deps, purchase, call);
-  if (answer.kind === "done") return moveToStep(deps, now, "read");
+  if (answer.kind === "done") return moveToPurchaseStep(deps, now, "read");
   if (answer.kind === "refused") {
     const ending = { state: "declined", ...declineReasonOf(answer.error) } as const;
     if (answer.error.code === "resource_missing") return endWithoutCard(deps, now);
-    return moveToStep(deps, now, "read", { ending });
+    return moveToPurchaseStep(deps, now, "read", { ending });
   }
-  if (!mustStopRetrying(deps, now, answer)) return retryLater(deps, now, answer);
-  return moveToStep(deps, now, "read", { ending: declinedEnding("processing_error") });
+  if (!mustStopRetrying(deps, now, answer)) return schedulePurchaseRetry(deps, now, answer);
+  return moveToPurchaseStep(deps, now, "read", {
+    ending: createDeclinedEnding("processing_error"),
+  });
 };
 
 async function continueWithInvoice(
@@ -283,14 +303,18 @@ async function continueWithInvoice(
   purchase: Purchase,
   goOn: (after: Purchase, invoice: Invoice) => Purchase,
 ): Promise<Purchase> {
-  const answer = await deps.stripe.ask(readInvoice(purchase.invoiceId ?? ""));
+  const answer = await deps.stripe.ask(buildReadInvoiceCall(purchase.invoiceId ?? ""));
   const after = deps.rows.purchase(purchase.id) ?? purchase;
-  const invoice = parseBody(answer, invoiceSchema);
-  return invoice === null ? retryLater(deps, after, answer) : goOn(after, invoice);
+  const invoice = parseStripeBody(answer, invoiceSchema);
+  return invoice === null ? schedulePurchaseRetry(deps, after, answer) : goOn(after, invoice);
 }
 
 /** Handles a Stripe error: a deleted customer, a deleted card, or an invalid request from us. */
-function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAnswer): Purchase {
+function handleRefusal(
+  deps: PaymentDeps,
+  purchase: Purchase,
+  refusal: RefusedStripeCall,
+): Purchase {
   if (refusal.error.code !== "resource_missing") {
     return declineAsMisconfigured(deps, purchase, refusal);
   }
@@ -300,25 +324,28 @@ function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAn
   if (head.customer?.id === purchase.customerId) {
     rows.setHead({ ...head, customer: null, card: null });
   }
-  return endPurchase(deps, purchase, declinedEnding("customer_gone", true));
+  return endPurchase(deps, purchase, createDeclinedEnding("customer_gone", true));
 }
 
 function endWithoutCard(deps: PaymentDeps, purchase: Purchase): Purchase {
   const { rows } = deps;
   const head = rows.head();
   if (head.card?.paymentMethod === purchase.paymentMethod) rows.setHead({ ...head, card: null });
-  const ending = declinedEnding("card_removed", true);
+  const ending = createDeclinedEnding("card_removed", true);
   return purchase.invoiceId === null
     ? endPurchase(deps, purchase, ending)
-    : moveToStep(deps, purchase, "read", { ending });
+    : moveToPurchaseStep(deps, purchase, "read", { ending });
 }
 
 function closeRefusedInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
-  refusal: RefusedAnswer,
+  refusal: RefusedStripeCall,
 ): Purchase {
   const isAddress = refusal.error.code === "customer_tax_location_invalid";
-  const ending = declinedEnding(isAddress ? "address_incomplete" : "misconfigured", isAddress);
-  return moveToStep(deps, purchase, "read", { ending });
+  const ending = createDeclinedEnding(
+    isAddress ? "address_incomplete" : "misconfigured",
+    isAddress,
+  );
+  return moveToPurchaseStep(deps, purchase, "read", { ending });
 }

@@ -2,7 +2,7 @@ import type { RefundRequest } from "../../shared/contracts/payments.ts";
 import type { PaymentDeps, Purchase } from "./purchase.ts";
 import type { Micros } from "../../shared/money.ts";
 import { encodeForm } from "./stripe.ts";
-import type { Params, StripeCall } from "./stripe.ts";
+import type { StripeParams, StripeCall } from "./stripe.ts";
 
 const CENT_MICROS = 10_000;
 const CHECKOUT_MS = 3_600_000;
@@ -12,14 +12,14 @@ function centsOf(amount: Micros): number {
 }
 
 /** Reports whether the subtotal before tax equals the purchase's amount. */
-export function hasPurchaseAmount(
+export function isInvoicedAmountCorrect(
   { amountMicro }: { readonly amountMicro: Micros },
   { subtotal }: { readonly subtotal: number },
 ): boolean {
   return subtotal === centsOf(amountMicro);
 }
 
-export type Sale = Pick<
+export type PurchaseForStripe = Pick<
   Purchase,
   "id" | "method" | "amountMicro" | "saveCard" | "createdAt" | "returnUrl"
 > &
@@ -30,11 +30,11 @@ export type Sale = Pick<
 
 const PRODUCT_NAME = "API credits";
 
-function metadataOf({ id, orgId, region }: Sale): Readonly<Record<string, string>> {
+function metadataOf({ id, orgId, region }: PurchaseForStripe): Readonly<Record<string, string>> {
   return { purchase_id: id, org_id: orgId, region };
 }
 
-export function customerParams(org: {
+export function buildCustomerParams(org: {
   readonly orgId: string;
   readonly orgName: string;
   readonly region: string;
@@ -42,7 +42,7 @@ export function customerParams(org: {
   return { name: org.orgName, metadata: { org_id: org.orgId, region: org.region } };
 }
 
-export function sessionParams(selling: Sale) {
+export function buildCheckoutSessionParams(selling: PurchaseForStripe) {
   const { id, amountMicro, customerId, createdAt, hasTax, returnUrl, saveCard, taxCode } = selling;
   const metadata = metadataOf(selling);
   return {
@@ -78,7 +78,7 @@ export function sessionParams(selling: Sale) {
   } as const;
 }
 
-export function invoiceParams(selling: Sale, paymentMethod: string) {
+export function buildInvoiceParams(selling: PurchaseForStripe, paymentMethod: string) {
   return {
     customer: selling.customerId,
     currency: "usd",
@@ -92,7 +92,7 @@ export function invoiceParams(selling: Sale, paymentMethod: string) {
   } as const;
 }
 
-export function itemParams(selling: Sale, invoiceId: string) {
+export function buildInvoiceItemParams(selling: PurchaseForStripe, invoiceId: string) {
   const { amountMicro, customerId, taxCode } = selling;
   return {
     customer: customerId,
@@ -105,9 +105,9 @@ export function itemParams(selling: Sale, invoiceId: string) {
   } as const;
 }
 
-export const finalizeParams = { auto_advance: false } as const;
+export const finalizeInvoiceParams = { auto_advance: false } as const;
 
-export function payParams(paymentMethod: string) {
+export function buildPayInvoiceParams(paymentMethod: string) {
   return { off_session: true, payment_method: paymentMethod } as const;
 }
 
@@ -115,7 +115,7 @@ export function payParams(paymentMethod: string) {
  * Returns the parameters of a refund. A later search finds the refund by the `name` in its
  * metadata.
  */
-export function refundParams(
+export function buildRefundParams(
   paymentId: string,
   { amountCents, reason, name }: Pick<RefundRequest, "amountCents" | "reason" | "name">,
 ) {
@@ -127,36 +127,36 @@ export function refundParams(
   };
 }
 
-export function portalParams(customerId: string, returnUrl: string) {
+export function buildBillingPortalParams(customerId: string, returnUrl: string) {
   return { customer: customerId, return_url: returnUrl };
 }
 
-export function defaultCardParams(paymentMethod: string) {
+export function buildDefaultCardParams(paymentMethod: string) {
   return { invoice_settings: { default_payment_method: paymentMethod } };
 }
 
-export function postCall(path: string, params: Params, key: string): StripeCall {
+export function buildPostCall(path: string, params: StripeParams, key: string): StripeCall {
   return { method: "POST", path, body: encodeForm(params), key };
 }
 
-export function getCall(path: string, params: Params = {}): StripeCall {
+export function buildGetCall(path: string, params: StripeParams = {}): StripeCall {
   const query = encodeForm(params);
   return { method: "GET", path: query === "" ? path : `${path}?${query}`, body: null, key: null };
 }
 
-export const readSession = (id: string): StripeCall =>
-  getCall(`/v1/checkout/sessions/${id}`, { expand: ["payment_intent.latest_charge"] });
-export const readInvoice = (id: string): StripeCall =>
-  getCall(`/v1/invoices/${id}`, { expand: ["payments.data.payment.payment_intent"] });
-export const readPaymentIntent = (id: string): StripeCall =>
-  getCall(`/v1/payment_intents/${id}`, { expand: ["latest_charge"] });
-export const readRefund = (id: string): StripeCall => getCall(`/v1/refunds/${id}`);
-export const readRefunds = (paymentId: string): StripeCall =>
-  getCall("/v1/refunds", { payment_intent: paymentId, limit: 100 });
-export const readDisputes = (paymentId: string): StripeCall =>
-  getCall("/v1/disputes", { payment_intent: paymentId, limit: 100 });
-export const readInvoicePayments = (paymentId: string): StripeCall =>
-  getCall("/v1/invoice_payments", {
+export const buildReadCheckoutSessionCall = (id: string): StripeCall =>
+  buildGetCall(`/v1/checkout/sessions/${id}`, { expand: ["payment_intent.latest_charge"] });
+export const buildReadInvoiceCall = (id: string): StripeCall =>
+  buildGetCall(`/v1/invoices/${id}`, { expand: ["payments.data.payment.payment_intent"] });
+export const buildReadPaymentIntentCall = (id: string): StripeCall =>
+  buildGetCall(`/v1/payment_intents/${id}`, { expand: ["latest_charge"] });
+export const buildReadRefundCall = (id: string): StripeCall => buildGetCall(`/v1/refunds/${id}`);
+export const buildListRefundsCall = (paymentId: string): StripeCall =>
+  buildGetCall("/v1/refunds", { payment_intent: paymentId, limit: 100 });
+export const buildListDisputesCall = (paymentId: string): StripeCall =>
+  buildGetCall("/v1/disputes", { payment_intent: paymentId, limit: 100 });
+export const buildListInvoicePaymentsCall = (paymentId: string): StripeCall =>
+  buildGetCall("/v1/invoice_payments", {
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
@@ -164,11 +164,11 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
  * Builds a call that lists a customer's objects since ten minutes before `sinceMs`, because clocks
  * differ.
  */
-export function listCreatedSince(
+export function buildListCreatedSinceCall(
   what: "checkout/sessions" | "invoices",
   customerId: string,
   sinceMs: number,
 ): StripeCall {
   const gte = Math.floor(sinceMs / 1000) - 600;
-  return getCall(`/v1/${what}`, { customer: customerId, created: { gte }, limit: 100 });
+  return buildGetCall(`/v1/${what}`, { customer: customerId, created: { gte }, limit: 100 });
 }

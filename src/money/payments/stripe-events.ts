@@ -3,11 +3,16 @@ import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
 import type { StripeHint } from "../../shared/contracts/payments.ts";
 import { logAlert } from "../../shared/log.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
-import { chargeSchema, eventSchema, eventsSchema, intentSchema } from "./stripe-objects.ts";
+import {
+  chargeSchema,
+  stripeEventSchema,
+  stripeEventsSchema,
+  paymentIntentSchema,
+} from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
-import { getCall, readPaymentIntent } from "./stripe-calls.ts";
-import { parseBody, readObject } from "./stripe.ts";
-import type { Stripe } from "./stripe.ts";
+import { buildGetCall, buildReadPaymentIntentCall } from "./stripe-calls.ts";
+import { parseStripeBody, readStripeObject } from "./stripe.ts";
+import type { StripeClient } from "./stripe.ts";
 
 /** Handled event types, each with its kind of hint. One call to Stripe can't list more types. */
 const EVENT_KINDS: Readonly<Record<string, StripeHint["kind"]>> = {
@@ -52,7 +57,7 @@ export type DispatchStore = {
 
 export type DispatchServices = StubsWithMethods<"payments", "hint"> & {
   readonly store: DispatchStore;
-  readonly stripe: Stripe;
+  readonly stripe: StripeClient;
   readonly isLive: boolean;
 };
 
@@ -122,7 +127,11 @@ async function idsOfPayment(
   { stripe }: DispatchServices,
   id: string,
 ): Promise<EventIds | DispatchResult> {
-  const intent = await readObject(stripe, readPaymentIntent(id), intentSchema);
+  const intent = await readStripeObject(
+    stripe,
+    buildReadPaymentIntentCall(id),
+    paymentIntentSchema,
+  );
   if (typeof intent === "string") return intent;
   const { customer } = intent;
   return typeof customer === "string" ? { object: id, customer } : "none";
@@ -133,7 +142,7 @@ async function idsOfCharge(
   id: string | null | undefined,
 ): Promise<EventIds | DispatchResult> {
   if (id === null || id === undefined) return "none";
-  const charge = await readObject(stripe, getCall(`/v1/charges/${id}`), chargeSchema);
+  const charge = await readStripeObject(stripe, buildGetCall(`/v1/charges/${id}`), chargeSchema);
   if (typeof charge === "string") return charge;
   const { customer, payment_intent: object } = charge;
   const isComplete = typeof customer === "string" && typeof object === "string";
@@ -150,7 +159,7 @@ const PAGES_MAX = 50;
  * Sends events since the last sweep to their organizations. The cursor stays before an event that
  * must be retried. Returns the number of events, or null if Stripe didn't respond.
  */
-export async function readMissedEvents(
+export async function dispatchMissedEvents(
   to: DispatchServices,
   nowMs: number,
 ): Promise<number | null> {
@@ -188,10 +197,13 @@ async function sweepPages(
   let oldestS: number | null = null;
   for (let page = 0; page < PAGES_MAX; page++) {
     const query = { created, limit: 100, starting_after: after, types };
-    const events = parseBody(await to.stripe.ask(getCall("/v1/events", query)), eventsSchema);
+    const events = parseStripeBody(
+      await to.stripe.ask(buildGetCall("/v1/events", query)),
+      stripeEventsSchema,
+    );
     if (events === null) return null;
     for (const listedOne of events.data.toReversed()) {
-      const event = z.safeParse(eventSchema, listedOne);
+      const event = z.safeParse(stripeEventSchema, listedOne);
       if (!event.success) logAlert("payment_event_odd", { event_id: listedOne.id });
       else if ((await dispatchEvent(to, event.data)) === "unsure") isComplete = false;
     }

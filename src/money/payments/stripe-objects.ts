@@ -34,7 +34,7 @@ const paymentError = z.object({
   advice_code: z.nullish(z.string()),
 });
 
-export const intentSchema = z.object({
+export const paymentIntentSchema = z.object({
   id,
   status: z.string(),
   livemode: z.boolean(),
@@ -47,11 +47,11 @@ export const intentSchema = z.object({
   last_payment_error: z.nullish(paymentError),
   metadata,
 });
-export type Intent = z.infer<typeof intentSchema>;
+export type StripePaymentIntent = z.infer<typeof paymentIntentSchema>;
 
-export const idSchema = z.object({ id });
+export const stripeIdSchema = z.object({ id });
 
-export const sessionSchema = z.object({
+export const checkoutSessionSchema = z.object({
   id,
   livemode: z.boolean(),
   status: z.nullable(z.string()),
@@ -60,12 +60,12 @@ export const sessionSchema = z.object({
   amount_total: z.nullish(nonNegativeInt),
   total_details: z.nullish(z.object({ amount_tax: nonNegativeInt })),
   customer: z.nullish(idOrObject),
-  payment_intent: z.nullish(z.union([intentSchema, id])),
+  payment_intent: z.nullish(z.union([paymentIntentSchema, id])),
   url: z.nullish(z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/))),
   expires_at: nonNegativeInt,
   metadata,
 });
-export type Session = z.infer<typeof sessionSchema>;
+export type CheckoutSession = z.infer<typeof checkoutSessionSchema>;
 
 export const invoiceSchema = z.object({
   id,
@@ -82,7 +82,7 @@ export const invoiceSchema = z.object({
       z.object({
         payment: z.object({
           type: z.string(),
-          payment_intent: z.nullish(z.union([intentSchema, id])),
+          payment_intent: z.nullish(z.union([paymentIntentSchema, id])),
         }),
       }),
     ),
@@ -107,9 +107,11 @@ export const disputesSchema = listOf(
   }),
 );
 export const invoicePaymentsSchema = listOf(z.object({ invoice: z.nullish(idOrObject) }));
-export const portalSchema = z.object({ url: z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/)) });
+export const billingPortalSchema = z.object({
+  url: z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/)),
+});
 
-export const eventSchema = z.object({
+export const stripeEventSchema = z.object({
   id,
   type: z.string().check(z.maxLength(100)),
   livemode: z.boolean(),
@@ -126,9 +128,11 @@ export const eventSchema = z.object({
     previous_attributes: z.nullish(z.object({ customer: z.nullish(idOrObject) })),
   }),
 });
-export type StripeEvent = z.infer<typeof eventSchema>;
+export type StripeEvent = z.infer<typeof stripeEventSchema>;
 /** Events, which are parsed separately later, so that an invalid event can't block others. */
-export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(nonNegativeInt) }));
+export const stripeEventsSchema = listOf(
+  z.looseObject({ id, created: z.optional(nonNegativeInt) }),
+);
 export const chargeSchema = z.object({
   id,
   payment_intent: z.nullish(idOrObject),

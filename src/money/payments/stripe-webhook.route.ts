@@ -9,9 +9,9 @@ import { withTimeout } from "../../shared/timers.ts";
 import { createDispatchStore } from "./payments.store.ts";
 import { dispatchEvent } from "./stripe-events.ts";
 import type { DispatchResult } from "./stripe-events.ts";
-import { eventSchema } from "./stripe-objects.ts";
+import { stripeEventSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
-import { isSignedByStripe, parseSignatureHeader, createStripe } from "./stripe.ts";
+import { isSignedByStripe, parseSignatureHeader, createStripeClient } from "./stripe.ts";
 
 const EVENT_BYTES_MAX = 512 * 1024;
 /** Small limits of a webhook's body, because anyone can send a signature header. */
@@ -38,7 +38,7 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const to = {
     store: createDispatchStore(c.env.DB),
     payments: objectsOf(c.env).payments,
-    stripe: createStripe(payments),
+    stripe: createStripeClient(payments),
     isLive: payments.isLive,
   };
   const dispatched = await withTimeout(dispatchEvent(to, event), RESPONSE_WAIT_MS).catch(
@@ -57,7 +57,7 @@ function refuseUnsigned(c: AppContext): Response {
 
 function parseEvent(bytes: Uint8Array): StripeEvent | null {
   try {
-    const parsed = eventSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
+    const parsed = stripeEventSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
     return parsed.success ? parsed.data : null;
   } catch {
     return null;

@@ -4,16 +4,16 @@ import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { importHmacKey, verifyHmac } from "../../shared/hmac.ts";
 
 /** Stripe's API version. Tests compare it with Stripe's types. */
-export const API_VERSION = "2026-10-28.endive";
+export const STRIPE_API_VERSION = "2026-10-28.endive";
 
 const RESPONSE_BYTES_MAX = 1024 * 1024;
 const TIMEOUT_MS = 30_000;
 
-export type Params = { readonly [name: string]: Param };
-type Param = string | number | boolean | readonly Param[] | Params | undefined;
+export type StripeParams = { readonly [name: string]: Param };
+type Param = string | number | boolean | readonly Param[] | StripeParams | undefined;
 
 /** Encodes parameters as a form (`a[b][0]=v`). Omits undefined values. */
-export function encodeForm(params: Params): string {
+export function encodeForm(params: StripeParams): string {
   const pairs: string[] = [];
   const add = (name: string, value: Param): void => {
     if (value === undefined) return;
@@ -36,7 +36,7 @@ export type StripeCall = {
   readonly key: string | null;
 };
 
-export type StripeRefusal = z.infer<typeof refusal>;
+export type StripeErrorDetails = z.infer<typeof refusal>;
 const shortText = z.nullish(z.string().check(z.maxLength(100)));
 const refusal = z.object({
   type: shortText,
@@ -51,12 +51,12 @@ const refusalBody = z.object({ error: refusal });
  * The result of a call. `unsure`: Stripe may have executed the call. `isStored`: retries get the
  * same error, so read the object instead.
  */
-export type StripeAnswer =
+export type StripeResult =
   | { readonly kind: "done"; readonly body: unknown; readonly requestId: string | null }
   | {
       readonly kind: "refused";
       readonly status: number;
-      readonly error: StripeRefusal;
+      readonly error: StripeErrorDetails;
       readonly requestId: string | null;
     }
   | {
@@ -66,15 +66,15 @@ export type StripeAnswer =
       readonly requestId: string | null;
     };
 
-export type RefusedAnswer = Extract<StripeAnswer, { kind: "refused" }>;
+export type RefusedStripeCall = Extract<StripeResult, { kind: "refused" }>;
 
 export type FetchFunction = (url: string, init: RequestInit) => Promise<Response>;
-export type Stripe = { readonly ask: (call: StripeCall) => Promise<StripeAnswer> };
+export type StripeClient = { readonly ask: (call: StripeCall) => Promise<StripeResult> };
 
-export function createStripe(
+export function createStripeClient(
   { secretKey, baseUrl }: Pick<PaymentsConfig, "secretKey" | "baseUrl">,
   send: FetchFunction = (url, init) => fetch(url, init),
-): Stripe {
+): StripeClient {
   return {
     ask: async (call) => {
       try {
@@ -92,7 +92,7 @@ export function createStripe(
 function buildRequest({ method, body, key }: StripeCall, secretKey: string): RequestInit {
   const headers = {
     authorization: `Bearer ${secretKey}`,
-    "stripe-version": API_VERSION,
+    "stripe-version": STRIPE_API_VERSION,
     "user-agent": "turnpike",
     ...(method === "POST" && { "content-type": "application/x-www-form-urlencoded" }),
     ...(key !== null && { "idempotency-key": key }),
@@ -107,26 +107,26 @@ function buildRequest({ method, body, key }: StripeCall, secretKey: string): Req
   };
 }
 
-export function parseBody<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
+export function parseStripeBody<T>(answer: StripeResult, schema: z.core.$ZodType<T>): T | null {
   if (answer.kind !== "done") return null;
   const parsed = z.safeParse(schema, answer.body);
   return parsed.success ? parsed.data : null;
 }
 
 /** Returns `none` if Stripe has no such object, or `unsure` if Stripe didn't respond. */
-export async function readObject<T extends object>(
-  stripe: Stripe,
+export async function readStripeObject<T extends object>(
+  stripe: StripeClient,
   call: StripeCall,
   schema: z.core.$ZodType<T>,
 ): Promise<T | "none" | "unsure"> {
   const answer = await stripe.ask(call);
-  return parseBody(answer, schema) ?? (answer.kind === "unsure" ? "unsure" : "none");
+  return parseStripeBody(answer, schema) ?? (answer.kind === "unsure" ? "unsure" : "none");
 }
 
 function toAnswer(
   response: Response,
   { text, requestId }: { readonly text: string | null; readonly requestId: string | null },
-): StripeAnswer {
+): StripeResult {
   const { status } = response;
   const body = parseJson(text);
   if (status >= 200 && status < 300 && body !== undefined) return { kind: "done", body, requestId };

@@ -10,14 +10,14 @@ import type {
 type GroupingStub = GroupableWalletMethods & Pick<WalletMethods, "together">;
 
 /** Groups calls to one wallet. While a call runs, later calls wait and are sent together. */
-export class WalletGroups {
+export class WalletCallGroups {
   readonly #groups = new CallGroups<GroupedWalletCall, GroupedWalletCallResult>();
 
   walletOf(orgId: string, stub: () => GroupingStub, after: TimerFunction): GroupableWalletMethods {
     const ask = (part: GroupedWalletCall): Promise<GroupedWalletCallResult> =>
       this.#groups.callPart(orgId, {
         part,
-        callAlone: () => callPart(stub(), part),
+        callAlone: () => callGroupedMethod(stub(), part),
         callTogether: (parts) => stub().together(parts),
         after,
       });
@@ -35,7 +35,7 @@ type RunPart = <K extends GroupedWalletCall["call"]>(
   part: Extract<GroupedWalletCall, { readonly call: K }>,
 ) => ReturnType<GroupableWalletMethods[K]>;
 
-export function callPart(
+export function callGroupedMethod(
   wallet: GroupableWalletMethods,
   part: GroupedWalletCall,
 ): Promise<GroupedWalletCallResult> {

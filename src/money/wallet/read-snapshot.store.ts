@@ -3,7 +3,7 @@ import type { Debts } from "./rules/debts.ts";
 import type { SettingsWithoutRestrictions } from "../../shared/contracts/settings.ts";
 import type { OperatorSettings } from "../../shared/contracts/wallet.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
-import { snapshotHeadStatement, settingsFromRow } from "./snapshot.store.ts";
+import { createSnapshotHeadStatement, settingsFromRow } from "./snapshot.store.ts";
 import type { SnapshotHead, StoredSettings } from "./snapshot.store.ts";
 
 /** The published state of a wallet, without the tables that are read in pages. */
@@ -26,7 +26,7 @@ export async function readSnapshot(db: D1Database, orgId: string): Promise<Walle
   const [heads, configurations, settings, debts] = await runBatch<
     [SnapshotHead, StoredConfiguration, StoredSettings, StoredDebts]
   >(db, [
-    snapshotHeadStatement(db, orgId),
+    createSnapshotHeadStatement(db, orgId),
     db
       .prepare(
         `SELECT rpm_limit AS rpmLimit, price_list AS priceList, status,

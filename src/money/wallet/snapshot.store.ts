@@ -49,7 +49,7 @@ export type SnapshotPage = {
 };
 
 /** Maximum rows of a page, whose JSON has at most 800 KB. */
-export const PAGE_ROWS = 500;
+export const SNAPSHOT_PAGE_ROWS_MAX = 500;
 const BATCH_STATEMENTS = 8;
 
 /** The published tables. Rows of an appended table never change. */
@@ -141,7 +141,7 @@ export async function readSnapshotHead(
   db: D1Database,
   orgId: string,
 ): Promise<SnapshotHead | null> {
-  return snapshotHeadStatement(db, orgId).first<SnapshotHead>();
+  return createSnapshotHeadStatement(db, orgId).first<SnapshotHead>();
 }
 
 /**
@@ -218,17 +218,17 @@ export async function* readSnapshotPages(
 ): AsyncGenerator<readonly SnapshotRow[]> {
   const { key } = TABLES[table];
   const next = db.prepare(
-    `SELECT * FROM ${table} WHERE org_id = ? AND ${key} > ? ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
+    `SELECT * FROM ${table} WHERE org_id = ? AND ${key} > ? ORDER BY ${key} LIMIT ${SNAPSHOT_PAGE_ROWS_MAX}`,
   );
   for (let after = ""; ;) {
     const { results } = await next.bind(orgId, after).all<SnapshotRow>();
     if (results.length > 0) yield results;
-    if (results.length < PAGE_ROWS) return;
+    if (results.length < SNAPSHOT_PAGE_ROWS_MAX) return;
     after = String(results.at(-1)?.[key]);
   }
 }
 
-export function settingsRow(settings: SettingsWithoutRestrictions): SnapshotRow {
+export function toSettingsRow(settings: SettingsWithoutRestrictions): SnapshotRow {
   return {
     default_user_monthly_quota_micro: settings.defaultUserMonthlyQuotaMicro,
     default_user_daily_quota_micro: settings.defaultUserDailyQuotaMicro,
@@ -276,7 +276,7 @@ export async function deleteUnusedWalletRows(
   ]);
 }
 
-export function snapshotHeadStatement(db: D1Database, orgId: string): D1PreparedStatement {
+export function createSnapshotHeadStatement(db: D1Database, orgId: string): D1PreparedStatement {
   return db
     .prepare("SELECT epoch, seq, credits_micro AS creditsMicro FROM balances WHERE org_id = ?")
     .bind(orgId);

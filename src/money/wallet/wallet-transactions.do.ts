@@ -6,8 +6,8 @@ import type { Result } from "../../shared/failure.ts";
 import { applyCallerChange, createAdmissionDeps } from "./object/admission.do.ts";
 import type { AdmissionDeps } from "./object/admission.do.ts";
 import * as reads from "./object/reads.do.ts";
-import { budgetStatusesOf, setBudgets } from "./object/budgets.do.ts";
-import { foldCharges, readCharges } from "./object/charges.do.ts";
+import { budgetStatusesOfOwner, setBudgets } from "./object/budgets.do.ts";
+import { foldChargesIntoTotals, readCharges } from "./object/charges.do.ts";
 import { readCosts } from "./object/costs.do.ts";
 import { Decisions } from "./object/decisions.do.ts";
 import * as endUsers from "./object/end-users.do.ts";
@@ -29,11 +29,11 @@ import { selectUsedKey } from "./tables/key-rows.do.ts";
 
 const BATCHES_MAX = 50;
 
-export type CallArguments<Call extends keyof WalletMethods> = Parameters<WalletMethods[Call]>;
+export type WalletCallArguments<Call extends keyof WalletMethods> = Parameters<WalletMethods[Call]>;
 type Transactions = {
   readonly [Call in keyof WalletMethods]: (
     tx: Tx,
-    ...args: CallArguments<Call>
+    ...args: WalletCallArguments<Call>
   ) => Awaited<ReturnType<WalletMethods[Call]>>;
 };
 
@@ -51,8 +51,8 @@ const TRANSACTIONS = {
   readSettings: settings.readSettings,
   setOperatorPolicy: policies.setOperatorPolicy,
   memberLimits: policies.readMemberLimits,
-  forgetMember: policies.forgetMember,
-  budgets: (tx, owner) => success(budgetStatusesOf(tx, owner)),
+  forgetMember: policies.removeMemberLimits,
+  budgets: (tx, owner) => success(budgetStatusesOfOwner(tx, owner)),
   pauses: pauses.listPauses,
   readEndUser: endUsers.readEndUser,
   listEndUsers: endUsers.listEndUsers,
@@ -70,7 +70,7 @@ const TRANSACTIONS = {
   forgive: payments.forgiveOwedCredits,
   payments: (tx) => {
     assertCurrentInstance(tx);
-    return success(payments.paymentsStatus(tx));
+    return success(payments.readPaymentsStatus(tx));
   },
   creditPage: payments.readCredits,
   ledger: (tx, afterSeq, limit) => success(reads.readLedger(tx, afterSeq, limit)),
@@ -80,8 +80,8 @@ const TRANSACTIONS = {
   request: reads.readRequest,
   requests: reads.readRequests,
   noteFailed: failures.storeFailures,
-  failures: failures.readFailures,
-  keptFailures: (tx, query) => success(failures.readStoredFailures(tx, query)),
+  failures: failures.readFailureReport,
+  keptFailures: (tx, query) => success(failures.readStoredFailureReport(tx, query)),
   costs: (tx, query) => success(readCosts(tx, query)),
   providerCalls: (tx, fromMs) => success(failures.readProviderCalls(tx, fromMs)),
   usage: (tx, ...[from, to, groupBy, page]) => readUsage(tx, { from, to, groupBy }, page),
@@ -105,50 +105,50 @@ abstract class TransactionBase extends DurableObject<Env> {
     this.gate = createAdmissionDeps(this.decisions, ctx, () => this.env);
   }
 
-  async changeHold(...[change, called]: CallArguments<"changeHold">) {
+  async changeHold(...[change, called]: WalletCallArguments<"changeHold">) {
     return this.#change(called ?? undefined, (tx) => changePlacedHold(tx, change));
   }
 
-  async patchSettings(...[change, by, actor]: CallArguments<"patchSettings">) {
+  async patchSettings(...[change, by, actor]: WalletCallArguments<"patchSettings">) {
     return applyCallerChange(this.gate, by, (tx) => settings.patchSettings(tx, change, actor));
   }
 
-  async setMemberLimits(...[memberId, change, by]: CallArguments<"setMemberLimits">) {
+  async setMemberLimits(...[memberId, change, by]: WalletCallArguments<"setMemberLimits">) {
     return applyCallerChange(this.gate, by, (tx) => policies.setMemberLimits(tx, memberId, change));
   }
 
-  async setBudgets(...[{ owner, budgets }, by]: CallArguments<"setBudgets">) {
+  async setBudgets(...[{ owner, budgets }, by]: WalletCallArguments<"setBudgets">) {
     return applyCallerChange(this.gate, by, (tx) => {
       setBudgets(tx, owner, budgets);
-      return success(budgetStatusesOf(tx, owner));
+      return success(budgetStatusesOfOwner(tx, owner));
     });
   }
 
-  async putPause(...[pause, by]: CallArguments<"putPause">) {
+  async putPause(...[pause, by]: WalletCallArguments<"putPause">) {
     return this.#change(by, (tx) => pauses.putPause(tx, pause));
   }
 
-  async endPause(...[ending, by]: CallArguments<"endPause">) {
+  async endPause(...[ending, by]: WalletCallArguments<"endPause">) {
     return this.#change(by, (tx) => pauses.endPause(tx, ending));
   }
 
-  async putEndUser(...[externalId, change, by]: CallArguments<"putEndUser">) {
+  async putEndUser(...[externalId, change, by]: WalletCallArguments<"putEndUser">) {
     return applyCallerChange(this.gate, by, (tx) => endUsers.putEndUser(tx, externalId, change));
   }
 
-  async patchEndUser(...[externalId, change, by]: CallArguments<"patchEndUser">) {
+  async patchEndUser(...[externalId, change, by]: WalletCallArguments<"patchEndUser">) {
     return applyCallerChange(this.gate, by, (tx) => endUsers.patchEndUser(tx, externalId, change));
   }
 
-  async deleteEndUser(...[externalId, by]: CallArguments<"deleteEndUser">) {
+  async deleteEndUser(...[externalId, by]: WalletCallArguments<"deleteEndUser">) {
     return applyCallerChange(this.gate, by, (tx) => endUsers.deleteEndUser(tx, externalId));
   }
 
   async chargesOfDay(
-    ...[query]: CallArguments<"chargesOfDay">
+    ...[query]: WalletCallArguments<"chargesOfDay">
   ): ReturnType<WalletMethods["chargesOfDay"]> {
     for (let batches = 0; batches < BATCHES_MAX; batches++) {
-      const folded = this.decisions.decide((tx) => success(foldCharges(tx)));
+      const folded = this.decisions.decide((tx) => success(foldChargesIntoTotals(tx)));
       if (!folded.ok) return folded;
       if (!folded.value) return this.decisions.decide((tx) => success(readCharges(tx, query)));
     }

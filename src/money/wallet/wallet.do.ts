@@ -8,16 +8,16 @@ import { refuse, success } from "../../shared/failure.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { isOwnSnapshot, deleteUnusedWalletRows, readSnapshotHead } from "./snapshot.store.ts";
 import {
-  admit,
+  admitKeyRequest,
   admitAndHold,
   applyKeyChange,
-  findStoppedRuns,
+  findRequestsToStop,
   placeClientHold,
   placeRequestHold,
   readKeyStatus,
-  runGroup,
+  runWalletCallGroup,
 } from "./object/admission.do.ts";
-import { refuseUnavailable } from "./object/decisions.do.ts";
+import { refuseStorageUnavailable } from "./object/decisions.do.ts";
 import { readBalance } from "./object/reads.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { isUnpublished } from "./object/memory.do.ts";
@@ -25,7 +25,7 @@ import type { Tx } from "./object/memory.do.ts";
 import { publish } from "./object/publish.do.ts";
 import {
   WebhookFeed,
-  flushFinishedHours,
+  flushSuppressedEventsInTransaction,
   takeWaitingEvents,
   notifyTopUp,
 } from "./object/events.do.ts";
@@ -35,10 +35,10 @@ import {
   dropSnapshotCopy,
   rejectNeedlessRebuild,
 } from "./object/rebuild.do.ts";
-import { reconcile, readWalletHealth } from "./object/reconcile.do.ts";
+import { reconcileWallet, readWalletHealth } from "./object/reconcile.do.ts";
 import { WalletTransactions } from "./wallet-transactions.do.ts";
-import type { CallArguments } from "./wallet-transactions.do.ts";
-import { measureStorage, runRetention } from "./object/retention.do.ts";
+import type { WalletCallArguments } from "./wallet-transactions.do.ts";
+import { updateStorageState, runRetention } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-log.do.ts";
 import { createWallet, hasWalletBeenUsed } from "./tables/wallet-schema.do.ts";
 
@@ -84,57 +84,57 @@ export class Wallet extends WalletTransactions implements WalletMethods {
     return true;
   }
 
-  admit(...[keyHash, shown]: CallArguments<"admit">) {
-    return admit(this.gate, createRequestCredential(keyHash, shown));
+  admit(...[keyHash, shown]: WalletCallArguments<"admit">) {
+    return admitKeyRequest(this.gate, createRequestCredential(keyHash, shown));
   }
 
-  admitAndHold(...[keyHash, request, shown]: CallArguments<"admitAndHold">) {
+  admitAndHold(...[keyHash, request, shown]: WalletCallArguments<"admitAndHold">) {
     return admitAndHold(this.gate, createRequestCredential(keyHash, shown), request);
   }
 
-  async revokeKey(...args: CallArguments<"revokeKey">) {
+  async revokeKey(...args: WalletCallArguments<"revokeKey">) {
     return applyKeyChange(this.gate, (keys, tx) => keys.revoke(tx, ...args));
   }
 
-  async setKeyLimit(...args: CallArguments<"setKeyLimit">) {
+  async setKeyLimit(...args: WalletCallArguments<"setKeyLimit">) {
     return applyKeyChange(this.gate, (keys, tx) => keys.setLimit(tx, ...args));
   }
 
-  async setKeyTerms(...args: CallArguments<"setKeyTerms">) {
+  async setKeyTerms(...args: WalletCallArguments<"setKeyTerms">) {
     return applyKeyChange(this.gate, (keys, tx) => keys.setTerms(tx, ...args));
   }
 
-  async setKeySecrets(...args: CallArguments<"setKeySecrets">) {
+  async setKeySecrets(...args: WalletCallArguments<"setKeySecrets">) {
     return applyKeyChange(this.gate, (keys, tx) => keys.setSecrets(tx, ...args));
   }
 
-  keyStanding(...[keyHash, shown, ...how]: CallArguments<"keyStanding">) {
+  keyStanding(...[keyHash, shown, ...how]: WalletCallArguments<"keyStanding">) {
     return readKeyStatus(this.gate, createRequestCredential(keyHash, shown), ...how);
   }
 
-  hold(...[request, keyHash, shown]: CallArguments<"hold">) {
+  hold(...[request, keyHash, shown]: WalletCallArguments<"hold">) {
     const called = keyHash === undefined ? undefined : createRequestCredential(keyHash, shown);
     return placeRequestHold(this.gate, request, called);
   }
 
-  placeHold(...[request, called, isCaptured]: CallArguments<"placeHold">) {
+  placeHold(...[request, called, isCaptured]: WalletCallArguments<"placeHold">) {
     return placeClientHold(this.gate, request, { called, isCaptured });
   }
 
-  async watch(...[runs]: CallArguments<"watch">) {
-    return findStoppedRuns(this.gate, runs);
+  async watch(...[runs]: WalletCallArguments<"watch">) {
+    return findRequestsToStop(this.gate, runs);
   }
 
-  together(...[parts]: CallArguments<"together">) {
-    return runGroup(this.gate, this, parts);
+  together(...[parts]: WalletCallArguments<"together">) {
+    return runWalletCallGroup(this.gate, this, parts);
   }
 
-  async events(...[query]: CallArguments<"events">) {
+  async events(...[query]: WalletCallArguments<"events">) {
     await this.takeEvents();
     return this.decisions.decide(reads.readEvents, query);
   }
 
-  async eventsSince(...[sinceMs, limit]: CallArguments<"eventsSince">) {
+  async eventsSince(...[sinceMs, limit]: WalletCallArguments<"eventsSince">) {
     await this.takeEvents();
     return this.decisions.decide((tx) => success(selectEventsSince(tx, sinceMs, limit)));
   }
@@ -150,19 +150,19 @@ export class Wallet extends WalletTransactions implements WalletMethods {
 
   async poke(): ReturnType<WalletMethods["poke"]> {
     const before = this.decisions.tryOpen();
-    if (before === null) return refuseUnavailable();
+    if (before === null) return refuseStorageUnavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
     // Events are taken after the publish, because the publish selects its rows synchronously.
     await this.takeEvents();
     const tx = this.decisions.tryOpen();
-    return tx === null ? refuseUnavailable() : success(readWalletHealth(tx));
+    return tx === null ? refuseStorageUnavailable() : success(readWalletHealth(tx));
   }
 
-  reconcile(...[request = {}]: CallArguments<"reconcile">) {
-    return reconcile(this.decisions, this.env.DB, request);
+  reconcile(...[request = {}]: WalletCallArguments<"reconcile">) {
+    return reconcileWallet(this.decisions, this.env.DB, request);
   }
 
-  rebuild(...[orgId, actor = SYSTEM_ACTOR]: CallArguments<"rebuild">) {
+  rebuild(...[orgId, actor = SYSTEM_ACTOR]: WalletCallArguments<"rebuild">) {
     this.#rebuilding ??= this.#rebuild(orgId, actor).finally(() => {
       this.#rebuilding = null;
     });
@@ -221,7 +221,7 @@ export class Wallet extends WalletTransactions implements WalletMethods {
     const { schedule } = this.decisions;
     this.decisions.decideSilently((tx) => {
       if (schedule.isRetentionDue(tx)) schedule.endRetention(tx, runRetention(tx));
-      measureStorage(tx);
+      updateStorageState(tx);
       this.gate.keys.recoverLostUses(tx);
       return success(null);
     });
@@ -245,7 +245,7 @@ export class Wallet extends WalletTransactions implements WalletMethods {
       this.decisions.schedule.endPublish(now(this.env));
     }
     if (eventsWait) await this.takeEvents();
-    else flushFinishedHours(this.decisions);
+    else flushSuppressedEventsInTransaction(this.decisions);
     this.notify();
   }
 }

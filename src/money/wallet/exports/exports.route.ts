@@ -8,9 +8,15 @@ import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { endOfPeriod, periodOf, periodOfDay } from "../../../shared/period.ts";
-import { callOwnWallet } from "../routes/reads.route.ts";
-import { daySchema as dayField, dayStartMs } from "../routes/usage.route.ts";
-import { CSV_HEADER, creditRows, csvLines, paymentIdOf, usageRows } from "./focus.ts";
+import { callWalletOfCaller } from "../routes/reads.route.ts";
+import { daySchema as dayField, parseDayStartMs } from "../routes/usage.route.ts";
+import {
+  FOCUS_CSV_HEADER,
+  buildFocusCreditRows,
+  formatFocusCsv,
+  paymentIdOf,
+  buildFocusUsageRows,
+} from "./focus.ts";
 import { callObject } from "../../../shared/reach-object.ts";
 import type { ChargesPage } from "../../../shared/contracts/exports.ts";
 import type { PaymentsMethods } from "../../../shared/contracts/payments.ts";
@@ -18,23 +24,23 @@ import type { WalletMethods } from "../../../shared/contracts/wallet.ts";
 import type { FocusRow } from "./focus.ts";
 
 const month = singleValueSchema.check(
-  z.refine((text) => dayStartMs(`${text}-01`) !== null, "must be a month such as 2026-11"),
+  z.refine((text) => parseDayStartMs(`${text}-01`) !== null, "must be a month such as 2026-11"),
 );
-export const focusQuery = z.object({ month: z.optional(month), day: z.optional(dayField) });
+export const focusQuerySchema = z.object({ month: z.optional(month), day: z.optional(dayField) });
 
-export async function exportsRoute(c: AppContext) {
+export async function listExportsRoute(c: AppContext) {
   const query = { day: periodOf(now(c.env)).day, after: null, limit: 1 };
-  const page = await callOwnWallet(c, (wallet) => wallet.chargesOfDay(query));
+  const page = await callWalletOfCaller(c, (wallet) => wallet.chargesOfDay(query));
   return page.ok ? success({ complete_through: page.value.completeThrough }) : page;
 }
 
-export async function focusRoute(c: AppContext): Promise<Response> {
+export async function exportFocusRoute(c: AppContext): Promise<Response> {
   const requested = parseExportRange(c);
   if (!requested.ok) return fail(c, requested.failure);
   const { orgId } = c.var.admitted.caller;
   const { wallet, payments } = objectsOf(c.env);
   const sources = { orgId, wallet: () => wallet(orgId), payments: () => payments(orgId) };
-  const pages = focusPages(sources, requested.value.days);
+  const pages = readFocusPages(sources, requested.value.days);
   const first = await pages.next();
   if (first.done === true) return csvResponse(requested.value.name, csvStream("", pages, orgId));
   if (!first.value.ok) return fail(c, first.value.failure);
@@ -44,7 +50,7 @@ export async function focusRoute(c: AppContext): Promise<Response> {
 type ExportRange = { readonly name: string; readonly days: readonly string[] };
 
 function parseExportRange(c: AppContext): Result<ExportRange> {
-  const query = parseQuery(focusQuery, c.req.url);
+  const query = parseQuery(focusQuerySchema, c.req.url);
   if (!query.ok) return query;
   const { month: whole, day: one } = query.value;
   if (whole !== undefined && one !== undefined) {
@@ -79,7 +85,7 @@ function csvStream(
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream<Uint8Array>({
-    start: (controller) => controller.enqueue(encoder.encode(CSV_HEADER + first)),
+    start: (controller) => controller.enqueue(encoder.encode(FOCUS_CSV_HEADER + first)),
     async pull(controller) {
       const page = await pages.next();
       if (page.done === true) return controller.close();
@@ -98,7 +104,7 @@ type ExportSources = {
   readonly payments: () => Pick<PaymentsMethods, "taxes">;
 };
 
-export async function* focusPages(
+export async function* readFocusPages(
   { orgId, wallet, payments }: ExportSources,
   days: readonly string[],
 ): AsyncGenerator<Result<string>> {
@@ -113,8 +119,10 @@ export async function* focusPages(
       if (!page.ok) return yield page;
       const credits = await creditRowsOf({ orgId, day }, page.value, payments);
       if (!credits.ok) return yield credits;
-      const usage = page.value.groups.flatMap((group) => usageRows({ orgId, day }, group));
-      yield success(csvLines([...usage, ...credits.value]));
+      const usage = page.value.groups.flatMap((group) =>
+        buildFocusUsageRows({ orgId, day }, group),
+      );
+      yield success(formatFocusCsv([...usage, ...credits.value]));
       after = page.value.nextAfter;
       isFirst = false;
     }
@@ -131,6 +139,6 @@ async function creditRowsOf(
   if (!taxes.ok) return taxes;
   const taxOf: Readonly<Record<string, number>> = taxes.value;
   return success(
-    credits.flatMap((one) => creditRows(at, one, taxOf[paymentIdOf(one) ?? ""] ?? null)),
+    credits.flatMap((one) => buildFocusCreditRows(at, one, taxOf[paymentIdOf(one) ?? ""] ?? null)),
   );
 }

@@ -114,7 +114,7 @@ function formatTime(ms: number): string {
   return timestamp(ms).replace(/\.\d+Z$/, "Z");
 }
 
-export function usageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
+export function buildFocusUsageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
   const { costMicro, chargedMicro } = group;
   const rows: FocusRow[] = [];
   let rest = BigInt(costMicro) * PICOS_PER_MICRO;
@@ -214,7 +214,7 @@ function adjustmentColumns(
   };
 }
 
-export function creditRows(
+export function buildFocusCreditRows(
   at: FocusDay,
   { amountMicro, reference }: LedgerCredit,
   taxMicro: number | null,
@@ -302,13 +302,13 @@ function taxRow(at: FocusDay, reference: string, taxMicro: number): FocusRow {
 }
 
 /** Returns CSV lines (RFC 4180). */
-export function csvLines(rows: readonly FocusRow[]): string {
+export function formatFocusCsv(rows: readonly FocusRow[]): string {
   return rows
     .map((row) => FOCUS_EXPORT_COLUMNS.map((column) => csvField(row[column])).join(",") + "\r\n")
     .join("");
 }
 
-export const CSV_HEADER = `${FOCUS_EXPORT_COLUMNS.join(",")}\r\n`;
+export const FOCUS_CSV_HEADER = `${FOCUS_EXPORT_COLUMNS.join(",")}\r\n`;
 
 function csvField(value: string | undefined): string {
   if (value === undefined) return "";

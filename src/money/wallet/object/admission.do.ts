@@ -18,32 +18,32 @@ import type {
 import { budgetStatusesOfKey, syncBudgets } from "./budgets.do.ts";
 import type { PlacedHold } from "../../../shared/contracts/holds.ts";
 import { placeHold } from "./placed-holds.do.ts";
-import { refuseUnavailable } from "./decisions.do.ts";
+import { refuseStorageUnavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replayHold } from "./hold.do.ts";
-import { spendOfKey } from "./key-dollar-budget.do.ts";
+import { readKeySpend } from "./key-dollar-budget.do.ts";
 import {
-  concurrencyOf,
+  readConcurrencyStates,
   holdTermsOf,
   keyStatusOf,
-  findPause,
+  findPauseOfRequest,
   pausedField,
-  policiesField,
+  policyLayersField,
 } from "./hold-checks.do.ts";
-import { admittedKeyOf, KeyAdmissions } from "./key-admissions.do.ts";
+import { toAdmittedKey, KeyAdmissions } from "./key-admissions.do.ts";
 import type { CheckedAdmission } from "./key-admissions.do.ts";
 import { assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import type { ActiveKey } from "../tables/key-rows.do.ts";
 import {
-  sessionAmounts,
+  readSessionAmounts,
   countSessionRequest,
   refuseSessionRate,
-  sessionRateState,
+  readSessionRateState,
 } from "./sessions.do.ts";
 import type { GroupedPartResult } from "../../../shared/call-groups.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
-import { callPart } from "../grouped-wallet.ts";
+import { callGroupedMethod } from "../grouped-wallet.ts";
 
 /** The parts of the wallet that decide on requests. */
 export type AdmissionDeps = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
@@ -61,7 +61,7 @@ export function createAdmissionDeps(
   return { decisions, keys };
 }
 
-export function admit(
+export function admitKeyRequest(
   gate: AdmissionDeps,
   called: RequestCredential,
 ): Promise<Result<AdmittedKey>> {
@@ -73,8 +73,8 @@ export function admit(
     keys.countAdmission(tx, checked.value);
     countSessionRequest(tx, shown?.session);
     const { record, rate } = checked.value;
-    const ofSession = sessionRateState(tx, shown?.session);
-    return success(admittedKeyOf(tx, record, ofSession ?? rate, shown));
+    const ofSession = readSessionRateState(tx, shown?.session);
+    return success(toAdmittedKey(tx, record, ofSession ?? rate, shown));
   });
 }
 
@@ -107,7 +107,7 @@ export function admitAndHold(
       ({ isRepeat } = held);
       if (!isRepeat) countSessionRequest(tx, shown?.session);
       const before = isRepeat ? keys.rateState(tx, called) : null;
-      const admitted = sessionRateState(tx, shown?.session) ?? before ?? checked.value.rate;
+      const admitted = readSessionRateState(tx, shown?.session) ?? before ?? checked.value.rate;
       return success({ admitted, held: held.answer });
     } finally {
       // The request counts toward the rate limit even if the hold fails.
@@ -186,8 +186,8 @@ export function readKeyStatus(
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
     const live = requireActiveKey(gate, tx, called, isCounted);
-    const requests = sessionRateState(tx, shown?.session) ?? keys.rateState(tx, called);
-    if (!live.ok || requests === null) return live.ok ? refuseUnavailable() : live;
+    const requests = readSessionRateState(tx, shown?.session) ?? keys.rateState(tx, called);
+    if (!live.ok || requests === null) return live.ok ? refuseStorageUnavailable() : live;
     const { row } = tx.memory;
     const { keyId, terms } = live.value;
     syncBudgets(tx, { scope: "key", subject: keyId }, terms.budgets);
@@ -198,9 +198,9 @@ export function readKeyStatus(
       madeAt: row.madeAt,
       sessionsCut: keys.sessionsCut(tx, keyHash),
       ...(row.priceList !== null && { priceList: row.priceList }),
-      ...(withSpend && { spend: spendOfKey(tx, keyId) }),
-      concurrency: concurrencyOf(tx, keyId, terms),
-      ...policiesField(tx, holdTermsOf(live.value, shown)),
+      ...(withSpend && { spend: readKeySpend(tx, keyId) }),
+      concurrency: readConcurrencyStates(tx, keyId, terms),
+      ...policyLayersField(tx, holdTermsOf(live.value, shown)),
       ...pausedField(tx, keyId, holdTermsOf(live.value, shown)),
       ...(shown?.session !== undefined && { session: spendOfSession(tx, shown.session) }),
     });
@@ -208,11 +208,11 @@ export function readKeyStatus(
 }
 
 function spendOfSession(tx: Tx, session: Session): NonNullable<KeyStatus["session"]> {
-  const { spentMicro, heldMicro } = sessionAmounts(tx, session);
+  const { spentMicro, heldMicro } = readSessionAmounts(tx, session);
   return { spentMicro, heldMicro };
 }
 
-export function findStoppedRuns(
+export function findRequestsToStop(
   { decisions, keys }: AdmissionDeps,
   runs: readonly StoppableRequest[],
 ): Result<readonly StoppedRequest[]> {
@@ -243,7 +243,7 @@ function stopReasonOf(
   const terms = live.ok
     ? holdTermsOf(live.value, shown)
     : { ...NO_KEY_TERMS, session: shown?.session };
-  return findPause(tx, terms, { ...open, isRunning: true });
+  return findPauseOfRequest(tx, terms, { ...open, isRunning: true });
 }
 
 /** Applies a change, unless the organization is suspended or the caller's secret is invalid. */
@@ -288,7 +288,7 @@ async function decideForKey<T>(
 ): Promise<Result<T>> {
   try {
     const before = decisions.tryOpen();
-    if (before === null) return refuseUnavailable();
+    if (before === null) return refuseStorageUnavailable();
     const refused = keys.hasKey(before, keyHash) ? null : await keys.loadKey(keyHash);
     // No await from here on, so that all writes commit together.
     return decisions.decide((tx) => refused ?? refuseClosed(tx) ?? decision(tx));
@@ -298,7 +298,7 @@ async function decideForKey<T>(
   }
 }
 
-export function runGroup(
+export function runWalletCallGroup(
   gate: AdmissionDeps,
   wallet: GroupableWalletMethods,
   parts: readonly GroupedWalletCall[],
@@ -313,7 +313,7 @@ async function runPart(
 ): Promise<GroupedPartResult<GroupedWalletCallResult>> {
   try {
     if (!isKeyCached(gate, keyHashOf(part))) return { kind: "apart" };
-    return { kind: "answered", answer: await callPart(wallet, part) };
+    return { kind: "answered", answer: await callGroupedMethod(wallet, part) };
   } catch (error) {
     return { kind: "failed", reason: errorMessageOf(error) };
   }

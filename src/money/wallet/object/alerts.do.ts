@@ -12,7 +12,7 @@ import { addEvent } from "./event-log.do.ts";
 import type { WalletEvent } from "./event-log.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../../../shared/contracts/reports.ts";
-import { nextRevision } from "./memory.do.ts";
+import { nextPublishRevision } from "./memory.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
@@ -42,7 +42,13 @@ export function raiseAlerts(tx: Tx, crossings: readonly ThresholdAlert[], seq: n
       value_micro: crossing.valueMicro,
     };
     const { externalId: external_id } = crossing;
-    const row = { ...shown, external_id, created_at: tx.nowMs, seq, changed: nextRevision(tx) };
+    const row = {
+      ...shown,
+      external_id,
+      created_at: tx.nowMs,
+      seq,
+      changed: nextPublishRevision(tx),
+    };
     insertRow(tx.sql, "INTO alerts", row);
     addEvent(tx, alertEvent(tx, id, crossing));
     // The log omits external_id, which can be a person's name.

@@ -8,14 +8,14 @@ import { findQuotaAlerts, isThresholdReached } from "../rules/alerts.ts";
 import type { ThresholdAlert } from "../rules/alerts.ts";
 import { bucketAt } from "../../../shared/budget-meter.ts";
 import type { BudgetTime } from "../../../shared/budget-meter.ts";
-import { isDollarFieldLimit, isQuota, fieldLimitPeriod } from "../rules/limits.ts";
+import { isDollarFieldLimit, isQuotaLimit, fieldLimitPeriod } from "../rules/limits.ts";
 import type { MeterChange, Meter } from "../rules/limits.ts";
 import { emitSpendLimitReached } from "./alerts.do.ts";
 import type { ReachedSpendLimit as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { endUserField, eventSubject, pauseByBudget } from "./pauses.do.ts";
+import { endUserEventField, eventSubject, pauseByBudget } from "./pauses.do.ts";
 
 /** Returns limits that a charge used up or whose alert threshold it reached. */
 export function findCrossedLimits(counts: readonly MeterChange[]): MeterChange[] {
@@ -24,8 +24,8 @@ export function findCrossedLimits(counts: readonly MeterChange[]): MeterChange[]
       ? hasUsedUp(count)
       : crosses(count, 1) || crosses(count, alertThresholdOf(count)),
   );
-  const quotas = crossed.filter(({ meter }) => isQuota(meter));
-  return [...quotas.toReversed(), ...crossed.filter(({ meter }) => !isQuota(meter))];
+  const quotas = crossed.filter(({ meter }) => isQuotaLimit(meter));
+  return [...quotas.toReversed(), ...crossed.filter(({ meter }) => !isQuotaLimit(meter))];
 }
 
 /** Returns alerts for the end user's quotas that a charge reached. */
@@ -34,7 +34,9 @@ export function collectQuotaAlerts(
   counts: readonly MeterChange[],
   period: Period,
 ): ThresholdAlert[] {
-  const quotas = counts.filter(({ meter }) => isQuota(meter) && meter.budget.amount !== Infinity);
+  const quotas = counts.filter(
+    ({ meter }) => isQuotaLimit(meter) && meter.budget.amount !== Infinity,
+  );
   const user =
     quotas[0] === undefined ? null : selectEndUser(tx.sql, "id", quotas[0].meter.subject);
   if (user === null) return [];
@@ -78,7 +80,7 @@ const PAUSE_LEFT_MAX = 0.1;
  * Emits an event for a rejection, and pauses the owner if little of the budget is left. Ignores
  * rejections that only open holds caused.
  */
-export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]): void {
+export function emitBudgetRejection(tx: Tx, failure: Failure, meters: readonly Meter[]): void {
   if (failure.kind !== "budget_exceeded" || failure.onlyHolds) return;
   const meter = meters.find(
     ({ budget, scope }) => scope === failure.scope && budget.id === failure.budgetId,
@@ -113,7 +115,7 @@ function emitBudgetReached(tx: Tx, { meter, left, at }: ReachedBudget): void {
   const { scope, budget } = meter;
   const { id, window } = budget;
   const amounts = amountFields(budget.unit, { limit: budget.amount, left });
-  const data = { scope, ...endUserField(tx, meter), budget_id: id, window, ...amounts };
+  const data = { scope, ...endUserEventField(tx, meter), budget_id: id, window, ...amounts };
   const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, windowNumber(window, at)];
   addEvent(tx, { type: "budget.reached", subject, data }, once);
@@ -125,7 +127,7 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
   const { scope, budget } = meter;
   const { alertAt, id, window } = budget;
   const amounts = amountFields(budget.unit, { limit: budget.amount, spent: after });
-  const fields = { ...endUserField(tx, meter), budget_id: id, window, threshold: alertAt };
+  const fields = { ...endUserEventField(tx, meter), budget_id: id, window, threshold: alertAt };
   const data = { scope, ...fields, ...amounts };
   const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, alertAt, windowNumber(window, at)];

@@ -1,19 +1,19 @@
 import type { BudgetOwner, BudgetScope } from "../../../shared/budgets.ts";
 import {
-  countRow,
+  changeMeter,
   isDollarFieldLimit,
-  emptyMeter,
-  adjustHeld,
+  createMeterWithoutHolds,
+  adjustMeterHolds,
   withBudget,
 } from "../rules/limits.ts";
 import type { MeterChange, CountedLimit, CountedRow, Meter } from "../rules/limits.ts";
 import type { HoldTotals, OpenHold } from "../rules/open-holds.ts";
 import {
-  saveLastCountedRow,
+  saveLastCountedLedgerRow,
   selectBudgets,
   selectBudgetScopes,
   selectMemberOfKey,
-  updateTally,
+  updateBudgetTally,
 } from "../tables/budget-rows.do.ts";
 import { selectFieldLimits, storeFieldLimits } from "../tables/field-limits.do.ts";
 
@@ -32,7 +32,7 @@ type BudgetTx = {
   readonly memory: { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
 };
 
-export function loadBudgets(sql: SqlStorage): BudgetMemory {
+export function createBudgetMemory(sql: SqlStorage): BudgetMemory {
   return { scopes: new Set(selectBudgetScopes(sql)), meters: new Map(), unsaved: new Map() };
 }
 
@@ -42,7 +42,7 @@ const OWNERS_MAX = 2000;
 
 function ownersOf({ sql, memory }: BudgetTx, parties: BudgetParties): BudgetOwner[] {
   const owners: BudgetOwner[] = [];
-  for (const scope of SCOPE_CHECK_ORDER) {
+  for (const scope of BUDGET_SCOPE_CHECK_ORDER) {
     if (!memory.budgets.scopes.has(scope) && !SCOPES_WITH_FIELDS.has(scope)) continue;
     const subject = subjectOf(sql, scope, parties);
     if (subject !== null) owners.push({ scope, subject });
@@ -66,29 +66,37 @@ function subjectOf(sql: SqlStorage, scope: BudgetScope, parties: BudgetParties):
 }
 
 const SCOPES_WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["end_user", "key", "session"]);
-export const SCOPE_CHECK_ORDER = ["end_user", "key", "session", "member", "organization"] as const;
+export const BUDGET_SCOPE_CHECK_ORDER = [
+  "end_user",
+  "key",
+  "session",
+  "member",
+  "organization",
+] as const;
 
 /** Returns the meters of all budgets that count a request. */
-export function metersOf(tx: BudgetTx, parties: BudgetParties): Meter[] {
+export function metersOfRequest(tx: BudgetTx, parties: BudgetParties): Meter[] {
   return ownersOf(tx, parties).flatMap((owner) => metersOfOwner(tx, owner));
 }
 
-export const ownerKey = ({ scope, subject }: BudgetOwner): string => `${scope}\n${subject}`;
+export const budgetOwnerKey = ({ scope, subject }: BudgetOwner): string => `${scope}\n${subject}`;
 
 /** Returns an owner's meters and caches them. */
 export function metersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   const meters = peekMeters(tx, owner);
-  tx.memory.budgets.meters.set(ownerKey(owner), meters);
+  tx.memory.budgets.meters.set(budgetOwnerKey(owner), meters);
   return meters;
 }
 
 /** Returns an owner's meters without caching them. */
 export function peekMeters(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   const { meters, scopes } = tx.memory.budgets;
-  const known = meters.get(ownerKey(owner));
+  const known = meters.get(budgetOwnerKey(owner));
   if (known !== undefined) return known;
   const entries = scopes.has(owner.scope) ? selectBudgets(tx.sql, owner) : [];
-  return [...selectFieldLimits(tx.sql, owner), ...entries].map((row) => meterWithHolds(tx, row));
+  return [...selectFieldLimits(tx.sql, owner), ...entries].map((row) =>
+    createMeterWithHolds(tx, row),
+  );
 }
 
 /** Reloads an owner's quotas or `budget_dollars` after a change of its row. */
@@ -97,7 +105,7 @@ export function reloadFieldLimits(tx: BudgetTx, owner: BudgetOwner): void {
   replaceFieldMeters(
     tx,
     owner,
-    limits.map((row) => meterWithHolds(tx, row)),
+    limits.map((row) => createMeterWithHolds(tx, row)),
   );
 }
 
@@ -114,7 +122,7 @@ export function reloadFieldAmounts(tx: BudgetTx, owner: BudgetOwner): void {
 
 function replaceFieldMeters(tx: BudgetTx, owner: BudgetOwner, fields: readonly Meter[]): void {
   const entries = budgetMetersOfOwner(tx, owner);
-  tx.memory.budgets.meters.set(ownerKey(owner), [...fields, ...entries]);
+  tx.memory.budgets.meters.set(budgetOwnerKey(owner), [...fields, ...entries]);
 }
 
 /** Returns the meters of limits that have their own field, such as a daily quota. */
@@ -132,19 +140,21 @@ export function moveMeters(tx: BudgetTx, from: BudgetOwner, to: BudgetOwner): vo
   const { meters, unsaved } = tx.memory.budgets;
   const moved = (meter: Meter): Meter => ({ ...meter, ...to });
   const fields = fieldMetersOfOwner(tx, from).map(moved);
-  meters.set(ownerKey(to), fields);
+  meters.set(budgetOwnerKey(to), fields);
   for (const meter of fields) {
     const { id } = meter.budget;
-    if (unsaved.delete(`${ownerKey(from)}\n${id}`)) unsaved.set(`${ownerKey(to)}\n${id}`, meter);
+    if (unsaved.delete(`${budgetOwnerKey(from)}\n${id}`)) {
+      unsaved.set(`${budgetOwnerKey(to)}\n${id}`, meter);
+    }
   }
-  meters.delete(ownerKey(from));
+  meters.delete(budgetOwnerKey(from));
 }
 
 export function evictMeters({ budgets }: BudgetTx["memory"], owner: BudgetOwner): void {
-  for (const { budget } of budgets.meters.get(ownerKey(owner)) ?? []) {
-    budgets.unsaved.delete(`${ownerKey(owner)}\n${budget.id}`);
+  for (const { budget } of budgets.meters.get(budgetOwnerKey(owner)) ?? []) {
+    budgets.unsaved.delete(`${budgetOwnerKey(owner)}\n${budget.id}`);
   }
-  budgets.meters.delete(ownerKey(owner));
+  budgets.meters.delete(budgetOwnerKey(owner));
 }
 
 /** Returns an owner's limits if they are cached, otherwise only its quotas or `budget_dollars`. */
@@ -152,13 +162,13 @@ export function readFieldLimits(
   { sql, memory }: BudgetTx,
   owner: BudgetOwner,
 ): readonly CountedLimit[] {
-  return memory.budgets.meters.get(ownerKey(owner)) ?? selectFieldLimits(sql, owner);
+  return memory.budgets.meters.get(budgetOwnerKey(owner)) ?? selectFieldLimits(sql, owner);
 }
 
-export function meterWithHolds({ sql, memory }: BudgetTx, limit: CountedLimit): Meter {
-  const meter = emptyMeter(limit);
+export function createMeterWithHolds({ sql, memory }: BudgetTx, limit: CountedLimit): Meter {
+  const meter = createMeterWithoutHolds(limit);
   for (const hold of memory.ledger.holds.values()) {
-    if (subjectOf(sql, limit.scope, hold) === limit.subject) adjustHeld(meter, hold, 1);
+    if (subjectOf(sql, limit.scope, hold) === limit.subject) adjustMeterHolds(meter, hold, 1);
   }
   return meter;
 }
@@ -166,16 +176,16 @@ export function meterWithHolds({ sql, memory }: BudgetTx, limit: CountedLimit): 
 /** Adds a hold to the meters that count it, or removes the hold. */
 export function adjustHeldOfOwners(tx: BudgetTx, hold: OpenHold, sign: 1 | -1): void {
   for (const owner of ownersOf(tx, hold)) {
-    const meters = tx.memory.budgets.meters.get(ownerKey(owner)) ?? [];
-    for (const meter of meters) adjustHeld(meter, hold, sign);
+    const meters = tx.memory.budgets.meters.get(budgetOwnerKey(owner)) ?? [];
+    for (const meter of meters) adjustMeterHolds(meter, hold, sign);
   }
 }
 
 export type CountedRequest = BudgetParties & CountedRow;
 
 /** Returns the changes by a request without applying them. */
-export function countRequest(tx: BudgetTx, request: CountedRequest): MeterChange[] {
-  return metersOf(tx, request).flatMap((meter) => countRow(meter, request) ?? []);
+export function computeMeterChanges(tx: BudgetTx, request: CountedRequest): MeterChange[] {
+  return metersOfRequest(tx, request).flatMap((meter) => changeMeter(meter, request) ?? []);
 }
 
 export function applyMeterChanges(
@@ -187,7 +197,7 @@ export function applyMeterChanges(
 
 /** Replaces a budget in memory, until the next checkpoint stores it. */
 export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, after: Meter): void {
-  const name = ownerKey(before);
+  const name = budgetOwnerKey(before);
   const list = meters.get(name) ?? [];
   meters.set(
     name,
@@ -201,13 +211,13 @@ export function storeMeters(tx: BudgetTx, revision: number, floorId: string): vo
   const { ledger, budgets } = memory;
   const owners = new Map<string, Meter>();
   for (const meter of budgets.unsaved.values()) {
-    if (isDollarFieldLimit(meter)) owners.set(ownerKey(meter), meter);
-    else updateTally(sql, meter, revision);
+    if (isDollarFieldLimit(meter)) owners.set(budgetOwnerKey(meter), meter);
+    else updateBudgetTally(sql, meter, revision);
   }
   for (const owner of owners.values()) {
     storeFieldLimits(sql, owner, { limits: fieldMetersOfOwner(tx, owner), changed: revision });
   }
-  if (budgets.scopes.size > 0) saveLastCountedRow(sql, { seq: ledger.seq, floorId });
+  if (budgets.scopes.size > 0) saveLastCountedLedgerRow(sql, { seq: ledger.seq, floorId });
 }
 
 export function clearUnsavedMeters({ budgets }: BudgetTx["memory"]): void {

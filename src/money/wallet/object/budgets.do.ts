@@ -7,7 +7,7 @@ import type {
   BudgetStatus,
 } from "../../../shared/budgets.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
-import { amountsOf, isDollarFieldLimit } from "../rules/limits.ts";
+import { meterAmountsAt, isDollarFieldLimit } from "../rules/limits.ts";
 import type { CountedLimit, Meter } from "../rules/limits.ts";
 import {
   addToBucket,
@@ -15,23 +15,23 @@ import {
   clampFutureBuckets,
   findTimeWithCapacity,
 } from "../../../shared/budget-meter.ts";
-import type { UsageTotals } from "../rules/usage-totals.ts";
+import type { UsageTotalsByGroup } from "../rules/usage-totals.ts";
 import {
   putBudgetRow,
-  saveLastCountedRow,
+  saveLastCountedLedgerRow,
   markBudgetRemoved,
   selectKeysOfMember,
   selectPeriodUsage,
 } from "../tables/budget-rows.do.ts";
-import type { UsageLookup } from "../tables/budget-rows.do.ts";
+import type { PeriodUsageQuery } from "../tables/budget-rows.do.ts";
 import {
   budgetMetersOfOwner,
   fieldMetersOfOwner,
-  meterWithHolds,
+  createMeterWithHolds,
   metersOfOwner,
-  ownerKey,
+  budgetOwnerKey,
   replaceMeter,
-  metersOf,
+  metersOfRequest,
 } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import type { Session } from "../../../shared/session.ts";
@@ -56,11 +56,13 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
     for (const { budget } of before) markBudgetRemoved(sql, { ...owner, id: budget.id }, changed);
     for (const [place, meter] of after.entries()) putBudgetRow(sql, meter, { place, changed });
     const { floorId, ledger } = memory;
-    if (memory.budgets.scopes.size === 0) saveLastCountedRow(sql, { seq: ledger.seq, floorId });
+    if (memory.budgets.scopes.size === 0) {
+      saveLastCountedLedgerRow(sql, { seq: ledger.seq, floorId });
+    }
   });
   const { meters, scopes, unsaved } = memory.budgets;
-  for (const { budget } of before) unsaved.delete(`${ownerKey(owner)}\n${budget.id}`);
-  meters.set(ownerKey(owner), [...fields, ...after]);
+  for (const { budget } of before) unsaved.delete(`${budgetOwnerKey(owner)}\n${budget.id}`);
+  meters.set(budgetOwnerKey(owner), [...fields, ...after]);
   if (after.length > 0) scopes.add(owner.scope);
   memory.hasChanges = true;
 }
@@ -94,7 +96,7 @@ function createBudgetMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
   };
   const scopes = new Set([...memory.budgets.scopes, owner.scope]);
   const budgets = { ...memory.budgets, scopes };
-  return meterWithHolds({ sql, memory: { ...memory, budgets } }, row);
+  return createMeterWithHolds({ sql, memory: { ...memory, budgets } }, row);
 }
 
 function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): number | null {
@@ -113,7 +115,7 @@ function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budg
 function usageLookupOf(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,
-): Omit<UsageLookup, "days"> | null {
+): Omit<PeriodUsageQuery, "days"> | null {
   switch (scope) {
     case "organization":
       return { dimension: "day", names: [""] };
@@ -135,7 +137,7 @@ function externalIdsOf(sql: SqlStorage, endUserId: string): string[] {
     .map(({ name }) => name);
 }
 
-function usageInMemory(totals: UsageTotals, of: UsageLookup, unit: BudgetUnit): number {
+function usageInMemory(totals: UsageTotalsByGroup, of: PeriodUsageQuery, unit: BudgetUnit): number {
   let sum = 0;
   for (const total of totals.values()) {
     if (total.dimension !== of.dimension || !of.names.includes(total.name)) continue;
@@ -167,7 +169,7 @@ function ownersWithRollingBudgets({ sql }: Tx): BudgetOwner[] {
 
 function budgetStatusOf(tx: Tx, meter: Meter): BudgetStatus {
   const { budget, scope, sinceMs, tally } = meter;
-  const { settled: used, held } = amountsOf(meter, tx);
+  const { settled: used, held } = meterAmountsAt(meter, tx);
   const isRolling = rollingMinutes(budget.window) !== null;
   const resetsAt = findTimeWithCapacity(budget.window, tally, {
     at: tx,
@@ -176,7 +178,7 @@ function budgetStatusOf(tx: Tx, meter: Meter): BudgetStatus {
   return { scope, budget, used, held, resetsAt, countingSince: sinceMs };
 }
 
-export function budgetStatusesOf(tx: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
+export function budgetStatusesOfOwner(tx: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
   return budgetMetersOfOwner(tx, owner).map((meter) => budgetStatusOf(tx, meter));
 }
 
@@ -186,7 +188,7 @@ export function budgetStatusesOfKey(
   session: Session | undefined,
 ): readonly BudgetStatus[] {
   const parties = { keyId, endUserId: null, session: session?.id ?? null };
-  return metersOf(tx, parties)
+  return metersOfRequest(tx, parties)
     .filter((meter) => !isDollarFieldLimit(meter))
     .filter(({ scope }) => session === undefined || scope === "session")
     .map((meter) => budgetStatusOf(tx, meter));

@@ -11,20 +11,20 @@ import type {
   LedgerCredit,
 } from "../../../shared/contracts/exports.ts";
 import type { Generation } from "../../../shared/generation.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { DayTagSets } from "../rules/tag-sets.ts";
+import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { TagCombinationsOfDay } from "../rules/tag-sets.ts";
 import {
-  addGroup,
+  addChargeGroup,
   chargeGroupKey,
   readFoldProgress,
   selectChargeTags,
   selectChargeGroups,
-  storeGroups,
+  storeChargeGroups,
   writeFoldProgress,
 } from "../tables/charge-sums.do.ts";
 import type { DayCharges } from "../tables/charge-sums.do.ts";
 import { parseGeneration } from "../tables/generation-json.ts";
-import { declaredTagKeys } from "../tables/tag-rows.do.ts";
+import { findDeclaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { findLowestFutureId } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -47,7 +47,7 @@ type ChargedRequest = {
  * Adds settled requests older than every open hold to the daily totals by day of settlement, for
  * exports. Returns true if more may remain.
  */
-export function foldCharges(tx: Tx): boolean {
+export function foldChargesIntoTotals(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
   const before = readFoldProgress(sql);
   const floorId = findLowestFutureId(tx);
@@ -56,7 +56,7 @@ export function foldCharges(tx: Tx): boolean {
   const { charges, lastId } = selectCharges(sql, memory.tagKeys, { ...batch, limit: BATCH_ROWS });
   const foldedId = lastId === null ? floorId : `${lastId}0`; // this ID sorts directly after lastId
   storage.transactionSync(() => {
-    addCharges(sql, charges);
+    storeCharges(sql, charges);
     const closed = lastId === null ? newestClosedDay(floorId) : "";
     const closedDay = closed > before.closedDay ? closed : before.closedDay;
     writeFoldProgress(sql, { foldedId, closedDay });
@@ -65,14 +65,14 @@ export function foldCharges(tx: Tx): boolean {
 }
 
 /** Reports whether the daily totals lack charges of a past day. */
-export function isFoldDue(tx: Tx): boolean {
+export function isChargeFoldDue(tx: Tx): boolean {
   return newestClosedDay(findLowestFutureId(tx)) > readFoldProgress(tx.sql).closedDay;
 }
 
 /** Returns the newest closed day. Requests from `floorId` on can't add charges to it. */
 function newestClosedDay(floorId: string): string {
   const ms = creationTimeOfId(floorId, HOLD_ID_PREFIX);
-  return ms === null ? "" : periodOf(ms - ID_AGE_MAX_MS - DAY_MS).day;
+  return ms === null ? "" : periodOf(ms - REQUEST_ID_AGE_MAX_MS - DAY_MS).day;
 }
 
 type Batch = {
@@ -101,7 +101,7 @@ function selectCharges(
       limit,
     )
     .toArray();
-  for (const row of rows) addCharge(charges, tagKeys, chargeFromRow(row));
+  for (const row of rows) addChargeToDay(charges, tagKeys, chargeFromRow(row));
   return { charges, lastId: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
 }
 
@@ -123,7 +123,7 @@ function chargeFromRow(row: StoredCharge): ChargedRequest {
   return { seq, at, keyId, generation: parseGeneration(row), cost, charged };
 }
 
-export function addCharge(
+export function addChargeToDay(
   charges: ChargesByDay,
   tagKeys: readonly TagKeys[],
   one: ChargedRequest,
@@ -133,13 +133,13 @@ export function addCharge(
   const { model, provider, region, price, usage, tags } = one.generation;
   const lines: Record<string, number> = {};
   for (const [what, n] of listChargeLines(price, usage)) if (n > 0) lines[what] = n;
-  addGroup(groups, {
+  addChargeGroup(groups, {
     keyId: one.keyId,
     model,
     provider,
     region,
     price,
-    tags: declaredTagsToJson(tags, declaredTagKeys(tagKeys, one.seq)) ?? "",
+    tags: declaredTagsToJson(tags, findDeclaredTagKeys(tagKeys, one.seq)) ?? "",
     requests: 1,
     costMicro: micros(one.cost),
     chargedMicro: micros(one.charged),
@@ -149,20 +149,23 @@ export function addCharge(
 }
 
 /** Adds charges to the daily totals. Late charges of a closed day count on the next open day. */
-export function addCharges(sql: SqlStorage, charges: ChargesByDay): void {
+export function storeCharges(sql: SqlStorage, charges: ChargesByDay): void {
   const { closedDay } = readFoldProgress(sql);
   for (const [day, groups] of charges) {
     const open = day > closedDay ? day : periodOf(Date.parse(closedDay) + DAY_MS).day;
-    storeGroups(sql, open, withBoundedTags(sql, open, groups));
+    storeChargeGroups(sql, open, withBoundedTags(sql, open, groups));
   }
 }
 
 function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayCharges {
   if (![...groups.values()].some(({ tags }) => tags !== "")) return groups;
-  const sets = new DayTagSets(selectChargeTags(sql, day));
+  const sets = new TagCombinationsOfDay(selectChargeTags(sql, day));
   const bounded: DayCharges = new Map();
   for (const group of groups.values()) {
-    addGroup(bounded, group.tags === "" ? group : { ...group, tags: sets.assignGroup(group.tags) });
+    addChargeGroup(
+      bounded,
+      group.tags === "" ? group : { ...group, tags: sets.assignGroup(group.tags) },
+    );
   }
   return bounded;
 }
@@ -205,9 +208,11 @@ function groupsOfOpenDay(
     endId: MAX_ID,
     only: "true",
   });
-  for (const one of selectChargeGroups(sql, day, { after: "", limit: -1 })) addGroup(groups, one);
+  for (const one of selectChargeGroups(sql, day, { after: "", limit: -1 })) {
+    addChargeGroup(groups, one);
+  }
   const unfolded = withBoundedTags(sql, day, later.charges.get(day) ?? new Map());
-  for (const one of unfolded.values()) addGroup(groups, one);
+  for (const one of unfolded.values()) addChargeGroup(groups, one);
   return [...groups.entries()]
     .filter(([name]) => name > after)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -1,13 +1,13 @@
 import { insertRow } from "../../../shared/tables.do.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import { TOKEN_COLUMNS, listTokenCounts } from "../../../shared/usage-sums.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { clearUnsavedMeters, storeMeters } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { boundedTotals } from "./tag-usage.do.ts";
+import { iterateTotalsToStore } from "./tag-usage.do.ts";
 
 /** Stores the ledger's totals, so that the wallet's next start reads only later rows. */
 export function takeCheckpoint(tx: Tx): void {
@@ -16,7 +16,7 @@ export function takeCheckpoint(tx: Tx): void {
   const floorId = findLowestFutureId(tx);
   tx.storage.transactionSync(() => {
     updateWalletRow(sql, row);
-    for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
+    for (const total of iterateTotalsToStore(sql, memory.usage)) addTotal(sql, total, row.revision);
     storeMeters(tx, row.revision, floorId);
     thinCheckpoints(sql);
     const { seq, balance } = memory.ledger;
@@ -35,7 +35,7 @@ export function takeCheckpoint(tx: Tx): void {
 
 /** Returns an ID below the IDs of all future charges. */
 export function findLowestFutureId(tx: Tx): string {
-  let floorId = lowestIdAt(HOLD_ID_PREFIX, tx.clockMs - ID_AGE_MAX_MS);
+  let floorId = lowestIdAt(HOLD_ID_PREFIX, tx.clockMs - REQUEST_ID_AGE_MAX_MS);
   for (const id of tx.memory.ledger.holds.keys()) if (id < floorId) floorId = id;
   return floorId;
 }

@@ -6,14 +6,14 @@ import { lowestIdAt } from "../../../shared/id.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import {
   parseFailedAttempts,
   parseGeneration,
   parseSharedFields,
 } from "../tables/generation-json.ts";
 import type { Tx } from "./memory.do.ts";
-import { lastLossMs } from "./request-usage.do.ts";
+import { findLastLossMs } from "./request-usage.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
 const ROWS_MAX = 50_000;
@@ -42,8 +42,8 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
       FROM requests JOIN names ON names.number = requests.sold
       WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state IN ('settled', 'voided')
         AND (?5 IS NULL OR names.text ->> '$.model' = ?5) ORDER BY id DESC LIMIT ?6`,
-      lowestIdAt(HOLD_ID_PREFIX, fromMs - ID_AGE_MAX_MS),
-      lowestIdAt(HOLD_ID_PREFIX, query.beforeMs + ID_AGE_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, fromMs - REQUEST_ID_AGE_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, query.beforeMs + REQUEST_ID_AGE_MAX_MS),
       fromMs,
       query.beforeMs,
       query.model,
@@ -73,7 +73,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   }
   const oldest = rows.length === ROWS_MAX ? rows.at(-1)?.admitted_at : undefined;
   const data = [...groups.values()];
-  const completeFrom = Math.max(oldest ?? fromMs, lastLossMs(sql));
+  const completeFrom = Math.max(oldest ?? fromMs, findLastLossMs(sql));
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 

@@ -6,18 +6,18 @@ import { lowestIdAt } from "../../../shared/id.ts";
 import { logAlert, errorMessageOf } from "../../../shared/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import { migrateExistingTables } from "../../../shared/tables.do.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { clampIdempotencyKeys } from "../tables/request-rows.do.ts";
 import { updateWalletRow, readCheckpoint } from "../tables/wallet-row.do.ts";
 import { WALLET_TABLES } from "../tables/wallet-schema.do.ts";
-import { isUnpublished, loadMemory, QUIET_PUBLISH_MS } from "./memory.do.ts";
-import type { Tx, Memory } from "./memory.do.ts";
+import { isUnpublished, loadWalletMemory, QUIET_PUBLISH_INTERVAL_MS } from "./memory.do.ts";
+import type { Tx, WalletMemory } from "./memory.do.ts";
 import { moveFutureBucketsToNow } from "./budgets.do.ts";
-import { isFoldDue } from "./charges.do.ts";
+import { isChargeFoldDue } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import { endDuePauses } from "./pauses.do.ts";
-import { collectDebtsAndTopUp, hasDebtsOrTopUp } from "./payments.do.ts";
+import { collectDebtsAndTopUp, hasDebtsOrAutoTopUp } from "./payments.do.ts";
 import { expireDueHolds } from "./postings.do.ts";
 import { nextTopUpCheckAt } from "./top-up.do.ts";
 import {
@@ -34,7 +34,7 @@ import {
  */
 export class Decisions {
   /** `lost`: a read failed, so the next call reads the tables again. */
-  #memory: Memory | "unmade" | "lost" = "unmade";
+  #memory: WalletMemory | "unmade" | "lost" = "unmade";
   #schedule = new Schedule(null);
   readonly #storage: DurableObjectStorage;
   readonly #env: () => Env;
@@ -83,7 +83,7 @@ export class Decisions {
 
   /** Like `decide`, without the alarm and webhooks. */
   decideSilently<T>(decision: (tx: Tx) => Result<T>): Result<T> {
-    if (this.tryOpen() === null) return refuseUnavailable();
+    if (this.tryOpen() === null) return refuseStorageUnavailable();
     try {
       return this.#attempt(decision);
     } catch (error) {
@@ -98,7 +98,7 @@ export class Decisions {
       expireDueHolds(tx);
       endDuePauses(tx);
       const answer = decision(tx);
-      if (hasDebtsOrTopUp(tx)) collectDebtsAndTopUp(this.open());
+      if (hasDebtsOrAutoTopUp(tx)) collectDebtsAndTopUp(this.open());
       return answer;
     } catch (error) {
       this.#recover(); // after an exception, memory may differ from the tables
@@ -148,10 +148,10 @@ export class Decisions {
     return this.#transactionAt(memory, clockMs);
   }
 
-  #followClockBack(before: Memory, clockMs: number): Tx {
+  #followClockBack(before: WalletMemory, clockMs: number): Tx {
     this.#memory = "lost"; // memory is invalid until all tables are read again
     adaptToClock({ ...this.#transactionAt(before, clockMs), nowMs: clockMs });
-    const memory = loadMemory(this.#storage.sql);
+    const memory = loadWalletMemory(this.#storage.sql);
     this.#memory = memory;
     memory.newest = Math.max(memory.newest, before.newest);
     const tx = this.#transactionAt(memory, clockMs);
@@ -159,7 +159,7 @@ export class Decisions {
     return tx;
   }
 
-  #transactionAt(memory: Memory, clockMs: number): Tx {
+  #transactionAt(memory: WalletMemory, clockMs: number): Tx {
     const storage = this.#storage;
     const period = periodOf(memory.newest);
     return {
@@ -176,7 +176,7 @@ export class Decisions {
   load(): void {
     this.#memory = "lost";
     if (!migrateExistingTables(this.#storage, WALLET_TABLES)) return this.reset();
-    this.#memory = loadMemory(this.#storage.sql);
+    this.#memory = loadWalletMemory(this.#storage.sql);
     const tx = this.open();
     this.#schedule.refreshRetention(tx);
     this.#schedule.notePublishTime(readCheckpoint(tx.sql).clock);
@@ -193,7 +193,7 @@ export class Decisions {
   }
 }
 
-export function refuseUnavailable(): Refusal {
+export function refuseStorageUnavailable(): Refusal {
   return refuse({ kind: "storage_unavailable" });
 }
 
@@ -236,7 +236,7 @@ class Schedule {
 
   isRetentionDue(tx: Tx): boolean {
     if (isStorageLow(tx) || tx.memory.deletedEndUsers.until <= tx.nowMs) return true;
-    if (isFoldDue(tx)) return true;
+    if (isChargeFoldDue(tx)) return true;
     this.#retainAt ??= nextRetentionAt(tx);
     return this.#retainAt !== null && this.#retainAt <= tx.nowMs;
   }
@@ -274,7 +274,8 @@ class Schedule {
   /** Returns the next publish time (Unix ms). Holds and charges alone can wait longer. */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.hasChanges) {
-      const pause = memory.routine <= QUIET_CHANGES_MAX ? QUIET_PUBLISH_MS : BUSY_PUBLISH_MS;
+      const pause =
+        memory.routine <= QUIET_CHANGES_MAX ? QUIET_PUBLISH_INTERVAL_MS : BUSY_PUBLISH_MS;
       return Math.max(nowMs + DELAY_MIN_MS, this.#publishedAt + pause);
     }
     if (nowMs - this.#publishedAt > DELAY_MAX_MS) this.#delayMs = DELAY_MIN_MS;
@@ -320,7 +321,7 @@ function adaptToClock(tx: Tx): void {
   moveFutureBucketsToNow(tx);
   takeCheckpoint(tx);
   // IDs contain the platform's time, so newer holds have greater IDs.
-  const floorId = lowestIdAt(HOLD_ID_PREFIX, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
+  const floorId = lowestIdAt(HOLD_ID_PREFIX, nowMs - REQUEST_ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
   const { sweptId } = memory.row;
   storage.transactionSync(() => {
     sql.exec(

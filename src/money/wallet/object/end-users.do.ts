@@ -8,10 +8,10 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { findQuotaAlerts } from "../rules/alerts.ts";
 import type { ThresholdAlert } from "../rules/alerts.ts";
-import { isDollarFieldLimit, emptyMeter, withBudget } from "../rules/limits.ts";
+import { isDollarFieldLimit, createMeterWithoutHolds, withBudget } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { sumInWindow } from "../../../shared/budget-meter.ts";
-import { moveHolds } from "../rules/open-holds.ts";
+import { moveHoldsToEndUser } from "../rules/open-holds.ts";
 import type { EndUser } from "../rules/end-user.ts";
 import {
   selectEndUser,
@@ -20,7 +20,7 @@ import {
   purgeEndUsersBefore,
   purgeEndUserByHash,
   purgeOldestEndUser,
-  monthEndMs,
+  endOfMonthMs,
   insertEndUser,
   selectDeletedEndUsers,
   selectDeletedEndUser,
@@ -28,9 +28,9 @@ import {
   markEndUserDeleted,
 } from "../tables/end-user-rows.do.ts";
 import type { EndUserSpend } from "../tables/end-user-rows.do.ts";
-import { quotasOf } from "../tables/field-limits.do.ts";
+import { quotaLimitsOf } from "../tables/field-limits.do.ts";
 import { addEvent, eraseEventNames, eraseExternalId } from "./event-log.do.ts";
-import { replaceExternalId } from "../tables/failed-rows.do.ts";
+import { replaceExternalIdInFailures } from "../tables/failed-rows.do.ts";
 import type {
   EndUserChange,
   EndUserPage,
@@ -46,11 +46,11 @@ import {
   reloadFieldAmounts,
   readFieldLimits,
 } from "./budget-memory.do.ts";
-import { budgetStatusesOf, setBudgets } from "./budgets.do.ts";
-import { endPausesOf, refusePaused } from "./pauses.do.ts";
+import { budgetStatusesOfOwner, setBudgets } from "./budgets.do.ts";
+import { endPausesOfDeletedOwner, refuseDeletingPausedOwner } from "./pauses.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
-import { refuseInvalidLimits } from "./settings.do.ts";
-import { nextRevision } from "./memory.do.ts";
+import { refuseInvalidQuotas } from "./settings.do.ts";
+import { nextPublishRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 export function putEndUser(
@@ -71,7 +71,7 @@ export function putEndUser(
     storeEndUser(tx, made);
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(made.user), change.budgets);
   });
-  rememberEndUser(tx, made);
+  addEndUserToMemory(tx, made);
   return success({ created: true, endUser: endUserRecordOf(tx, made.user) });
 }
 
@@ -108,7 +108,7 @@ export function listEndUsers(
 export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: string }> {
   const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known === null) return refuseUnknownEndUser();
-  const paused = refusePaused(tx, ownerOf(known));
+  const paused = refuseDeletingPausedOwner(tx, ownerOf(known));
   if (paused !== null) return paused;
   removeEndUser(tx, known);
   return success({ externalId });
@@ -130,7 +130,7 @@ export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
 }
 
 function refuseChange(change: EndUserChange): Refusal | null {
-  return refuseInvalidLimits({
+  return refuseInvalidQuotas({
     quotas: {
       monthly_quota_dollars: change.monthlyQuotaMicro,
       daily_quota_dollars: change.dailyQuotaMicro,
@@ -159,13 +159,13 @@ function changedLimits(limits: EndUserLimits, change: EndUserChange): EndUserLim
 function updateEndUser(tx: Tx, known: EndUser, { actor, ...change }: EndUserUpdate): EndUserRecord {
   const { memory, sql } = tx;
   const user: EndUser = { ...known, ...changedLimits(known, change) };
-  const budgets = budgetStatusesOf(tx, ownerOf(known)).map(({ budget }) => budget);
+  const budgets = budgetStatusesOfOwner(tx, ownerOf(known)).map(({ budget }) => budget);
   const data = findFieldChanges(
     eventFieldsOf(known, budgets),
     eventFieldsOf(user, change.budgets ?? budgets),
   );
   tx.storage.transactionSync(() => {
-    updateEndUserLimits(sql, user, nextRevision(tx));
+    updateEndUserLimits(sql, user, nextPublishRevision(tx));
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(user), change.budgets);
     if (data !== null && actor !== undefined) {
       addEvent(tx, { type: "end_user.changed", actor, subject: user.externalId, data });
@@ -195,7 +195,9 @@ function endUserRecordOf(tx: Tx, user: EndUser): EndUserRecord {
     ...user,
     monthlySpendMicro: spent("month"),
     dailySpendMicro: spent("day"),
-    budgets: tx.memory.budgets.scopes.has("end_user") ? budgetStatusesOf(tx, ownerOf(user)) : [],
+    budgets: tx.memory.budgets.scopes.has("end_user")
+      ? budgetStatusesOfOwner(tx, ownerOf(user))
+      : [],
   };
 }
 
@@ -248,7 +250,7 @@ export function metersOfQuotaUser(
   if (payer === null) return [];
   const { user, made } = payer;
   if (made === null) return metersOfOwner(tx, ownerOf(user));
-  const fresh = quotasOf(user, emptySpend(tx)).map(emptyMeter);
+  const fresh = quotaLimitsOf(user, emptySpend(tx)).map(createMeterWithoutHolds);
   if (made.departed === null) return fresh;
   const before = fieldMetersOfOwner(tx, ownerOf(made.departed.user));
   return before.map((meter, at) => withBudget(meter, fresh[at]));
@@ -268,7 +270,7 @@ export function findDeletedEndUser(tx: Tx, externalId: string): NewEndUser["depa
 
 export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   const { memory, sql } = tx;
-  const changed = nextRevision(tx);
+  const changed = nextPublishRevision(tx);
   if (departed === null) {
     insertEndUser(sql, user, { spend: emptySpend(tx), changed, account: null });
     return;
@@ -281,7 +283,7 @@ export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   raiseAlerts(tx, alerts, memory.ledger.seq);
 }
 
-export function rememberEndUser(tx: Tx, { user, departed }: NewEndUser): void {
+export function addEndUserToMemory(tx: Tx, { user, departed }: NewEndUser): void {
   const { memory } = tx;
   memory.endUsers += 1;
   memory.unpublishedUserIds.add(user.id);
@@ -292,7 +294,7 @@ export function rememberEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   moveMeters(tx, ownerOf(departed.user), ownerOf(user));
   reloadFieldAmounts(tx, ownerOf(user));
   memory.unpublishedUserIds.delete(id);
-  moveHolds(memory.ledger, id, user.id);
+  moveHoldsToEndUser(memory.ledger, id, user.id);
 }
 
 /**
@@ -307,17 +309,21 @@ function removeEndUser(tx: Tx, user: EndUser): void {
     if (memory.deletedEndUsers.count - before.length >= DELETED_MAX) {
       before.push(...purgeOldestEndUser(sql));
     }
-    markEndUserDeleted(sql, user.id, { hash, month: period.month, changed: nextRevision(tx) });
+    markEndUserDeleted(sql, user.id, {
+      hash,
+      month: period.month,
+      changed: nextPublishRevision(tx),
+    });
     eraseExternalId(tx, user);
-    replaceExternalId(sql, user);
+    replaceExternalIdInFailures(sql, user);
     setBudgets(tx, ownerOf(user), []);
-    endPausesOf(tx, ownerOf(user));
+    endPausesOfDeletedOwner(tx, ownerOf(user));
     return before;
   });
   evictEndUserMeters(tx, gone);
   memory.deletedEndUsers = {
     count: memory.deletedEndUsers.count - gone.length + 1,
-    until: Math.min(memory.deletedEndUsers.until, monthEndMs(period.month)),
+    until: Math.min(memory.deletedEndUsers.until, endOfMonthMs(period.month)),
   };
   memory.endUsers -= 1;
   reloadFieldAmounts(tx, ownerOf(user));

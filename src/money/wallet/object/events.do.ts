@@ -76,7 +76,7 @@ export class WebhookFeed {
 const PAGES_MAX = 20;
 const DATABASE_TIMEOUT_MS = 5000;
 
-export function flushFinishedHours(decisions: Decisions): void {
+export function flushSuppressedEventsInTransaction(decisions: Decisions): void {
   decisions.decide((tx) => {
     tx.storage.transactionSync(() => flushSuppressedEvents(tx));
     return success(null);
@@ -88,7 +88,7 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
   try {
     const orgId = decisions.tryOpen()?.memory.row.orgId;
     if (orgId === undefined) return;
-    flushFinishedHours(decisions);
+    flushSuppressedEventsInTransaction(decisions);
     for (let page = 0; page < PAGES_MAX; page++) {
       const waiting = await withTimeout(readWaitingEvents(db, orgId), DATABASE_TIMEOUT_MS);
       if (waiting.length === 0) return;

@@ -16,7 +16,7 @@ import {
   insertFailedRequests,
   selectFailureCounts,
   selectStoredFailures,
-  failuresStoredSince,
+  selectFailuresStoredSince,
 } from "../tables/failed-rows.do.ts";
 import { findDeletedEndUser } from "./end-users.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -41,11 +41,11 @@ function replaceDeletedName(tx: Tx, one: FailedRequest): FailedRequest {
   return departed === null ? one : { ...one, externalId: departed.user.id };
 }
 
-export function readFailures({ sql }: Tx, query: FailureQuery): Result<FailureReport> {
+export function readFailureReport({ sql }: Tx, query: FailureQuery): Result<FailureReport> {
   return success({ counts: readFailureCounts(sql, query) });
 }
 
-export function readStoredFailures(
+export function readStoredFailureReport(
   { sql, nowMs }: Tx,
   query: StoredFailureQuery,
 ): StoredFailureReport {
@@ -127,7 +127,7 @@ type RecoveredCount = { route: string; why: string; status: number | null; count
  */
 export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const { sql, nowMs } = tx;
-  const keptMs = Math.max(fromMs, failuresStoredSince(sql));
+  const keptMs = Math.max(fromMs, selectFailuresStoredSince(sql));
   const { fromId, fromMs: completeFrom } = findReportStart(tx, { fromMs: keptMs, beforeMs: nowMs });
   const calls = new Map<string, ProviderCalls>();
   const of = (provider: string): ProviderCalls => {

@@ -7,25 +7,25 @@ import type { Session } from "../../../shared/session.ts";
 import type { PresentedSecret } from "../../../shared/caller.ts";
 import type { ActiveKey } from "../tables/key-rows.do.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
-import { decideIdempotency, rateWaitMs } from "../rules/hold-guards.ts";
-import { holdableShare } from "../rules/ledger.ts";
+import { checkIdempotencyKeyReuse, computeRateWaitMs } from "../rules/hold-guards.ts";
+import { computeHoldableShare } from "../rules/ledger.ts";
 import { countRunningRequests } from "../rules/open-holds.ts";
-import { findPaused } from "../rules/pauses.ts";
-import { policyLayersOf, applyPolicies } from "../rules/policies.ts";
+import { findFirstPause } from "../rules/pauses.ts";
+import { collectPolicyLayers, applyPolicies } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
 import type { PolicyLayer } from "../../../shared/policy.ts";
 import type { EndUser } from "../rules/end-user.ts";
 import { selectIdempotencyHolder } from "../tables/request-rows.do.ts";
 import { prepareEndUser, metersOfQuotaUser } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";
-import { keyBudgetStatus, syncDollarBudget } from "./key-dollar-budget.do.ts";
+import { readDollarBudgetStatus, syncDollarBudget } from "./key-dollar-budget.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { refuseSessionRate, metersOfSession } from "./sessions.do.ts";
 import { TokenWindow } from "../rules/token-window.ts";
 import { isAnyModelCounted } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
-import { SCOPE_CHECK_ORDER, metersOf } from "./budget-memory.do.ts";
+import { BUDGET_SCOPE_CHECK_ORDER, metersOfRequest } from "./budget-memory.do.ts";
 import { syncBudgets } from "./budgets.do.ts";
 
 /** The limits of a request. `isSessionChecked`: the caller applies the session's rate limit. */
@@ -54,7 +54,7 @@ export function checkRequest(
   terms: HoldTerms,
 ): Result<AllowedRequest> {
   if (tx.memory.row.suspended) return refuse({ kind: "organization_suspended" });
-  const paused = findPause(tx, terms, {
+  const paused = findPauseOfRequest(tx, terms, {
     keyId: request.keyId,
     externalId: endUserOfRequest(request, terms),
   });
@@ -65,23 +65,23 @@ export function checkRequest(
   return allowed.ok ? (refuseOtherEndUser(request, terms) ?? allowed) : allowed;
 }
 
-export function policyLayersFor({ memory }: Tx, terms: HoldTerms): readonly PolicyLayer[] {
-  return policyLayersOf(memory.policies, terms);
+export function policyLayersOfRequest({ memory }: Tx, terms: HoldTerms): readonly PolicyLayer[] {
+  return collectPolicyLayers(memory.policies, terms);
 }
 
 /** Returns the field `policies`, or `{}` without policies. */
-export function policiesField(
+export function policyLayersField(
   tx: Tx,
   terms: HoldTerms,
 ): { readonly policies?: readonly PolicyLayer[] } {
-  const policies = policyLayersFor(tx, terms);
+  const policies = policyLayersOfRequest(tx, terms);
   return policies.length === 0 ? {} : { policies };
 }
 
 function checkPurpose(tx: Tx, request: HoldRequest, terms: HoldTerms): Result<AllowedRequest> {
   const { mayHold, session } = terms;
   if (request.placed === undefined) {
-    return applyPolicies(policyLayersFor(tx, terms), request, session !== undefined);
+    return applyPolicies(policyLayersOfRequest(tx, terms), request, session !== undefined);
   }
   const isAllowed = mayHold === true && (session === undefined || session.mayHold === true);
   return isAllowed ? success({ request }) : refuse({ kind: "hold_not_allowed" });
@@ -89,7 +89,7 @@ function checkPurpose(tx: Tx, request: HoldRequest, terms: HoldTerms): Result<Al
 
 type PauseCheck = Pick<HoldRequest, "keyId" | "externalId"> & { readonly isRunning?: boolean };
 
-export function findPause(
+export function findPauseOfRequest(
   tx: Tx,
   { memberId, session }: HoldTerms,
   { keyId, externalId, isRunning = false }: PauseCheck,
@@ -104,13 +104,13 @@ export function findPause(
     { scope: "session", subject: session?.id ?? "" },
     { scope: "end_user", subject: user?.id ?? "" },
   ];
-  return findPaused(pauses, owners, { isSession: session !== undefined, isRunning });
+  return findFirstPause(pauses, owners, { isSession: session !== undefined, isRunning });
 }
 
 /** Returns the field `paused`, or `{}` without a pause. */
 export function pausedField(tx: Tx, keyId: string, terms: HoldTerms): { readonly paused?: Paused } {
   const externalId = terms.session?.endUser ?? terms.endUser;
-  const paused = findPause(tx, terms, { keyId, externalId });
+  const paused = findPauseOfRequest(tx, terms, { keyId, externalId });
   return paused === null ? {} : { paused };
 }
 
@@ -145,13 +145,13 @@ function refuseOtherEndUser(request: HoldRequest, terms: HoldTerms): Refusal | n
  * Returns the expired hold of the same request with this Idempotency-Key, or null. Fails if the
  * key is in use.
  */
-export function findExpiredHolder(
+export function findExpiredIdempotencyHolder(
   { sql, nowMs }: Tx,
   { idempotency }: HoldRequest,
 ): Result<string | null> {
   if (idempotency === null) return success(null);
   const { name, body } = idempotency;
-  return decideIdempotency(selectIdempotencyHolder(sql, name, nowMs), body, nowMs);
+  return checkIdempotencyKeyReuse(selectIdempotencyHolder(sql, name, nowMs), body, nowMs);
 }
 
 /** Rejects requests while the organization owes refunded credits. Sessions don't see the amount. */
@@ -174,12 +174,12 @@ export function checkRates(tx: Tx, request: HoldRequest, terms: HoldTerms): Refu
 function refuseOrganizationRate({ memory, nowMs }: Tx): Refusal | null {
   const limit = memory.row.rpmLimit;
   if (limit === null) return null;
-  const retryAfterMs = rateWaitMs(memory.rateLog, limit, nowMs);
+  const retryAfterMs = computeRateWaitMs(memory.rateLog, limit, nowMs);
   if (retryAfterMs <= 0) return null;
   return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
 }
 
-export function concurrencyOf(
+export function readConcurrencyStates(
   { memory }: Tx,
   keyId: string,
   { maxConcurrent: ofKey }: KeyTerms,
@@ -201,7 +201,9 @@ function checkConcurrency(
   terms: HoldTerms,
 ): Refusal | null {
   if (placed !== undefined) return null;
-  const full = concurrencyOf(tx, keyId, terms).find(({ limit, running }) => running >= limit);
+  const full = readConcurrencyStates(tx, keyId, terms).find(
+    ({ limit, running }) => running >= limit,
+  );
   if (full === undefined) return null;
   const { scope, limit } = full;
   const isHidden = terms.session !== undefined;
@@ -218,8 +220,12 @@ export function decideTokensToHold(
   if (limit === null || request.placed !== undefined) return success(null);
   const { prompt, least: leastOutput, most } = request.tokens;
   const least = request.hasCap ? most : leastOutput;
-  const share = (free: number): number => holdableShare(free, request.hasCap);
-  const verdict = tokenWindowOf(tx, request.keyId).decide(limit, { least, most, share }, tx.nowMs);
+  const share = (free: number): number => computeHoldableShare(free, request.hasCap);
+  const verdict = getOrCreateTokenWindow(tx, request.keyId).decide(
+    limit,
+    { least, most, share },
+    tx.nowMs,
+  );
   if (verdict.kind === "granted") return success(verdict.tokens);
   if (verdict.kind === "never") {
     return refuse({ kind: "tokens_over_limit", limit, prompt, required: least });
@@ -241,7 +247,7 @@ export function findQuotaUser(tx: Tx, externalId: string | null): Result<QuotaUs
   return success({ user: made.user, made });
 }
 
-export function tokenWindowOf({ memory }: Tx, keyId: string): TokenWindow {
+export function getOrCreateTokenWindow({ memory }: Tx, keyId: string): TokenWindow {
   const known = memory.tokens.get(keyId);
   if (known !== undefined) return known;
   const window = new TokenWindow();
@@ -255,11 +261,13 @@ export function keyStatusOf(
 ): Omit<KeyStatus, "requests" | "budgets" | "madeAt" | "sessionsCut"> {
   const { nowMs } = tx;
   const tokens =
-    terms.tpmLimit === null ? null : tokenWindowOf(tx, keyId).rateState(terms.tpmLimit, nowMs);
-  return { terms, tokens, budget: keyBudgetStatus(tx, keyId, terms) };
+    terms.tpmLimit === null
+      ? null
+      : getOrCreateTokenWindow(tx, keyId).rateState(terms.tpmLimit, nowMs);
+  return { terms, tokens, budget: readDollarBudgetStatus(tx, keyId, terms) };
 }
 
-export function requestedModels({ candidates, model }: HoldRequest): readonly string[] | null {
+export function listRequestedModels({ candidates, model }: HoldRequest): readonly string[] | null {
   if (candidates !== undefined) return [...new Set(candidates.map((one) => one.model))];
   return model === null ? null : [model.id];
 }
@@ -276,9 +284,9 @@ export function syncAndReadMeters(
   syncBudgets(tx, { scope: "key", subject: keyId }, terms.budgets);
   const meters = [
     ...metersOfQuotaUser(tx, payer),
-    ...metersOf(tx, { keyId, endUserId: null, session: null }),
+    ...metersOfRequest(tx, { keyId, endUserId: null, session: null }),
   ];
-  const models = requestedModels(request);
+  const models = listRequestedModels(request);
   const counting = meters.filter(({ budget }) => isAnyModelCounted(budget, models));
   if (session === undefined) return counting;
   const ofSession = metersOfSession(tx, session).filter(({ budget }) =>
@@ -286,6 +294,7 @@ export function syncAndReadMeters(
   );
   // The order matters, because only the first exceeded limit is reported and can pause its owner.
   return [...counting, ...ofSession].toSorted(
-    (one, other) => SCOPE_CHECK_ORDER.indexOf(one.scope) - SCOPE_CHECK_ORDER.indexOf(other.scope),
+    (one, other) =>
+      BUDGET_SCOPE_CHECK_ORDER.indexOf(one.scope) - BUDGET_SCOPE_CHECK_ORDER.indexOf(other.scope),
   );
 }

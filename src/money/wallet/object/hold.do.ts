@@ -8,44 +8,52 @@ import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Session } from "../../../shared/session.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, refuseInvalidId } from "../rules/hold-guards.ts";
+import {
+  HOLD_ID_PREFIX,
+  REQUEST_ID_AGE_MAX_MS,
+  refuseInvalidHoldId,
+} from "../rules/hold-guards.ts";
 import { decideHold, recallHold } from "../rules/ledger.ts";
-import { checkRequestBudgets, dollarLimits, decideTokens } from "../rules/limits.ts";
+import {
+  checkRequestCountBudgets,
+  collectDollarLimits,
+  decideTokensWithinBudgets,
+} from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
-import { isQuotaHold, openHold } from "../rules/open-holds.ts";
+import { isQuotaHold, addOpenHold } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
-import { decideWithFallbacks, boundsForRetry, routesForRetry } from "../rules/policies.ts";
+import { decideWithFallbacks, findBoundsForRetry, findRoutesForRetry } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
 import {
   insertIdempotencyKey,
   insertRequest,
   getOrInsertName,
   selectRequest,
-  markVoided,
+  markHoldVoided,
 } from "../tables/request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
 import {
-  requestedModels,
+  listRequestedModels,
   syncAndReadMeters,
   findQuotaUser,
-  findExpiredHolder,
+  findExpiredIdempotencyHolder,
   checkRequest,
   checkDebts,
-  policyLayersFor,
+  policyLayersOfRequest,
   checkRates,
   decideTokensToHold,
-  tokenWindowOf,
+  getOrCreateTokenWindow,
   endUserOfRequest,
 } from "./hold-checks.do.ts";
 import type { HoldTerms, QuotaUser } from "./hold-checks.do.ts";
 import { reloadFieldLimits, adjustHeldOfOwners } from "./budget-memory.do.ts";
 import { syncBudgets } from "./budgets.do.ts";
-import { rememberEndUser, storeEndUser } from "./end-users.do.ts";
+import { addEndUserToMemory, storeEndUser } from "./end-users.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
 import { withSessionAmounts, countSessionRequest, refuseTooManySessions } from "./sessions.do.ts";
 import { startTopUpIfDue } from "./top-up.do.ts";
 import { findReachedSpendLimit, emitSpendLimitReached } from "./alerts.do.ts";
-import { emitRejection } from "./budget-events.do.ts";
+import { emitBudgetRejection } from "./budget-events.do.ts";
 import { findWarmRoute } from "./warm-routes.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -56,7 +64,7 @@ type HoldResult = { readonly answer: Result<HoldGrant>; readonly isRepeat: boole
 /** Checks all limits and places a hold. */
 export function hold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult {
   const { ledger, row, storageState: room } = tx.memory;
-  const wrongId = refuseInvalidId(request.id, tx.clockMs);
+  const wrongId = refuseInvalidHoldId(request.id, tx.clockMs);
   if (wrongId !== null) return firstHold(wrongId);
   if (ledger.holds.has(request.id)) return repeatedHold(tx, request, terms);
   if (row.conflict !== null || room.isFull) {
@@ -99,7 +107,7 @@ function checkHold(tx: Tx, requested: HoldRequest, terms: HoldTerms): Result<Gra
   const allowed = checkRequest(tx, requested, terms);
   if (!allowed.ok) return allowed;
   const { request } = allowed.value;
-  const lapsed = findExpiredHolder(tx, request);
+  const lapsed = findExpiredIdempotencyHolder(tx, request);
   if (!lapsed.ok) return lapsed;
   const limited =
     checkDebts(tx, session) ?? refuseTooManySessions(tx, session) ?? checkRates(tx, request, terms);
@@ -120,14 +128,14 @@ function decideAmounts(
   const payer = findQuotaUser(tx, endUserOfRequest(request, terms));
   if (!payer.ok) return payer;
   const meters = syncAndReadMeters(tx, request, { terms, payer: payer.value });
-  const overRequests = checkRequestBudgets(meters, tx);
+  const overRequests = checkRequestCountBudgets(meters, tx);
   if (overRequests !== null) return overRequests;
-  const tokens = decideTokens(meters, tx, { request, granted: ofKey.value });
+  const tokens = decideTokensWithinBudgets(meters, tx, { request, granted: ofKey.value });
   if (!tokens.ok) return tokens;
   const amount = decideHold(tx.memory.ledger, {
     ...request,
     isQuota: request.placed?.pays === "quota",
-    limits: dollarLimits(meters, tx),
+    limits: collectDollarLimits(meters, tx),
   });
   if (!amount.ok) return amount;
   return success({ payer: payer.value, granted: amount.value, tokens: tokens.value });
@@ -143,10 +151,10 @@ export function replayHold(
   if (known === null) return null;
   // If the key is bound to an end user, the request doesn't name one.
   const externalId = request.externalId ?? known.externalId;
-  const bounds = boundsForRetry(request, known);
+  const bounds = findBoundsForRetry(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });
   if (!answer.ok) return answer;
-  const routes = routesForRetry(policyLayersFor(tx, terms), request, {
+  const routes = findRoutesForRetry(policyLayersOfRequest(tx, terms), request, {
     ...bounds,
     models: known.models ?? null,
   });
@@ -187,7 +195,7 @@ function holdGrantOf(
   };
   if (tokens === null) return grant;
   if (terms.tpmLimit === null) return { ...grant, tokensGranted: tokens };
-  const state = tokenWindowOf(tx, keyId).rateState(terms.tpmLimit, tx.nowMs);
+  const state = getOrCreateTokenWindow(tx, keyId).rateState(terms.tpmLimit, tx.nowMs);
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
@@ -200,10 +208,12 @@ function openGrantedHold(tx: Tx, grant: Grant): Result<HoldGrant> | null {
   const firstUse = findFirstUse(tx, terms);
   if (!storeGrant(tx, grant, { open, floorId, firstUse })) return null;
   memory.floorId = floorId;
-  if (payer !== null && payer.made !== null) rememberEndUser(tx, payer.made);
-  openHold(memory.ledger, open);
+  if (payer !== null && payer.made !== null) addEndUserToMemory(tx, payer.made);
+  addOpenHold(memory.ledger, open);
   adjustHeldOfOwners(tx, open, 1);
-  if (tokens !== null && terms.tpmLimit !== null) tokenWindowOf(tx, keyId).add(id, nowMs, tokens);
+  if (tokens !== null && terms.tpmLimit !== null) {
+    getOrCreateTokenWindow(tx, keyId).add(id, nowMs, tokens);
+  }
   countRates(tx, terms, firstUse);
   memory.routine++;
   return success(holdGrantOf(tx, request, grant));
@@ -224,7 +234,7 @@ function openHoldOf(
     keyId: request.keyId,
     session: terms.session?.id ?? null,
     tokens,
-    models: needsModels(memory, uncovered) ? requestedModels(request) : null,
+    models: needsModels(memory, uncovered) ? listRequestedModels(request) : null,
     admittedAt: nowMs,
     period,
     expiresAt: nowMs + ttlSeconds * 1000,
@@ -289,7 +299,7 @@ function storeGrant(
       syncBudgets(tx, owner, firstUse.budgets);
     }
     if (idempotency !== null) insertIdempotencyKey(sql, idempotency, { id, admittedAt: nowMs });
-    if (lapsed !== null) markVoided(sql, lapsed, { at: nowMs, names: memory.names });
+    if (lapsed !== null) markHoldVoided(sql, lapsed, { at: nowMs, names: memory.names });
     if (floorId !== memory.floorId) lowerFloor(sql, floorId);
     return true;
   };
@@ -317,7 +327,10 @@ function storedHoldValues(
 
 function floorIdFor(tx: Tx, id: string): string {
   if (id >= tx.memory.floorId) return tx.memory.floorId;
-  return lowestIdAt(HOLD_ID_PREFIX, (creationTimeOfId(id, HOLD_ID_PREFIX) ?? 0) - ID_AGE_MAX_MS);
+  return lowestIdAt(
+    HOLD_ID_PREFIX,
+    (creationTimeOfId(id, HOLD_ID_PREFIX) ?? 0) - REQUEST_ID_AGE_MAX_MS,
+  );
 }
 
 function lowerFloor(sql: SqlStorage, floorId: string): void {
@@ -340,7 +353,7 @@ function rejectHold(
   const reached = answer === null ? null : findReachedSpendLimit(tx, refusal.failure, requested);
   if (reached !== null) emitSpendLimitReached(tx, reached);
   if (answer !== null && refusal.failure.kind === "budget_exceeded") {
-    emitRejection(tx, refusal.failure, rejectedMeters(tx, request, terms));
+    emitBudgetRejection(tx, refusal.failure, rejectedMeters(tx, request, terms));
   }
   return answer;
 }

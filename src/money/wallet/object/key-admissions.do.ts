@@ -22,9 +22,9 @@ import {
   KEY_REFRESH_MS,
   markKeyRevoked,
   clampKeyTimes,
-  endEarlierSessions,
+  endSessionsBeforeRotation,
   insertAdmission,
-  isKeySameInDatabase,
+  hasSameKeyDataInDatabase,
   putKey,
   selectKey,
   evictActiveKeys,
@@ -33,10 +33,10 @@ import {
 import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import type { KeyRevocation, KeyRotation } from "../../../shared/contracts/wallet.ts";
-import { holdTermsOf, pausedField, policiesField } from "./hold-checks.do.ts";
+import { holdTermsOf, pausedField, policyLayersField } from "./hold-checks.do.ts";
 import { syncDollarBudget } from "./key-dollar-budget.do.ts";
-import { endPausesOf } from "./pauses.do.ts";
-import { refuseSession } from "./sessions.do.ts";
+import { endPausesOfDeletedOwner } from "./pauses.do.ts";
+import { refuseInvalidSession } from "./sessions.do.ts";
 import { recordKeyUse } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import type { PublishOutcome } from "./publish.do.ts";
@@ -110,7 +110,7 @@ export class KeyAdmissions {
       return refuse({ kind: "invalid_api_key" });
     }
     const { session } = shown ?? {};
-    const over = session === undefined ? null : refuseSession(tx, session, key.sessionsCut);
+    const over = session === undefined ? null : refuseInvalidSession(tx, session, key.sessionsCut);
     if (over !== null) return over;
     const { expiresAt } = key.record.terms;
     if (expiresAt !== null && clockMs >= expiresAt) {
@@ -185,7 +185,7 @@ export class KeyAdmissions {
     const reported = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
       const key = this.#key(tx.sql, hash);
-      if (!key?.record || isKeySameInDatabase(key, key.record, reported.get(hash))) continue;
+      if (!key?.record || hasSameKeyDataInDatabase(key, key.record, reported.get(hash))) continue;
       this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // the refresh also reads D1
     }
   }
@@ -209,7 +209,7 @@ export class KeyAdmissions {
       markKeyRevoked(tx.sql, hash, revokedAt);
       if (by === undefined) return;
       const { keyId, actor } = by;
-      endPausesOf(tx, { scope: "key", subject: keyId });
+      endPausesOfDeletedOwner(tx, { scope: "key", subject: keyId });
       const data = { revoked_at: timestamp(revokedAt) };
       addEvent(tx, { type: "key.revoked", actor, subject: keyId, data }, [keyId]);
     });
@@ -241,10 +241,10 @@ export class KeyAdmissions {
     tx.storage.transactionSync(() => {
       updateKey(tx.sql, hash, "secrets", keySecretsToJson(secrets));
       if (by !== undefined && by.sessionsCut !== null) {
-        endEarlierSessions(tx.sql, hash, by.sessionsCut);
+        endSessionsBeforeRotation(tx.sql, hash, by.sessionsCut);
         this.#cached.delete(hash);
         // The call ends only pauses of the key's sessions.
-        endPausesOf(tx, { scope: "key", subject: "" });
+        endPausesOfDeletedOwner(tx, { scope: "key", subject: "" });
       }
       if (newest === undefined || second === undefined || by === undefined) return;
       const { retiresAt } = second;
@@ -359,7 +359,7 @@ export class KeyAdmissions {
   }
 }
 
-export function admittedKeyOf(
+export function toAdmittedKey(
   tx: Tx,
   key: ActiveKey,
   rate: RateLimitState,
@@ -376,7 +376,7 @@ export function admittedKeyOf(
     ...rate,
     ...((hasLimits(key.terms) || held.session !== undefined) && { isLimited: true }),
     ...(priceList !== null && { priceList }),
-    ...policiesField(tx, held),
+    ...policyLayersField(tx, held),
     ...pausedField(tx, keyId, held),
   };
 }

@@ -4,7 +4,7 @@ import type { KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
-import { amountsOf, dollarFieldLimit, fieldLimitPeriod } from "../rules/limits.ts";
+import { meterAmountsAt, dollarFieldLimit, fieldLimitPeriod } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { addToBucket, bucketAt, sumInWindow } from "../../../shared/budget-meter.ts";
 import type { BucketSums } from "../../../shared/budget-meter.ts";
@@ -17,7 +17,7 @@ import {
   reloadFieldLimits,
   replaceMeter,
 } from "./budget-memory.do.ts";
-import { nextRevision } from "./memory.do.ts";
+import { nextPublishRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 const WINDOWS = [...BUDGET_PERIODS, "total"] as const;
@@ -55,7 +55,7 @@ function startDollarBudget(tx: Tx, keyId: string, terms: Terms): void {
     const tally = addDaysToTally(window, [[bucketAt(window, tx), 0]], stored);
     return dollarFieldLimit(owner, window, { amount: amountInWindow(terms, window), tally });
   });
-  storeFieldLimits(sql, owner, { limits, changed: nextRevision(tx) });
+  storeFieldLimits(sql, owner, { limits, changed: nextPublishRevision(tx) });
   reloadFieldLimits(tx, owner);
   const later = daysInMemory(tx, keyId);
   for (const meter of later.length === 0 ? [] : fieldMetersOfOwner(tx, owner)) {
@@ -81,12 +81,12 @@ function addDaysToTally(
   }, tally);
 }
 
-export function keyBudgetStatus(tx: Tx, keyId: string, terms: Terms): KeyStatus["budget"] {
+export function readDollarBudgetStatus(tx: Tx, keyId: string, terms: Terms): KeyStatus["budget"] {
   syncDollarBudget(tx, keyId, terms);
   const fields = fieldMetersOfOwner(tx, ownerOf(keyId));
   const limit = fields.find(({ budget }) => budget.amount !== Infinity);
   if (limit === undefined) return null;
-  const { settled, held, free } = amountsOf(limit, tx);
+  const { settled, held, free } = meterAmountsAt(limit, tx);
   const period = fieldLimitPeriod(limit);
   return {
     spentMicro: micros(settled),
@@ -96,7 +96,7 @@ export function keyBudgetStatus(tx: Tx, keyId: string, terms: Terms): KeyStatus[
   };
 }
 
-export function spendOfKey(tx: Tx, keyId: string): NonNullable<KeyStatus["spend"]> {
+export function readKeySpend(tx: Tx, keyId: string): NonNullable<KeyStatus["spend"]> {
   const fields = fieldMetersOfOwner(tx, ownerOf(keyId));
   const days =
     fields.length > 0 ? [] : [...selectKeySpendByDay(tx.sql, keyId), ...daysInMemory(tx, keyId)];

@@ -2,35 +2,35 @@ import { lowestIdAt } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
-import type { RateLog } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
+import type { RecentRequestTimes } from "../rules/hold-guards.ts";
 import type { TokenWindow } from "../rules/token-window.ts";
 import type { Debts } from "../rules/debts.ts";
-import { emptyTotals, openHold } from "../rules/open-holds.ts";
+import { createTotals, addOpenHold } from "../rules/open-holds.ts";
 import type { HoldTotals } from "../rules/open-holds.ts";
 import {
   applyMeterChanges,
-  countRequest,
-  loadBudgets,
+  computeMeterChanges,
+  createBudgetMemory,
   adjustHeldOfOwners,
 } from "./budget-memory.do.ts";
 import type { BudgetMemory } from "./budget-memory.do.ts";
 import { selectCountedUsage } from "./replayed-rows.do.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
-import type { UsageTotals } from "../rules/usage-totals.ts";
+import type { UsageTotalsByGroup } from "../rules/usage-totals.ts";
 import { selectDeletedEndUsers, selectEndUserCount } from "../tables/end-user-rows.do.ts";
 import type { DeletedEndUsers } from "../tables/end-user-rows.do.ts";
 import { selectRules } from "../tables/policy-pause-rows.do.ts";
-import type { Pauses } from "../rules/pauses.ts";
-import type { Policies } from "../rules/policies.ts";
+import type { PausesByName } from "../rules/pauses.ts";
+import type { PoliciesByOwner } from "../rules/policies.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
-import { DueUseChecks, selectTokenWindows, scheduleDueUses } from "../tables/key-rows.do.ts";
+import { KeyUseChecks, selectTokenWindows, scheduleKeyUseChecks } from "../tables/key-rows.do.ts";
 import { selectOpenHolds } from "../tables/request-rows.do.ts";
-import type { NameNumbers } from "../tables/request-rows.do.ts";
+import type { NameRowNumbers } from "../tables/request-rows.do.ts";
 import { selectTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
-import { loadSessionRates, loadSessionMemory } from "../tables/session-rows.do.ts";
+import { loadRecentSessionRequests, loadSessionMemory } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
 import type { WarmRouteState } from "../tables/warm-rows.do.ts";
 import {
@@ -44,10 +44,10 @@ import type { SettingsWithoutRestrictions } from "../../../shared/contracts/sett
 import { HOUR_MS } from "../../../shared/clock.ts";
 
 /** Ms between publishes of a wallet with few changes. */
-export const QUIET_PUBLISH_MS = 180_000;
+export const QUIET_PUBLISH_INTERVAL_MS = 180_000;
 
 /** The wallet's state in memory. After an exception, it is reloaded from the tables. */
-export type Memory = {
+export type WalletMemory = {
   row: WalletRow;
   readonly ledger: HoldTotals;
   clock: number;
@@ -59,17 +59,17 @@ export type Memory = {
   readonly budgets: BudgetMemory;
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
-  readonly policies: Policies;
-  pauses: Pauses;
+  readonly policies: PoliciesByOwner;
+  pauses: PausesByName;
   maxConcurrent: number | null;
-  readonly names: NameNumbers;
+  readonly names: NameRowNumbers;
   endUsers: number;
   deletedEndUsers: DeletedEndUsers;
-  readonly usage: UsageTotals;
-  rateLog: RateLog;
+  readonly usage: UsageTotalsByGroup;
+  rateLog: RecentRequestTimes;
   /** Unpublished last uses of keys by hash (Unix ms). */
   readonly uses: Map<string, number>;
-  readonly dueUses: DueUseChecks;
+  readonly dueUses: KeyUseChecks;
   readonly notedAt: number;
   hasChanges: boolean;
   /** Number of unpublished holds and charges, which are less urgent. */
@@ -98,17 +98,17 @@ type StorageState = {
   readonly passAt: number;
 };
 
-export function loadMemory(sql: SqlStorage): Memory {
+export function loadWalletMemory(sql: SqlStorage): WalletMemory {
   const row = readWalletRow(sql);
   const checkpoint = readCheckpoint(sql);
-  const memory: Memory = {
+  const memory: WalletMemory = {
     row,
-    ledger: { ...emptyTotals(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
+    ledger: { ...createTotals(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
     clock: checkpoint.clock,
     newest: checkpoint.newest,
     floorId: checkpoint.floor_id,
     unpublishedUserIds: new Set(),
-    budgets: loadBudgets(sql),
+    budgets: createBudgetMemory(sql),
     tokens: new Map(),
     sessions: loadSessionMemory(sql),
     ...selectRules(sql),
@@ -118,7 +118,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     usage: new Map(),
     rateLog: [],
     uses: new Map(),
-    dueUses: new DueUseChecks(),
+    dueUses: new KeyUseChecks(),
     // An unconfirmed publish may have lost a use of a key.
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     hasChanges: false,
@@ -140,23 +140,29 @@ export function loadMemory(sql: SqlStorage): Memory {
   memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));
   memory.newest = Math.max(memory.newest, memory.clock);
   for (const hold of selectOpenHolds(sql, checkpoint.floor_id)) {
-    openHold(memory.ledger, hold);
+    addOpenHold(memory.ledger, hold);
     adjustHeldOfOwners({ sql, memory }, hold, 1);
   }
   loadUnpublishedUserIds(sql, memory);
   memory.hasUndelivered = hasUndeliveredEvents(sql);
   memory.routine = memory.ledger.seq - checkpoint.seq;
   memory.hasChanges = memory.hasUndelivered || hasUnpublishedRows(sql, memory);
-  memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
+  memory.rateLog.push(...selectRecentHoldTimes(sql, row.rpmLimit, memory.clock));
   const { notedAt } = memory;
-  scheduleDueUses(sql, memory.dueUses, { notedAt, dueAt: checkpoint.clock + QUIET_PUBLISH_MS });
+  scheduleKeyUseChecks(sql, memory.dueUses, {
+    notedAt,
+    dueAt: checkpoint.clock + QUIET_PUBLISH_INTERVAL_MS,
+  });
   const windows = selectTokenWindows(sql, memory.clock);
   for (const [keyId, window] of windows) memory.tokens.set(keyId, window);
-  loadSessionRates(sql, memory.sessions, memory.clock);
+  loadRecentSessionRequests(sql, memory.sessions, memory.clock);
   return memory;
 }
 
-function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublishedUserIds: ids }: Memory): void {
+function loadUnpublishedUserIds(
+  sql: SqlStorage,
+  { row, unpublishedUserIds: ids }: WalletMemory,
+): void {
   for (const { id } of sql.exec<{ id: string }>(
     "SELECT id FROM end_users WHERE changed > ? AND departed IS NULL",
     row.acknowledged,
@@ -166,7 +172,7 @@ function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublishedUserIds: ids 
 }
 
 /** Reports whether D1 lacks a change of the wallet. */
-export function isUnpublished({ hasChanges: changed, routine, uses }: Memory): boolean {
+export function isUnpublished({ hasChanges: changed, routine, uses }: WalletMemory): boolean {
   return changed || routine > 0 || uses.size > 0;
 }
 
@@ -190,7 +196,7 @@ function applyLaterRows(tx: Pick<Tx, "sql" | "memory">, seq: number): void {
     memory.clock = Math.max(memory.clock, one.at);
   }
   for (const { posted, ...request } of selectCountedUsage(sql, memory, seq)) {
-    applyMeterChanges(memory, countRequest(tx, request));
+    applyMeterChanges(memory, computeMeterChanges(tx, request));
     if (posted !== null) addUsage(memory.usage, posted);
   }
 }
@@ -205,7 +211,11 @@ function newestAdmission(sql: SqlStorage, floorId: string): number {
   return at ?? 0;
 }
 
-export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
+export function selectRecentHoldTimes(
+  sql: SqlStorage,
+  limit: number | null,
+  nowMs: number,
+): RecentRequestTimes {
   if (limit === null) return [];
   const floor = rateWindowStartMs(nowMs);
   return sql
@@ -213,7 +223,7 @@ export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: numb
       `SELECT admitted_at AS at FROM requests
       WHERE id >= ? AND admitted_at > ? AND admitted_at <= ? AND granted IS NOT NULL
       ORDER BY admitted_at`,
-      lowestIdAt(HOLD_ID_PREFIX, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, floor - REQUEST_ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
       floor,
       nowMs,
     )
@@ -229,7 +239,7 @@ function hasUndeliveredEvents(sql: SqlStorage): boolean {
   return found.toArray().length > 0;
 }
 
-function hasUnpublishedRows(sql: SqlStorage, memory: Memory): boolean {
+function hasUnpublishedRows(sql: SqlStorage, memory: WalletMemory): boolean {
   if (memory.unpublishedUserIds.size > 0 || memory.row.publishAll) return true;
   if (memory.row.revision > memory.row.acknowledged) return true;
   const { n } = sql
@@ -253,7 +263,7 @@ function hasUnpublishedRows(sql: SqlStorage, memory: Memory): boolean {
 export type Tx = {
   readonly storage: DurableObjectStorage;
   readonly sql: SqlStorage;
-  readonly memory: Memory;
+  readonly memory: WalletMemory;
   readonly env: Env;
   /** The wallet's time (Unix ms), which small clock differences don't move back. */
   readonly nowMs: number;
@@ -262,11 +272,11 @@ export type Tx = {
   readonly clockMs: number;
 };
 
-export function recordKeyUse({ uses }: Memory, hash: string, usedAt: number): void {
+export function recordKeyUse({ uses }: WalletMemory, hash: string, usedAt: number): void {
   uses.set(hash, Math.max(usedAt, uses.get(hash) ?? 0));
 }
 
-export function nextRevision(tx: Tx): number {
+export function nextPublishRevision(tx: Tx): number {
   return tx.memory.row.revision + 1;
 }
 

@@ -19,15 +19,15 @@ import {
   isEarlierPauseEnd,
   refuseOperatorPause,
   pauseRuleName,
-  createPauses,
+  indexPausesByName,
 } from "../rules/pauses.ts";
-import type { Pauses } from "../rules/pauses.ts";
+import type { PausesByName } from "../rules/pauses.ts";
 import { selectEndUser, selectExternalId } from "../tables/end-user-rows.do.ts";
 import { selectSessionCutsByKey } from "../tables/key-rows.do.ts";
 import { putRule } from "../tables/policy-pause-rows.do.ts";
 import { isSessionOwner, selectSession } from "../tables/session-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
+import { nextPublishRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /** Creates or changes an owner's pause. */
@@ -73,7 +73,7 @@ function refusePause(
   return conflict(message, null, "too_many_pauses");
 }
 
-function hasPausesMax({ byName }: Pauses, source: Pause["source"]): boolean {
+function hasPausesMax({ byName }: PausesByName, source: Pause["source"]): boolean {
   return [...byName.values()].filter((one) => one.source === source).length >= PAUSES_MAX;
 }
 
@@ -144,12 +144,12 @@ function storePause(tx: Tx, pause: Pause): void {
   const { id, scope, source, reason, until, createdBy: actor } = pause;
   const name = pauseRuleName(pause);
   storage.transactionSync(() => {
-    putRule(sql, name, pause, nextRevision(tx));
+    putRule(sql, name, pause, nextPublishRevision(tx));
     const end = until === null ? null : timestamp(until);
     const stops = pause.stopRunning === true;
     const data = {
       scope,
-      ...endUserField(tx, pause),
+      ...endUserEventField(tx, pause),
       pause_id: id,
       source,
       reason,
@@ -160,7 +160,7 @@ function storePause(tx: Tx, pause: Pause): void {
     addEvent(tx, { type: "pause.created", actor, subject: eventSubject(tx, pause), data });
   });
   const others = [...memory.pauses.byName.values()].filter((one) => one.id !== id);
-  memory.pauses = createPauses([...others, pause]);
+  memory.pauses = indexPausesByName([...others, pause]);
   memory.hasChanges = true;
 }
 
@@ -173,7 +173,7 @@ export function eventSubject({ memory }: Tx, { scope, subject }: BudgetOwner): s
  * Returns an end user's external ID as an event's field, because the event's subject is only the
  * ID.
  */
-export function endUserField(
+export function endUserEventField(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,
 ): { readonly end_user?: string } {
@@ -222,14 +222,14 @@ const isOwnedBy = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
  * Rejects the deletion of a paused end user. A new end user with the same external ID would not be
  * paused.
  */
-export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
+export function refuseDeletingPausedOwner(tx: Tx, owner: BudgetOwner): Refusal | null {
   if (![...tx.memory.pauses.byName.values()].some((pause) => isOwnedBy(owner, pause))) return null;
   const message = "This end user is paused. End the pause before you delete the end user.";
   return conflict(message);
 }
 
 /** Ends the pauses of a deleted owner, and of all revoked keys and ended sessions. */
-export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
+export function endPausesOfDeletedOwner(tx: Tx, owner: BudgetOwner): void {
   const all = [...tx.memory.pauses.byName.values()];
   if (all.length === 0) return;
   const ended = selectSessionCutsByKey(tx.sql);
@@ -256,14 +256,14 @@ function endPauses(
   const { memory, sql, storage } = tx;
   storage.transactionSync(() => {
     for (const pause of ended) {
-      putRule(sql, pauseRuleName(pause), null, nextRevision(tx));
+      putRule(sql, pauseRuleName(pause), null, nextPublishRevision(tx));
       const { scope, id } = pause;
-      const data = { scope, ...endUserField(tx, pause), pause_id: id, cause };
+      const data = { scope, ...endUserEventField(tx, pause), pause_id: id, cause };
       addEvent(tx, { type: "pause.ended", actor, subject: eventSubject(tx, pause), data });
     }
   });
   const left = [...memory.pauses.byName.values()].filter((one) => !ended.includes(one));
-  memory.pauses = createPauses(left);
+  memory.pauses = indexPausesByName(left);
   memory.hasChanges = true;
 }
 

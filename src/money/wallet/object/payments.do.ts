@@ -14,7 +14,7 @@ import type { Micros } from "../../../shared/money.ts";
 import { balanceAfterCredit } from "../rules/ledger.ts";
 import { collectDebt, forgiveDebt, applyRefund } from "../rules/debts.ts";
 import { freeBalance } from "../rules/open-holds.ts";
-import { completeTopUp, topUpsOfMonth } from "../rules/top-up.ts";
+import { completeTopUp, sumTopUpsOfMonth } from "../rules/top-up.ts";
 import {
   insertForgivenDebt,
   putDebts,
@@ -25,17 +25,17 @@ import {
 } from "../tables/payment-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import type { WalletEvent } from "./event-log.do.ts";
-import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
+import { nextPublishRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { postCredit, storedCreditResult } from "./postings.do.ts";
+import { postCredit, findStoredCreditResult } from "./postings.do.ts";
 import { readTotalCharged } from "./usage.do.ts";
-import { disableTopUp, recordTopUpEnd, startTopUpIfDue } from "./top-up.do.ts";
+import { disableTopUp, recordTopUpFailure, startTopUpIfDue } from "./top-up.do.ts";
 
 export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly madeAt: number }> {
   const { paymentId, purchaseId, netMicro, method, actor } = credit;
   const { memory, sql } = tx;
   const request = { amountMicro: netMicro, reference: creditReference(tx, paymentId), actor };
-  const before = storedCreditResult(tx, request);
+  const before = findStoredCreditResult(tx, request);
   if (before !== null && !before.ok) return before;
   const topUp = completeTopUp(memory.topUp, purchaseId);
   const data = { method, amount_micro: netMicro, payment_id: paymentId };
@@ -45,7 +45,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
       putPayment(
         sql,
         { ...ids, credited: netMicro, refunded: micros(0), reading: 0 },
-        nextRevision(tx),
+        nextPublishRevision(tx),
       );
     }
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
@@ -93,8 +93,8 @@ export function recordRefund(tx: Tx, request: PaymentReversal): Result<null> {
     moved.payment.refunded > payment.refunded ? "payment.reversed" : "payment.reinstated";
   const event: WalletEvent = { type, subject: paymentId, data };
   const also = (): void => {
-    putPayment(sql, moved.payment, nextRevision(tx));
-    putDebts(sql, debts, nextRevision(tx));
+    putPayment(sql, moved.payment, nextPublishRevision(tx));
+    putDebts(sql, debts, nextPublishRevision(tx));
     if (moved.payment.refunded !== payment.refunded) addEvent(tx, event);
   };
   if (returned > 0) {
@@ -119,7 +119,7 @@ export function recordPurchaseOutcome(
   tx.storage.transactionSync(() => {
     addEvent(tx, event, once);
   });
-  if (topUp !== null) recordTopUpEnd(tx, topUp.id, topUp.end);
+  if (topUp !== null) recordTopUpFailure(tx, topUp.id, topUp.end);
   return success(null);
 }
 
@@ -138,7 +138,7 @@ export function forgiveOwedCredits(
   const data = { amount_micro: amountMicro, owed_micro: debts.value.owed, reference };
   tx.storage.transactionSync(() => {
     insertForgivenDebt(sql, reference, amountMicro);
-    putDebts(sql, debts.value, nextRevision(tx));
+    putDebts(sql, debts.value, nextPublishRevision(tx));
     addEvent(tx, { type: "payment.forgiven", actor, subject: memory.row.orgId, data });
   });
   memory.debts = debts.value;
@@ -154,7 +154,7 @@ export function collectDebtsAndTopUp(tx: Tx): void {
     const { debts, paid } = collected;
     const reference = `owed:${memory.row.madeAt}:${memory.ledger.seq + 1}`;
     const balance = micros(memory.ledger.balance - paid);
-    const also = (): void => putDebts(sql, debts, nextRevision(tx));
+    const also = (): void => putDebts(sql, debts, nextPublishRevision(tx));
     const request = { amountMicro: micros(0 - paid), reference };
     postCredit(tx, request, { balance, also });
     memory.debts = debts;
@@ -162,11 +162,11 @@ export function collectDebtsAndTopUp(tx: Tx): void {
   startTopUpIfDue(tx, false);
 }
 
-export function hasDebtsOrTopUp({ memory }: Tx): boolean {
+export function hasDebtsOrAutoTopUp({ memory }: Tx): boolean {
   return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
 }
 
-export function paymentsStatus({ memory, period }: Tx): PaymentsStatus {
+export function readPaymentsStatus({ memory, period }: Tx): PaymentsStatus {
   const { debts, topUp, row } = memory;
   return {
     owedMicro: debts.owed,
@@ -175,7 +175,7 @@ export function paymentsStatus({ memory, period }: Tx): PaymentsStatus {
     autoTopUp: row.settings.autoTopUp,
     topUp: {
       purchaseId: topUp.open?.id ?? null,
-      monthMicro: topUpsOfMonth(topUp, period.month),
+      monthMicro: sumTopUpsOfMonth(topUp, period.month),
       pausedUntil: topUp.open === null ? topUp.pausedUntil : null,
       disabledReason: topUp.disabledReason,
     },
@@ -199,5 +199,5 @@ export function readCredits(tx: Tx, limit: number, after: number | null): Result
   const credits = rows.slice(0, limit);
   const nextAfter = rows.length > limit ? (credits.at(-1)?.seq ?? null) : null;
   const lifetime = { balanceMicro: tx.memory.ledger.balance, usedMicro: readTotalCharged(tx) };
-  return success({ credits, nextAfter, standing: paymentsStatus(tx), lifetime });
+  return success({ credits, nextAfter, standing: readPaymentsStatus(tx), lifetime });
 }

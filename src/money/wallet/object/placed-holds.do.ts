@@ -8,7 +8,7 @@ import { modelNameOfPurpose, copyHoldPurpose } from "../../../shared/placed-hold
 import type { HoldChange, HoldCaller, PlacedHold } from "../../../shared/contracts/holds.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
-import { extendHold } from "../rules/open-holds.ts";
+import { extendOpenHold } from "../rules/open-holds.ts";
 import type { KnownHold } from "../rules/ledger.ts";
 import {
   selectIdempotencyHolder,
@@ -127,7 +127,7 @@ function extendPlacedHold(tx: Tx, placed: PlacedHold, expiresInS: number): Resul
     );
   }
   updateHoldExpiry(tx.sql, placed.id, expiresAt);
-  extendHold(tx.memory.ledger, placed.id, expiresAt);
+  extendOpenHold(tx.memory.ledger, placed.id, expiresAt);
   return success({ ...placed, expiresAt });
 }
 

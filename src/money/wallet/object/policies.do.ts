@@ -7,16 +7,16 @@ import type { MemberLimits, MemberLimitsChange } from "../../../shared/contracts
 import type { Policy } from "../../../shared/policy.ts";
 import { OPERATOR_POLICY, setPolicy } from "../rules/policies.ts";
 import { putRule } from "../tables/policy-pause-rows.do.ts";
-import { budgetStatusesOf, setBudgets } from "./budgets.do.ts";
+import { budgetStatusesOfOwner, setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
+import { nextPublishRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { endPausesOf } from "./pauses.do.ts";
+import { endPausesOfDeletedOwner } from "./pauses.do.ts";
 
 export function readMemberLimits(tx: Tx, memberId: string): Result<MemberLimits> {
   assertCurrentInstance(tx);
   const policy = tx.memory.policies.get(memberId) ?? null;
-  return success({ policy, budgets: budgetStatusesOf(tx, ownerOf(memberId)) });
+  return success({ policy, budgets: budgetStatusesOfOwner(tx, ownerOf(memberId)) });
 }
 
 export function setMemberLimits(
@@ -28,7 +28,7 @@ export function setMemberLimits(
   const { policies } = tx.memory;
   const before = {
     policy: policies.get(memberId) ?? null,
-    budgets: budgetStatusesOf(tx, owner).map(({ budget }) => budget),
+    budgets: budgetStatusesOfOwner(tx, owner).map(({ budget }) => budget),
   };
   const after = {
     policy: policy === undefined ? before.policy : policy,
@@ -40,7 +40,7 @@ export function setMemberLimits(
   }>(before, after);
   if (changes === null) return readMemberLimits(tx, memberId);
   tx.storage.transactionSync(() => {
-    if (policy !== undefined) putRule(tx.sql, memberId, policy, nextRevision(tx));
+    if (policy !== undefined) putRule(tx.sql, memberId, policy, nextPublishRevision(tx));
     setBudgets(tx, owner, after.budgets);
     addEvent(tx, { type: "member.changed", actor, subject: memberId, data: changes });
   });
@@ -50,13 +50,13 @@ export function setMemberLimits(
 }
 
 /** Removes the policy, budgets and pauses of a removed member. */
-export function forgetMember(tx: Tx, memberId: string): Result<null> {
+export function removeMemberLimits(tx: Tx, memberId: string): Result<null> {
   const owner = ownerOf(memberId);
   setBudgets(tx, owner, []);
-  endPausesOf(tx, owner);
+  endPausesOfDeletedOwner(tx, owner);
   const { memory, sql } = tx;
   if (memory.policies.has(memberId)) {
-    putRule(sql, memberId, null, nextRevision(tx));
+    putRule(sql, memberId, null, nextPublishRevision(tx));
     setPolicy(memory.policies, memberId, null);
     memory.hasChanges = true;
   }
@@ -77,7 +77,7 @@ export function setOperatorPolicy(
   const data = findFieldChanges({ operator_policy: before }, { operator_policy: policy });
   if (data === null) return success(policy);
   storage.transactionSync(() => {
-    putRule(sql, OPERATOR_POLICY, policy, nextRevision(tx));
+    putRule(sql, OPERATOR_POLICY, policy, nextPublishRevision(tx));
     addEvent(tx, { type: "settings.changed", actor, subject: memory.row.orgId, data });
   });
   setPolicy(memory.policies, OPERATOR_POLICY, policy);

@@ -13,20 +13,20 @@ import { findBalanceAlert } from "../rules/alerts.ts";
 import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
 import {
   balanceAfterCredit,
-  decideSettle,
+  decideSettlement,
   findStoredSettlement,
   ledgerChargeOf,
 } from "../rules/ledger.ts";
-import type { KnownHold, Posting } from "../rules/ledger.ts";
-import { closeHold, findDueHolds } from "../rules/open-holds.ts";
+import type { KnownHold, HoldPosting } from "../rules/ledger.ts";
+import { removeOpenHold, findDueHolds } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
-import { freeForCharge } from "../rules/limits.ts";
+import { findFreeAmountForCharge } from "../rules/limits.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import { raiseAlerts, findLowBalanceRearmSeq } from "./alerts.do.ts";
 import {
   applyMeterChanges,
-  countRequest,
-  metersOf,
+  computeMeterChanges,
+  metersOfRequest,
   adjustHeldOfOwners,
 } from "./budget-memory.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";
@@ -38,9 +38,9 @@ import {
   insertRequest,
   getOrInsertName,
   selectRequest,
-  markExpired,
-  updateSettled,
-  markVoided,
+  markHoldExpired,
+  updateSettledRequest,
+  markHoldVoided,
 } from "../tables/request-rows.do.ts";
 import { sharedFieldsJson } from "../tables/generation-json.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
@@ -51,7 +51,7 @@ import type {
   Settlement,
   VoidResult,
 } from "../../../shared/contracts/wallet.ts";
-import { addCharge, addCharges } from "./charges.do.ts";
+import { addChargeToDay, storeCharges } from "./charges.do.ts";
 import type { ChargesByDay } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -91,11 +91,11 @@ function postCharge(
 ): SettleResult {
   const { memory } = tx;
   const limitFree = limitFreeOf(tx, known, settlement.generation.model);
-  const posting = decideSettle(memory.ledger, { ...settlement, known, limitFree });
+  const posting = decideSettlement(memory.ledger, { ...settlement, known, limitFree });
   const ledgerCharge = ledgerChargeOf(settlement, posting, known);
   const balance = micros(memory.ledger.balance - ledgerCharge.posting.charged);
   const seq = memory.ledger.seq + (ledgerCharge.posting.shortfall > 0 ? 2 : 1);
-  const counts = countRequest(tx, countedCharge(tx, settlement, { known, posting }));
+  const counts = computeMeterChanges(tx, countedCharge(tx, settlement, { known, posting }));
   const crossings = collectQuotaAlerts(tx, counts, known.period);
   const low = findBalanceAlert(balance, memory.row.settings.lowBalanceThresholdMicro);
   if (low !== null) crossings.push(low);
@@ -149,7 +149,7 @@ function countUsage(
 }
 type Charge = {
   readonly known: KnownHold | OpenHold;
-  readonly posting: Posting;
+  readonly posting: HoldPosting;
   readonly inLedger: Micros;
 };
 
@@ -160,12 +160,12 @@ function storeCharge(
     posting,
     sold,
     keyId,
-  }: { readonly posting: Posting; readonly sold: number; readonly keyId: string },
+  }: { readonly posting: HoldPosting; readonly sold: number; readonly keyId: string },
 ): void {
   const { ledger } = tx.memory;
   const balance = micros(ledger.balance - posting.charged);
   const place = { seq: ledger.seq + 1, balance, at: tx.nowMs };
-  updateSettled(tx.sql, settlement, { posting, place, sold });
+  updateSettledRequest(tx.sql, settlement, { posting, place, sold });
   const requestId = settlement.id;
   if (posting.late) {
     insertLedgerEntry(tx.sql, {
@@ -190,15 +190,15 @@ function storeCharge(
 function storeLateCharge(
   { sql, memory, nowMs }: Tx,
   { cost, generation }: Settlement,
-  { keyId, posting }: { readonly keyId: string; readonly posting: Posting },
+  { keyId, posting }: { readonly keyId: string; readonly posting: HoldPosting },
 ): void {
   const charges: ChargesByDay = new Map();
   const one = { seq: memory.ledger.seq + 1, at: nowMs, keyId, generation, cost };
-  addCharge(charges, memory.tagKeys, { ...one, charged: posting.charged });
-  addCharges(sql, charges);
+  addChargeToDay(charges, memory.tagKeys, { ...one, charged: posting.charged });
+  storeCharges(sql, charges);
 }
 
-function logPosting(tx: Tx, settlement: Settlement, posting: Posting): void {
+function logPosting(tx: Tx, settlement: Settlement, posting: HoldPosting): void {
   const { id, cost } = settlement;
   const fields = { org_id: tx.memory.row.orgId, id, cost, charged: posting.charged };
   if (posting.overHold) logWarning("over_hold", fields);
@@ -234,7 +234,7 @@ export function voidHold(
     return success({ kind: "settled", charged: known.charged });
   }
   if (known === "held" || known.state === "expired") {
-    markVoided(sql, id, { at: nowMs, absorbed, names: memory.names });
+    markHoldVoided(sql, id, { at: nowMs, absorbed, names: memory.names });
   }
   dropOpenHold(tx, id);
   if (open !== undefined) memory.tokens.get(open.keyId)?.setActualTokens(id, 0);
@@ -249,13 +249,13 @@ export function expireDueHolds(tx: Tx): void {
   tx.storage.transactionSync(() => {
     for (const [index, one] of due.entries()) {
       const seq = ledger.seq + index + 1;
-      markExpired(tx.sql, one.id, { seq, balance: ledger.balance, at: tx.nowMs });
+      markHoldExpired(tx.sql, one.id, { seq, balance: ledger.balance, at: tx.nowMs });
     }
   });
   for (const one of due) {
     ledger.seq++;
     dropOpenHold(tx, one.id);
-    applyMeterChanges(tx.memory, countRequest(tx, countedExpiry(one, ledger.seq)));
+    applyMeterChanges(tx.memory, computeMeterChanges(tx, countedExpiry(one, ledger.seq)));
   }
   if (due.length === 0) return;
   tx.memory.hasChanges = true;
@@ -267,13 +267,13 @@ function dropOpenHold(tx: Tx, id: string): void {
   const open = ledger.holds.get(id);
   if (open === undefined) return;
   adjustHeldOfOwners(tx, open, -1);
-  closeHold(ledger, id);
+  removeOpenHold(ledger, id);
 }
 
 function limitFreeOf(tx: Tx, known: KnownHold | OpenHold, model: string) {
   const at = { period: known.period, nowMs: tx.nowMs };
   const isLate = !tx.memory.ledger.holds.has(known.id);
-  return freeForCharge(metersOf(tx, known), at, { model, isLate });
+  return findFreeAmountForCharge(metersOfRequest(tx, known), at, { model, isLate });
 }
 
 /**
@@ -283,7 +283,7 @@ function limitFreeOf(tx: Tx, known: KnownHold | OpenHold, model: string) {
 function countedCharge(
   { memory, nowMs }: Tx,
   { generation }: Settlement,
-  { known, posting }: { readonly known: KnownHold | OpenHold; readonly posting: Posting },
+  { known, posting }: { readonly known: KnownHold | OpenHold; readonly posting: HoldPosting },
 ): CountedRequest {
   const { promptTokens, completionTokens } = tokenCountsOf(generation.usage);
   return {
@@ -317,14 +317,17 @@ export function creditBalance(tx: Tx, request: CreditRequest): Result<WalletBala
   if (!Number.isSafeInteger(amountMicro) || amountMicro === 0) {
     return invalid("amount_micro must be a whole number other than 0.", "amount_micro");
   }
-  const before = storedCreditResult(tx, request);
+  const before = findStoredCreditResult(tx, request);
   if (before !== null) return before;
   const decided = balanceAfterCredit(tx.memory.ledger, amountMicro);
   return decided.ok ? success(postCredit(tx, request, { balance: decided.value })) : decided;
 }
 
 /** Returns the stored response to a repeated credit, or null for a new reference. */
-export function storedCreditResult(tx: Tx, request: CreditRequest): Result<WalletBalance> | null {
+export function findStoredCreditResult(
+  tx: Tx,
+  request: CreditRequest,
+): Result<WalletBalance> | null {
   const [row] = tx.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
       `SELECT amount, balance, held, open_holds FROM entries WHERE reference = ?1
@@ -383,7 +386,11 @@ function creditEvent({ memory }: Tx, request: CreditRequest, balance: Micros): W
   return { type: "balance.credited", actor, subject: memory.row.orgId, data };
 }
 
-function chargeEvents({ id }: Settlement, posting: Posting, actor: Actor | null): WalletEvent[] {
+function chargeEvents(
+  { id }: Settlement,
+  posting: HoldPosting,
+  actor: Actor | null,
+): WalletEvent[] {
   if (actor === null) return [];
   const data = { charged_micro: posting.charged, shortfall_micro: posting.shortfall };
   return [{ type: "balance.charged", actor, subject: id, data }];

@@ -1,10 +1,10 @@
 import { logAlert, logWarning } from "../../../shared/log.ts";
 import {
   isOwnSnapshot,
-  PAGE_ROWS,
+  SNAPSHOT_PAGE_ROWS_MAX,
   readSnapshotHead,
   writePublication,
-  settingsRow,
+  toSettingsRow,
 } from "../snapshot.store.ts";
 import type { SnapshotPage, SnapshotHead, Publication, PublishResult } from "../snapshot.store.ts";
 import type { KeyUse, KeyAfterUse } from "../../../shared/key-uses.store.ts";
@@ -12,7 +12,7 @@ import { deleteOldAlerts } from "./alerts.do.ts";
 import { deleteRemovedRows, pagesToPublish } from "../tables/published-rows.do.ts";
 import type { SettingsWithoutRestrictions } from "../../../shared/contracts/settings.ts";
 import { recordKeyUse, changeWalletRow } from "./memory.do.ts";
-import type { Tx, Memory } from "./memory.do.ts";
+import type { Tx, WalletMemory } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 
 /** Minimum ms between two updates of the organization's last use in D1. */
@@ -80,13 +80,13 @@ async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome
   return { ...reported, outcome: acknowledge(after, publication, sent) };
 }
 
-function takeKeyUses({ uses }: Memory): KeyUse[] {
+function takeKeyUses({ uses }: WalletMemory): KeyUse[] {
   const picked = [...uses].map(([hash, usedAt]) => ({ hash, usedAt }));
   uses.clear();
   return picked;
 }
 
-function restoreUnpublished(memory: Memory, picked: readonly string[]): void {
+function restoreUnpublished(memory: WalletMemory, picked: readonly string[]): void {
   for (const id of picked) memory.unpublishedUserIds.add(id);
   memory.hasChanges = true;
 }
@@ -157,8 +157,8 @@ function createPublication(
     creditsMicro: ledger.balance,
     updatedAt: tx.nowMs,
     pages: pagesOf(tx, endUsers),
-    uses: Array.from({ length: Math.ceil(uses.length / PAGE_ROWS) }, (_, page) =>
-      uses.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS),
+    uses: Array.from({ length: Math.ceil(uses.length / SNAPSHOT_PAGE_ROWS_MAX) }, (_, page) =>
+      uses.slice(page * SNAPSHOT_PAGE_ROWS_MAX, (page + 1) * SNAPSHOT_PAGE_ROWS_MAX),
     ),
     alertsFrom: deleteOldAlerts(tx),
     everything: row.publishAll,
@@ -172,5 +172,5 @@ function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage
   const since = { acknowledged, creditsSeq, newestSeq: memory.ledger.seq };
   yield* pagesToPublish(sql, { endUserIds, isComplete, ...since });
   const isPublished = memory.published.settings === settings && !isComplete;
-  if (!isPublished) yield { table: "settings", rows: [settingsRow(settings)] };
+  if (!isPublished) yield { table: "settings", rows: [toSettingsRow(settings)] };
 }

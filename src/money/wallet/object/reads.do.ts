@@ -4,7 +4,7 @@ import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type {
   RequestState,
   WalletMethods,
@@ -95,7 +95,8 @@ function ledgerRows(
       from,
     )
     .toArray();
-  const beforeId = to === null ? MAX_ID : lowestIdAt(HOLD_ID_PREFIX, to.newest + ID_AGE_MAX_MS + 1);
+  const beforeId =
+    to === null ? MAX_ID : lowestIdAt(HOLD_ID_PREFIX, to.newest + REQUEST_ID_AGE_MAX_MS + 1);
   return sql
     .exec<LedgerRow>(
       `SELECT seq, iif(state = 'settled' AND late = 0, 'usage', 'expire') AS kind,
@@ -176,7 +177,7 @@ export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   return failed === null ? refuseUnknownGeneration() : success(refusedRecord(failed));
 }
 
-export function selectGenerations(
+export function selectSettledGenerations(
   sql: SqlStorage,
   ids: readonly string[],
 ): Map<string, SettledGeneration> {
@@ -198,9 +199,11 @@ function refuseUnknownGeneration(): Refusal {
 export function readRequests({ sql }: Tx, query: RequestQuery): Result<RequestPage> {
   const { fromMs, beforeMs, limit } = query;
   const beforeId =
-    [query.after ?? MAX_ID, lowestIdAt(HOLD_ID_PREFIX, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ??
-    "";
-  const fromId = lowestIdAt(HOLD_ID_PREFIX, fromMs - ID_AGE_MAX_MS);
+    [
+      query.after ?? MAX_ID,
+      lowestIdAt(HOLD_ID_PREFIX, beforeMs + REQUEST_ID_AGE_MAX_MS),
+    ].toSorted()[0] ?? "";
+  const fromId = lowestIdAt(HOLD_ID_PREFIX, fromMs - REQUEST_ID_AGE_MAX_MS);
   const [end] = sql
     .exec<{ id: string }>(
       "SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",

@@ -16,7 +16,7 @@ import { insertLedgerEntry } from "../tables/request-rows.do.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
 import { insertForgivenDebt, putDebts, putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-row.do.ts";
-import { nextRevision } from "./memory.do.ts";
+import { nextPublishRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 const COPY_ATTEMPTS_MAX = 3;
@@ -40,7 +40,7 @@ export function restoreFromSnapshot(
   }
   tx.storage.transactionSync(() => {
     const revision = Math.max(head.seq, row.revision);
-    const changed = Math.max(nextRevision(tx), revision + 1);
+    const changed = Math.max(nextPublishRevision(tx), revision + 1);
     updateWalletRow(sql, {
       ...row,
       epoch: head.epoch,

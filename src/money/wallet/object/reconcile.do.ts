@@ -12,13 +12,13 @@ import type {
   Reconciliation,
 } from "../../../shared/contracts/reconciliation.ts";
 import type { WalletHealth } from "../../../shared/contracts/wallet.ts";
-import { refuseUnavailable } from "./decisions.do.ts";
+import { refuseStorageUnavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { freeBalance } from "../rules/open-holds.ts";
 import { selectRefundedTotal } from "../tables/payment-rows.do.ts";
 import { readBalance } from "./reads.do.ts";
-import { isUnpublished, loadMemory } from "./memory.do.ts";
-import type { Tx, Memory } from "./memory.do.ts";
+import { isUnpublished, loadWalletMemory } from "./memory.do.ts";
+import type { Tx, WalletMemory } from "./memory.do.ts";
 
 /** Maximum rows per transaction (about 10 ms). */
 const SLICE_ROWS = 10_000;
@@ -27,7 +27,7 @@ const SLICE_PAUSE_MS = 20;
 const RESTARTS_MAX = 8;
 
 /** Compares the totals of all rows with memory and D1. */
-export async function reconcile(
+export async function reconcileWallet(
   decisions: Decisions,
   db: D1Database,
   { from: started, withinMs = Infinity, rowsMax = SLICE_ROWS }: ReconcileOptions,
@@ -35,7 +35,7 @@ export async function reconcile(
   const untilMs = now({}) + withinMs;
   for (let from = started ?? { tries: 0, run: null }; ;) {
     const tx = decisions.tryOpen();
-    if (tx === null) return refuseUnavailable();
+    if (tx === null) return refuseStorageUnavailable();
     const { orgId } = tx.memory.row;
     const head = from.run === null ? await readSnapshotHead(db, orgId).catch(() => null) : null;
     const slice = decisions.decide((later) =>
@@ -88,7 +88,7 @@ function advanceRun(run: ReconcileRun, read: keyof typeof NEXT_TABLE, page: Page
 }
 
 /** Reports whether the rows read so far are unchanged. Each checkpoint changes the totals. */
-function isRunCurrent(memory: Memory, { mark, revision, table }: ReconcileRun): boolean {
+function isRunCurrent(memory: WalletMemory, { mark, revision, table }: ReconcileRun): boolean {
   return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
 }
 
@@ -107,7 +107,7 @@ function startRun(tx: Tx, snapshot: SnapshotHead | null): ReconcileRun {
     )
     .one();
   const found = [
-    ...compareWithTables(memory, loadMemory(sql)),
+    ...compareWithTables(memory, loadWalletMemory(sql)),
     ...compareRefunds(tx),
     ...compareWithSnapshot(memory, snapshot),
   ];
@@ -265,7 +265,7 @@ function compareRun(run: ReconcileRun): Difference[] {
   ];
 }
 
-function compareWithTables(memory: Memory, fresh: Memory): Difference[] {
+function compareWithTables(memory: WalletMemory, fresh: WalletMemory): Difference[] {
   return [
     { what: "balance", expected: fresh.ledger.balance, found: memory.ledger.balance },
     { what: "owed", expected: fresh.debts.owed, found: memory.debts.owed },
@@ -284,11 +284,15 @@ function compareRefunds({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
   return [
     { what: "money back", expected: selectRefundedTotal(sql), found: owed + taken + forgiven },
-    { what: "free beside what is owed", expected: 0, found: owed > 0 ? freeBalance(ledger) : 0 },
+    {
+      what: "free beside what is owed",
+      expected: 0,
+      found: owed > 0 ? freeBalance(ledger) : 0,
+    },
   ];
 }
 
-function compareWithSnapshot(memory: Memory, snapshot: SnapshotHead | null): Difference[] {
+function compareWithSnapshot(memory: WalletMemory, snapshot: SnapshotHead | null): Difference[] {
   if (snapshot === null) return [];
   const { row, ledger } = memory;
   const differences: Difference[] = [
@@ -307,12 +311,12 @@ function compareWithSnapshot(memory: Memory, snapshot: SnapshotHead | null): Dif
   return differences;
 }
 
-function sumUnsavedCounts({ budgets }: Memory): number {
+function sumUnsavedCounts({ budgets }: WalletMemory): number {
   const tallies = [...budgets.unsaved.values()].flatMap(({ tally }) => tally);
   return tallies.reduce((sum, [, amount]) => sum + amount, 0);
 }
 
-function sumUsageCost(memory: Memory, dimension?: string): number {
+function sumUsageCost(memory: WalletMemory, dimension?: string): number {
   return [...memory.usage.values()]
     .filter((total) => dimension === undefined || total.dimension === dimension)
     .reduce((sum, total) => sum + total.costMicro, 0);

@@ -9,10 +9,10 @@ import {
   MODEL_SQL,
   MODELS_SQL,
   parseModels,
-  periodOfRow,
+  periodOfRequest,
 } from "../tables/request-rows.do.ts";
 import { QUOTA_CHARGE_SQL, TAGS_SQL } from "../tables/generation-json.ts";
-import { declaredTagKeys } from "../tables/tag-rows.do.ts";
+import { findDeclaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";
 
@@ -56,7 +56,7 @@ export function selectCountedUsage(
       seq,
     )
     .toArray()
-    .map((row) => countedUsageFromRow(row, declaredTagKeys(tagKeys, row.seq)));
+    .map((row) => countedUsageFromRow(row, findDeclaredTagKeys(tagKeys, row.seq)));
 }
 
 function countedUsageFromRow(row: LaterRow, tagKeys: readonly string[]): CountedUsage {
@@ -67,7 +67,7 @@ function countedUsageFromRow(row: LaterRow, tagKeys: readonly string[]): Counted
   return {
     posted: isServed ? { ...row, model: row.model ?? "", tags: declared } : null,
     seq,
-    period: periodOfRow(row),
+    period: periodOfRequest(row),
     atMs,
     keyId,
     endUserId,

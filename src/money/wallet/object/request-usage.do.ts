@@ -1,7 +1,7 @@
 import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { tokenColumnsSql, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageAmounts } from "../../../shared/usage-sums.ts";
 import type {
@@ -58,13 +58,13 @@ export function findReportStart(
   { fromMs, beforeMs }: Pick<RequestSumsQuery, "fromMs" | "beforeMs">,
 ): ReportStart {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
-  const since = Math.max(fromMs, keptMs, lastLossMs(sql));
-  const fromId = lowestIdAt(HOLD_ID_PREFIX, since - ID_AGE_MAX_MS);
+  const since = Math.max(fromMs, keptMs, findLastLossMs(sql));
+  const fromId = lowestIdAt(HOLD_ID_PREFIX, since - REQUEST_ID_AGE_MAX_MS);
   const [end] = sql
     .exec<{ id: string; admitted_at: number }>(
       "SELECT id, admitted_at FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
       fromId,
-      lowestIdAt(HOLD_ID_PREFIX, beforeMs + ID_AGE_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, beforeMs + REQUEST_ID_AGE_MAX_MS),
       ROWS_MAX - 1,
     )
     .toArray();
@@ -77,7 +77,7 @@ export function findReportStart(
  * Returns the time (Unix ms) before which requests may be missing, because storage ran low or the
  * wallet was rebuilt.
  */
-export function lastLossMs(sql: SqlStorage): number {
+export function findLastLossMs(sql: SqlStorage): number {
   const { at } = sql
     .exec<{ at: number | null }>(
       "SELECT max(created_at) AS at FROM entries WHERE kind = 'rollup' OR reference GLOB 'rebuild:*'",
@@ -109,7 +109,7 @@ function reportBindings(query: RequestSumsQuery & ReportStart): (string | number
   const lists = [models, providers, keyIds, externalIds];
   return [
     fromId,
-    lowestIdAt(HOLD_ID_PREFIX, beforeMs + ID_AGE_MAX_MS),
+    lowestIdAt(HOLD_ID_PREFIX, beforeMs + REQUEST_ID_AGE_MAX_MS),
     fromMs,
     beforeMs,
     ...lists.map((list) => (list === null ? null : JSON.stringify(list))),

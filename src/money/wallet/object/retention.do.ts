@@ -7,7 +7,7 @@ import { deleteRevokedAdmissions } from "../tables/key-rows.do.ts";
 import { deleteOldIdempotencyRows, nextIdempotencyExpiryMs } from "../tables/request-rows.do.ts";
 import { purgeDeletedEndUsers } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
-import { addCharges, selectUnfoldedCharges, foldCharges } from "./charges.do.ts";
+import { storeCharges, selectUnfoldedCharges, foldChargesIntoTotals } from "./charges.do.ts";
 import { changeWalletRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -40,11 +40,11 @@ export function runRetention(tx: Tx): boolean {
   const departed = purgeDeletedEndUsers(tx, BATCH_ROWS);
   const events = deleteOldEvents(tx.sql, tx.nowMs);
   const sessions = deleteOldSessions(tx, tx.nowMs - UNPAID_RETENTION_MS, BATCH_ROWS);
-  const charges = foldCharges(tx);
+  const charges = foldChargesIntoTotals(tx);
   return charges || room || unpaid || paid || names || minutes || departed || events || sessions;
 }
 
-export function measureStorage(tx: Tx): void {
+export function updateStorageState(tx: Tx): void {
   tx.memory.storageState.isFull = usedStorageFraction(tx) > FULL_STORAGE_FRACTION;
 }
 
@@ -157,7 +157,7 @@ function rollUpRows(tx: Tx, batch: Batch): void {
   tx.storage.transactionSync(() => {
     const charges = selectUnfoldedCharges(tx, batch);
     if (!replaceWithRollup(sql, batch)) return;
-    addCharges(sql, charges);
+    storeCharges(sql, charges);
     memory.ledgerMark = crypto.randomUUID();
     const { seq } = sql.exec<{ seq: number }>("SELECT max(seq) AS seq FROM checkpoints").one();
     if (memory.ledger.seq > seq) takeCheckpoint(tx);

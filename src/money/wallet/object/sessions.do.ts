@@ -7,9 +7,18 @@ import type { RateLimitState } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
-import { amountsOf, dollarFieldLimit, isDollarFieldLimit, emptyMeter } from "../rules/limits.ts";
+import {
+  meterAmountsAt,
+  dollarFieldLimit,
+  isDollarFieldLimit,
+  createMeterWithoutHolds,
+} from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
-import { rateLimitState, rateWaitMs, refuseInactiveSession } from "../rules/hold-guards.ts";
+import {
+  computeRateLimitState,
+  computeRateWaitMs,
+  refuseInactiveSession,
+} from "../rules/hold-guards.ts";
 import { metersOfOwner, peekMeters } from "./budget-memory.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { deleteSessionBudgets } from "../tables/budget-rows.do.ts";
@@ -31,7 +40,7 @@ import type {
   SessionWithSpend,
 } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
-import { endPausesOf } from "./pauses.do.ts";
+import { endPausesOfDeletedOwner } from "./pauses.do.ts";
 
 const SESSIONS_MAX = 50_000;
 const UNUSED_ENDS_MAX = 1000;
@@ -40,7 +49,7 @@ const UNUSED_ENDS_MAX = 1000;
  * Rejects an invalid session. `cut` is the number of the last rotation that ended all earlier
  * sessions.
  */
-export function refuseSession(
+export function refuseInvalidSession(
   { sql, memory, clockMs }: Tx,
   session: Session,
   cut: number,
@@ -56,17 +65,21 @@ export function refuseSessionRate(
 ): Refusal | null {
   const limit = session?.rpmLimit ?? null;
   if (session === undefined || limit === null) return null;
-  const retryAfterMs = rateWaitMs(memory.sessions.rates.get(session.id) ?? [], limit, nowMs);
+  const retryAfterMs = computeRateWaitMs(memory.sessions.rates.get(session.id) ?? [], limit, nowMs);
   if (retryAfterMs <= 0) return null;
   return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
 }
 
-export function sessionRateState(
+export function readSessionRateState(
   { memory, nowMs }: Tx,
   session: Session | undefined,
 ): RateLimitState | null {
   if (session === undefined || session.rpmLimit === null) return null;
-  return rateLimitState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
+  return computeRateLimitState(
+    memory.sessions.rates.get(session.id) ?? [],
+    session.rpmLimit,
+    nowMs,
+  );
 }
 
 export function countSessionRequest({ memory, nowMs }: Tx, session: Session | undefined): void {
@@ -93,14 +106,14 @@ export function metersOfSession(
   const owner = { scope: "session", subject: id } as const;
   if (selectSession(tx.sql, id) !== null) return metersOf(tx, owner);
   const field = dollarFieldLimit(owner, "total", { amount: budgetMicro, tally: [] });
-  const entry = (budget: Budget): Meter => emptyMeter({ ...field, budget });
-  return [emptyMeter(field), ...(budgets ?? []).map(entry)];
+  const entry = (budget: Budget): Meter => createMeterWithoutHolds({ ...field, budget });
+  return [createMeterWithoutHolds(field), ...(budgets ?? []).map(entry)];
 }
 
 /** Returns a session's amounts without caching its meters, which only checkpoints evict. */
-export function sessionAmounts(tx: Tx, session: Session) {
+export function readSessionAmounts(tx: Tx, session: Session) {
   const spends = metersOfSession(tx, session, peekMeters).filter(isDollarFieldLimit);
-  const [amounts] = spends.map((meter) => amountsOf(meter, tx));
+  const [amounts] = spends.map((meter) => meterAmountsAt(meter, tx));
   assert(amounts !== undefined, "a session's spend is counted");
   const { settled, held, left } = amounts;
   return { spentMicro: micros(settled), heldMicro: micros(held), left };
@@ -118,7 +131,7 @@ export function withSessionAmounts(
     (failure.kind === "budget_exceeded" && !["session", "end_user"].includes(failure.scope)) ||
     (failure.kind === "key_budget_exceeded" && failure.session !== true);
   if (!isOthers) return failure;
-  const { heldMicro, left } = sessionAmounts(tx, session);
+  const { heldMicro, left } = readSessionAmounts(tx, session);
   return {
     kind: "balance_too_low",
     session: true,
@@ -141,7 +154,7 @@ export function listSessions(tx: Tx, { owner, limit, after }: SessionQuery): Ses
 
 function usedSessions(tx: Tx, { keyId, session }: SessionRow): SessionWithSpend[] {
   if (session === null || keyId === null) return [];
-  const { spentMicro, heldMicro } = sessionAmounts(tx, session);
+  const { spentMicro, heldMicro } = readSessionAmounts(tx, session);
   return [{ keyId, session, spentMicro, heldMicro }];
 }
 
@@ -153,7 +166,7 @@ export function endSessionForCaller(tx: Tx, ending: SessionEndRequest): Result<n
   if (!(isUsed ? isSessionOwner(sql, known.keyId, owner) : ending.isOwn)) {
     return refuse({ kind: "not_found", message: "No such session." });
   }
-  endPausesOf(tx, { scope: "session", subject: id });
+  endPausesOfDeletedOwner(tx, { scope: "session", subject: id });
   if (known === null) return endUnusedSession(tx, ending);
   if (!isUsed) return success(null);
   tx.storage.transactionSync(() => {

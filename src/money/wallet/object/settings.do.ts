@@ -25,12 +25,12 @@ import { MAX_CONCURRENT_RULE, putRule } from "../tables/policy-pause-rows.do.ts"
 import { putTagKeys, selectTagKeys } from "../tables/tag-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
-import { budgetStatusesOf, setBudgets } from "./budgets.do.ts";
+import { budgetStatusesOfOwner, setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import {
   changeWalletRow,
-  nextRevision,
-  selectRateLog,
+  nextPublishRevision,
+  selectRecentHoldTimes,
   assertCurrentInstance,
 } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -44,7 +44,7 @@ export function readSettings(tx: Tx): Result<SettingsWithBudgets> {
 }
 
 function settingsAnswer(tx: Tx): SettingsWithBudgets {
-  const budgets = budgetStatusesOf(tx, ORGANIZATION);
+  const budgets = budgetStatusesOfOwner(tx, ORGANIZATION);
   return { ...settingsRecordOf(tx), budgets };
 }
 
@@ -54,7 +54,7 @@ export function patchSettings(
   { budgets, ...change }: SettingsChange,
   actor?: Actor,
 ): Result<SettingsWithBudgets> {
-  const wrong = refuseInvalidLimits({
+  const wrong = refuseInvalidQuotas({
     quotas: {
       default_user_monthly_quota_dollars: change.defaultUserMonthlyQuotaMicro,
       default_user_daily_quota_dollars: change.defaultUserDailyQuotaMicro,
@@ -70,7 +70,7 @@ export function patchSettings(
   );
   const after: SettingsRecord = { ...before, ...given };
   const { policy, operatorPolicy: _, maxConcurrent, ...settings } = after;
-  const budgetsBefore = budgetStatusesOf(tx, ORGANIZATION).map(({ budget }) => budget);
+  const budgetsBefore = budgetStatusesOfOwner(tx, ORGANIZATION).map(({ budget }) => budget);
   const changes = findFieldChanges<SettingsRecord & { readonly budgets: readonly Budget[] }>(
     { ...before, budgets: budgetsBefore },
     { ...after, budgets: budgets ?? budgetsBefore },
@@ -79,10 +79,10 @@ export function patchSettings(
   const isOn = change.autoTopUp !== undefined && change.autoTopUp !== null;
   const topUp = isOn ? enableTopUp(memory.topUp) : memory.topUp;
   tx.storage.transactionSync(() => {
-    updateSettings(sql, settings, nextRevision(tx));
-    if (change.policy !== undefined) putRule(sql, OWN_POLICY, policy, nextRevision(tx));
+    updateSettings(sql, settings, nextPublishRevision(tx));
+    if (change.policy !== undefined) putRule(sql, OWN_POLICY, policy, nextPublishRevision(tx));
     if (change.maxConcurrent !== undefined) {
-      putRule(sql, MAX_CONCURRENT_RULE, maxConcurrent, nextRevision(tx));
+      putRule(sql, MAX_CONCURRENT_RULE, maxConcurrent, nextPublishRevision(tx));
     }
     if (budgets !== undefined) setBudgets(tx, ORGANIZATION, budgets);
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
@@ -117,7 +117,7 @@ export function applyConfiguration(
   );
   const wasCounting = row.rpmLimit !== null;
   changeWalletRow(tx, { rpmLimit, suspended, closed, priceList });
-  if (!wasCounting) tx.memory.rateLog = selectRateLog(tx.sql, rpmLimit, tx.nowMs);
+  if (!wasCounting) tx.memory.rateLog = selectRecentHoldTimes(tx.sql, rpmLimit, tx.nowMs);
   return success({ rpmLimit, suspended, closed, priceList });
 }
 
@@ -130,7 +130,7 @@ function settingsRecordOf({ memory }: Tx): SettingsRecord {
   };
 }
 
-export function refuseInvalidLimits(limits: {
+export function refuseInvalidQuotas(limits: {
   readonly quotas: Readonly<Record<string, Micros | null | undefined>>;
   readonly threshold: readonly [name: string, value: number | undefined];
 }): Refusal | null {

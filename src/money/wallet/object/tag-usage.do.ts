@@ -11,8 +11,8 @@ import {
 } from "../../../shared/usage-sums.ts";
 import type { UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsagePage, UsageReport } from "../../../shared/contracts/reports.ts";
-import { DayTagSets } from "../rules/tag-sets.ts";
-import type { UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
+import { TagCombinationsOfDay } from "../rules/tag-sets.ts";
+import type { UsageTotal, UsageTotalsByGroup } from "../rules/usage-totals.ts";
 import type { Tx } from "./memory.do.ts";
 
 type TagQuery = {
@@ -26,11 +26,14 @@ type TagQuery = {
  * Yields the totals to store. Above a day's maximum of tag combinations, new tag values become
  * `other`.
  */
-export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<UsageTotal> {
-  const days = new Map<string, DayTagSets>();
+export function* iterateTotalsToStore(
+  sql: SqlStorage,
+  usage: UsageTotalsByGroup,
+): Generator<UsageTotal> {
+  const days = new Map<string, TagCombinationsOfDay>();
   for (const total of usage.values()) {
     if (total.dimension === "tags") {
-      const sets = days.get(total.day) ?? new DayTagSets(selectTagSets(sql, total.day));
+      const sets = days.get(total.day) ?? new TagCombinationsOfDay(selectTagSets(sql, total.day));
       days.set(total.day, sets);
       yield { ...total, name: sets.assignGroup(total.name) };
     } else {
@@ -106,7 +109,7 @@ function groupsOf(tx: Tx, query: TagQuery): Map<string, TagGroup> {
     to,
   );
   for (const row of stored) addGroup(groups, row.day, row.name, row);
-  for (const total of boundedTotals(tx.sql, tx.memory.usage)) {
+  for (const total of iterateTotalsToStore(tx.sql, tx.memory.usage)) {
     if (total.dimension !== "tags" || total.day < from || total.day > to) continue;
     const value = parseStoredJson<Tags>(total.name)[key];
     if (value !== undefined) addGroup(groups, isDaily ? total.day : "", value, total);

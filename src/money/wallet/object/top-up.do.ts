@@ -3,14 +3,14 @@ import { PURCHASE_ID_PREFIX } from "../../../shared/contracts/payments.ts";
 import type { TopUpDisabledReason, TopUpFailure } from "../../../shared/contracts/payments.ts";
 import { mintId } from "../../../shared/id.ts";
 import { WEEK_MS, timestamp } from "../../../shared/clock.ts";
-import { decideTopUp, endTopUp, requestTopUp } from "../rules/top-up.ts";
+import { decideTopUp, recordFailedTopUp, recordTopUpRequest } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import type { WalletEvent } from "./event-log.do.ts";
-import { nextRevision } from "./memory.do.ts";
-import type { Tx, Memory } from "./memory.do.ts";
+import { nextPublishRevision } from "./memory.do.ts";
+import type { Tx, WalletMemory } from "./memory.do.ts";
 
 /**
  * Starts an automatic purchase if one is due. Returns the ID of the purchase in progress, or null.
@@ -37,7 +37,7 @@ export function startTopUpIfDue(tx: Tx, isShort: boolean): string | null {
   const id = mintId(PURCHASE_ID_PREFIX, nowMs);
   const request = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
   const data = { method: "auto", amount_micro: setting.amountMicro };
-  storeTopUp(tx, requestTopUp(before, request, period), [
+  storeTopUp(tx, recordTopUpRequest(before, request, period), [
     { type: "purchase.created", subject: id, data },
   ]);
   return id;
@@ -63,9 +63,9 @@ function storeTopUp(tx: Tx, state: TopUpState, events: readonly WalletEvent[]): 
   tx.memory.hasChanges = true;
 }
 
-export function recordTopUpEnd(tx: Tx, id: string, end: TopUpFailure): void {
+export function recordTopUpFailure(tx: Tx, id: string, end: TopUpFailure): void {
   const { memory, nowMs } = tx;
-  const after = endTopUp(memory.topUp, id, { end, nowMs });
+  const after = recordFailedTopUp(memory.topUp, id, { end, nowMs });
   if (after === memory.topUp) return;
   if (after.disabledReason !== null && end.kind === "soft") {
     return disableWithState(tx, after, after.disabledReason);
@@ -85,7 +85,7 @@ function disableWithState(tx: Tx, state: TopUpState, reason: TopUpDisabledReason
   const { memory } = tx;
   const settings = { ...memory.row.settings, autoTopUp: null };
   tx.storage.transactionSync(() => {
-    updateSettings(tx.sql, settings, nextRevision(tx));
+    updateSettings(tx.sql, settings, nextPublishRevision(tx));
     const data = { reason };
     storeTopUp(tx, state, [{ type: "top_up.disabled", subject: memory.row.orgId, data }]);
   });
@@ -95,7 +95,7 @@ function disableWithState(tx: Tx, state: TopUpState, reason: TopUpDisabledReason
 const RECHECK_MS = 600_000;
 
 /** Returns when to check a paused top-up again (Unix ms), or Infinity. */
-export function nextTopUpCheckAt({ row, topUp, ledger, clock }: Memory): number {
+export function nextTopUpCheckAt({ row, topUp, ledger, clock }: WalletMemory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (ledger.balance >= setting.belowMicro) return Infinity;

@@ -11,7 +11,7 @@ import type {
 } from "../../../shared/contracts/usage-stream.ts";
 import type { LedgerRow } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
-import { selectGenerations, readLedger, readNewestLedger } from "./reads.do.ts";
+import { selectSettledGenerations, readLedger, readNewestLedger } from "./reads.do.ts";
 
 /** Maximum rows per page (about 5 ms). */
 const ROWS_MAX = 500;
@@ -31,7 +31,7 @@ export function readUsageStream(
     at = { madeAt: start.madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
   }
   const ids = rows.flatMap(({ kind, id }) => (kind === "usage" ? [id] : []));
-  const requests = selectGenerations(tx.sql, ids);
+  const requests = selectSettledGenerations(tx.sql, ids);
   return success({
     from: start,
     rows: rows.map((row) => Object.assign(row, { request: requests.get(row.id) ?? null })),

@@ -32,7 +32,7 @@ import { autoTopUpView } from "../../../shared/contracts/payments.ts";
 import type { AutoTopUpSettings } from "../../../shared/contracts/payments.ts";
 import type { EndUserUpdate, EndUserRecord } from "../../../shared/contracts/wallet.ts";
 import { tagKeysSchema } from "../../../shared/tags.ts";
-import { callOwnWallet } from "./reads.route.ts";
+import { callWalletOfCaller } from "./reads.route.ts";
 
 const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
 
@@ -45,7 +45,7 @@ const dollars = z.pipe(
   }),
 );
 
-export const dollarsOrNull = z.nullable(dollars);
+export const nullableDollarsSchema = z.nullable(dollars);
 
 export const fractionSchema = z.number().check(z.minimum(0), z.maximum(1));
 
@@ -54,20 +54,20 @@ function toDollars(amount: Micros | null): number | null {
 }
 
 const limitFields = {
-  monthly_quota_dollars: z.optional(dollarsOrNull),
-  daily_quota_dollars: z.optional(dollarsOrNull),
+  monthly_quota_dollars: z.optional(nullableDollarsSchema),
+  daily_quota_dollars: z.optional(nullableDollarsSchema),
   alert_threshold: z.optional(fractionSchema),
   budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
 };
 const READ_ONLY_FIELDS = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
-export const changeBody = z.object(limitFields);
-export const putBody = z.object({ external_id: z.string(), ...limitFields });
+export const endUserChangeSchema = z.object(limitFields);
+export const putEndUserSchema = z.object({ external_id: z.string(), ...limitFields });
 
 export async function putEndUserRoute(c: AppContext) {
-  const fields = await readBodyFields(c, putBody, READ_ONLY_FIELDS);
+  const fields = await readBodyFields(c, putEndUserSchema, READ_ONLY_FIELDS);
   if (!fields.ok) return fields;
   const { external_id: externalId, ...given } = fields.value;
-  const answer = await callOwnWallet(c, (wallet) =>
+  const answer = await callWalletOfCaller(c, (wallet) =>
     wallet.putEndUser(externalId, endUserUpdateOf(c, given), credentialOf(c)),
   );
   if (!answer.ok) return answer;
@@ -75,13 +75,15 @@ export async function putEndUserRoute(c: AppContext) {
   return isNew ? created(endUserView(endUser)) : success(endUserView(endUser));
 }
 
-export const endUsersQuery = z.extend(pageQuerySchema, { after: z.optional(singleValueSchema) });
+export const endUsersQuerySchema = z.extend(pageQuerySchema, {
+  after: z.optional(singleValueSchema),
+});
 
 export async function listEndUsersRoute(c: AppContext) {
-  const page = parseQuery(endUsersQuery, c.req.url);
+  const page = parseQuery(endUsersQuerySchema, c.req.url);
   if (!page.ok) return page;
   const { limit, offset, after } = page.value;
-  const answer = await callOwnWallet(c, (wallet) => wallet.listEndUsers(limit, offset, after));
+  const answer = await callWalletOfCaller(c, (wallet) => wallet.listEndUsers(limit, offset, after));
   if (!answer.ok) return answer;
   const { endUsers, total, nextAfter } = answer.value;
   const users = endUsers.map(endUserView);
@@ -89,15 +91,15 @@ export async function listEndUsersRoute(c: AppContext) {
 }
 
 export async function readEndUserRoute(c: AppContext) {
-  const answer = await callOwnWallet(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
+  const answer = await callWalletOfCaller(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
 export async function patchEndUserRoute(c: AppContext) {
-  const fields = await readBodyFields(c, changeBody, ["external_id", ...READ_ONLY_FIELDS]);
+  const fields = await readBodyFields(c, endUserChangeSchema, ["external_id", ...READ_ONLY_FIELDS]);
   if (!fields.ok) return fields;
   const change = endUserUpdateOf(c, fields.value);
-  const answer = await callOwnWallet(c, (wallet) =>
+  const answer = await callWalletOfCaller(c, (wallet) =>
     wallet.patchEndUser(externalIdOf(c), change, credentialOf(c)),
   );
   return answer.ok ? success(endUserView(answer.value)) : answer;
@@ -106,7 +108,7 @@ export async function patchEndUserRoute(c: AppContext) {
 export async function deleteEndUserRoute(c: AppContext) {
   const externalId = externalIdOf(c);
   let attempts = 0;
-  const answer = await callOwnWallet(c, (wallet) => {
+  const answer = await callWalletOfCaller(c, (wallet) => {
     attempts++;
     return wallet.deleteEndUser(externalId, credentialOf(c));
   });
@@ -124,7 +126,7 @@ function externalIdOf(c: AppContext): string {
   return c.req.param("external_id") ?? "";
 }
 
-function endUserUpdateOf(c: AppContext, given: z.infer<typeof changeBody>): EndUserUpdate {
+function endUserUpdateOf(c: AppContext, given: z.infer<typeof endUserChangeSchema>): EndUserUpdate {
   return {
     actor: actorOfCaller(c.var.admitted.caller),
     monthlyQuotaMicro: given.monthly_quota_dollars,
@@ -174,11 +176,11 @@ const autoTopUp = z.pipe(
   })),
 );
 
-export const settingsBody = z.object({
-  default_user_monthly_quota_dollars: z.optional(dollarsOrNull),
-  default_user_daily_quota_dollars: z.optional(dollarsOrNull),
+export const settingsChangeSchema = z.object({
+  default_user_monthly_quota_dollars: z.optional(nullableDollarsSchema),
+  default_user_daily_quota_dollars: z.optional(nullableDollarsSchema),
   default_alert_threshold: z.optional(fractionSchema),
-  low_balance_threshold_dollars: z.optional(dollarsOrNull),
+  low_balance_threshold_dollars: z.optional(nullableDollarsSchema),
   keep_responses_hours: z.optional(keepHours),
   auto_top_up: z.optional(z.nullable(autoTopUp)),
   tag_keys: z.optional(tagKeysSchema),
@@ -190,12 +192,12 @@ export const settingsBody = z.object({
 const SETTINGS_READ_ONLY: readonly string[] = ["operator_policy"];
 
 export async function readSettingsRoute(c: AppContext) {
-  const answer = await callOwnWallet(c, (wallet) => wallet.readSettings());
+  const answer = await callWalletOfCaller(c, (wallet) => wallet.readSettings());
   return answer.ok ? success(settingsView(answer.value)) : answer;
 }
 
 export async function patchSettingsRoute(c: AppContext) {
-  const fields = await readBodyFields(c, settingsBody, SETTINGS_READ_ONLY);
+  const fields = await readBodyFields(c, settingsChangeSchema, SETTINGS_READ_ONLY);
   if (!fields.ok) return fields;
   const given = fields.value;
   const hours = given.keep_responses_hours;
@@ -219,7 +221,7 @@ export async function patchSettingsRoute(c: AppContext) {
     budgets: given.budgets === undefined ? undefined : budgetsFromFields(given.budgets),
   };
   const actor = actorOfCaller(c.var.admitted.caller);
-  const answer = await callOwnWallet(c, (wallet) =>
+  const answer = await callWalletOfCaller(c, (wallet) =>
     wallet.patchSettings(change, credentialOf(c), actor),
   );
   if (!answer.ok) return answer;
@@ -242,7 +244,7 @@ const SETTINGS_ROLES: readonly Role[] = ["owner", "admin"];
 
 async function checkKeepHours(c: AppContext, hours: number): Promise<Result<null>> {
   if (SETTINGS_ROLES.includes(c.var.member.role)) return success(null);
-  const before = await callOwnWallet(c, (wallet) => wallet.readSettings());
+  const before = await callWalletOfCaller(c, (wallet) => wallet.readSettings());
   if (!before.ok) return before;
   return before.value.keepResponsesHours === hours
     ? success(null)

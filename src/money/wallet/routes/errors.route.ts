@@ -11,39 +11,39 @@ import type {
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { readableKeyIds } from "./generations.route.ts";
-import type { MemberKeys } from "./generations.route.ts";
-import { callOwnWallet } from "./reads.route.ts";
-import { daySchema, listFilter, dayStartMs } from "./usage.route.ts";
+import { findReadableKeyIds } from "./generations.route.ts";
+import type { ReadMemberKeyIds } from "./generations.route.ts";
+import { callWalletOfCaller } from "./reads.route.ts";
+import { daySchema, listFilterSchema, parseDayStartMs } from "./usage.route.ts";
 
 /** Groupings that use counters. Groupings of `STORED_BY` use stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const STORED_BY = ["model", "provider", "user"] as const;
-export const errorsQuery = z.object({
+export const errorsQuerySchema = z.object({
   from: z.optional(daySchema),
   to: z.optional(daySchema),
   group_by: z._default(z.enum([...COUNTED_BY, ...STORED_BY]), "code"),
-  key_id: z.optional(listFilter),
-  model: z.optional(listFilter),
-  provider: z.optional(listFilter),
+  key_id: z.optional(listFilterSchema),
+  model: z.optional(listFilterSchema),
+  provider: z.optional(listFilterSchema),
   external_id: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(256))),
 });
-type ErrorsFields = z.infer<typeof errorsQuery>;
+type ErrorsFields = z.infer<typeof errorsQuerySchema>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
  * Handles GET /v1/errors. Counters include all failures. Other groups include only stored failures,
  * which are complete since `complete_from`. Members see only their own keys.
  */
-export function errorsRoute(memberKeys: MemberKeys) {
+export function readErrorsRoute(memberKeys: ReadMemberKeyIds) {
   return async (c: AppContext) => {
-    const query = parseQuery(errorsQuery, c.req.url);
+    const query = parseQuery(errorsQuerySchema, c.req.url);
     if (!query.ok) return query;
     const { to = periodOf(now(c.env)).day, from = to, group_by: groupBy } = query.value;
-    const fromMs = dayStartMs(from) ?? 0;
-    const beforeMs = (dayStartMs(to) ?? 0) + DAY_MS;
+    const fromMs = parseDayStartMs(from) ?? 0;
+    const beforeMs = (parseDayStartMs(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
-    const keys = await readableKeyIds(c, memberKeys, query.value.key_id ?? null);
+    const keys = await findReadableKeyIds(c, memberKeys, query.value.key_id ?? null);
     if (!keys.ok) return keys;
     const days = { from, to, group_by: groupBy };
     return readErrors(c, { ...query.value, days }, { fromMs, beforeMs, keyIds: keys.value });
@@ -66,10 +66,10 @@ async function readErrors(
   if (!kept.ok) return kept;
   if (kept.value !== null) {
     const of = kept.value;
-    const report = await callOwnWallet(c, (wallet) => wallet.keptFailures(of));
+    const report = await callWalletOfCaller(c, (wallet) => wallet.keptFailures(of));
     return report.ok ? success({ ...days, ...storedFailuresView(report.value) }) : report;
   }
-  const report = await callOwnWallet(c, (wallet) => wallet.failures(query));
+  const report = await callWalletOfCaller(c, (wallet) => wallet.failures(query));
   if (!report.ok) return report;
   const { counts } = report.value;
   const total = counts.reduce((sum, one) => sum + one.count, 0);

@@ -32,7 +32,7 @@ const UNKNOWN_FIELDS = {
 } as const;
 
 /** Returns a request in OpenRouter's generation format. */
-export function generationData(request: RequestRecord) {
+export function generationDataView(request: RequestRecord) {
   const { id, createdAt, externalId, generation } = request;
   return {
     ...UNKNOWN_FIELDS,

@@ -23,13 +23,13 @@ import type {
   OpenHoldRecord,
   RequestRecord,
 } from "../../../shared/contracts/wallet.ts";
-import { generationData, hasChargedAttempt } from "./generation-data.ts";
-import { callOwnWallet } from "./reads.route.ts";
-import { daySchema, listFilter, dayStartMs, tagFilter } from "./usage.route.ts";
+import { generationDataView, hasChargedAttempt } from "./generation-data.ts";
+import { callWalletOfCaller } from "./reads.route.ts";
+import { daySchema, listFilterSchema, parseDayStartMs, tagFilterSchema } from "./usage.route.ts";
 
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
-export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
+export type ReadMemberKeyIds = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = singleValueSchema.check(z.minLength(1), z.maxLength(256));
 const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
@@ -53,35 +53,35 @@ const requestId = singleValueSchema.check(
 );
 const limit = wholeNumberParameterWithDefault(1, 100, 50);
 const after = z._default(z.nullable(requestId), null);
-export const generationsQuery = z.object({
+export const generationsQuerySchema = z.object({
   from: z.optional(daySchema),
   to: z.optional(daySchema),
-  model: z.optional(listFilter),
-  provider: z.optional(listFilter),
-  key_id: z.optional(listFilter),
+  model: z.optional(listFilterSchema),
+  provider: z.optional(listFilterSchema),
+  key_id: z.optional(listFilterSchema),
   external_id: z._default(z.nullable(text), null),
-  tag: z.optional(tagFilter),
+  tag: z.optional(tagFilterSchema),
   status: z.optional(statuses),
-  code: z.optional(listFilter),
+  code: z.optional(listFilterSchema),
   limit,
   after,
 });
-export const holdsQuery = z.object({ limit, after });
+export const holdsQuerySchema = z.object({ limit, after });
 
 /**
  * Handles GET /v1/generations. A page with fewer rows than `limit` can still have a `next_after`.
  */
-export function listGenerationsRoute(memberKeys: MemberKeys) {
+export function listGenerationsRoute(memberKeys: ReadMemberKeyIds) {
   return async (c: AppContext) => {
-    const query = parseQuery(generationsQuery, c.req.url);
+    const query = parseQuery(generationsQuerySchema, c.req.url);
     if (!query.ok) return query;
     const { from, to, model, provider, key_id, external_id, tag, status, code, ...page } =
       query.value;
-    const fromMs = dayStartMs(from ?? "") ?? 0;
+    const fromMs = parseDayStartMs(from ?? "") ?? 0;
     const beforeMs =
-      to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (dayStartMs(to) ?? 0) + DAY_MS;
+      to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (parseDayStartMs(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
-    const keys = await readableKeyIds(c, memberKeys, key_id ?? null);
+    const keys = await findReadableKeyIds(c, memberKeys, key_id ?? null);
     if (!keys.ok) return keys;
     const lists = { tag, states: status, models: model, providers: provider, codes: code };
     const one = {
@@ -90,7 +90,7 @@ export function listGenerationsRoute(memberKeys: MemberKeys) {
       externalId: external_id,
     };
     const filter = { ...lists, ...one, keyIds: keys.value };
-    const answer = await callOwnWallet(c, (wallet) =>
+    const answer = await callWalletOfCaller(c, (wallet) =>
       wallet.requests({ ...page, ...filter, fromMs, beforeMs }),
     );
     if (!answer.ok) return answer;
@@ -103,16 +103,16 @@ export function listGenerationsRoute(memberKeys: MemberKeys) {
 }
 
 /** Handles GET /v1/holds. Members see only their own keys, a limited key only its own holds. */
-export function holdsRoute(memberKeys: MemberKeys) {
+export function listHoldsRoute(memberKeys: ReadMemberKeyIds) {
   return async (c: AppContext) => {
-    const page = parseQuery(holdsQuery, c.req.url);
+    const page = parseQuery(holdsQuerySchema, c.req.url);
     if (!page.ok) return page;
     const { caller, isLimited } = c.var.admitted;
     const keys =
-      isLimited === true ? success([caller.keyId]) : await readableKeyIds(c, memberKeys, null);
+      isLimited === true ? success([caller.keyId]) : await findReadableKeyIds(c, memberKeys, null);
     if (!keys.ok) return keys;
     const query = { ...page.value, keyIds: keys.value };
-    const answer = await callOwnWallet(c, (wallet) => wallet.holds(query));
+    const answer = await callWalletOfCaller(c, (wallet) => wallet.holds(query));
     if (!answer.ok) return answer;
     const { holds, nextAfter } = answer.value;
     return success({
@@ -127,9 +127,9 @@ function singleOrNull<T>(values: readonly T[] | undefined): T | null {
 }
 
 /** Returns the keys that the caller may see, or null for all. */
-export async function readableKeyIds(
+export async function findReadableKeyIds(
   c: AppContext,
-  memberKeys: MemberKeys,
+  memberKeys: ReadMemberKeyIds,
   requested: readonly string[] | null,
 ): Promise<Result<readonly string[] | null>> {
   const { member } = c.var;
@@ -141,21 +141,21 @@ export async function readableKeyIds(
   return success(own.value.filter((id) => requested.includes(id)));
 }
 
-export function generationRoute(findKey: FindKey) {
+export function readGenerationRoute(findKey: FindKey) {
   return async (c: AppContext) => {
     const found = await findRequest(c, c.req.param("id") ?? "", findKey);
     return found.ok ? success(requestView(found.value)) : found;
   };
 }
 
-export const generationQuery = z.object({ id: text });
+export const generationQuerySchema = z.object({ id: text });
 
-export function generationDataRoute(findKey: FindKey) {
+export function readGenerationDataRoute(findKey: FindKey) {
   return async (c: AppContext) => {
-    const query = parseQuery(generationQuery, c.req.url);
+    const query = parseQuery(generationQuerySchema, c.req.url);
     if (!query.ok) return query;
     const found = await findRequest(c, query.value.id, findKey);
-    return found.ok ? success({ data: generationData(found.value) }) : found;
+    return found.ok ? success({ data: generationDataView(found.value) }) : found;
   };
 }
 
@@ -173,7 +173,7 @@ async function findRequest(
 async function readRequest(c: AppContext, named: string): Promise<Result<RequestRecord>> {
   const id = parseRequestId(named);
   if (id === null) return refuseUnknownGeneration();
-  const answer = await callOwnWallet(c, (wallet) => wallet.request(id));
+  const answer = await callWalletOfCaller(c, (wallet) => wallet.request(id));
   return !answer.ok && answer.failure.kind === "not_found" ? refuseUnknownGeneration() : answer;
 }
 

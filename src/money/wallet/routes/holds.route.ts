@@ -18,9 +18,9 @@ import { holdNameOf, HOLD_PAYMENTS, parseHoldName } from "../../../shared/placed
 import type { Session } from "../../../shared/session.ts";
 import { tagsSchema, tagsWithSession } from "../../../shared/tags.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
-import { readableKeyIds } from "./generations.route.ts";
-import type { MemberKeys } from "./generations.route.ts";
-import { callOwnWallet } from "./reads.route.ts";
+import { findReadableKeyIds } from "./generations.route.ts";
+import type { ReadMemberKeyIds } from "./generations.route.ts";
+import { callWalletOfCaller } from "./reads.route.ts";
 
 type Merchants = {
   readonly isMerchant: (db: D1Database, name: string) => Promise<boolean>;
@@ -69,7 +69,7 @@ export function placeHoldRoute(merchants: Merchants) {
   return (c: AppContext) => createHold(c, merchants, newHoldSchema);
 }
 
-export function chargeRoute(merchants: Merchants) {
+export function createChargeRoute(merchants: Merchants) {
   return (c: AppContext) => createHold(c, merchants, newChargeSchema);
 }
 
@@ -95,7 +95,9 @@ async function createHold(
   const idempotency = name.value === null ? null : await hashIdempotentRequest(name.value, named);
   const request = { ...holdRequestOf(fields, now(c.env), shown?.session), keyId, idempotency };
   const called = createRequestCredential(keyHash, shown);
-  const placed = await callOwnWallet(c, (wallet) => wallet.placeHold(request, called, isCaptured));
+  const placed = await callWalletOfCaller(c, (wallet) =>
+    wallet.placeHold(request, called, isCaptured),
+  );
   return placed.ok ? created(placedHoldView(placed.value, c.var.admitted.caller)) : placed;
 }
 
@@ -157,18 +159,18 @@ async function refuseMerchant(
     : invalid(`merchant '${name}' doesn't exist.`, "merchant");
 }
 
-export function readHoldRoute(memberKeys: MemberKeys) {
+export function readHoldRoute(memberKeys: ReadMemberKeyIds) {
   return async (c: AppContext) => {
     const id = ownHoldId(c);
     if (id === null) return refuseUnknownHold();
-    const placed = await callOwnWallet(c, (wallet) => wallet.placedHold(id));
+    const placed = await callWalletOfCaller(c, (wallet) => wallet.placedHold(id));
     if (!placed.ok) return placed;
     const { caller, isLimited } = c.var.admitted;
     const { keyId, sessionId } = placed.value;
     const session = caller.shown?.session?.id;
     if (session !== undefined && session !== sessionId) return refuseUnknownHold();
     const keys =
-      isLimited === true ? success([caller.keyId]) : await readableKeyIds(c, memberKeys, null);
+      isLimited === true ? success([caller.keyId]) : await findReadableKeyIds(c, memberKeys, null);
     if (!keys.ok) return keys;
     if (keys.value?.includes(keyId) === false) return refuseUnknownHold();
     return success(placedHoldView(placed.value, caller));
@@ -176,7 +178,7 @@ export function readHoldRoute(memberKeys: MemberKeys) {
 }
 
 export async function captureHoldRoute(c: AppContext) {
-  const action = await parseCapture(c);
+  const action = await parseCaptureRequest(c);
   return action.ok ? changeOwnHold(c, action.value) : action;
 }
 
@@ -194,7 +196,7 @@ export async function extendHoldRoute(c: AppContext) {
 
 type CaptureAction = Extract<HoldAction, { kind: "capture" }>;
 
-export async function parseCapture(
+export async function parseCaptureRequest(
   c: AppContext,
   owner?: "merchants",
 ): Promise<Result<CaptureAction>> {
@@ -214,7 +216,9 @@ async function changeOwnHold(c: AppContext, action: HoldAction) {
   const { keyId, keyHash, shown } = caller;
   const by: HoldCaller = { kind: "key", keyId, sessionId: shown?.session?.id ?? null };
   const called = createRequestCredential(keyHash, shown);
-  const changed = await callOwnWallet(c, (wallet) => wallet.changeHold({ id, by, action }, called));
+  const changed = await callWalletOfCaller(c, (wallet) =>
+    wallet.changeHold({ id, by, action }, called),
+  );
   return changed.ok ? success(placedHoldView(changed.value, caller)) : changed;
 }
 

@@ -19,7 +19,7 @@ import type { WalletMethods, EventPage, EventQuery } from "../../../shared/contr
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 
 /** Calls the caller's wallet and retries failures, so `call` must be safe to repeat. */
-export function callOwnWallet<T>(
+export function callWalletOfCaller<T>(
   c: AppContext,
   call: (wallet: WalletMethods) => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -27,8 +27,8 @@ export function callOwnWallet<T>(
   return callObject(() => call(objectsOf(c.env).wallet(orgId)));
 }
 
-export async function balanceRoute(c: AppContext) {
-  const answer = await callOwnWallet(c, (wallet) => wallet.balance());
+export async function readBalanceRoute(c: AppContext) {
+  const answer = await callWalletOfCaller(c, (wallet) => wallet.balance());
   if (!answer.ok) return answer;
   const { creditsMicro, heldMicro, owedMicro } = answer.value;
   return success({
@@ -40,11 +40,11 @@ export async function balanceRoute(c: AppContext) {
   });
 }
 
-export async function alertsRoute(c: AppContext) {
+export async function listAlertsRoute(c: AppContext) {
   const page = parseQuery(pageQuerySchema, c.req.url);
   if (!page.ok) return page;
   const { limit, offset } = page.value;
-  const answer = await callOwnWallet(c, (wallet) => wallet.alerts(limit, offset));
+  const answer = await callWalletOfCaller(c, (wallet) => wallet.alerts(limit, offset));
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
@@ -65,7 +65,7 @@ export function alertsView(
   return { alerts, total: page.total, ...query };
 }
 
-export const eventsParameters = z.object({
+export const eventsQuerySchema = z.object({
   type: z.optional(z.enum(EVENT_TYPES)),
   from: z.optional(timeParameterSchema),
   to: z.optional(timeParameterSchema),
@@ -75,17 +75,17 @@ export const eventsParameters = z.object({
   ),
 });
 
-export function eventQuery(url: string): Result<EventQuery> {
-  const fields = parseQuery(eventsParameters, url);
+export function parseEventsQuery(url: string): Result<EventQuery> {
+  const fields = parseQuery(eventsQuerySchema, url);
   if (!fields.ok) return fields;
   const { type = null, from = null, to = null, limit, after = null } = fields.value;
   return success({ type, from, to, limit, after });
 }
 
-export async function eventsRoute(c: AppContext) {
-  const query = eventQuery(c.req.url);
+export async function listEventsRoute(c: AppContext) {
+  const query = parseEventsQuery(c.req.url);
   if (!query.ok) return query;
-  const answer = await callOwnWallet(c, (wallet) => wallet.events(query.value));
+  const answer = await callWalletOfCaller(c, (wallet) => wallet.events(query.value));
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 

@@ -24,15 +24,15 @@ import type {
   UsagePage,
   UsageGroupBy,
 } from "../../../shared/contracts/reports.ts";
-import { callOwnWallet } from "./reads.route.ts";
+import { callWalletOfCaller } from "./reads.route.ts";
 
 type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<MemberIdByKeyId>;
 
-export function usageRoute(keyMembers: ReadKeyMembers) {
+export function readUsageRoute(keyMembers: ReadKeyMembers) {
   return async (c: AppContext) => {
     const { orgId } = c.var.admitted.caller;
     return readUsageReport(c.req.url, now(c.env), {
-      ask: (call) => callOwnWallet(c, call),
+      ask: (call) => callWalletOfCaller(c, call),
       members: () =>
         queryDatabase(() => keyMembers(c.env.DB, orgId), "members_unreadable", { org_id: orgId }),
     });
@@ -66,7 +66,7 @@ export async function readUsageReport(url: string, nowMs: number, { ask, members
     );
     return answer.ok ? success(view(answer.value)) : answer;
   }
-  const query = usageQuery(url, nowMs);
+  const query = parseUsageQuery(url, nowMs);
   if (!query.ok) return query;
   const { from, to, groupBy, page } = query.value;
   const answer = await ask((wallet) => wallet.usage(from, to, groupBy, page));
@@ -85,7 +85,7 @@ type UsageQuery = {
 
 /** A UTC day (YYYY-MM-DD). */
 export const daySchema = singleValueSchema.check(
-  z.refine((text) => dayStartMs(text) !== null, "must be a valid date such as 2026-11-23"),
+  z.refine((text) => parseDayStartMs(text) !== null, "must be a valid date such as 2026-11-23"),
 );
 
 const DAILY_GROUPINGS = [
@@ -128,7 +128,7 @@ const dayOrHour = singleValueSchema.check(
   z.refine((text) => dayOrHourStartMs(text) !== null, NO_DAY_OR_HOUR),
 );
 /** A query parameter with values separated by commas. */
-export const listFilter = z.pipe(
+export const listFilterSchema = z.pipe(
   singleValueSchema.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
 );
@@ -142,7 +142,7 @@ const tagGrouping = singleValueSchema.check(
   ),
 );
 /** A query parameter such as `team:search`. */
-export const tagFilter = z.pipe(
+export const tagFilterSchema = z.pipe(
   singleValueSchema.check(
     z.regex(new RegExp(`^${TAG_PATTERN.slice(4)}:.+$`), "must be a tag such as team:search"),
   ),
@@ -151,19 +151,19 @@ export const tagFilter = z.pipe(
     return { key: text.slice(0, at), value: text.slice(at + 1) };
   }),
 );
-export const usageParameters = z.object({
+export const usageQuerySchema = z.object({
   from: z.optional(dayOrHour),
   to: z.optional(dayOrHour),
   group_by: z._default(
     z.union([z.enum([...DAILY_GROUPINGS, ...REQUEST_GROUPINGS]), tagGrouping]),
     "day",
   ),
-  model: z.optional(listFilter),
-  provider: z.optional(listFilter),
-  key_id: z.optional(listFilter),
+  model: z.optional(listFilterSchema),
+  provider: z.optional(listFilterSchema),
+  key_id: z.optional(listFilterSchema),
   external_id: z.optional(singleValueSchema.check(z.maxLength(256))),
-  member_id: z.optional(listFilter),
-  tag: z.optional(tagFilter),
+  member_id: z.optional(listFilterSchema),
+  tag: z.optional(tagFilterSchema),
   with: z.optional(z.enum(["latency"])),
   limit: wholeNumberParameterWithDefault(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
   after: z._default(z.nullable(singleValueSchema), null),
@@ -172,8 +172,8 @@ export const usageParameters = z.object({
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
 /** Parses a usage query, by default for the 30 days up to today. */
-export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
-  const fields = parseQuery(usageParameters, url);
+export function parseUsageQuery(url: string, nowMs: number): Result<UsageQuery> {
+  const fields = parseQuery(usageQuerySchema, url);
   if (!fields.ok) return fields;
   const { to = periodOf(nowMs).day, group_by, limit, after } = fields.value;
   const groupBy = group_by as UsageGroupBy; // other groupings use individual requests
@@ -209,10 +209,10 @@ type RowsRequest = {
   readonly view: (report: RequestSumsReport) => ReturnType<typeof rowsView>;
 };
 
-type Fields = z.infer<typeof usageParameters>;
+type Fields = z.infer<typeof usageQuerySchema>;
 
 function rowsQuery(url: string, nowMs: number): Result<RowsRequest | null> {
-  const fields = parseQuery(usageParameters, url);
+  const fields = parseQuery(usageQuerySchema, url);
   if (!fields.ok) return fields;
   if (usesDailyTotals(fields.value)) return success(null);
   const { group_by: groupBy, to = periodOf(nowMs).day, from = to.slice(0, 10) } = fields.value;
@@ -301,12 +301,12 @@ function namesView(by: readonly RowDimension[], names: readonly (string | null)[
 
 function dayOrHourStartMs(text: string): number | null {
   const [, on = text, hour = "00"] = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])$/.exec(text) ?? [];
-  const start = dayStartMs(on);
+  const start = parseDayStartMs(on);
   return start === null ? null : start + Number(hour) * HOUR_MS;
 }
 
 /** Returns the start of a UTC day (Unix ms), or null for an invalid date. */
-export function dayStartMs(text: string): number | null {
+export function parseDayStartMs(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return null;
   const ms = Date.parse(text);
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
@@ -314,6 +314,6 @@ export function dayStartMs(text: string): number | null {
 
 /** Returns the date `days` earlier, but at least 0000-01-01. */
 function daysBefore(text: string, days: number): string {
-  const ms = (dayStartMs(text) ?? 0) - days * DAY_MS;
+  const ms = (parseDayStartMs(text) ?? 0) - days * DAY_MS;
   return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;
 }

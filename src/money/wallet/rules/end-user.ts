@@ -11,6 +11,6 @@ export type EndUser = {
   readonly createdAt: number;
 };
 
-export function microsOrNull(value: number | null): Micros | null {
+export function toNullableMicros(value: number | null): Micros | null {
   return value === null ? null : micros(value);
 }

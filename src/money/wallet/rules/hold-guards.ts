@@ -11,16 +11,16 @@ import { WINDOW_MS } from "../../../shared/rate-window.ts";
 export const HOLD_ID_PREFIX = "req_";
 
 /** Maximum age of a request ID in ms. An older ID can belong to a late duplicate. */
-export const ID_AGE_MAX_MS = 120_000;
+export const REQUEST_ID_AGE_MAX_MS = 120_000;
 
 /**
  * Returns `overloaded` for an ID that is too old or too new, `internal` for a malformed ID, or
  * null.
  */
-export function refuseInvalidId(id: string, nowMs: number): Refusal | null {
+export function refuseInvalidHoldId(id: string, nowMs: number): Refusal | null {
   const minted = creationTimeOfId(id, HOLD_ID_PREFIX);
   if (minted === null) return refuse({ kind: "internal" });
-  return Math.abs(minted - nowMs) > ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
+  return Math.abs(minted - nowMs) > REQUEST_ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
 }
 
 /** The newest request with an Idempotency-Key whose hold was granted. */
@@ -40,7 +40,7 @@ export type IdempotencyHolder = {
  * settled. If that request expired with the same body, returns its ID, which the caller must void.
  * Otherwise returns null.
  */
-export function decideIdempotency(
+export function checkIdempotencyKeyReuse(
   holder: IdempotencyHolder | null,
   body: string,
   nowMs: number,
@@ -74,16 +74,20 @@ export function refuseInactiveSession(
  * Times (Unix ms) of an organization's holds or a session's requests in the last minute, oldest
  * first.
  */
-export type RateLog = number[];
+export type RecentRequestTimes = number[];
 
 /** Returns the ms until a new request fits within `limit` requests per 60 seconds. */
-export function rateWaitMs(log: RateLog, limit: number, nowMs: number): number {
+export function computeRateWaitMs(log: RecentRequestTimes, limit: number, nowMs: number): number {
   dropOldTimes(log, nowMs);
   const oldest = log[log.length - limit];
   return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
 }
 
-export function rateLimitState(log: RateLog, limit: number, nowMs: number): RateLimitState {
+export function computeRateLimitState(
+  log: RecentRequestTimes,
+  limit: number,
+  nowMs: number,
+): RateLimitState {
   dropOldTimes(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];
   const resetMs = oldest === undefined ? 0 : Math.max(1, oldest + WINDOW_MS - nowMs);
@@ -94,7 +98,7 @@ export function rateWindowStartMs(nowMs: number): number {
   return nowMs - WINDOW_MS;
 }
 
-function dropOldTimes(log: RateLog, nowMs: number): void {
+function dropOldTimes(log: RecentRequestTimes, nowMs: number): void {
   const kept = log.findIndex((at) => at > nowMs - WINDOW_MS);
   log.splice(0, kept === -1 ? log.length : kept);
 }

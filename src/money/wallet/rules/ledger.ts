@@ -26,7 +26,7 @@ type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
  * The charge of a settled hold. `late`: the hold was no longer open. `overHold`: the cost exceeded
  * the open hold.
  */
-export type Posting = {
+export type HoldPosting = {
   readonly charged: Micros;
   readonly shortfall: Micros;
   readonly late: boolean;
@@ -46,12 +46,12 @@ function chargeOf(cost: Micros, held: Micros, free: number): Micros {
  * Returns how much of a free amount a request can hold. Without an output cap, half stays free for
  * concurrent requests.
  */
-export function holdableShare(free: number, hasCap: boolean): number {
+export function computeHoldableShare(free: number, hasCap: boolean): number {
   return hasCap ? free : Math.floor(free / 2);
 }
 
-export type HoldRequestFacts = Pick<HoldRequest, "least" | "most" | "sure" | "hasCap"> & {
-  readonly limits: readonly Limit[];
+export type HoldDecisionInput = Pick<HoldRequest, "least" | "most" | "sure" | "hasCap"> & {
+  readonly limits: readonly HoldLimit[];
   readonly isQuota?: boolean;
 };
 
@@ -59,7 +59,7 @@ export type HoldRequestFacts = Pick<HoldRequest, "least" | "most" | "sure" | "ha
  * An upper bound of a hold, such as a budget or the balance. `left` still includes open holds
  * (`held`).
  */
-export type Limit = {
+export type HoldLimit = {
   readonly left: number;
   readonly held: number;
   /** Whether a hold must cover the upper bound of the prompt's tokens instead of an estimate. */
@@ -70,12 +70,12 @@ export type Limit = {
 };
 
 /** Returns the amount to hold. */
-export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Micros> {
+export function decideHold(ledger: HoldTotals, ask: HoldDecisionInput): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
   const required = ask.limits.some(({ isStrict }) => isStrict) ? sure : least;
   const limits = ask.isQuota === true ? ask.limits : [...ask.limits, balanceLimit(ledger)];
-  const fits = ({ blocksAtZero }: Limit, amount: number): boolean =>
+  const fits = ({ blocksAtZero }: HoldLimit, amount: number): boolean =>
     amount >= required && (amount > 0 || !blocksAtZero);
   const short = limits.find((limit) => !fits(limit, limit.left - limit.held));
   if (short !== undefined) {
@@ -83,10 +83,10 @@ export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Mi
     return refuse(short.refuse({ required, onlyHolds }));
   }
   const free = Math.min(...limits.map(({ left, held }) => left - held));
-  return success(micros(Math.max(required, Math.min(most, holdableShare(free, hasCap)))));
+  return success(micros(Math.max(required, Math.min(most, computeHoldableShare(free, hasCap)))));
 }
 
-function balanceLimit({ balance, held }: HoldTotals): Limit {
+function balanceLimit({ balance, held }: HoldTotals): HoldLimit {
   return {
     left: balance,
     held,
@@ -124,7 +124,7 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
  * Decides the charge for a cost. Above the hold, uses the free balance, up to the free amount of
  * the limits (`limitFree`). With `isCapped`, the charge can't exceed the hold.
  */
-export function decideSettle(
+export function decideSettlement(
   ledger: HoldTotals,
   settled: {
     readonly known: KnownHold | OpenHold;
@@ -132,7 +132,7 @@ export function decideSettle(
     readonly isCapped?: boolean;
     readonly limitFree: number;
   },
-): Posting {
+): HoldPosting {
   const { known, cost, limitFree } = settled;
   assert(cost >= 0, "a cost is never negative");
   const most = micros(settled.isCapped === true ? Math.min(cost, known.granted ?? cost) : cost);
@@ -172,9 +172,9 @@ export function findStoredSettlement(known: KnownHold): StoredSettlement | null 
  */
 export function ledgerChargeOf(
   settlement: Settlement,
-  posting: Posting,
+  posting: HoldPosting,
   known: KnownHold | OpenHold,
-): { readonly settlement: Settlement; readonly posting: Posting } {
+): { readonly settlement: Settlement; readonly posting: HoldPosting } {
   const { purpose = null, granted } = known;
   if (purpose === null) return { settlement, posting };
   const generation = { ...settlement.generation, purpose };

@@ -8,8 +8,8 @@ import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { endOfPeriod } from "../../../shared/period.ts";
-import { holdableShare } from "./ledger.ts";
-import type { Limit } from "./ledger.ts";
+import { computeHoldableShare } from "./ledger.ts";
+import type { HoldLimit } from "./ledger.ts";
 import {
   addToBucket,
   bucketAt,
@@ -59,14 +59,17 @@ export function dollarFieldLimit(
  * Reports whether a limit is an end user's quota. A hold needs only the estimated cost from a quota,
  * and a charge within an open hold can exceed the quota.
  */
-export const isQuota = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
+export const isQuotaLimit = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
   meter.scope === "end_user" && isDollarFieldLimit(meter);
 
 /** Reports whether a limit is a quota or `budget_dollars`. Its budget's ID is then the window. */
 export const isDollarFieldLimit = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
   budget.id === budget.window;
 
-export const emptyMeter = (limit: CountedLimit): Meter => ({ ...limit, held: new Map() });
+export const createMeterWithoutHolds = (limit: CountedLimit): Meter => ({
+  ...limit,
+  held: new Map(),
+});
 
 /** Returns the meter with the budget of `other`, but its own count. */
 export const withBudget = (meter: Meter, other: CountedLimit | undefined): Meter => ({
@@ -79,7 +82,7 @@ export function isAnyModelCounted(budget: Budget, models: readonly string[] | nu
 }
 
 /** Adds a hold's amount to the meter (`sign` 1) or subtracts it (-1). */
-export function adjustHeld({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void {
+export function adjustMeterHolds({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void {
   if (!isAnyModelCounted(budget, hold.models ?? null)) return;
   const amounts = { dollars: hold.granted, tokens: hold.tokens ?? 0, requests: 1 };
   const bucket = heldBucket(budget.window, hold);
@@ -112,7 +115,7 @@ export type MeterChange = {
 };
 
 /** Returns a meter's change, or null if its budget doesn't count the request. */
-export function countRow(meter: Meter, row: CountedRow): MeterChange | null {
+export function changeMeter(meter: Meter, row: CountedRow): MeterChange | null {
   const { budget, sinceSeq, tally } = meter;
   const { period, atMs: nowMs } = row;
   const at = { period, nowMs };
@@ -124,22 +127,22 @@ export function countRow(meter: Meter, row: CountedRow): MeterChange | null {
 }
 
 /** Returns the settled, held, remaining and free amounts of a limit. */
-export function amountsOf(meter: Meter, at: BudgetTime) {
+export function meterAmountsAt(meter: Meter, at: BudgetTime) {
   const { budget, tally } = meter;
   const settled = sumInWindow(budget.window, tally, at);
   const held = meter.held.get(heldBucket(budget.window, at)) ?? 0;
   return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
 }
 
-export function dollarLimits(meters: readonly Meter[], at: BudgetTime): Limit[] {
+export function collectDollarLimits(meters: readonly Meter[], at: BudgetTime): HoldLimit[] {
   return meters
     .filter(({ budget }) => budget.unit === "dollars" && budget.amount !== Infinity)
     .map((meter) => {
-      const { left, held } = amountsOf(meter, at);
+      const { left, held } = meterAmountsAt(meter, at);
       return {
         left,
         held,
-        isStrict: !isQuota(meter),
+        isStrict: !isQuotaLimit(meter),
         blocksAtZero: true,
         refuse: (short) => budgetFailure(meter, at, short),
       };
@@ -147,12 +150,12 @@ export function dollarLimits(meters: readonly Meter[], at: BudgetTime): Limit[] 
 }
 
 /** Rejects a request if a request-count budget is used up. */
-export function checkRequestBudgets(meters: readonly Meter[], at: BudgetTime): Refusal | null {
+export function checkRequestCountBudgets(meters: readonly Meter[], at: BudgetTime): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;
     // Running requests aren't counted, so waiting for them can't free capacity.
     const short = { required: 1, onlyHolds: false };
-    if (amountsOf(meter, at).free < 1) return refuse(budgetFailure(meter, at, short));
+    if (meterAmountsAt(meter, at).free < 1) return refuse(budgetFailure(meter, at, short));
   }
   return null;
 }
@@ -160,7 +163,7 @@ export function checkRequestBudgets(meters: readonly Meter[], at: BudgetTime): R
 /**
  * Returns the tokens to hold within the token budgets. Without a token budget, returns `granted`.
  */
-export function decideTokens(
+export function decideTokensWithinBudgets(
   meters: readonly Meter[],
   at: BudgetTime,
   { request, granted }: { readonly request: HoldRequest; readonly granted: number | null },
@@ -171,12 +174,12 @@ export function decideTokens(
   let tokens = granted;
   for (const meter of meters) {
     if (meter.budget.unit !== "tokens") continue;
-    const { left, free } = amountsOf(meter, at);
+    const { left, free } = meterAmountsAt(meter, at);
     if (free < Math.max(least, 1)) {
       const onlyHolds = left >= Math.max(least, 1);
       return refuse(budgetFailure(meter, at, { required: least, onlyHolds }));
     }
-    const share = least + holdableShare(free - least, request.hasCap);
+    const share = least + computeHoldableShare(free - least, request.hasCap);
     tokens = Math.min(tokens ?? most, share);
   }
   return success(tokens);
@@ -188,7 +191,7 @@ function budgetFailure(meter: Meter, at: BudgetTime, short: Shortage): Failure {
   if (isDollarFieldLimit(meter)) return fieldLimitFailure(meter, at, short);
   const { budget, scope, tally } = meter;
   const { required, onlyHolds } = short;
-  const { left, held, free } = amountsOf(meter, at);
+  const { left, held, free } = meterAmountsAt(meter, at);
   const missing = Math.max(1, required - free);
   return {
     kind: "budget_exceeded",
@@ -210,7 +213,7 @@ function fieldLimitFailure(
   at: BudgetTime,
   { required, onlyHolds }: Shortage,
 ): Failure {
-  const { left, held } = amountsOf(meter, at);
+  const { left, held } = meterAmountsAt(meter, at);
   const period = fieldLimitPeriod(meter);
   const limit = micros(meter.budget.amount);
   const amounts = {
@@ -244,7 +247,7 @@ export function fieldLimitPeriod({ budget }: Pick<CountedLimit, "budget">): Budg
  * Returns the lowest free amount of all dollar limits in micro-credits, or 0 if a limit's period
  * has ended.
  */
-export function freeForCharge(
+export function findFreeAmountForCharge(
   meters: readonly Meter[],
   at: BudgetTime,
   { model, isLate }: { readonly model: string; readonly isLate: boolean },
@@ -253,9 +256,9 @@ export function freeForCharge(
   for (const meter of meters) {
     const { budget, tally } = meter;
     if (budget.unit !== "dollars" || budget.amount === Infinity) continue;
-    if (!isAnyModelCounted(budget, [model]) || (!isLate && isQuota(meter))) continue;
+    if (!isAnyModelCounted(budget, [model]) || (!isLate && isQuotaLimit(meter))) continue;
     const isOver = hasLaterPeriod(budget.window, tally, at);
-    least = Math.min(least, isOver ? 0 : amountsOf(meter, at).free);
+    least = Math.min(least, isOver ? 0 : meterAmountsAt(meter, at).free);
   }
   return least;
 }

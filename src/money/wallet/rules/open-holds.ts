@@ -33,7 +33,7 @@ export type HoldTotals = {
   nextExpiry: number;
 };
 
-export function emptyTotals(): HoldTotals {
+export function createTotals(): HoldTotals {
   return {
     seq: 0,
     balance: micros(0),
@@ -69,7 +69,7 @@ function amountFromBalance(hold: OpenHold): Micros {
   return isQuotaHold(hold) ? micros(0) : hold.granted;
 }
 
-export function openHold(ledger: HoldTotals, hold: OpenHold): void {
+export function addOpenHold(ledger: HoldTotals, hold: OpenHold): void {
   assert(!ledger.holds.has(hold.id), "a hold opens once");
   ledger.holds.set(hold.id, hold);
   ledger.held = micros(ledger.held + amountFromBalance(hold));
@@ -78,20 +78,20 @@ export function openHold(ledger: HoldTotals, hold: OpenHold): void {
 }
 
 /** Assigns a deleted end user's holds to the new end user with the same external ID. */
-export function moveHolds({ holds }: HoldTotals, fromId: string, toId: string): void {
+export function moveHoldsToEndUser({ holds }: HoldTotals, fromId: string, toId: string): void {
   for (const hold of holds.values()) {
     if (hold.endUserId === fromId) holds.set(hold.id, { ...hold, endUserId: toId });
   }
 }
 
-export function extendHold(ledger: HoldTotals, id: string, expiresAt: number): void {
+export function extendOpenHold(ledger: HoldTotals, id: string, expiresAt: number): void {
   const hold = ledger.holds.get(id);
   assert(hold !== undefined, "only an open hold is extended");
-  closeHold(ledger, id);
-  openHold(ledger, { ...hold, expiresAt });
+  removeOpenHold(ledger, id);
+  addOpenHold(ledger, { ...hold, expiresAt });
 }
 
-export function closeHold(ledger: HoldTotals, id: string): void {
+export function removeOpenHold(ledger: HoldTotals, id: string): void {
   const hold = ledger.holds.get(id);
   if (hold === undefined) return;
   ledger.holds.delete(id);

@@ -5,7 +5,7 @@ import type { Paused } from "../../../shared/paused.ts";
 import type { Pause, PauseSource } from "../../../shared/pauses.ts";
 
 /** All pauses by rule name. `until` is when the first of them ends (Unix ms). */
-export type Pauses = { readonly byName: ReadonlyMap<string, Pause>; readonly until: number };
+export type PausesByName = { readonly byName: ReadonlyMap<string, Pause>; readonly until: number };
 
 export const PAUSE_RULE_PREFIX = "pause\n";
 const SOURCES: readonly PauseSource[] = ["operator", "member", "budget"];
@@ -18,7 +18,7 @@ export function pauseRuleName({
   return `${PAUSE_RULE_PREFIX}${scope}\n${subject}\n${source}`;
 }
 
-export function createPauses(pauses: Iterable<Pause>): Pauses {
+export function indexPausesByName(pauses: Iterable<Pause>): PausesByName {
   const byName = new Map([...pauses].map((pause) => [pauseRuleName(pause), pause]));
   const until = Math.min(...[...byName.values()].map(pauseEndMs));
   return { byName, until };
@@ -32,8 +32,8 @@ export function pauseEndMs({ until, sessionEndsAt }: Pause): number {
  * Returns the pause of the first paused owner. Sessions see only their own pause's scope and
  * reason.
  */
-export function findPaused(
-  { byName }: Pauses,
+export function findFirstPause(
+  { byName }: PausesByName,
   owners: readonly BudgetOwner[],
   { isSession, isRunning }: { readonly isSession: boolean; readonly isRunning: boolean },
 ): Paused | null {

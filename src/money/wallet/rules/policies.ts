@@ -9,12 +9,12 @@ import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 
 /** Policies by owner: `operator`, `organization` or a member's ID. */
-export type Policies = Map<string, Policy>;
+export type PoliciesByOwner = Map<string, Policy>;
 
 export const OPERATOR_POLICY = "operator";
 export const ORGANIZATION_POLICY = "organization";
 
-export function setPolicy(policies: Policies, owner: string, policy: Policy | null): void {
+export function setPolicy(policies: PoliciesByOwner, owner: string, policy: Policy | null): void {
   if (policy === null) policies.delete(owner);
   else policies.set(owner, policy);
 }
@@ -27,7 +27,10 @@ type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
 const NO_ROUTE_LIMITS = { allowed_providers: null, allowed_data_regions: null };
 
 /** Returns all policies for a request, operator first. */
-export function policyLayersOf(policies: Policies, subject: PolicySubject): readonly PolicyLayer[] {
+export function collectPolicyLayers(
+  policies: PoliciesByOwner,
+  subject: PolicySubject,
+): readonly PolicyLayer[] {
   const { memberId, session } = subject;
   const layers: PolicyLayer[] = [];
   const add = (scope: PolicyLayer["scope"], policy: Policy | null | undefined): void => {
@@ -123,7 +126,7 @@ function costBoundsOf(
 }
 
 /** Returns the allowed routes of a retry that its first hold covers in model and cost. */
-export function routesForRetry(
+export function findRoutesForRetry(
   layers: readonly PolicyLayer[],
   { candidates }: Pick<HoldRequest, "candidates">,
   known: Pick<HoldRequest, "least" | "most"> & { readonly models: readonly string[] | null },
@@ -140,7 +143,7 @@ export function routesForRetry(
  * Returns the cost bounds to compare a retry with its first hold. Considers all candidates, because
  * policies may have changed.
  */
-export function boundsForRetry(
+export function findBoundsForRetry(
   { candidates, least, most }: HoldRequest,
   known: Pick<HoldRequest, "least" | "most">,
 ): Pick<HoldRequest, "least" | "most"> {

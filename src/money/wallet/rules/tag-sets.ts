@@ -3,7 +3,7 @@ import type { Tags } from "../../../shared/tags.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
 /** The tag combinations (as JSON) with separate usage totals on one day. */
-export class DayTagSets {
+export class TagCombinationsOfDay {
   readonly #sets: Set<string>;
   #values: Map<string, Set<string>> | null = null;
 

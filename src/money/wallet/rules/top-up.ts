@@ -59,12 +59,13 @@ export function decideTopUp(state: TopUpState, at: TopUpConditions): "none" | "c
   if (state.pausedUntil !== null && nowMs < state.pausedUntil) return "none";
   const today = topUpsOfDay(state, at.day);
   if (today > 0 && today + setting.amountMicro > at.dailyMaxMicros) return "none";
-  const isWithin = topUpsOfMonth(state, month) + setting.amountMicro <= setting.mostPerMonthMicro;
+  const isWithin =
+    sumTopUpsOfMonth(state, month) + setting.amountMicro <= setting.mostPerMonthMicro;
   return isWithin ? "wanted" : "capped";
 }
 
 /** Returns the month's automatic purchases in micro-credits, without failed ones. */
-export function topUpsOfMonth(state: TopUpState, month: string): Micros {
+export function sumTopUpsOfMonth(state: TopUpState, month: string): Micros {
   return state.month === month ? state.monthMicro : micros(0);
 }
 
@@ -72,7 +73,7 @@ const topUpsOfDay = (state: TopUpState, day: string): number =>
   state.day === day ? (state.dayMicro ?? 0) : 0;
 
 /** Records a purchase and the pause before the next one. A restart can't skip this pause. */
-export function requestTopUp(
+export function recordTopUpRequest(
   state: TopUpState,
   request: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },
   { month, day }: { readonly month: string; readonly day: string },
@@ -81,7 +82,7 @@ export function requestTopUp(
     ...state,
     open: { ...request, month, isTold: false },
     month,
-    monthMicro: micros(topUpsOfMonth(state, month) + request.amountMicro),
+    monthMicro: micros(sumTopUpsOfMonth(state, month) + request.amountMicro),
     day,
     dayMicro: micros(topUpsOfDay(state, day) + request.amountMicro),
     pausedUntil: request.wantedAt + HOUR_MS,
@@ -94,7 +95,7 @@ export function completeTopUp(state: TopUpState, id: string): TopUpState {
 }
 
 /** Subtracts a failed purchase from the month's total. Pauses or disables automatic top-up. */
-export function endTopUp(
+export function recordFailedTopUp(
   state: TopUpState,
   id: string,
   { end, nowMs }: { readonly end: TopUpFailure; readonly nowMs: number },

@@ -30,9 +30,9 @@ export type UsageTotal = UsageAmounts & {
 };
 
 /** Totals by dimension, day and name, joined by line breaks, which names can't contain. */
-export type UsageTotals = Map<string, UsageTotal>;
+export type UsageTotalsByGroup = Map<string, UsageTotal>;
 
-export function addUsage(totals: UsageTotals, posted: PostedUsage): void {
+export function addUsage(totals: UsageTotalsByGroup, posted: PostedUsage): void {
   const { day } = periodOf(posted.admittedAt);
   const names: readonly (readonly [UsageDimension, string])[] = [
     ["day", ""],

@@ -57,7 +57,7 @@ export function putBudgetRow(
   });
 }
 
-export function updateTally(
+export function updateBudgetTally(
   sql: SqlStorage,
   { scope, subject, budget, tally }: CountedLimit,
   changed: number,
@@ -76,7 +76,7 @@ export function updateTally(
  * Stores the newest ledger row that the budgets have counted. After a rollback, release 1.1.0
  * continues from there.
  */
-export function saveLastCountedRow(
+export function saveLastCountedLedgerRow(
   sql: SqlStorage,
   { seq, floorId }: { readonly seq: number; readonly floorId: string },
 ): void {
@@ -124,7 +124,7 @@ type PeriodUsage = {
 
 export function selectPeriodUsage(
   sql: SqlStorage,
-  { dimension, names, days }: UsageLookup,
+  { dimension, names, days }: PeriodUsageQuery,
 ): PeriodUsage {
   return sql
     .exec<PeriodUsage>(
@@ -139,7 +139,7 @@ export function selectPeriodUsage(
     .one();
 }
 /** The daily totals that contain the usage before a new budget's creation. */
-export type UsageLookup = {
+export type PeriodUsageQuery = {
   readonly dimension: "day" | "key" | "user";
   readonly names: readonly string[];
   /** UTC days (YYYY-MM-DD). */

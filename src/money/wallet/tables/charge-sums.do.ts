@@ -65,7 +65,7 @@ export function chargeGroupKey({
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies GroupKeyFields);
 }
 
-export function addGroup(groups: DayCharges, group: ChargeGroup): void {
+export function addChargeGroup(groups: DayCharges, group: ChargeGroup): void {
   const name = chargeGroupKey(group);
   const before = groups.get(name);
   groups.set(name, before === undefined ? group : mergeGroups(before, group));
@@ -83,7 +83,7 @@ function mergeGroups(one: ChargeGroup, other: ChargeGroup): ChargeGroup {
   };
 }
 
-export function storeGroups(sql: SqlStorage, day: string, groups: DayCharges): void {
+export function storeChargeGroups(sql: SqlStorage, day: string, groups: DayCharges): void {
   for (const group of groups.values()) {
     const name = chargeGroupKey(group);
     const [stored] = sql

@@ -134,10 +134,10 @@ export function selectDeletedEndUsers(sql: SqlStorage): DeletedEndUsers {
       "SELECT count(*) AS count, min(departed) AS month FROM end_users WHERE departed IS NOT NULL",
     )
     .one();
-  return { count, until: month === null ? Infinity : monthEndMs(month) };
+  return { count, until: month === null ? Infinity : endOfMonthMs(month) };
 }
 
-export function monthEndMs(month: string): number {
+export function endOfMonthMs(month: string): number {
   return endOfPeriod(periodOfDay(`${month}-01`), "month");
 }
 

@@ -61,7 +61,7 @@ export function insertFailedRequests(sql: SqlStorage, batch: FailureBatch, fromM
   );
 }
 
-export function replaceExternalId(
+export function replaceExternalIdInFailures(
   sql: SqlStorage,
   { id, externalId }: { readonly id: string; readonly externalId: string },
 ): void {
@@ -99,7 +99,7 @@ export function selectFailedRequest(sql: SqlStorage, id: string): FailedRequest 
 /**
  * Returns the time (Unix ms) since which all failed requests are stored, or 0 if none was deleted.
  */
-export function failuresStoredSince(sql: SqlStorage): number {
+export function selectFailuresStoredSince(sql: SqlStorage): number {
   const { at } = sql
     .exec<{ at: number | null }>(
       `SELECT max(oldest) AS at FROM (

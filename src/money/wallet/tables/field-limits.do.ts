@@ -6,7 +6,7 @@ import type { Micros } from "../../../shared/money.ts";
 import { dollarFieldLimit } from "../rules/limits.ts";
 import type { CountedLimit } from "../rules/limits.ts";
 import type { BucketSums } from "../../../shared/budget-meter.ts";
-import { microsOrNull } from "../rules/end-user.ts";
+import { toNullableMicros } from "../rules/end-user.ts";
 import type { EndUser } from "../rules/end-user.ts";
 import { selectEndUser, selectEndUserSpend, updateEndUserSpend } from "./end-user-rows.do.ts";
 import type { EndUserSpend } from "./end-user-rows.do.ts";
@@ -69,7 +69,7 @@ function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   const limited = row.period ?? "total";
   const limit = (window: string, tally: BucketSums): CountedLimit =>
     dollarFieldLimit(owner, window, {
-      amount: window === limited ? microsOrNull(row.budget) : null,
+      amount: window === limited ? toNullableMicros(row.budget) : null,
       tally,
     });
   return [
@@ -81,7 +81,7 @@ function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
 }
 
 /** Returns an end user's quotas in the order of their checks. */
-export function quotasOf(user: EndUser, spend: EndUserSpend): CountedLimit[] {
+export function quotaLimitsOf(user: EndUser, spend: EndUserSpend): CountedLimit[] {
   const owner = { scope: "end_user", subject: user.id } as const;
   const limit = (window: string, amount: Micros | null, tally: BucketSums): CountedLimit =>
     dollarFieldLimit(owner, window, { amount, tally });
@@ -95,7 +95,7 @@ function endUserLimits(sql: SqlStorage, { subject }: BudgetOwner): CountedLimit[
   const user = selectEndUser(sql, "id", subject);
   const spend = selectEndUserSpend(sql, subject);
   // After a deleted end user's row is purged, charges count only for the organization.
-  return user === null || spend === null ? [] : quotasOf(user, spend);
+  return user === null || spend === null ? [] : quotaLimitsOf(user, spend);
 }
 
 /** `day` is a date, or a month as YYYY-MM. */

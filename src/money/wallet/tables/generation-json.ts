@@ -80,7 +80,7 @@ export function parseFailedAttempts(detail: string | null): readonly FailedAttem
 }
 
 /** Returns the JSON that a settled request stores. */
-export function receiptDetailJson(generation: Generation): string {
+export function generationDetailJson(generation: Generation): string {
   const { usage, failed, tags, purpose } = generation;
   const hour = usage.cacheWriteHour ?? 0;
   const usual = [

@@ -8,7 +8,7 @@ import type { Key, KeyScope } from "../../../shared/key.ts";
 import type { KeyAfterUse } from "../../../shared/key-uses.store.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import { TokenWindow } from "../rules/token-window.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import type { WalletKeyRecord } from "../../../shared/contracts/wallet.ts";
@@ -97,7 +97,7 @@ function activeKeyFromRow(row: StoredKey): ActiveKey | null {
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
-export function isKeySameInDatabase(
+export function hasSameKeyDataInDatabase(
   { revokedAt }: KnownKey,
   known: ActiveKey,
   reported: KeyAfterUse | undefined,
@@ -114,9 +114,9 @@ export function isKeySameInDatabase(
 }
 
 /** Schedules a check at `dueAt` of each key that may have been used after `notedAt`. */
-export function scheduleDueUses(
+export function scheduleKeyUseChecks(
   sql: SqlStorage,
-  dueUses: DueUseChecks,
+  dueUses: KeyUseChecks,
   { notedAt, dueAt }: { readonly notedAt: number; readonly dueAt: number },
 ): void {
   const checked = sql.exec<{ hash: string }>(
@@ -180,7 +180,7 @@ export function updateKey(
   sql.exec(`UPDATE keys SET ${column} = ? WHERE hash = ?`, value, hash);
 }
 
-export function endEarlierSessions(sql: SqlStorage, hash: string, rotation: number): void {
+export function endSessionsBeforeRotation(sql: SqlStorage, hash: string, rotation: number): void {
   sql.exec(
     `INSERT INTO keys (hash, sessions_cut) VALUES (?, ?)
     ON CONFLICT (hash) DO UPDATE SET sessions_cut = max(sessions_cut, excluded.sessions_cut)`,
@@ -275,7 +275,7 @@ export function selectTokenWindows(sql: SqlStorage, clock: number): Map<string, 
         iif(state = 'settled', prompt_tokens + completion_tokens, tokens) AS count
       FROM requests WHERE id >= ?1 AND admitted_at > ?2 AND tokens IS NOT NULL
         AND state IN ('held', 'settled', 'expired') ORDER BY admitted_at, id`,
-      lowestIdAt(HOLD_ID_PREFIX, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, floor - REQUEST_ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
       floor,
       clock,
     )
@@ -293,7 +293,7 @@ export function selectTokenWindows(sql: SqlStorage, clock: number): Map<string, 
 export const KEY_REFRESH_MS = 60_000;
 
 /** Keys whose last use may be unpublished, with the time to check each key (Unix ms). */
-export class DueUseChecks {
+export class KeyUseChecks {
   readonly #due = new Map<string, number>();
   next = Infinity;
 

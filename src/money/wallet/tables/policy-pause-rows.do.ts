@@ -1,9 +1,9 @@
 import type { Pause } from "../../../shared/pauses.ts";
 import type { Policy } from "../../../shared/policy.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
-import { PAUSE_RULE_PREFIX, createPauses } from "../rules/pauses.ts";
-import type { Pauses } from "../rules/pauses.ts";
-import type { Policies } from "../rules/policies.ts";
+import { PAUSE_RULE_PREFIX, indexPausesByName } from "../rules/pauses.ts";
+import type { PausesByName } from "../rules/pauses.ts";
+import type { PoliciesByOwner } from "../rules/policies.ts";
 
 /**
  * Policies, pauses and the limit on concurrent requests. A removed rule stays until the next
@@ -24,8 +24,8 @@ function isPause({ name }: { readonly name: string }): boolean {
 }
 
 type Rules = {
-  readonly policies: Policies;
-  readonly pauses: Pauses;
+  readonly policies: PoliciesByOwner;
+  readonly pauses: PausesByName;
   readonly maxConcurrent: number | null;
 };
 
@@ -38,7 +38,7 @@ export function selectRules(sql: SqlStorage): Rules {
   return {
     maxConcurrent: limit === undefined ? null : Number(limit.rule),
     policies: new Map(policies.map(({ name, rule }) => [name, parseStoredJson<Policy>(rule)])),
-    pauses: createPauses(rows.filter(isPause).map(({ rule }) => parseStoredJson<Pause>(rule))),
+    pauses: indexPausesByName(rows.filter(isPause).map(({ rule }) => parseStoredJson<Pause>(rule))),
   };
 }
 

@@ -1,4 +1,4 @@
-import { PAGE_ROWS } from "../snapshot.store.ts";
+import { SNAPSHOT_PAGE_ROWS_MAX } from "../snapshot.store.ts";
 import type { SnapshotPage, SnapshotRow } from "../snapshot.store.ts";
 
 const CREDIT_COLUMNS = `reference, amount AS amount_micro, balance AS balance_micro, held AS held_micro,
@@ -94,8 +94,8 @@ export function* pagesToPublish(
   yield* pagesOf(sql, ["alerts", ALERTS_SQL], [since, "~"]);
   if (isComplete) yield* pagesOf(sql, ["end_users", END_USERS_SQL], [""]);
   const changedUserIds = isComplete ? [] : endUserIds;
-  for (let from = 0; from < changedUserIds.length; from += PAGE_ROWS) {
-    const ids = JSON.stringify(changedUserIds.slice(from, from + PAGE_ROWS));
+  for (let from = 0; from < changedUserIds.length; from += SNAPSHOT_PAGE_ROWS_MAX) {
+    const ids = JSON.stringify(changedUserIds.slice(from, from + SNAPSHOT_PAGE_ROWS_MAX));
     const rows = sql.exec<SnapshotRow>(CHANGED_END_USERS_SQL, ids).toArray();
     yield { table: "end_users", rows };
   }
@@ -111,11 +111,13 @@ function* pagesOf(
 ): Generator<SnapshotPage> {
   let after = first;
   for (;;) {
-    const rows = sql.exec<SnapshotRow>(`${query} LIMIT ${PAGE_ROWS}`, ...after, ...rest).toArray();
+    const rows = sql
+      .exec<SnapshotRow>(`${query} LIMIT ${SNAPSHOT_PAGE_ROWS_MAX}`, ...after, ...rest)
+      .toArray();
     const last = rows.at(-1);
     if (last === undefined) return;
     yield { table, rows };
-    if (rows.length < PAGE_ROWS) return;
+    if (rows.length < SNAPSHOT_PAGE_ROWS_MAX) return;
     after = Object.values(last).slice(0, first.length);
   }
 }

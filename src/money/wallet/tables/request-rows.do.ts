@@ -6,12 +6,12 @@ import type { Idempotency } from "../../../shared/idempotency.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { sumPromptTokens } from "../../../shared/usage.ts";
 import type { IdempotencyHolder } from "../rules/hold-guards.ts";
-import type { KnownHold, Posting } from "../rules/ledger.ts";
+import type { KnownHold, HoldPosting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import type { HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../../shared/period.ts";
 import type { Period } from "../../../shared/period.ts";
-import { PURPOSE_SQL, receiptDetailJson, sharedFieldsJson } from "./generation-json.ts";
+import { PURPOSE_SQL, generationDetailJson, sharedFieldsJson } from "./generation-json.ts";
 import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
@@ -67,7 +67,7 @@ function holdFromRow<
     ...row,
     granted: purpose?.held ?? row.granted,
     models: parseModels(row.models),
-    period: periodOfRow({ periodDay, admittedAt: row.admittedAt }),
+    period: periodOfRequest({ periodDay, admittedAt: row.admittedAt }),
     purpose,
   };
 }
@@ -80,7 +80,7 @@ export function parseModels(text: string | null): readonly string[] | null {
  * Returns the period that counts a request. After the clock moved back, the period can be later
  * than the admission.
  */
-export function periodOfRow({
+export function periodOfRequest({
   periodDay,
   admittedAt,
 }: {
@@ -105,12 +105,12 @@ type OpenedHold = Omit<OpenHold, "id" | "granted" | "keyId" | "purpose"> & {
   readonly purpose?: StoredHoldPurpose | null;
 };
 
-export type NameNumbers = Map<string, number>;
+export type NameRowNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
 /** Returns the row number of a text in `names`. Inserts a new text. */
-export function getOrInsertName(sql: SqlStorage, known: NameNumbers, text: string): number {
+export function getOrInsertName(sql: SqlStorage, known: NameRowNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
   const { number } =
@@ -197,14 +197,14 @@ const SETTLE_LATE_SQL = settleSql("late = 1 WHERE id = ? AND state = 'expired'")
  * Settles a hold and adds its ledger row. `sold` is the number in `names` of the model, route and
  * price.
  */
-export function updateSettled(
+export function updateSettledRequest(
   sql: SqlStorage,
   settlement: Settlement,
   {
     posting,
     place,
     sold,
-  }: { readonly posting: Posting; readonly place: LedgerPosition; readonly sold: number },
+  }: { readonly posting: HoldPosting; readonly place: LedgerPosition; readonly sold: number },
 ): void {
   const { id, cost, generation } = settlement;
   const changes = [
@@ -214,7 +214,7 @@ export function updateSettled(
     sumPromptTokens(generation.usage),
     generation.usage.output,
     place.at,
-    receiptDetailJson(generation),
+    generationDetailJson(generation),
     sold,
   ];
   const { rowsWritten } = posting.late
@@ -223,7 +223,7 @@ export function updateSettled(
   assert(rowsWritten === 1, `request ${id} was not open`);
 }
 
-export function markExpired(sql: SqlStorage, id: string, place: LedgerPosition): void {
+export function markHoldExpired(sql: SqlStorage, id: string, place: LedgerPosition): void {
   const cursor = sql.exec(
     `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
     WHERE id = ? AND state = 'held'`,
@@ -336,10 +336,10 @@ type VoidDetails = {
   readonly at: number;
   /** The provider call whose cost the operator pays. The row stores this cost, or 0 if unknown. */
   readonly absorbed?: Generation | null;
-  readonly names: NameNumbers;
+  readonly names: NameRowNumbers;
 };
 
-export function markVoided(
+export function markHoldVoided(
   sql: SqlStorage,
   id: string,
   { at, absorbed = null, names }: VoidDetails,
@@ -360,5 +360,5 @@ export function markVoided(
 
 function lostDetail(absorbed: Generation): string | null {
   const hasLost = absorbed.failed?.some(({ lost }) => lost !== undefined) === true;
-  return hasLost ? receiptDetailJson({ ...absorbed, tags: {} }) : null;
+  return hasLost ? generationDetailJson({ ...absorbed, tags: {} }) : null;
 }

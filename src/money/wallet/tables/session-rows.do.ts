@@ -4,8 +4,8 @@ import { lowestIdAt } from "../../../shared/id.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
-import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
-import type { RateLog } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
+import type { RecentRequestTimes } from "../rules/hold-guards.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
 /** Counts of sessions and their recent requests. */
@@ -13,7 +13,7 @@ export type SessionMemory = {
   rows: number;
   live: number;
   hasOldBudgets: boolean;
-  readonly rates: Map<string, RateLog>;
+  readonly rates: Map<string, RecentRequestTimes>;
 };
 
 export type SessionRow = {
@@ -41,12 +41,16 @@ function countSessions(sql: SqlStorage): Pick<SessionMemory, "rows" | "live"> {
     .one();
 }
 
-export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: number): void {
+export function loadRecentSessionRequests(
+  sql: SqlStorage,
+  memory: SessionMemory,
+  clock: number,
+): void {
   const floor = rateWindowStartMs(clock);
   const rows = sql.exec<{ session: string; at: number }>(
     `SELECT session, min(admitted_at, ?3) AS at FROM requests WHERE id >= ?1 AND admitted_at > ?2
       AND session IS NOT NULL AND granted IS NOT NULL ORDER BY at`,
-    lowestIdAt(HOLD_ID_PREFIX, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+    lowestIdAt(HOLD_ID_PREFIX, floor - REQUEST_ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
     floor,
     clock,
   );

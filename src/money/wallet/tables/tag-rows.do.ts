@@ -23,7 +23,7 @@ export function selectTagKeys(sql: SqlStorage): readonly TagKeys[] {
     }));
 }
 
-export function declaredTagKeys(declared: readonly TagKeys[], seq: number): readonly string[] {
+export function findDeclaredTagKeys(declared: readonly TagKeys[], seq: number): readonly string[] {
   return declared.findLast(({ fromSeq }) => fromSeq <= seq)?.keys ?? [];
 }
 
