@@ -87,6 +87,8 @@ describe("a pause in the console", () => {
       .first()
       .waitFor();
     await expect.poll(() => page.getByRole("row", { name: /Succeeded/ }).count()).toBe(0);
+    expect(await page.locator(".plot").count()).toBe(0); // counts don't separate rejected requests
+    await page.getByText("A rejected request never started and is free.").waitFor();
     await goTo(page, "Settings");
     await notice.waitFor();
     const ofMember = await ask(memberKey);

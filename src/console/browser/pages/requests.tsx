@@ -67,7 +67,10 @@ export function Requests() {
   const { waiting, showWaiting: letIn } = steady;
   return (
     <>
-      <PageHead title="Requests" text="The outcome and cost of each request, newest first." />
+      <PageHead
+        title="Requests"
+        text="Newest first. A rejected request never started and is free. A failed request started but didn't complete."
+      />
       <Tabs
         label="Requests by status"
         current={TABS.find(([, status]) => status === (query["status"] ?? ""))?.[0] ?? ""}
@@ -76,7 +79,8 @@ export function Requests() {
           hrefOf(["requests"], { ...query, status, code: "" }),
         ])}
       />
-      {query["status"] !== "held" && <LazyPage page={CHARTS} height={340} />}
+      {/* The API's counts don't tell rejected requests from failed ones. */}
+      {["", "error"].includes(query["status"] ?? "") && <LazyPage page={CHARTS} height={340} />}
       {query["status"] === "held" && <OpenHolds />}
       <ReadResult read={page} height={480}>
         {() => (
