@@ -317,7 +317,13 @@ it("the playground runs a stream, shows the stream's cost and stops the stream i
   expect(job.spent()).toBeLessThanOrEqual(3);
   const stopped = page.getByRole("row", { name: "Stopped by the client" });
   await page.goto("/console/#/requests?status=error&code=client_left");
-  await stopped.waitFor();
+  await page.getByRole("button", { name: "1 stopped by the client", pressed: true }).waitFor();
+  await stopped.click();
+  await page.getByRole("dialog").getByText("these tokens are estimated").waitFor();
+  expect((await ask(owner.key, { model: "nope/none" })).status).toBe(404);
+  await page.goto("/console/#/");
+  await page.getByText(/errors? today/).waitFor();
+  expect(await page.locator("main").innerText()).not.toContain("client_left");
   expect((await ask(owner.key)).status).toBe(200);
   await page.goto("/console/#/requests?status=settled");
   await page.getByRole("row", { name: "Succeeded" }).first().waitFor();

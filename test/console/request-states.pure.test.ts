@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { requestsByState } from "../../src/console/browser/lib/request-states.ts";
+import { errorCount, requestsByState } from "../../src/console/browser/lib/request-states.ts";
 
 const NO_AMOUNTS = { prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, cost_micro: 0 };
 const LAST = { last_at: "2026-11-28T09:10:00Z", last_id: "req_1" };
@@ -13,12 +13,26 @@ it.each([
     const rows = requestsByState({
       settled: [{ ...at, requests: 3, ...NO_AMOUNTS }],
       failed: [{ created_at: "2026-11-28T09:10:00Z" }],
-      errors: [{ hour: "2026-11-28T09", count: 2, ...LAST }], // the charged one and a rejected one
+      errors: [
+        { hour: "2026-11-28T09", group: "upstream_error", count: 1, ...LAST }, // the charged one
+        { hour: "2026-11-28T09", group: "model_not_found", count: 1, ...LAST },
+        { hour: "2026-11-28T09", group: "client_left", count: 4, ...LAST },
+      ],
       length,
     });
     expect(rows.map((row) => [row.day, row.group, row.requests])).toEqual([
       [day, "Succeeded", 2],
-      [day, "Failed or rejected", 2],
+      [day, "Failed or rejected", 1],
+      [day, "Failed or rejected", 1],
+      [day, "Stopped by the client", 4],
     ]);
   },
 );
+
+it("requests that the client stopped don't count as errors", () => {
+  const data = [
+    { group: "client_left", count: 4, ...LAST },
+    { group: "model_not_found", count: 1, ...LAST },
+  ];
+  expect(errorCount(data)).toBe(1);
+});

@@ -4,13 +4,16 @@ import type { DayRow } from "./spend.ts";
 
 export const SUCCEEDED_LABEL = "Succeeded";
 export const FAILED_LABEL = "Failed or rejected";
+export const STOPPED = "Stopped by the client";
+/** The error code of requests that the client stopped, which don't count as errors. */
+export const STOPPED_CODE = "client_left";
 
 type Counts = {
   /** Charged requests by hour or day, failed ones included. */
   readonly settled: Usage["data"];
   /** Charged requests that failed. */
   readonly failed: readonly Pick<Generation, "created_at">[];
-  /** All failures by hour. */
+  /** All failures by hour and code. */
   readonly errors: Errors["data"];
   /** The length of a bar's name: 13 for an hour, 10 for a day. */
   readonly length: number;
@@ -24,8 +27,24 @@ export function requestsByState({ settled, failed, errors, length }: Counts): re
       const day = hour ?? group ?? "";
       return rowOf(day, SUCCEEDED_LABEL, Math.max(0, requests - (charged.get(day)?.length ?? 0)));
     }),
-    ...errors.map(({ hour = "", count }) => rowOf(hour.slice(0, length), FAILED_LABEL, count)),
+    ...errors.map((row) =>
+      rowOf((row.hour ?? "").slice(0, length), isError(row) ? FAILED_LABEL : STOPPED, row.count),
+    ),
   ];
+}
+
+/** Reports whether the counted requests failed or were rejected, not stopped by the client. */
+export function isError({ group }: Errors["data"][number]): boolean {
+  return group !== STOPPED_CODE;
+}
+
+export function errorCount(data: Errors["data"]): number {
+  return data.filter(isError).reduce((sum, { count }) => sum + count, 0);
+}
+
+/** Returns an error code as the name of a group of requests. */
+export function codeText(code: string | null | undefined): string {
+  return code === STOPPED_CODE ? STOPPED.toLowerCase() : (code ?? "none");
 }
 
 function rowOf(day: string, group: string, requests: number): DayRow {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { runway } from "../lib/balance-curve.ts";
+import { errorCount, isError } from "../lib/request-states.ts";
 import { sumByGroup, sumMetric } from "../lib/spend.ts";
 import { totalsOf } from "../lib/spend-totals.ts";
 import type { DayRow } from "../lib/spend.ts";
@@ -114,14 +115,14 @@ function NothingLeft() {
 function ErrorsToday() {
   const read = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
   // Nothing is shown while loading, so that the layout doesn't move.
-  if ((latestOf(read)?.total ?? 0) === 0 && read.failure === undefined) return null;
+  if (!latestOf(read)?.data.some(isError) && read.failure === undefined) return null;
   return (
     <p class="notice calm">
       <Inline read={read}>
-        {({ total, data }) => (
+        {({ data }) => (
           <>
-            {countText(total, "error")} today (UTC):{" "}
-            {data.map(({ group, count }) => (
+            {countText(errorCount(data), "error")} today (UTC):{" "}
+            {data.filter(isError).map(({ group, count }) => (
               <a key={group} href={hrefOf(["requests"], { status: "error", code: group ?? "" })}>
                 {count} {group}{" "}
               </a>

@@ -8,9 +8,19 @@ import { ReadResult } from "../ui/states.tsx";
 import { Button } from "../ui/basics.tsx";
 import { buildUrl } from "../api/client.ts";
 import type { ApiCallInput, CallOutcome } from "../api/client.ts";
-import { FAILED_LABEL, SUCCEEDED_LABEL, requestsByState } from "../lib/request-states.ts";
+import {
+  FAILED_LABEL,
+  STOPPED,
+  STOPPED_CODE,
+  SUCCEEDED_LABEL,
+  codeText,
+  errorCount,
+  isError,
+  requestsByState,
+} from "../lib/request-states.ts";
 import type { Errors, Generation, Usage } from "../api/types.ts";
 import type { DayRow } from "../lib/spend.ts";
+import type { ColorSlot } from "../lib/plot-shape.ts";
 import type { DateRange } from "../lib/range.ts";
 import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
 import { useCanMakeCall } from "../state/session.ts";
@@ -35,12 +45,13 @@ function RequestErrors() {
         {({ data, total }) => (
           <>
             <p class="notice calm">
-              {total === 0 ? "No errors" : countText(total, "error")} from {from} to {to} (UTC)
+              {data.some(isError) ? countText(errorCount(data), "error") : "No errors"} from {from}{" "}
+              to {to} (UTC)
               {total > 0 && ": "}
               {data.map(({ group: code = null, count }) => (
                 <Button
                   key={code}
-                  text={`${formatCount(count)} ${code ?? ""}`}
+                  text={`${formatCount(count)} ${codeText(code)}`}
                   class="quiet"
                   aria-pressed={chosen === code}
                   onClick={() => update({ code: chosen === code ? "" : (code ?? "") })}
@@ -60,8 +71,12 @@ const USAGE = "GET /v1/usage";
 const ERRORS = "GET /v1/errors";
 const LIST = "GET /v1/generations";
 const FAILURE_PAGES_MAX = 10;
-/** The tab for each series of the chart. */
-const STATES = { [SUCCEEDED_LABEL]: "settled", [FAILED_LABEL]: "error" } as const;
+type Series = readonly [slot: ColorSlot, filter: Readonly<Record<string, string>>];
+const SERIES: Readonly<Record<string, Series>> = {
+  [SUCCEEDED_LABEL]: [2, { status: "settled" }],
+  [FAILED_LABEL]: ["bad", { status: "error" }],
+  [STOPPED]: [5, { status: "error", code: STOPPED_CODE }],
+};
 const HOURLY_MS = 3 * DAY;
 const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
 
@@ -123,7 +138,7 @@ function StateChart({ title, mayCount, isCounted }: StateChartProps) {
   const usage = useRead(mayCount ? USAGE : null, { query: { ...asked, group_by } }, every);
   const errors = useRead(
     isCounted ? ERRORS : null,
-    { query: { ...asked, group_by: "hour" } },
+    { query: { ...asked, group_by: "hour,code" } },
     every,
   );
   const charged = useCustomRead(
@@ -168,11 +183,9 @@ function StateBars({ name, parts, rows }: StateBarsProps) {
       metric="requests"
       labelOf={(group) => group ?? ""}
       unit="count"
-      slotOf={(group) => (group === FAILED_LABEL ? "bad" : 2)}
+      slotOf={(group) => SERIES[group ?? ""]?.[0] ?? 2}
       onSelect={(first, last, group) => {
-        const status = STATES[group as keyof typeof STATES];
-        const days = { from: first.slice(0, 10), to: last.slice(0, 10) };
-        update({ ...days, ...(status !== undefined && { status }) });
+        update({ from: first.slice(0, 10), to: last.slice(0, 10), ...SERIES[group ?? ""]?.[1] });
       }}
     />
   );

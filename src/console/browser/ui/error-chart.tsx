@@ -1,3 +1,4 @@
+import { codeText } from "../lib/request-states.ts";
 import { usageWithRequests } from "../lib/spend.ts";
 import { useRead } from "../state/reads.ts";
 import type { UsageRange } from "../state/spend.ts";
@@ -44,7 +45,7 @@ export function ErrorChart({ range: { from, to }, keyId, parts, onSelect }: Erro
             rows={rows}
             parts={parts}
             metric="requests"
-            labelOf={(code) => code ?? "none"}
+            labelOf={codeText}
             unit="count"
             onSelect={onSelect}
           />
