@@ -76,19 +76,15 @@ function sumsOfUsage(responses: Responses): readonly number[] {
   });
 }
 
-/** Returns the sums that the Credits page computes from purchases and transactions. */
+/** Returns the sums that the Credits page computes from transactions. */
 function sumsOfCredits(responses: Responses): readonly number[] {
-  const sum = (amounts: readonly number[]): number => amounts.reduce((all, one) => all + one, 0);
   return [...responses.values()].flatMap((json) => {
-    const { credits = [], purchases = [] } = json as Readonly<Record<string, readonly Json[]>>;
-    const moved = credits.map((row) => Number(row["amount_micro"]));
-    const paid = purchases.filter(({ state }) => state === "paid" || state === "credited");
-    return [
-      sum(moved.filter((micros) => micros > 0)),
-      sum(moved.filter((micros) => micros < 0)),
-      sum(paid.map((row) => dollarsToMicros(Number(row["amount_dollars"])))),
-      sum(purchases.map((row) => Number(row["returned_micro"]))),
-    ];
+    const { credits = [] } = json as { readonly credits?: readonly Json[] };
+    const sumOf = (kinds: RegExp): number =>
+      credits
+        .filter(({ kind }) => kinds.test(String(kind)))
+        .reduce((sum, row) => sum + Number(row["amount_micro"]), 0);
+    return [/^payment$/, /^re(?:versal|turn)$/, /^(?:credit|correction|rebuild)$/, /./].map(sumOf);
   });
 }
 

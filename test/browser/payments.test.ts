@@ -65,7 +65,7 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up automati
   await press(ann, "Pay");
   await notice(ann, "$10.00 were added");
   await expect.poll(() => rows(ann, /payment page.*paid/)).toBe(1);
-  await ann.getByText("$10.00 paid in 1 purchase.").waitFor();
+  await ann.getByText("$10.00 from payments, $1.00 from the operator, $11.00 in all.").waitFor();
   const paid = ann.getByRole("row", { name: /payment page.*paid/ });
   await paid.getByRole("button", { name: "Open invoices" }).waitFor();
   await ann.getByRole("row", { name: /payment page.*(?<!not )paid/ }).click();

@@ -1,5 +1,5 @@
 import type { Calls } from "../api/types.ts";
-import { countText, formatLeft, formatSpent, dollarsToMicros } from "./money.ts";
+import { formatLeft, dollarsToMicros } from "./money.ts";
 import { dayName } from "./time.ts";
 
 export type Purchase = Calls["GET /v1/credits/purchases/{id}"]["answer"];
@@ -25,35 +25,30 @@ export function describePurchaseState(purchase: Purchase): readonly [word: strin
   return [returned < dollarsToMicros(dollars) ? "partly refunded" : "refunded", "warn"];
 }
 
-type Dated = { readonly created_at: string };
-const sumOf = (amounts: readonly number[]): number => amounts.reduce((sum, one) => sum + one, 0);
+type CreditRow = Credits["credits"][number];
+/** The sources in the sums of transactions, each with its kinds. */
+const SOURCES: readonly (readonly [name: string, kinds: readonly CreditRow["kind"][]])[] = [
+  ["from payments", ["payment"]],
+  ["refunded or disputed", ["reversal", "return"]],
+  ["from the operator", ["credit", "correction", "rebuild"]],
+];
 
-/** Returns a list's UTC days, newest first, with its sums: `1 Nov to 3 Nov (UTC): $5.00 paid.` */
-function sumText(rows: readonly Dated[], sums: readonly string[]): string {
-  const days = [rows.at(-1), rows[0]].map((row) => dayName(row?.created_at.slice(0, 10) ?? ""));
-  const text = sums.filter((sum) => !sum.startsWith("$0.00 ")).join(", ");
-  return rows.length === 0 || text === ""
+/**
+ * Returns the days of transactions, newest first, with their sum by source: `1 Nov to 3 Nov (UTC):
+ * $5.00 from payments, $1.00 from the operator, $6.00 in all.`
+ */
+export function creditSumText(credits: readonly CreditRow[]): string {
+  const days = [credits.at(-1), credits[0]].map((row) => dayName(row?.created_at.slice(0, 10) ?? ""));
+  const sumText = (rows: readonly CreditRow[], name: string): string =>
+    `${formatLeft(rows.reduce((sum, { amount_micro }) => sum + amount_micro, 0))} ${name}`;
+  const sums = SOURCES.flatMap(([name, kinds]) => {
+    const rows = credits.filter(({ kind }) => kinds.includes(kind));
+    return rows.length === 0 ? [] : [sumText(rows, name)];
+  });
+  const all = sums.length > 1 ? [sumText(credits, "in all")] : [];
+  return sums.length === 0
     ? ""
-    : `${[...new Set(days)].join(" to ")} (UTC): ${text}.`;
-}
-
-/** Returns the sums of purchases as text, or "" if none was paid. */
-export function purchaseSumText(purchases: readonly Purchase[]): string {
-  const paid = purchases.filter(({ state }) => state === "paid" || state === "credited");
-  const returned = sumOf(purchases.map(({ returned_micro }) => returned_micro));
-  const dollars = sumOf(paid.map(({ amount_dollars }) => amount_dollars));
-  return sumText(purchases, [
-    `${formatSpent(dollarsToMicros(dollars))} paid in ${countText(paid.length, "purchase")}`,
-    `${formatSpent(returned)} refunded or disputed`,
-  ]);
-}
-
-export function creditSumText(credits: Credits["credits"]): string {
-  const amounts = credits.map(({ amount_micro }) => amount_micro);
-  return sumText(credits, [
-    `${formatLeft(sumOf(amounts.filter((one) => one > 0)))} added`,
-    `${formatSpent(sumOf(amounts.filter((one) => one < 0).map(Math.abs)))} removed`,
-  ]);
+    : `${[...new Set(days)].join(" to ")} (UTC): ${[...sums, ...all].join(", ")}.`;
 }
 
 const FINAL: ReadonlySet<Purchase["state"]> = new Set(["credited", "declined", "expired"]);
@@ -105,7 +100,7 @@ export function disabledReasonText(reason: string): string {
   return DISABLED_REASONS[reason] ?? "of a failure";
 }
 
-const CREDIT_KINDS: Readonly<Record<Credits["credits"][number]["kind"], string>> = {
+const CREDIT_KINDS: Readonly<Record<CreditRow["kind"], string>> = {
   payment: "Payment",
   credit: "Credit by the operator",
   correction: "Correction",
@@ -114,11 +109,7 @@ const CREDIT_KINDS: Readonly<Record<Credits["credits"][number]["kind"], string>>
   rebuild: "Balance restored from a copy",
 };
 
-export function creditKindText({
-  kind,
-}: {
-  readonly kind: Credits["credits"][number]["kind"];
-}): string {
+export function creditKindText({ kind }: CreditRow): string {
   return CREDIT_KINDS[kind];
 }
 

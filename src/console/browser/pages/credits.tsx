@@ -3,7 +3,6 @@ import {
   describeCard,
   creditKindText,
   creditSumText,
-  purchaseSumText,
   methodText,
 } from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
@@ -141,7 +140,6 @@ function PurchaseList() {
   if (bought.rows.length === 0) return null;
   return (
     <Panel title="Purchases">
-      <p class="small">{purchaseSumText(bought.rows)}</p>
       <Table
         name="Purchases"
         columns={PURCHASES}
