@@ -212,7 +212,10 @@ describe("an operator in the console", () => {
   it("refunds a purchase in 4 actions, and finds the purchase by its ID", async () => {
     await act(
       operator,
-      () => goTo(operator, "Payments"),
+      () =>
+        goTo(operator, "Payments").then(() =>
+          operator.getByText("Open one to refund it.").waitFor(),
+        ),
       () => operator.getByRole("row", { name: new RegExp(`${slug}.*payment page`) }).click(),
       () => press(operator, "Refund…"),
       () => press(operator, "Refund $10.00"),
@@ -232,6 +235,7 @@ describe("an operator in the console", () => {
     await dialog.getByText(purchases[0]?.id ?? "").waitFor();
     await dialog.getByRole("link", { name: "Ann", exact: true }).waitFor();
     expect(await dialog.innerText()).toMatch(/^Amount\s+\$10\.00\s+Refunded\s+\$10\.00$/m);
+    await dialog.getByText(/^ann@/i).waitFor(); // the buyer's address, not the member's ID
     await operator.keyboard.press("Escape");
   });
 

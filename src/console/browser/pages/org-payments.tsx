@@ -115,7 +115,9 @@ export function PurchaseDetail({ orgId, id, onClose }: PurchaseDetailProps) {
 
 function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
   const customer = latestOf(useRead("GET /admin/v1/orgs/{id}", { path: { id: orgId } }));
-  const { returned_micro: returned } = purchase;
+  const { returned_micro: returned, actor } = purchase;
+  const read = useRead("GET /admin/v1/orgs/{id}/members", { path: { id: orgId } });
+  const buyer = latestOf(read)?.members.find(({ id }) => id === actor.id);
   return (
     <Facts
       facts={[
@@ -129,7 +131,7 @@ function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
         ["Checkout", codeOf(purchase.session_id)],
         ["Invoice", codeOf(purchase.invoice_id)],
         ["Stripe customer", codeOf(purchase.customer_id)],
-        ["Requested by", `${purchase.actor.kind} ${purchase.actor.id ?? ""}`],
+        ["Requested by", buyer?.email ?? `${actor.kind} ${actor.id ?? ""}`],
         ["Card", purchase.card === null ? null : describeCard(purchase.card)],
         ["Error", purchase.error === null ? null : purchase.error.code],
         ["Last request", codeOf(purchase.request_id)],

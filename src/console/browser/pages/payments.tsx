@@ -27,7 +27,7 @@ export function Payments() {
   const state = STATES.find(([one]) => one !== "" && one === query["state"])?.[0];
   return (
     <>
-      <PageHead title="Payments" text="Purchases of all customers, newest first." />
+      <PageHead title="Payments" text="Purchases of all customers. Open one to refund it." />
       <List
         name="Purchases"
         call={CALL}
