@@ -405,6 +405,12 @@ it("the Connect page receives a new key in one action, and a reload removes the 
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.getByRole("button", { name: "Use in Connect" }).click();
   await page.getByText("With the key").waitFor();
+  for (const name of ["Docs", "More about each client"]) {
+    const opened = page.context().waitForEvent("page");
+    await page.getByRole("link", { name, exact: true }).click();
+    await (await opened).waitForURL(/\/docs\//);
+    await page.getByText("With the key").waitFor();
+  }
   await page.reload();
   await page.getByLabel("Paste a key").waitFor();
   expect(page.faults).toEqual([]);

@@ -262,7 +262,8 @@ function TopLine({ onFind }: { onFind: () => void }) {
       <Badge>{region.toUpperCase()}</Badge>
       {canMakeCall(who, "GET /v1/balance") && <Available />}
       <span class="spacer" />
-      <a class="docs" href="/docs/">
+      {/* A new tab, because the Connect page would forget its key. */}
+      <a class="docs" href="/docs/" target="_blank">
         Docs
       </a>
       <Button text="Search" class="quiet" onClick={onFind} title="Ctrl-K" />

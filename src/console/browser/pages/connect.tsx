@@ -81,7 +81,9 @@ function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: str
         );
       })}
       <p class="after-code">
-        <a href="/docs/use/clients">More about each client</a>
+        <a href="/docs/use/clients" target="_blank">
+          More about each client
+        </a>
       </p>
     </section>
   );
@@ -227,7 +229,9 @@ function RequestArrived({ of }: { of: Generation }) {
       {of.error !== null && (
         <>
           {" · "}
-          <a href={`/docs/use/errors#${of.error.code}`}>What to do about {of.error.code}</a>
+          <a href={`/docs/use/errors#${of.error.code}`} target="_blank">
+            What to do about {of.error.code}
+          </a>
         </>
       )}
     </p>
