@@ -224,7 +224,8 @@ it("an operator can schedule a customer's price on the customer's page", async (
   await dialog.getByLabel(/^Output/).fill("2.5");
   await dialog.getByRole("button", { name: "Schedule price" }).click();
   await page.getByRole("heading", { name: /^Price list test-/ }).waitFor();
-  const scheduled = /sandbox\/echo.*\$1\.25 in, \$2\.50 out.*scheduled/;
+  const scheduled =
+    /sandbox\/echo.*\$1\.25 in, \$2\.50 out.*scheduled Now \$1\.00 in, \$2\.00 out \(list price\)/;
   await page.getByRole("row", { name: scheduled }).waitFor();
   // A model that is billed by images has a field for their price.
   await page.getByRole("button", { name: "Schedule price" }).click();

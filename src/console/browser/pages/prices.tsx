@@ -192,6 +192,7 @@ export function PriceTable({ list }: { list?: string }) {
   const mayRemove = useCanMakeCall()("DELETE /admin/v1/prices/{price_id}");
   const [removed, setRemoved] = useState<PriceRow | null>(null);
   const now = useNow();
+  const known = useKnownPrices(list ?? "default");
   const verbs: Column<PriceRow> = column("do", "Status", () => null, {
     csv: [],
     cell: (row) =>
@@ -200,6 +201,9 @@ export function PriceTable({ list }: { list?: string }) {
       ) : (
         <>
           scheduled{" "}
+          <span class="small muted">
+            {row.list === (list ?? "default") && known.priceOf(row.item)}
+          </span>{" "}
           {mayRemove && <Button text="Remove…" class="quiet" onClick={() => setRemoved(row)} />}
         </>
       ),
