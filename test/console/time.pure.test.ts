@@ -97,11 +97,15 @@ describe("spend in the console", () => {
   });
 
   it.each([
-    ["No spending yet", []],
-    ["No spending in the last 7 days", [row("2026-10-01", 5)]],
+    ["No spending in the last 7 days", []],
+    ["No spending in the last 7 days", [row("2026-11-14", 5)]],
     [
       "Lasts until 31 Jan if you spend as in the last 7 days ($0.000002 a day)",
-      [row("2026-10-01", 1), row("2026-11-20", 10)],
+      [row("2026-11-01", 1), row("2026-11-20", 10)],
+    ],
+    [
+      "Lasts until 28 Nov if you spend as in the last 3 days ($0.000017 a day)",
+      [row("2026-08-30", 1), row("2026-11-20", 50)], // Credits reads 90 days, Overview fewer
     ],
     ["Lasts until 24 Nov if you spend as today ($0.00005 a day)", [row("2026-11-22", 50)]],
     [

@@ -15,17 +15,21 @@ export function balanceCurve(
   return days.map((day) => nowMicros - sumAfter(day));
 }
 
+/** The period of `runway`. All pages read at least this period. */
+const RUNWAY_DAYS = 28;
+
 /**
  * Returns the last day that the balance covers at the average spend of the last 7 complete days, or
- * since a later first spend.
+ * since a later first spend of the last 28 days.
  */
 export function runway(
   availableMicro: number,
-  rows: readonly Pick<DayRow, "day" | "cost_micro">[],
+  all: readonly Pick<DayRow, "day" | "cost_micro">[],
   now: number,
 ): string {
   const today = utcDay(now);
   const weekStart = utcDay(now - 7 * DAY);
+  const rows = all.filter(({ day }) => day >= utcDay(now - RUNWAY_DAYS * DAY));
   const first = rows.reduce((least, { day }) => (day < least ? day : least), today);
   const isNew = first > weekStart;
   const days = isNew ? daysBetween(first, today).length : 7;
@@ -34,7 +38,7 @@ export function runway(
       day >= weekStart && (isNew || day < today) ? sum + cost_micro : sum,
     0,
   );
-  if (spent <= 0) return rows.length === 0 ? "No spending yet" : "No spending in the last 7 days";
+  if (spent <= 0) return "No spending in the last 7 days";
   if (availableMicro <= 0) return "Nothing is left";
   const daysLeft = Math.floor((availableMicro / spent) * days);
   const end =
