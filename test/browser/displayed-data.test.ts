@@ -266,6 +266,35 @@ describe("the console with data from the API", () => {
     }
   });
 
+  it("names the failing providers of a degraded model", async () => {
+    const page = await logIn(browser, owner.key);
+    await page.route(/\/v1\/models(?:\/.*\/endpoints)?$/, async (route) => {
+      const response = await route.fetch();
+      const text = await response.text();
+      const isList = route.request().url().endsWith("/models");
+      const body = isList
+        ? text.replaceAll('"operational"', '"degraded"')
+        : text.replaceAll('"status":0', '"status":-1');
+      await route.fulfill({ response, body });
+    });
+    await page.goto("/console/#/models");
+    await page.getByRole("row", { name: /^sandbox\/echo .*degraded sandbox/ }).waitFor();
+  });
+
+  it("shows no state of providers that weren't called", async () => {
+    const page = await logIn(browser, ADMIN_TOKEN);
+    await page.route("**/admin/v1/providers", async (route) => {
+      const response = await route.fetch();
+      const figures = (await response.json()) as object;
+      await route.fulfill({ response, json: { ...figures, data: [] } });
+    });
+    await page.goto("/console/#/health");
+    await page.reload();
+    await page.getByText("No provider calls in this period.").waitFor();
+    await page.getByText("No problems in the region").waitFor();
+    expect(await page.getByText("All systems operational").count()).toBe(0);
+  });
+
   it("shows providers with calls, failures and affected customers", async () => {
     const data = [
       {

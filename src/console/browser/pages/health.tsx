@@ -34,7 +34,7 @@ export function Health() {
               <Providers read={providers} />
               <RouteProblems
                 title="Providers in cooldown"
-                none="All provider routes are in use"
+                none="No routes in cooldown"
                 name="Breakers"
                 columns={BREAKERS}
                 rows={resting}
@@ -106,7 +106,7 @@ function Problems({ problems, resting, figures }: ProblemsProps) {
       ))}
       {isWell && (
         <p class="good-text">
-          ● {figures ? "All systems operational" : "No problems in the region"}
+          ● {figures?.data.length ? "All systems operational" : "No problems in the region"}
         </p>
       )}
     </Panel>

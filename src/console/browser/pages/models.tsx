@@ -128,7 +128,11 @@ const NAMES: readonly Column<ListedModel>[] = [
     ),
   }),
   column("status", "Status", ({ status }) => status, {
-    cell: ({ status }) => statusBadge(status),
+    cell: ({ id, status }) => (
+      <>
+        {statusBadge(status)} {status !== "operational" && <FailingProviders id={id} />}
+      </>
+    ),
   }),
   column("alias", "Aliases", ({ alias_of, aliases }) => alias_of ?? aliases?.join(", ") ?? "", {
     wide: true,
@@ -199,11 +203,19 @@ function linksColumn({
   });
 }
 
+const ENDPOINTS_CALL = "GET /v1/models/{id}/endpoints";
+
+function FailingProviders({ id }: { id: string }) {
+  const endpoints = latestOf(useRead(ENDPOINTS_CALL, { path: { id } }))?.data.endpoints ?? [];
+  const failing = endpoints.filter(({ status }) => status < 0);
+  return <span class="small muted">{[...new Set(failing.map(({ tag }) => tag))].join(", ")}</span>;
+}
+
 type Endpoint = ModelEndpoints["data"]["endpoints"][number];
 type Speed = Endpoint["latency_last_30m"];
 
 function Endpoints({ id, onClose }: { id: string; onClose: () => void }) {
-  const read = useRead("GET /v1/models/{id}/endpoints", { path: { id } });
+  const read = useRead(ENDPOINTS_CALL, { path: { id } });
   return (
     <Dialog title={`Providers of ${id}`} onClose={onClose} wide>
       <ReadResult read={read} height={160}>
