@@ -135,7 +135,7 @@ function MakeKey({ client }: { client: string }) {
         value={name}
         onInput={(event) => setName(event.currentTarget.value)}
       />
-      <Button text="Create a key" class="primary" disabled={busy} onClick={start} />
+      <Button text="Create a key" class="primary" disabled={busy || !name.trim()} onClick={start} />
       {failure && <FailureNotice failure={failure} />}
     </>
   );

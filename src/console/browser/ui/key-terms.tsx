@@ -100,6 +100,7 @@ export function TermFields({ terms, onChange }: TermFieldsProps) {
       {line("end_user", "End user", "All requests count as this end user's")}
       {line("expires_at", "Expires", "In your time zone. Leave empty for never.", {
         type: "datetime-local",
+        min: formatLocalMinute(Date.now()),
       })}
       <p class="actions" role="group" aria-label="Expires">
         {EXPIRIES.map(([days, text]) => (
