@@ -143,7 +143,7 @@ describe("the console's layout", () => {
     const page = await logIn(browser, used.key);
     for (const [name, button] of [
       ["Keys", "Create key"],
-      ["Overview", "Stop spending"],
+      ["Overview", "Pause requests"],
     ] as const) {
       await goTo(page, name);
       await page.getByRole("button", { name: button, exact: true }).click();

@@ -46,11 +46,10 @@ describe("a pause in the console", () => {
     await page.goto(`/console/#/keys/${id}`);
     await page.getByRole("button", { name: "Pause requests" }).click();
     const form = page.getByRole("dialog", { name: "Pause Nightly" });
-    await form.getByLabel("Reason").fill("Costs under review");
     await form.getByLabel("End running requests too").check();
     await expectAccessible(page);
     await form.getByRole("button", { name: "Pause requests" }).click();
-    await page.getByText("New requests of Nightly are paused: Costs under review.").waitFor();
+    await page.getByText("New requests of Nightly are paused: no reason given.").waitFor();
     expect((await ask(key)).status).toBe(403);
     expect((await ask()).status).toBe(200);
     const { pauses } = (await (await call("GET", "pauses")).json()) as { pauses: object[] };
@@ -67,19 +66,19 @@ describe("a pause in the console", () => {
     await expectAccessible(page);
   });
 
-  it("appears as a link next to rejected requests, but only for people who can end the pause", async () => {
+  it("appears as a link next to rejected requests, but only for people who can resume requests", async () => {
     const pause = { scope: "organization", reason: "Audit" };
     expect((await call("POST", "pauses", pause)).status).toBe(201);
     const rejected = await ask();
     expect(rejected.status).toBe(403);
     const page = await logIn(browser, owner.key);
     await page.goto(`/console/#/requests/${rejected.headers.get("x-request-id") ?? ""}`);
-    await page.getByText("An owner or admin can end the pause.").waitFor();
+    await page.getByText("An owner or admin can resume requests.").waitFor();
     await page.getByRole("link", { name: "View pauses" }).click();
     await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
     const notice = page.locator(".notice").filter({ hasText: "are paused: Audit." });
     await notice.waitFor();
-    expect(await page.getByRole("button", { name: "Stop spending" }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Pause requests" }).count()).toBe(0);
     await goTo(page, "Requests");
     await page.getByRole("link", { name: "Rejected", exact: true }).click();
     await page
@@ -94,7 +93,7 @@ describe("a pause in the console", () => {
     const ofMember = await ask(memberKey);
     const other = await logIn(browser, memberKey);
     await other.goto(`/console/#/requests/${ofMember.headers.get("x-request-id") ?? ""}`);
-    await other.getByText("An owner or admin can end the pause.").waitFor();
+    await other.getByText("An owner or admin can resume requests.").waitFor();
     expect(await other.getByRole("link", { name: "View pauses" }).count()).toBe(0);
     await notice.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Resume requests" }).click();
@@ -138,14 +137,14 @@ describe("the console of an organization that can't spend", () => {
 
   it("shows a pause with its reason on every page and after a reload, until someone resumes spending", async () => {
     const page = await logIn(browser, owner.key);
-    await page.getByRole("button", { name: "Stop spending" }).click();
+    await page.getByRole("button", { name: "Pause requests" }).click();
     const form = page.getByRole("dialog", { name: /^Pause all requests of / });
-    await form.getByLabel("Reason (required)").fill(reason);
-    await form.getByRole("button", { name: "Stop spending" }).click();
+    await form.getByLabel("Reason").fill(reason);
+    await form.getByRole("button", { name: "Pause requests" }).click();
     const notice = page.getByText(new RegExp(`All new requests of .* are paused: ${reason}`));
     await notice.waitFor();
     expect((await ask(memberKey)).status).toBe(403);
-    expect(await page.getByRole("button", { name: "Stop spending" }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Pause requests" }).count()).toBe(0);
     for (const name of ["Keys", "Credits", "Activity"]) {
       await goTo(page, name);
       await notice.waitFor();
@@ -155,7 +154,7 @@ describe("the console of an organization that can't spend", () => {
     await notice.waitFor();
     const member = await logIn(browser, memberKey, PHONE);
     await member.getByText(`are paused: ${reason}`).waitFor();
-    expect(await member.getByRole("button", { name: /Resume|Stop spending/ }).count()).toBe(0);
+    expect(await member.getByRole("button", { name: /Resume|Pause requests/ }).count()).toBe(0);
     await expectAccessible(member);
     await page.getByRole("button", { name: "Resume" }).click();
     const resume = page.getByRole("dialog", { name: /^Resume requests of / });

@@ -176,14 +176,14 @@ it("the sentence for a changed key contains the expiry as a date and each permis
 it("the sentence for a pause names the paused key", () => {
   const data = { scope: "key", reason: "leaked" };
   expect(said("pause.created", "key_1", data, KEY)).toBe("Ann paused Server: leaked.");
-  expect(said("pause.ended", "key_9", { scope: "key" }, KEY)).toBe("Ann ended the pause of a key.");
+  expect(said("pause.ended", "key_9", { scope: "key" }, KEY)).toBe("Ann resumed a key.");
 });
 
 it("the sentence for a pause of an end user names the end user until the end user is deleted", () => {
   const data = { scope: "end_user", end_user: "ben" };
   expect(said("pause.created", "usr_1", data, KEY)).toBe("Ann paused ben.");
   const deleted = { scope: "end_user", pause_id: "pau_9" };
-  expect(said("pause.ended", "usr_1", deleted, KEY)).toBe("Ann ended the pause of an end user.");
+  expect(said("pause.ended", "usr_1", deleted, KEY)).toBe("Ann resumed an end user.");
 });
 
 it("the sentence for an end user's budget names the end user instead of the event's subject ID", () => {

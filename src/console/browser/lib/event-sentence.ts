@@ -109,7 +109,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventType, (input: SentenceInput) 
   "pause.ended": ({ who, owner, text }) =>
     text("cause") === "expired"
       ? `The pause of ${owner} is over`
-      : `${who} ended the pause of ${owner}`,
+      : `${who} resumed ${owner}`,
   "session.ended": ({ who, what }) => `${who} ended the session ${what}`,
   "session.budget_reached": ({ what, money }) =>
     `The session ${what} reached its budget${withAffixes(" of ", money("budget_micro"))}`,

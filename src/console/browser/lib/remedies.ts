@@ -29,7 +29,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   payment_reversed: ["A refunded or disputed payment is owed.", ADD_CREDITS],
   role_required: ["Your role doesn't allow this. Ask an owner of the organization."],
   organization_suspended: ["The organization is suspended. Contact the operator."],
-  paused: ["An owner or admin can end the pause.", ["View pauses", [["settings"]]], END_PAUSE],
+  paused: ["An owner or admin can resume requests.", ["View pauses", [["settings"]]], END_PAUSE],
   operator_pause: ["Contact the operator."],
   too_many_pauses: ["End some pauses first."],
   organization_closed: ["Operators can restore it for 7 days after closing."],
@@ -102,7 +102,7 @@ const REMEDIES_FOR_OBJECT: Readonly<Record<string, (cause: Cause) => Remedy | un
         ]
       : undefined,
   paused: ({ message = "", keyId, externalId }) => {
-    const text = "An owner or admin can end the pause.";
+    const text = "An owner or admin can resume requests.";
     if (externalId && message.includes("this end user")) {
       return [text, [`Resume ${externalId}`, [["end-users", externalId]]], END_PAUSE];
     }

@@ -1,7 +1,7 @@
 import { readSession } from "../api/client.ts";
 import { latestOf, useCustomRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
-import { StopSpending, OrganizationPauses } from "../ui/pauses.tsx";
+import { PauseOrganization, OrganizationPauses } from "../ui/pauses.tsx";
 import { Notice } from "../ui/basics.tsx";
 
 const EVERY_MS = 15_000;
@@ -24,4 +24,4 @@ export function Halted() {
   );
 }
 
-export { StopSpending };
+export { PauseOrganization };

@@ -25,13 +25,13 @@ import { useState } from "preact/hooks";
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
 const ALERTS: LazyPart = { load: async () => (await import("./alerts.tsx")).Alerts };
-const STOP: LazyPart = { load: async () => (await import("./halted.tsx")).StopSpending };
+const PAUSE: LazyPart = { load: async () => (await import("./halted.tsx")).PauseOrganization };
 
 export function Overview() {
   const senior = canReadOrganizationUsage(useSession());
   return (
     <>
-      <PageHead title="Overview">{senior && <LazyPage page={STOP} height={0} />}</PageHead>
+      <PageHead title="Overview">{senior && <LazyPage page={PAUSE} height={0} />}</PageHead>
       {senior ? <Spending /> : <MemberOverview />}
       <NewestRequests />
     </>

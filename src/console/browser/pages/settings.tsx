@@ -6,7 +6,7 @@ import { endSession, session, useCanMakeCall, useSession } from "../state/sessio
 import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
 import type { NewPolicy } from "../ui/policy.tsx";
-import { PartialPauses, StopSpending } from "../ui/pauses.tsx";
+import { PartialPauses, PauseOrganization } from "../ui/pauses.tsx";
 import { Facts, PageHead, Panel, Button } from "../ui/basics.tsx";
 import { CloseOrganization } from "../ui/close-organization.tsx";
 import { Form, useNumbers, useTyped } from "../ui/dialog.tsx";
@@ -66,7 +66,7 @@ export function Settings() {
       </Panel>
       <Panel title="Pauses">
         <PartialPauses />
-        <StopSpending />
+        <PauseOrganization />
       </Panel>
       <Panel title="Money">
         <ReadResult read={settings} height={320}>

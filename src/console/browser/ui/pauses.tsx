@@ -13,6 +13,7 @@ const END_CALL = "DELETE /v1/pauses/{id}";
 const TOUCHES = ["/v1/pauses"];
 const EVERY_MS = 15_000;
 const ORGANIZATION = "organization";
+const PAUSE = "Pause requests";
 
 type Owner = { readonly scope: Pause["scope"]; readonly id: string; readonly name: string };
 
@@ -30,7 +31,7 @@ export function Pauses({ isOwn = true, ...owner }: Owner & { isOwn?: boolean }) 
   return (
     <>
       <Notices pauses={pauses} />
-      <PauseButton {...owner} verb="Pause requests" pauses={pauses} isOwn={isOwn} />
+      <PauseButton {...owner} pauses={pauses} isOwn={isOwn} />
     </>
   );
 }
@@ -43,26 +44,26 @@ export function OrganizationPauses() {
   return <Notices pauses={usePauses().filter(({ scope }) => scope === ORGANIZATION)} />;
 }
 
-export function StopSpending() {
+export function PauseOrganization() {
   const { organization } = useSession();
   const pauses = usePauses().filter(({ scope }) => scope === ORGANIZATION);
   if (organization === null) return null;
   const owner: Owner = { scope: ORGANIZATION, id: organization.id, name: organization.name };
-  return <PauseButton {...owner} verb="Stop spending" pauses={pauses} isOwn={false} />;
+  return <PauseButton {...owner} pauses={pauses} isOwn={false} />;
 }
 
 function PauseButton({
   pauses,
   isOwn,
-  ...pausing
-}: PauseTarget & { pauses: readonly Pause[]; isOwn: boolean }) {
+  ...owner
+}: Owner & { pauses: readonly Pause[]; isOwn: boolean }) {
   const [isPausing, setPausing] = useState(false);
   const isPaused = pauses.some(({ source }) => source === "member");
   if (isPaused || !useCanMakeCall()(CREATE_CALL, isOwn)) return null;
   return (
     <>
-      <Button text={pausing.verb} onClick={() => setPausing(true)} />
-      {isPausing && <NewPause {...pausing} onClose={() => setPausing(false)} />}
+      <Button text={PAUSE} onClick={() => setPausing(true)} />
+      {isPausing && <NewPause {...owner} onClose={() => setPausing(false)} />}
     </>
   );
 }
@@ -127,28 +128,25 @@ function creatorText(
   return source === "operator" ? "By the operator" : `By ${memberName(nameOf(id ?? ""))}`;
 }
 
-type PauseTarget = Owner & { readonly verb: string };
-
-function NewPause({ scope, id, name, verb, onClose }: PauseTarget & { onClose: () => void }) {
+function NewPause({ scope, id, name, onClose }: Owner & { onClose: () => void }) {
   const [{ reason, until }, line] = useTyped({ reason: "", until: "" });
   const [stops, setStops] = useState(false);
   const body = {
     scope,
     id,
-    reason,
+    reason: reason.trim() || "no reason given", // the API requires a reason
     stop_running: stops,
     ...(until !== "" && { until: new Date(until).toISOString() }),
   };
   return (
     <FormDialog
       title={`Pause ${scope === ORGANIZATION ? "all requests of " : ""}${name}`}
-      verb={verb}
+      verb={PAUSE}
       run={() => change(CREATE_CALL, { body }, TOUCHES)}
       onClose={onClose}
     >
-      {line("reason", "Reason (required)", {
+      {line("reason", "Reason", {
         hint: "Shown in the error of rejected requests",
-        required: true,
         maxLength: 200,
       })}
       {line("until", "Until", {
