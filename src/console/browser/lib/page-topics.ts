@@ -2,18 +2,22 @@ type Topic = readonly [path: string, text: string, query?: Readonly<Record<strin
 
 /** Other words by which people search for a page. */
 const TOPICS: readonly Topic[] = [
-  ["credits", "invoices and receipts"],
+  ["credits", "invoices, receipts and refunds"],
   ["credits", "balance, top-up and payments"],
   ["settings", "stop spending, pause requests"],
   ["settings", "budgets, policy, quotas and alerts"],
-  ["keys", "create, rotate or revoke API keys"],
+  ["keys", "create, rotate or revoke API keys, leaked keys"],
   ["keys", "sessions", { tab: "sessions" }],
   ["events", "webhooks", { tab: "Webhooks" }],
   ["activity", "cost and usage by model, key or end user"],
   ["team", "invite members, change roles, company login"],
   ["exports", "download costs as CSV"],
   ["profile", "delete your account, log out everywhere"],
-  ["payments", "refund a purchase"],
+  ["models", "prices and providers"],
+  ["end-users", "blocked end users"],
+  ["organizations", "suspend a customer"],
+  ["payments", "refunds and invoices"],
+  ["business", "margin"],
   ["business", "price lists", { tab: "Prices" }],
 ];
 
