@@ -53,7 +53,7 @@ describe("the console", () => {
     }
     await page.getByRole("link", { name: "Send events to your systems" }).waitFor();
     await page.locator("main").getByRole("link", { name: "Activity" }).click();
-    await page.waitForURL(/activity\?split=key/);
+    await page.waitForURL(/activity\?split=key&range=last-month/);
     expect(page.faults).toEqual([]);
   });
 
