@@ -40,7 +40,9 @@ export function SecretDialog({ title, secret, noun, note = "", uses, use, onClos
       )}
       <div class="actions end">
         <Button text={hasWarned && !copied ? "Close without copying" : "Done"} onClick={close} />
-        {!copied && <Button text="Copy and close" onClick={copyAndClose} />}
+        {!copied && (
+          <Button text="Copy and close" class={use ? "" : "primary"} onClick={copyAndClose} />
+        )}
         {use && <Button text={use[0]} class="primary" onClick={use[1]} />}
       </div>
     </Dialog>
