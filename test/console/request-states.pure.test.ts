@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { errorCount, requestsByState } from "../../src/console/browser/lib/request-states.ts";
+import { requestsByState } from "../../src/console/browser/lib/request-states.ts";
+import { errorCount } from "../../src/console/browser/lib/spend.ts";
 
 const NO_AMOUNTS = { prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, cost_micro: 0 };
 const LAST = { last_at: "2026-11-28T09:10:00Z", last_id: "req_1" };

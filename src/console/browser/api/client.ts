@@ -29,7 +29,7 @@ const TIMEOUT_MS = 30_000;
  * The organization that the page shows. Calls send it, and the server rejects them if the session
  * has another organization.
  */
-export const displayedOrganization: { organization: string | null } = { organization: null };
+export const displayedOrganization: { id: string | null } = { id: null };
 
 export function buildUrl<C extends ApiCall>(
   name: C,
@@ -58,8 +58,8 @@ export async function call<C extends ApiCall>(
     method,
     ...(body !== undefined && { body: JSON.stringify(body) }),
     headers: {
-      ...(displayedOrganization.organization !== null && {
-        "x-organization": displayedOrganization.organization,
+      ...(displayedOrganization.id !== null && {
+        "x-organization": displayedOrganization.id,
       }),
       ...(body !== undefined && { "content-type": "application/json" }),
       ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
@@ -72,9 +72,7 @@ export async function fetchFileOfCall<C extends ApiReadCall>(
   filling: ApiCallInput<C>,
 ): Promise<CallOutcome<Blob>> {
   const headers =
-    displayedOrganization.organization === null
-      ? {}
-      : { "x-organization": displayedOrganization.organization };
+    displayedOrganization.id === null ? {} : { "x-organization": displayedOrganization.id };
   try {
     const response = await fetch(buildUrl(name, filling), { headers, credentials: "same-origin" });
     if (response.ok) return { ok: true, value: await response.blob() };

@@ -107,9 +107,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventType, (input: SentenceInput) 
   "pause.created": ({ who, owner, text, time }) =>
     `${who} paused ${owner}${withAffixes(" until ", time("until"))}${withAffixes(": ", text("reason"))}`,
   "pause.ended": ({ who, owner, text }) =>
-    text("cause") === "expired"
-      ? `The pause of ${owner} is over`
-      : `${who} resumed ${owner}`,
+    text("cause") === "expired" ? `The pause of ${owner} is over` : `${who} resumed ${owner}`,
   "session.ended": ({ who, what }) => `${who} ended the session ${what}`,
   "session.budget_reached": ({ what, money }) =>
     `The session ${what} reached its budget${withAffixes(" of ", money("budget_micro"))}`,

@@ -38,7 +38,9 @@ const SOURCES: readonly (readonly [name: string, kinds: readonly CreditRow["kind
  * $5.00 from payments, $1.00 from the operator, $6.00 in all.`
  */
 export function creditSumText(credits: readonly CreditRow[]): string {
-  const days = [credits.at(-1), credits[0]].map((row) => dayName(row?.created_at.slice(0, 10) ?? ""));
+  const days = [credits.at(-1), credits[0]].map((row) =>
+    dayName(row?.created_at.slice(0, 10) ?? ""),
+  );
   const sumText = (rows: readonly CreditRow[], name: string): string =>
     `${formatLeft(rows.reduce((sum, { amount_micro }) => sum + amount_micro, 0))} ${name}`;
   const sums = SOURCES.flatMap(([name, kinds]) => {

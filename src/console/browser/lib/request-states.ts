@@ -1,12 +1,10 @@
 import type { Errors, Generation, Usage } from "../api/types.ts";
-import { usageWithRequests } from "./spend.ts";
+import { STOPPED_CODE, isError, usageWithRequests } from "./spend.ts";
 import type { DayRow } from "./spend.ts";
 
 export const SUCCEEDED_LABEL = "Succeeded";
 export const FAILED_LABEL = "Failed or rejected";
 export const STOPPED = "Stopped by the client";
-/** The error code of requests that the client stopped, which don't count as errors. */
-export const STOPPED_CODE = "client_left";
 
 type Counts = {
   /** Charged requests by hour or day, failed ones included. */
@@ -31,15 +29,6 @@ export function requestsByState({ settled, failed, errors, length }: Counts): re
       rowOf((row.hour ?? "").slice(0, length), isError(row) ? FAILED_LABEL : STOPPED, row.count),
     ),
   ];
-}
-
-/** Reports whether the counted requests failed or were rejected, not stopped by the client. */
-export function isError({ group }: Errors["data"][number]): boolean {
-  return group !== STOPPED_CODE;
-}
-
-export function errorCount(data: Errors["data"]): number {
-  return data.filter(isError).reduce((sum, { count }) => sum + count, 0);
 }
 
 /** Returns an error code as the name of a group of requests. */

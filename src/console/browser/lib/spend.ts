@@ -1,3 +1,5 @@
+import type { Errors } from "../api/types.ts";
+
 const METRICS = [
   "requests",
   "prompt_tokens",
@@ -82,4 +84,16 @@ export function cacheShares(
     const prompts = sumMetric(rowsOfDay, "prompt_tokens");
     return prompts === 0 ? null : sumMetric(rowsOfDay, "cached_tokens") / prompts;
   });
+}
+
+/** The error code of requests that the client stopped, which don't count as errors. */
+export const STOPPED_CODE = "client_left";
+
+/** Reports whether the counted requests failed or were rejected, not stopped by the client. */
+export function isError({ group }: Errors["data"][number]): boolean {
+  return group !== STOPPED_CODE;
+}
+
+export function errorCount(data: Errors["data"]): number {
+  return data.filter(isError).reduce((sum, { count }) => sum + count, 0);
 }

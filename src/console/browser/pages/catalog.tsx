@@ -1,6 +1,5 @@
 import type { CatalogModels, ListPrice } from "../api/types.ts";
-import { dollarsToMicros, formatSpent } from "../lib/money.ts";
-import { unitPriceTexts } from "../lib/price-text.ts";
+import { dollarsText, unitPriceTexts } from "../lib/price-text.ts";
 import { useRead } from "../state/reads.ts";
 import { Badge, CopyButton, PageHead } from "../ui/basics.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
@@ -87,17 +86,15 @@ function SpeedCell({ of }: { of: Row["latency_ms"] }) {
   );
 }
 
-const dollars = (price: number): string => formatSpent(dollarsToMicros(price));
-
 function PriceCell({ of }: { of: ListPrice | null }) {
   if (of === null) return <span class="muted">none</span>;
   const { input, cached, cache_write: written, output } = of;
-  const perToken = input === 0 ? [] : [dollars(input), dollars(output)];
+  const perToken = input === 0 ? [] : [dollarsText(input), dollarsText(output)];
   return (
     <span
       class="number"
       style={{ whiteSpace: "normal" }}
-      title={`cached ${dollars(cached)}, written to a cache ${dollars(written)}`}
+      title={`cached ${dollarsText(cached)}, written to a cache ${dollarsText(written)}`}
     >
       {[perToken.join(", "), ...unitPriceTexts(of)].filter(Boolean).map((part, at) => (
         <span key={part}>

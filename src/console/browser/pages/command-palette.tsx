@@ -10,8 +10,7 @@ import { findTopics } from "../lib/page-topics.ts";
 import { extractKeyPrefix } from "../lib/names.ts";
 import { countText } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
-import { useModels } from "../state/models.ts";
-import { latestOf, useCustomRead, useRead } from "../state/reads.ts";
+import { latestOf, useCustomRead, useRead, useModels } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import {
   isLimited,

@@ -1,10 +1,5 @@
 import { formatLeft, dollarsToMicros, formatSpent } from "../lib/money.ts";
-import {
-  describeCard,
-  creditKindText,
-  creditSumText,
-  methodText,
-} from "../lib/purchases.ts";
+import { describeCard, creditKindText, creditSumText, methodText } from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
@@ -246,7 +241,7 @@ function referenceOf({ kind, reference }: Line): string | null {
 
 const LINES: readonly Column<Line>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
-  column("what", "What", (line) => creditKindText(line)),
+  column("what", "What", creditKindText),
   column("reference", "Reference", referenceOf, { wide: true }),
   leftColumn("amount", "Amount", ({ amount_micro }) => amount_micro),
   leftColumn("balance", "Balance after", ({ balance_micro }) => balance_micro),

@@ -31,9 +31,9 @@ export function EndUsers() {
   const [making, setMaking] = useState(false);
   const [, id] = path;
   const may = useCanMakeCall();
-  const spent = canReadOrganizationUsage(useSession()) ? (query["spent"] ?? "") : "";
+  const senior = canReadOrganizationUsage(useSession());
+  const spent = senior ? (query["spent"] ?? "") : "";
   const blockNow = useBlocks();
-  const mayReadPauses = canReadOrganizationUsage(useSession());
   return (
     <>
       <PageHead
@@ -60,7 +60,7 @@ export function EndUsers() {
             next: offset + limit < total ? offset + limit : null,
           })}
           every={15_000}
-          columns={columnsOf(blockNow, mayReadPauses ? "active" : "")}
+          columns={columnsOf(blockNow, senior ? "active" : "")}
           open={(user) => goTo(["end-users", user.external_id], query)}
           filters={
             <>

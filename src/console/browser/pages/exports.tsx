@@ -26,8 +26,8 @@ export function Exports() {
         title="Exports"
         text={
           <>
-            All charges, credits, payments and taxes in the FOCUS format (CSV). For last month's sums
-            per key, see{" "}
+            All charges, credits, payments and taxes in the FOCUS format (CSV). For last month's
+            sums per key, see{" "}
             <a href={hrefOf(["activity"], { split: "key", range: "last-month" })}>Activity</a>.
           </>
         }

@@ -32,14 +32,18 @@ export function Health() {
             <>
               <Problems problems={problems} resting={resting} figures={latestOf(providers)} />
               <Providers read={providers} />
-              <RouteProblems
-                title="Providers in cooldown"
-                none="No routes in cooldown"
-                name="Breakers"
-                columns={BREAKERS}
-                rows={resting}
-                keyOf={({ route }) => route}
-              />
+              <Panel title="Providers in cooldown">
+                {resting.length === 0 ? (
+                  <p class="good-text">● No routes in cooldown</p>
+                ) : (
+                  <Grid
+                    name="Breakers"
+                    columns={BREAKERS}
+                    rows={resting}
+                    keyOf={({ route }) => route}
+                  />
+                )}
+              </Panel>
               {peers.length > 0 && (
                 <Panel title="Other regions">
                   <Grid name="Peers" columns={PEERS} rows={peers} keyOf={({ region }) => region} />
@@ -226,23 +230,6 @@ function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
       <Time at={sweep.at} />: {wrong === 0 ? "no problems" : countText(wrong, "wallet problem")},{" "}
       {countText(holds_open, "open hold")}, storage {(100 * fullest).toFixed(1)}% full
     </span>
-  );
-}
-
-type TroublesProps<Row> = {
-  readonly title: string;
-  readonly none: string;
-  readonly name: string;
-  readonly columns: readonly Column<Row>[];
-  readonly rows: readonly Row[];
-  readonly keyOf: (row: Row) => string;
-};
-
-function RouteProblems<Row>({ title, none, ...grid }: TroublesProps<Row>) {
-  return (
-    <Panel title={title}>
-      {grid.rows.length === 0 ? <p class="good-text">● {none}</p> : <Grid {...grid} />}
-    </Panel>
   );
 }
 

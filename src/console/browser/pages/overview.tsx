@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { runway } from "../lib/balance-curve.ts";
-import { errorCount, isError } from "../lib/request-states.ts";
-import { sumByGroup, sumMetric } from "../lib/spend.ts";
+import { errorCount, isError, sumByGroup, sumMetric } from "../lib/spend.ts";
 import { totalsOf } from "../lib/spend-totals.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { countText, formatPercent, formatSpent } from "../lib/money.ts";

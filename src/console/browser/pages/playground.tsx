@@ -1,4 +1,4 @@
-import { latestOf } from "../state/reads.ts";
+import { latestOf, useModels } from "../state/reads.ts";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
@@ -9,7 +9,6 @@ import { codeExamplesOf } from "../lib/copies.ts";
 import { formatDuration } from "../lib/time.ts";
 import { cell, useCell } from "../state/cell.ts";
 import { waitForFinalBill, newestRequests } from "../state/bill.ts";
-import { useModels } from "../state/models.ts";
 import { modelHint } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { hrefOf, useQuery } from "../state/route.ts";

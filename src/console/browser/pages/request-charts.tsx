@@ -11,14 +11,12 @@ import type { ApiCallInput, CallOutcome } from "../api/client.ts";
 import {
   FAILED_LABEL,
   STOPPED,
-  STOPPED_CODE,
   SUCCEEDED_LABEL,
   codeText,
-  errorCount,
-  isError,
   requestsByState,
 } from "../lib/request-states.ts";
 import type { Errors, Generation, Usage } from "../api/types.ts";
+import { STOPPED_CODE, errorCount, isError } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import type { ColorSlot } from "../lib/plot-shape.ts";
 import type { DateRange } from "../lib/range.ts";

@@ -8,6 +8,7 @@ import type {
   ApiReadCall,
 } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
+import type { ListedModel } from "../lib/model-prices.ts";
 import { askToConfirm, pendingConfirmation, withoutFreshLogin } from "./confirming.ts";
 import { reportConnection, reportLostConnection, onRetry } from "./connection.ts";
 import { endSession, describeSessionEnd, session } from "./session.ts";
@@ -170,6 +171,12 @@ async function refresh(entry: CacheEntry): Promise<void> {
 function refreshIfDue(entry: CacheEntry, every: number): void {
   const isDue = !entry.pending && Date.now() - entry.at > every - FRESH_MS;
   if (isDue && !document.hidden) void refresh(entry);
+}
+
+export function useModels(isRead = true): Read<{ readonly data: readonly ListedModel[] }> {
+  return useRead(isRead ? "GET /v1/models" : null, {}, { every: 30_000 }) as Read<{
+    readonly data: readonly ListedModel[];
+  }>;
 }
 
 export function refreshPaths(paths: readonly string[]): void {

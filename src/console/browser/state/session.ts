@@ -6,10 +6,17 @@ import { cell, useCell } from "./cell.ts";
 export const session = cell<Session | null | undefined>(undefined);
 export const logoutReason = cell<string | null>(null);
 
+type HeldKey = { readonly secret: string; readonly id: string | null };
+/** The key of the Connect page. It stays in this tab's memory until logout or reload. */
+export const connectKey = cell<HeldKey | null>(null);
+let account: string | undefined;
+
 session.watch(() => {
   const who = session.get();
-  displayedOrganization.organization =
-    who && who.kind !== "key" ? (who.organization?.id ?? null) : null;
+  displayedOrganization.id = who && who.kind !== "key" ? (who.organization?.id ?? null) : null;
+  const now = `${who?.organization?.id ?? ""} ${who?.key?.id ?? ""}`;
+  if (now !== account) connectKey.set(null);
+  account = now;
 });
 
 export function useSession(): Session {

@@ -1,6 +1,5 @@
-import { latestOf } from "../state/reads.ts";
+import { latestOf, useModels } from "../state/reads.ts";
 import { useId, useState } from "preact/hooks";
-import { useModels } from "../state/models.ts";
 import { modelHint } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { useQuery } from "../state/route.ts";

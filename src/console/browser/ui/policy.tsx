@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
 import type { CallOutcome } from "../api/client.ts";
 import type { Settings } from "../api/types.ts";
-import { latestOf } from "../state/reads.ts";
-import { useModels } from "../state/models.ts";
+import { latestOf, useModels } from "../state/reads.ts";
 import { Facts, Button, Notice } from "./basics.tsx";
 import { Field, FormDialog, Select } from "./dialog.tsx";
 import { Chips, useModelOptions } from "./model-picker.tsx";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import { connectKey } from "../state/connect-key.ts";
 import { goTo } from "../state/route.ts";
+import { connectKey } from "../state/session.ts";
 import { CodeBlock, CopyButton, Button, Notice } from "./basics.tsx";
 import { Dialog, Field } from "./dialog.tsx";
 
