@@ -5,6 +5,7 @@ import { response as responseSchema } from "../protocols/responses/sdk-schemas.t
 import type { AnyResponse } from "../protocols/responses/sdk-schemas.ts";
 import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Sending } from "./client.ts";
+import { createKey } from "./key-client.ts";
 import {
   mockUpstream,
   upstreamCompletion,
@@ -121,6 +122,17 @@ describe("POST /v1/responses", () => {
     expect(await answered(answer)).toMatchObject({
       status: "failed",
       error: { code: "insufficient_quota" },
+    });
+  });
+
+  it("returns the status incomplete if only the key's token limit lowered the output cap", async () => {
+    const { key: limited } = await createKey(key, { scope: "regional", tpm_limit: 900 });
+    const answer = await ask({ input: "word ".repeat(400) }, { with: limited });
+    expect(answer.headers.has("x-granted-max-tokens")).toBe(false);
+    expect(await answered(answer)).toMatchObject({
+      status: "incomplete",
+      error: null,
+      incomplete_details: { reason: "max_output_tokens" },
     });
   });
 

@@ -33,6 +33,7 @@ export const ROUTE: Route = {
 export const SERVING: ServingRoute = {
   route: ROUTE,
   cap: CAP,
+  capLoweredByMoney: false,
   isNative: false,
   dropped: [],
   attempts: 1,

@@ -108,9 +108,16 @@ function toCalledRoute(
 ): CalledRoute | null {
   const paidRoute = routes[index];
   if (paidRoute === undefined) return null;
-  const { route, cap, native, option } = paidRoute;
-  const isFallback = index > 0 && option === routes[0]?.option;
-  const calledRoute = { route, cap, isNative: native !== undefined, attempts, option, isFallback };
+  const { route, cap, capLoweredByMoney, native, option } = paidRoute;
+  const calledRoute = {
+    route,
+    cap,
+    capLoweredByMoney,
+    isNative: native !== undefined,
+    attempts,
+    option,
+    isFallback: index > 0 && option === routes[0]?.option,
+  };
   return failed.length === 0
     ? calledRoute
     : { ...calledRoute, failed: toFailedAttempts(routes, failed) };

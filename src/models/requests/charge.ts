@@ -178,7 +178,7 @@ export function createReceipt(
     costMicro,
     estimated,
     finishReason,
-    capLoweredByMoney: isCapLowered(run, route),
+    capLoweredByMoney: route.capLoweredByMoney,
     ended: Math.floor(run.services.now() / 1000),
   };
 }
@@ -189,7 +189,7 @@ export function createReceiptHeaders(run: Run, route: ServingRoute): Record<stri
     "x-route": formatRouteName(provider, upstreamId),
     "x-attempts": String(route.attempts),
   };
-  if (isCapLowered(run, route)) headers["x-granted-max-tokens"] = String(route.cap);
+  if (route.capLoweredByMoney) headers["x-granted-max-tokens"] = String(route.cap);
   const dropped = droppedParams(run, route);
   if (dropped.length > 0) headers["x-dropped"] = dropped.join(", ");
   return headers;
@@ -211,10 +211,6 @@ function droppedParams({ request }: Run, route: ServingRoute): string[] {
 
 function toHeaderWord(name: string): string {
   return name.slice(0, WORD_MAX).replaceAll(/[^\w.:[\]-]/g, "_");
-}
-
-function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
-  return cap !== null && request.cap !== null && cap < request.cap.whole;
 }
 
 type CountedUsage = { readonly usage: Usage; readonly estimated: boolean };

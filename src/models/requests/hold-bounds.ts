@@ -138,7 +138,7 @@ export function computeAffordableCap(
 }
 
 /** Returns the route's output cap. A default cap leaves room for the prompt. */
-function routeCap(
+export function routeCap(
   { limits }: Route,
   {
     prompt,

@@ -9,7 +9,7 @@ import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 import { supportsNativeRequest } from "./bound-request.ts";
 import { getModelOptions, reprice, listRoutesSkippedByGrant } from "./model-options.ts";
-import { computeAffordableCap, computeCostBounds } from "./hold-bounds.ts";
+import { computeAffordableCap, computeCostBounds, routeCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import { decideResponseStorage } from "./store-response.ts";
 import type {
@@ -198,6 +198,10 @@ function paidRoutes(
     const provider = providers.get(route.provider);
     const affordable = cap === null ? null : computeAffordableCap(route, prompt, cap, granted);
     if (provider === undefined || (cap !== null && affordable === null)) return [];
+    const isLowered =
+      cap !== null &&
+      affordable !== null &&
+      affordable < routeCap(route, { prompt, cap, allowed: cap.whole });
     return {
       route,
       option,
@@ -205,6 +209,7 @@ function paidRoutes(
       provider,
       upstreamId,
       cap: affordable === null ? null : Math.min(affordable, tokensLeft),
+      capLoweredByMoney: isLowered && affordable <= tokensLeft,
       native:
         native !== null && supportsNativeRequest(provider, route, native) ? native : undefined,
     };

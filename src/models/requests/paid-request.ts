@@ -191,13 +191,16 @@ export type Run = {
 };
 
 /** A route that the hold can pay for. */
-export type PaidRoute = AttemptCandidate & { readonly route: Route; readonly option: ModelOption };
+export type PaidRoute = AttemptCandidate &
+  Pick<ServingRoute, "route" | "capLoweredByMoney"> & { readonly option: ModelOption };
 
 /** The route that responded, and the failed attempts before it. */
 export type ServingRoute = {
   readonly route: Route;
   /** Maximum output tokens per choice. Null for a kind without output tokens. */
   readonly cap: number | null;
+  /** Whether the hold covers fewer output tokens than the request and all limits allow. */
+  readonly capLoweredByMoney: boolean;
   readonly isNative: boolean;
   readonly dropped: readonly string[];
   readonly attempts: number;
