@@ -129,6 +129,7 @@ describe("a failure within a Responses stream", () => {
       { kind: "balance_too_low", balanceMicro: 0, requiredMicro: 1, onlyHolds: true },
       "rate_limit_exceeded",
     ],
+    [{ kind: "payment_reversed", owedMicro: 5 }, "insufficient_quota"],
     [
       {
         kind: "key_budget_exceeded",

@@ -264,6 +264,7 @@ const RATE_LIMIT_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
 /** Failures that last, unless only holds of open requests cause the failure. */
 const SPENDING_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
+  "payment_reversed",
   "key_budget_exceeded",
   "budget_exceeded",
   "quota_exceeded",
