@@ -174,18 +174,25 @@ describe("a failure within a Responses stream", () => {
     }
   });
 
-  it("contains a wait that Codex can parse if a rate limit causes the failure", () => {
+  it.each([
+    ["a rate limit", { kind: "rate_limited", scope: "key", limit: 60, retryAfterMs: 11_200 }, "12"],
+    [
+      "an automatic top-up in progress",
+      {
+        kind: "balance_too_low",
+        balanceMicro: 0,
+        requiredMicro: 1,
+        onlyHolds: false,
+        purchaseId: "pur_1",
+      },
+      "5",
+    ],
+  ] as const)("contains, for %s, a wait that Codex can parse", (_, failure, seconds) => {
     const { writer, text } = begun([]);
-    const failure = {
-      kind: "rate_limited",
-      scope: "key",
-      limit: 60,
-      retryAfterMs: 11_200,
-    } as const;
-    const { error } = followResponse(eventsOf(text + writer.fail(failure, null))).response;
+    const { error } = followResponse(eventsOf(text + writer.fail(failure as never, null))).response;
     expect(error).toMatchObject({
       code: "rate_limit_exceeded",
-      message: expect.stringMatching(/try again in 12s/),
+      message: expect.stringContaining(`Please try again in ${seconds}s.`),
     });
   });
 });

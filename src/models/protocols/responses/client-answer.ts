@@ -1,3 +1,4 @@
+import { errorResponseOf } from "../../../shared/http/failure-mapping.ts";
 import { failureObject } from "../../../shared/http/failure-response.ts";
 import { RESPONSE_ID_PREFIX } from "../../../shared/contracts/stored-responses.ts";
 import type { StoredResponse } from "../../stored-responses/items.ts";
@@ -226,7 +227,9 @@ type ResponseEnvelope = {
  * failure must not be retried.
  */
 function errorOf(failure: Failure): ResponseError {
-  const { message, type, code, param, retry_after: retryAfterS } = failureObject(failure);
+  const { message, type, code, param } = failureObject(failure);
+  const { "retry-after": retryAfterS = "1", "x-should-retry": shouldRetry } =
+    errorResponseOf(failure).headers ?? {};
   const errorFields = { message, type, param };
   const { kind } = failure;
   if (kind === "invalid_request") {
@@ -237,11 +240,11 @@ function errorOf(failure: Failure): ResponseError {
   }
   const isFinal = PERMANENT_FAILURES.has(kind) || failure.charged !== undefined;
   if (isFinal) return { ...errorFields, code: FINAL_CODE };
-  if (SPENDING_FAILURES.has(kind) && !("onlyHolds" in failure && failure.onlyHolds)) {
+  if (SPENDING_FAILURES.has(kind) && shouldRetry !== "true") {
     return { ...errorFields, code: INSUFFICIENT_CODE };
   }
   if (SPENDING_FAILURES.has(kind) || RATE_LIMIT_FAILURES.has(kind)) {
-    const messageWithRetry = `${message} Please try again in ${retryAfterS ?? 1}s.`;
+    const messageWithRetry = `${message} Please try again in ${retryAfterS}s.`;
     return { ...errorFields, code: "rate_limit_exceeded", message: messageWithRetry };
   }
   return { ...errorFields, code: SERVER_ERROR_CODE };
@@ -261,7 +264,7 @@ const RATE_LIMIT_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "concurrency_limited",
 ]);
 
-/** Failures that last, unless only holds of open requests cause the failure. */
+/** Failures that last, unless open requests or an automatic purchase will end them soon. */
 const SPENDING_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "payment_reversed",
