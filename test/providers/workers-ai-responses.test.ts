@@ -96,6 +96,16 @@ it("the Workers AI adapter accepts a number or null as text in JSON mode", async
   expect(await contentOf("[1]")).toBe("[1]");
 });
 
+it("the Workers AI adapter reports a tool call that the output cap cut off as cut off", async () => {
+  const cutCall = { id: "a", function: { name: "get_weather", arguments: '{"city":"Pa' } };
+  const choice = { index: 0, message: { tool_calls: [cutCall] }, finish_reason: "length" };
+  const json = jsonReply(JSON.stringify({ choices: [choice] }));
+  expect(await jsonMessage({ json, stream: cutStreamReply() })).toMatchObject({
+    tools: [cutCall.function],
+    finish: "length",
+  });
+});
+
 const bareCall = (city: string) =>
   `{"tool_calls":[{"name":"get_weather","arguments":{"city":"${city}"}}]}`;
 

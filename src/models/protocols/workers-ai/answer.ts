@@ -134,7 +134,8 @@ export function readWorkersAiChat(
       text: joinTextOfOutputParts(parts),
     });
   }
-  const reason = tools.length > 0 ? "stop" : (finish ?? guessFinishReason(usage, call.cap));
+  const guessedFinish = tools.length > 0 ? "stop" : guessFinishReason(usage, call.cap);
+  const reason = finish ?? guessedFinish;
   const remainingParts = leakedToolCalls.length > 0 ? parts.slice(1) : parts;
   return toCompletion([[...remainingParts, { kind: "finish", reason }]], usage);
 }
