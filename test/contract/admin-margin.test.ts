@@ -75,10 +75,10 @@ async function listAt(percent: number): Promise<string> {
 }
 
 /** Calls a model whose provider reports usage and an error, then the next model. */
-async function askAfterFailure(next: string) {
+async function askAfterFailure(next: string, finish = "error") {
   const account = await openAccount();
   const message = { role: "assistant", content: "hi" };
-  const choices = [{ index: 0, message, finish_reason: "error" }];
+  const choices = [{ index: 0, message, finish_reason: finish }];
   mockUpstream(() => Response.json({ choices, usage: USAGE }));
   const bindings = upstreamBindings({ UPSTREAM_HEADERS_MS: "50" });
   const body = { models: ["mock/chat", next], messages: HELLO, max_tokens: 1 };
@@ -179,8 +179,11 @@ describe("GET /admin/v1/margin", () => {
     expect(stall?.bought_micro).toBeGreaterThan(0);
   });
 
-  it("counts a failed call with reported usage if another model responded", async () => {
-    const { account, response } = await askAfterFailure("sandbox/echo");
+  it.each([
+    ["error", "that the request canMakeCall have caused"],
+    ["abort", "that the provider caused"],
+  ])("counts a failed call with reported usage if another model responded: %s, %s", async (why) => {
+    const { account, response } = await askAfterFailure("sandbox/echo", why);
     expect(response.status).toBe(200);
     const sums = await marginBy("model", account.orgId);
     const [receipt] = await receiptsOf(account);

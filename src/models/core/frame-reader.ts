@@ -12,7 +12,7 @@ export function addUsageToFailure(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },
 ): ProviderFailure {
-  if (!isCausedByRequest(failure) || (usage === null && text === "")) return failure;
+  if (usage === null && text === "") return failure;
   const output = usage === null ? Math.ceil(estimateTokens(text)) : 0;
   return { ...failure, spent: { usage, output } };
 }

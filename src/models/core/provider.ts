@@ -103,6 +103,7 @@ export type ProviderFailure = {
    * doesn't count against the route.
    */
   readonly fault?: "request";
+  /** What the provider canMakeCall bill. The client pays only if the request caused the failure. */
   readonly spent?: FailedUsage;
   readonly message?: string;
   readonly param?: string | null;

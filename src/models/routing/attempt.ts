@@ -132,7 +132,7 @@ async function waitForFirstEvents(
     return { kind: "failure", failure: addUsageOfEvents(error.failure, batch) };
   }
   if (batch.every(({ kind }) => kind === "end" || kind === "usage")) {
-    return retryFailure("empty_stream");
+    return { kind: "failure", failure: addUsageOfEvents(EMPTY_STREAM, batch) };
   }
   return { kind: "stream", events: prependBatch(Promise.resolve(batch), events) };
 }
@@ -142,6 +142,7 @@ function throwIfBroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | 
   return batch.length === 0 ? null : batch;
 }
 
+const EMPTY_STREAM: ProviderFailure = { kind: "retry", reason: "empty_stream" };
 const CONNECTION_BROKEN: readonly StreamEvent[] = [];
 
 /** Reads until a batch contains more than usage, because an overload error can follow usage. */

@@ -2,6 +2,7 @@ import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import { attemptRoute } from "./attempt.ts";
 import type { AttemptOptions, AttemptRequest, AttemptCandidate } from "./attempt.ts";
+import { isCausedByRequest } from "../core/provider.ts";
 import type { ProviderResult, ProviderFailure, FailedUsage } from "../core/provider.ts";
 import type { CooldownReason, RouteHealth } from "./route-health.ts";
 import type { BreakerPermit } from "./breaker.ts";
@@ -266,7 +267,7 @@ function reportFailure(
   { onFailed, onSpent, signal }: FailoverOptions,
 ): void {
   onFailed?.(route, failure);
-  if (failure.spent !== undefined) onSpent?.(route, failure.spent);
+  if (failure.spent !== undefined && isCausedByRequest(failure)) onSpent?.(route, failure.spent);
   if (signal.aborted || failure.kind === "shed") order.releasePermit();
   else order.recordFailure(failure);
 }
