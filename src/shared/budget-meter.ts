@@ -88,8 +88,10 @@ export function findTimeWithCapacity(
     return endOfPeriod(at.period, window);
   }
   const widthMs = (rollingMinutes(window) ?? 1) * 1000;
+  const newestExpired = bucketAt(window, at) - ROLLING_BUCKETS;
   let freedAmount = 0;
   for (const [bucket, sum] of tally) {
+    if (bucket <= newestExpired) continue;
     freedAmount += sum;
     if (freedAmount >= missing) return (bucket + ROLLING_BUCKETS) * widthMs;
   }

@@ -277,3 +277,24 @@ it("a wallet keeps budget usage if the clock steps back", async () => {
   setClock(START - 54 * MINUTE);
   valueOf(await stub.hold(holdOf(20)));
 });
+
+it("a rolling budget has more room once a charge leaves the window, whatever charges have left it before", async () => {
+  setClock(START);
+  const { stub } = await newWallet(1000);
+  const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "1m" }]);
+  valueOf(await stub.setBudgets({ owner: ORGANIZATION, budgets: list }));
+  for (const [at, cost] of [
+    [START, 60],
+    [START + 40_000, 30],
+  ] as const) {
+    setClock(at);
+    const { id } = await heldBy(stub, cost);
+    valueOf(await stub.settle({ id, cost: micros(cost), generation: GENERATION }));
+  }
+  setClock(START + 90_000);
+  const resetsAt = START + 101_000;
+  expect(failureOf(await stub.hold(holdOf(80)))).toMatchObject({ left: 70, resetsAt });
+  expect(valueOf(await stub.budgets(ORGANIZATION))).toMatchObject([{ used: 30, resetsAt }]);
+  setClock(START + 10 * MINUTE);
+  expect(valueOf(await stub.budgets(ORGANIZATION))).toMatchObject([{ used: 0, resetsAt: null }]);
+});
