@@ -41,9 +41,11 @@ const CALLED = new Set(
  * table of actions.
  */
 const ASKED = new Set(
-  [...SOURCE.matchAll(/(?:\b(?:may|canMakeCall)\(|\buseCanMakeCall\(\)\(|…", )"([A-Z]+ \/admin\/v1[^"]*)"/g)].map(
-    ([, call]) => call,
-  ),
+  [
+    ...SOURCE.matchAll(
+      /(?:\b(?:may|canMakeCall)\(|\buseCanMakeCall\(\)\(|…", )"([A-Z]+ \/admin\/v1[^"]*)"/g,
+    ),
+  ].map(([, call]) => call),
 );
 
 it("the console has a button for each operator API call that changes data", () => {

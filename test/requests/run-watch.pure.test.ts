@@ -136,6 +136,23 @@ describe("a running request", () => {
     await endInTime({ latencyMaxMs: 3400, gapMinMs: 2000 });
   });
 
+  it("is part of every second query, although one query covers at most 1000 requests", () => {
+    const board = new LongRuns();
+    const queries: string[][] = [];
+    for (let ms = 0; ms <= 8000; ms += 1000) {
+      for (let at = 0; at < 1500; at++) {
+        const run = { id: String(at), called: { keyHash: CALLER.keyHash } };
+        const { due } = board.tick("org", run, ms);
+        if (due === null) continue;
+        queries.push(due.runs.map(({ id }) => id));
+        board.addResult("org", due, []);
+      }
+    }
+    const [, second = [], third = []] = queries;
+    expect([second.length, third.length]).toEqual([1000, 1000]);
+    expect(new Set([...second, ...third]).size).toBe(1500);
+  });
+
   it("causes no query for pauses in its first 6 s", async () => {
     const world = new WatchFixture(0, () => 0);
     for (let at = 0; at < 50; at++) world.start(String(at), 5999);

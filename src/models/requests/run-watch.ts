@@ -23,6 +23,7 @@ const QUERY_RETRY_MS = 2000;
 /** Maximum ms to wait for the result of a query for requests that must end. */
 export const STOP_QUERY_TIMEOUT_MS = 3500;
 const STALE_RUN_MS = 3000;
+/** Maximum requests of a query, whose body is limited to 1 MiB. Queries take turns. */
 const QUERIED_RUNS_MAX = 1000;
 const ORGANIZATIONS_MAX = 1000;
 
@@ -61,8 +62,12 @@ export class LongRuns {
       if (nowMs - tickedMs > STALE_RUN_MS) running.runs.delete(id);
     }
     for (const id of running.stops.keys()) if (!running.runs.has(id)) running.stops.delete(id);
-    const runs = [...running.runs.values()].slice(-QUERIED_RUNS_MAX).map((one) => one.run);
-    return { stop, due: { runs, askedMs: nowMs } };
+    const queried = [...running.runs].slice(0, QUERIED_RUNS_MAX);
+    for (const [id, one] of queried) {
+      running.runs.delete(id);
+      running.runs.set(id, one); // At the end, so that the next query starts with the others.
+    }
+    return { stop, due: { runs: queried.map(([, one]) => one.run), askedMs: nowMs } };
   }
 
   /** Adds a query's result. Only the newest query ends the wait. */
