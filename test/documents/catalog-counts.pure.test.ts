@@ -22,5 +22,7 @@ it("docs/providers.md states the correct numbers of built-in models, authors, ro
   const names = CALL_KIND_NAMES.map((kind) => `${of(kind)} ${NAME_IN_TEXT[kind] ?? kind}`);
   const kinds = `${names.slice(0, -1).join(", ")} and ${names.at(-1)} models`;
   const from = `${authors.size} authors, with ${routes.length} routes to ${providers.size} providers`;
-  expect(readFileSync(PAGE, "utf8")).toContain(`Built in are ${kinds} of ${from}.`);
+  expect(readFileSync(PAGE, "utf8")).toContain(
+    `The built-in catalog contains ${kinds} of ${from}.`,
+  );
 });
