@@ -113,7 +113,7 @@ function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Prob
   return [
     ...(sweepMs <= SWEEP_MS_MAX
       ? []
-      : [problem("sweep_late", `The hourly sweep has not ended for ${hours} hours.`)]),
+      : [problem("sweep_late", `The hourly sweep has not completed in the last ${hours} hours.`)]),
     ...(paymentsMs <= PAYMENTS_MS_MAX
       ? []
       : [

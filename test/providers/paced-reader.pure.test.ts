@@ -278,7 +278,7 @@ it.each(["the end", "a cancel"])(
   },
 );
 
-it("a paced stream delivers everything in order within the pace if the runtime buffers the bytes", async () => {
+it("a paced stream delivers everything in order and on time if the runtime buffers bytes", async () => {
   const arrivals = fc.array(
     fc.record({
       afterMs: fc.oneof(fc.nat({ max: 6 }), fc.nat({ max: 40 })),
@@ -315,7 +315,7 @@ it("a paced stream delivers everything in order within the pace if the runtime b
   );
 });
 
-it("a paced stream delivers everything in order within the pace, and nothing early", async () => {
+it("a paced stream delivers everything in order and on time, and nothing early", async () => {
   const arrivals = fc.array(
     fc.record({ afterMs: fc.nat({ max: 40 }), text: fc.string({ minLength: 1, maxLength: 5 }) }),
     { maxLength: 30 },

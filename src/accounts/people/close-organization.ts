@@ -121,7 +121,7 @@ export async function reopenOrganization(
 ): Promise<Result<null>> {
   const { db, now } = services;
   const { isRestored, keys } = await restoreOrganization(db, orgId, { actor, now });
-  // Revoked keys are ended before the wallet admits keys again.
+  // Revocations apply before the wallet accepts requests again.
   const ended = await revokeKeysEverywhere(services, keys);
   if (!ended.ok) return ended;
   const walletNotice = await notifyWalletOfClosing(services, orgId);

@@ -223,7 +223,8 @@ function clearPause(sql: SqlStorage, webhookId: string): void {
 
 /**
  * Stores the stream's position after the batch's first `taken` calls succeeded. If the receiver
- * counts repeats, also stores `sending`, a row that it may have. Returns the rest of the batch.
+ * would count a repeated row twice, also stores `sending`, the row that it may have received.
+ * Returns the rest of the batch.
  */
 export function recordSentCalls(
   storage: DurableObjectStorage,

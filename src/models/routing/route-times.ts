@@ -14,9 +14,9 @@ const UNSENT_SAMPLES_MAX = 200;
 type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 
 /**
- * The speeds of routes. Uses the region's speed of a route if enough organizations used it, or else
- * this isolate's for the organization. The order of routes thus reveals no other organization's
- * usage.
+ * The speeds of routes. If enough organizations used a route, returns its speed in the region, or
+ * else its speed for the organization in this isolate. The order of routes thus reveals no other
+ * organization's usage.
  */
 export class RouteTimes {
   readonly #localSamples = new Map<string, Samples>();

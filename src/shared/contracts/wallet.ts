@@ -235,7 +235,7 @@ export type SessionEndRequest = Pick<SessionQuery, "owner"> & {
   readonly actor: Actor;
 };
 export type KeyRevocation = { readonly keyId: string; readonly actor: Actor };
-/** A key's rotation. `sessionsCut`, if set, is its number and ends earlier sessions. */
+/** A key's rotation. If it ends all earlier sessions, `sessionsCut` is its number. */
 export type KeyRotation = KeyRevocation & { readonly sessionsCut: number | null };
 
 type OtherCalls = WalletPaymentMethods & WalletPauseMethods;

@@ -78,7 +78,7 @@ function scanStructure(
       case COLON:
         members++;
         if (countName(open) > JSON_OBJECT_NAMES_MAX) {
-          return `An object of the request body has more than ${JSON_OBJECT_NAMES_MAX} names.`;
+          return `An object of the request body has more than ${JSON_OBJECT_NAMES_MAX} fields.`;
         }
         break;
       case COMMA:
@@ -102,7 +102,7 @@ function scanStructure(
 }
 
 function sizeProblem(members: number, values: number): string | null {
-  if (members > JSON_NAMES_MAX) return `The request body has more than ${JSON_NAMES_MAX} names.`;
+  if (members > JSON_NAMES_MAX) return `The request body has more than ${JSON_NAMES_MAX} fields.`;
   return values > JSON_VALUES_MAX
     ? `The request body has more than ${JSON_VALUES_MAX} values.`
     : null;

@@ -31,7 +31,7 @@ export function requestsByState({ settled, failed, errors, length }: Counts): re
   ];
 }
 
-/** Returns an error code as the name of a group of requests. */
+/** Returns the label of the requests with an error code. */
 export function codeText(code: string | null | undefined): string {
   return code === STOPPED_CODE ? STOPPED.toLowerCase() : (code ?? "none");
 }

@@ -131,7 +131,7 @@ export function ActivityMeasures() {
           <Times rows={rows} parts={parts} metric={metric} />
         ) : (
           <Chart
-            name="Share from cache"
+            name="Cached share"
             days={parts}
             series={[{ label: "of all prompts", slot: 0, values: cacheShares(rows, parts) }]}
             kind="lines"

@@ -347,7 +347,7 @@ export function KeyboardHelp({ pages, onClose }: { pages: readonly Page[]; onClo
     ...pages.map(({ key, title }) => [`g ${key}`, title] as const),
     ["Ctrl K", "Search"] as const,
     ["/", "The filter of a list"] as const,
-    ["↑ ↓", "From row to row"] as const,
+    ["↑ ↓", "Moves between rows"] as const,
     ["Enter", "Opens the row"] as const,
     ["Esc", "Closes a dialog"] as const,
   ];

@@ -94,6 +94,7 @@ function streamFlags({ streamOptions }: HostProfile): JsonObject {
     : { stream: true, stream_options: streamOptions };
 }
 
+/** Reports whether the profile says that the model ignores the reasoning effort `none`. */
 export function ignoresEffortNoneByProfile(profile: HostProfile, upstreamId: string): boolean {
   const body = { reasoning_effort: "none" };
   const sent = applyRules("reasoning_effort", "none", rulesFor(upstreamId, body, profile));

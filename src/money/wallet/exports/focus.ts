@@ -62,6 +62,7 @@ export const FOCUS_EXPORT_COLUMNS = [
   "x_Reference",
 ] as const;
 type Column = (typeof FOCUS_EXPORT_COLUMNS)[number];
+/** A row of a cost export in the FOCUS format. */
 export type FocusRow = { readonly [C in Column]?: string | undefined };
 
 const OPERATOR_NAME = "Turnpike";

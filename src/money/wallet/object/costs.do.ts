@@ -30,8 +30,8 @@ type CostRow = {
 };
 
 /**
- * Returns costs from the newest `ROWS_MAX` billed requests: settled ones, and voided ones that the
- * operator pays. Counts other billed failed calls separately.
+ * Returns costs from the newest `ROWS_MAX` requests that providers billed: settled requests, and
+ * voided requests that the operator pays. Counts other billed failed calls separately.
  */
 export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;

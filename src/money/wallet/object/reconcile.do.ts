@@ -87,7 +87,7 @@ function advanceRun(run: ReconcileRun, read: keyof typeof NEXT_TABLE, page: Page
   return { ...run, ...page.found, answer, table, after: page.after ?? [] };
 }
 
-/** Reports whether the rows read so far are unchanged. Each checkpoint changes the totals. */
+/** Reports whether the rows read so far are unchanged, by their totals, which each checkpoint changes. */
 function isRunCurrent(memory: WalletMemory, { mark, revision, table }: ReconcileRun): boolean {
   return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
 }

@@ -32,8 +32,8 @@ type ErrorsFields = z.infer<typeof errorsQuerySchema>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
- * Handles GET /v1/errors. Counters include all failures. Other groups include only stored failures,
- * which are complete since `complete_from`. Members see only their own keys.
+ * Handles GET /v1/errors. Groups by hour, code and key count all failures. Other groups count only
+ * stored failures, which are complete since `complete_from`. Members see only their own keys.
  */
 export function readErrorsRoute(memberKeys: ReadMemberKeyIds) {
   return async (c: AppContext) => {

@@ -56,8 +56,8 @@ export function dollarFieldLimit(
 }
 
 /**
- * Reports whether a limit is an end user's quota. A hold needs only the estimated cost from a quota,
- * and a charge within an open hold can exceed the quota.
+ * Reports whether a limit is an end user's quota. A quota must cover only a hold's
+ * estimated cost, so the charge of an open hold can exceed the quota.
  */
 export const isQuotaLimit = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
   meter.scope === "end_user" && isDollarFieldLimit(meter);

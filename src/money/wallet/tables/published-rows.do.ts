@@ -79,8 +79,8 @@ type PublishedRange = {
 };
 
 /**
- * Yields the rows to publish. Credits come first, so that up to 2,500 share a transaction with
- * their balance.
+ * Yields the rows to publish. Credits come first, so that one transaction can store the balance and
+ * up to 2,500 credits.
  */
 export function* pagesToPublish(
   sql: SqlStorage,

@@ -194,8 +194,8 @@ const SETTLE_SQL = settleSql(
 const SETTLE_LATE_SQL = settleSql("late = 1 WHERE id = ? AND state = 'expired'");
 
 /**
- * Settles a hold and adds its ledger row. `sold` is the number in `names` of the model, route and
- * price.
+ * Settles a hold and adds its ledger row. `sold` is the number of the row in
+ * `names` with the model, route and price.
  */
 export function updateSettledRequest(
   sql: SqlStorage,
