@@ -85,6 +85,23 @@ it("an invoice that contains an amount twice is never paid", async () => {
   expect(toldOf("invoice_differs")).toBe(1);
 });
 
+it("a wallet that is rebuilt from a copy before a won dispute returns the credits again", async () => {
+  const { world, one } = await begun();
+  const [payment] = world.fake.payments();
+  const intent = payment?.intent ?? "";
+  const { balance } = one.wallet.stored;
+  const dispute = world.fake.bank.dispute(intent);
+  await world.sweep();
+  expect(one.wallet.stored.balance).toBe(0);
+  one.wallet.publish();
+  world.fake.bank.moveDispute(dispute, "won");
+  await world.sweep();
+  expect(one.wallet.stored.balance).toBe(balance);
+  one.wallet.rebuild();
+  await world.sweep();
+  expect(one.wallet.stored).toMatchObject({ balance, debts: { owed: 0, taken: 0 } });
+});
+
 it("several events about one payment lead to only one read of the payment from Stripe", async () => {
   const { world, one } = await begun();
   const [payment] = world.fake.payments();

@@ -1,5 +1,4 @@
 import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
-import { micros } from "../../shared/money.ts";
 import { computeRefundedCredits, computeRefundedCents } from "./payment-rules.ts";
 import {
   moveToPurchaseStep,
@@ -117,8 +116,8 @@ export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number):
     const credit = { paymentId, purchaseId, method, netMicro, actor };
     const answer = await tryWalletCall(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;
-    const hasSentRefunds =
-      payment.backMicro === micros(0) || (await sendRefundsToWallet(deps, paymentId));
+    // Without a read, no amount was ever sent. With one, D1 can have an outdated amount.
+    const hasSentRefunds = payment.reading === 0 || (await sendRefundsToWallet(deps, paymentId));
     if (!hasSentRefunds) return false;
   }
   rows.setHead({ ...rows.head(), walletMadeAt: madeAt });
