@@ -74,3 +74,15 @@ it("automatic top-ups pause for 1, 6 and 24 hours after declines, and then stay 
     [0, null, "card_declined"],
   ]);
 });
+
+it("a declined automatic top-up doesn't count toward the daily limit", () => {
+  const end = { kind: "soft" } as const;
+  const when = { month: "2026-11", day: "2026-11-26" };
+  const amountMicro = micros(60_000_000);
+  const setting = { belowMicro: micros(1), amountMicro, mostPerMonthMicro: micros(1e12) };
+  const asked = recordTopUpRequest(NO_TOP_UP, { id: "pur", amountMicro, wantedAt: 0 }, when);
+  const declined = recordFailedTopUp(asked, "pur", { end, nowMs: 0 });
+  const at = { setting, balance: micros(0), owed: micros(0), isShort: true };
+  const later = { ...at, ...when, dailyMaxMicros: MOST_A_DAY, nowMs: 3_600_000 };
+  expect(decideTopUp(declined, later)).toBe("wanted");
+});

@@ -94,7 +94,7 @@ export function completeTopUp(state: TopUpState, id: string): TopUpState {
   return { ...state, open: null, pausedUntil: null, declines: 0 };
 }
 
-/** Subtracts a failed purchase from the month's total. Pauses or disables automatic top-up. */
+/** Subtracts a failed purchase from the totals. Pauses or disables automatic top-up. */
 export function recordFailedTopUp(
   state: TopUpState,
   id: string,
@@ -104,7 +104,9 @@ export function recordFailedTopUp(
   if (open?.id !== id) return state;
   const isOfMonth = open.month === state.month;
   const monthMicro = isOfMonth ? micros(state.monthMicro - open.amountMicro) : state.monthMicro;
-  const after = { ...state, open: null, monthMicro };
+  // The newest request determines `day`, and only one purchase is open at a time.
+  const dayMicro = micros(Math.max(0, (state.dayMicro ?? 0) - open.amountMicro));
+  const after = { ...state, open: null, monthMicro, dayMicro };
   if (end.kind === "hard") return { ...after, disabledReason: end.reason };
   const pause = DECLINE_PAUSES_MS[state.declines];
   const declines = state.declines + 1;
