@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { objectsWithout } from "../contract/client.ts";
 import { Browser, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
@@ -223,6 +224,19 @@ describe("a sign-up", () => {
     const { browser } = await signUp(issuer, newAccount(), { SIGN_UP: "approve" });
     const key = await browser.ask("POST", "/console/api/v1/keys", { name: "early" });
     expect(await code(key)).toEqual([403, "organization_suspended"]);
+  });
+
+  it("that needs approval leaves no active wallet if the wallet can't be suspended", async () => {
+    const account = newAccount();
+    issuer.accounts.push(account);
+    const bindings = { SIGN_UP: "approve" };
+    const failing = new Browser({ ...objectsWithout("WALLET", "configure"), ...bindings });
+    await failing.logIn(account, { purpose: "sign_up" }).catch(() => undefined);
+    const browser = new Browser(bindings);
+    await browser.logIn(account, { purpose: "sign_up" });
+    const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };
+    const paid = await browser.ask("POST", "/console/api/v1/chat/completions", body);
+    expect(await code(paid)).toEqual([403, "organization_suspended"]);
   });
 
   it("adds credits once per identity, within a daily budget", async () => {

@@ -5,6 +5,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { mintId, randomBase62 } from "../../shared/id.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { createMemberActor } from "./people-call.ts";
 import type { PeopleServices } from "./people-call.ts";
@@ -191,6 +192,14 @@ export async function createOrganizationWithWallet(
   const key = await mintConsoleKey(services);
   const wallet = services.wallet(orgId);
   const { epoch } = await wallet.create(orgId);
+  if (newOrganization.isSuspended) {
+    // The wallet is suspended before the rows exist, so that a failure leaves no active wallet.
+    const suspension = await callObject(() => wallet.configure({ suspended: true }));
+    if (!suspension.ok) {
+      await discardWallet(services, orgId);
+      return suspension;
+    }
+  }
   const actor = createMemberActor(owner.id);
   const statements = ownerStatements(services, newOrganization, { owner, key });
   const organization: Omit<StoredOrganization, "slug"> = {
@@ -224,7 +233,6 @@ export async function createOrganizationWithWallet(
     await discardWallet(services, orgId);
     return creation;
   }
-  if (newOrganization.isSuspended) await wallet.configure({ suspended: true, rpmLimit: null });
   services.takeEvents(orgId);
   return success({ orgId, memberId: owner.id });
 }
