@@ -19,6 +19,7 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
 import { creationTimeOfId } from "../shared/id.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
+import { callObject } from "../shared/reach-object.ts";
 import {
   emailSchema,
   memberView,
@@ -102,8 +103,7 @@ export async function postOrganization(call: OperatorCall) {
   );
   if (!firstKey.ok) return firstKey;
   const { storedKey: booked, key } = firstKey.value;
-  const wallet = call.wallet(organization.id);
-  const { epoch } = await wallet.create(organization.id);
+  const { epoch } = await call.wallet(organization.id).create(organization.id);
   const { actor } = call;
   const additionalStatements = [
     createInsertKeyStatement(call.db, booked, null),
@@ -111,16 +111,12 @@ export async function postOrganization(call: OperatorCall) {
   ];
   const newRows = { organization, owner, epoch, additionalStatements, actor };
   const creation = await createOrganization(call.db, newRows);
-  if (!creation.ok && restoredId !== null) return creation;
   if (!creation.ok) {
-    await wallet.discard().catch((error: unknown) => {
-      logWarning("wallet_not_discarded", {
-        org_id: organization.id,
-        reason: errorMessageOf(error),
-      });
-    });
+    if (restoredId === null) await discardWallet(call, organization.id);
     return creation;
   }
+  const reset = await resetOperatorSettings(call, restoredId);
+  if (!reset.ok) return reset;
   return created({
     organization: await organizationViewWithBalance(call, organization),
     member: memberView(owner),
@@ -130,6 +126,24 @@ export async function postOrganization(call: OperatorCall) {
 
 async function isLost(call: OperatorCall, id: string): Promise<boolean> {
   return (await findOrganization(call.db, id)) === null && (await call.wallet(id).balance()).ok;
+}
+
+async function discardWallet({ wallet }: OperatorCall, id: string): Promise<void> {
+  await wallet(id)
+    .discard()
+    .catch((error: unknown) => {
+      logWarning("wallet_not_discarded", { org_id: id, reason: errorMessageOf(error) });
+    });
+}
+
+/** Gives a restored wallet the operator's settings of a new organization. */
+async function resetOperatorSettings(
+  { wallet }: OperatorCall,
+  id: string | null,
+): Promise<Result<unknown>> {
+  if (id === null) return success(null);
+  const settings = { rpmLimit: null, suspended: false, closed: false, priceList: null };
+  return callObject(() => wallet(id).configure(settings));
 }
 
 function notLostRefusal(): Refusal {

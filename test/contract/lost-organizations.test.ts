@@ -54,6 +54,17 @@ it("GET /admin/v1/orgs lists a lost organization, which operators can restore wi
   expect((await chat(made.key.key)).status).toBe(200);
 });
 
+it("POST /admin/v1/orgs makes a suspended, limited wallet match the restored organization", async () => {
+  await lose();
+  const wallet = env.WALLET.getByName(account.orgId);
+  const before = { suspended: true, closed: true, rpmLimit: 1, priceList: "gone" };
+  valueOf(await wallet.configure(before));
+  const made = await (await restore()).json<MadeOrganization>();
+  expect(made.organization).toMatchObject({ status: "active", rpm_limit: null, price_list: null });
+  const statuses = [await chat(made.key.key), await chat(made.key.key)].map(({ status }) => status);
+  expect(statuses).toEqual([200, 200]);
+});
+
 it("POST /admin/v1/orgs rejects a slug in use, and a restore_id of an organization that isn't lost", async () => {
   for (const restore_id of [account.orgId, crypto.randomUUID()]) {
     const error = await errorOf(await restore({ restore_id }), 409);
