@@ -100,6 +100,46 @@ it("a checkout is credited once, however often Stripe reports the payment", asyn
   expect(await compared.json()).toMatchObject({ differences: [] });
 });
 
+it("closing an organization cancels its open purchases, so that nothing more is paid", async () => {
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  const purchase = await buy(account, { amount_dollars: 10, method: "checkout" });
+  const session = sessionOf(stripe, purchase);
+  expect((await admin("DELETE", `/orgs/${account.orgId}`)).status).toBe(200);
+  await vi.waitFor(async () => {
+    const found = await admin("GET", `/orgs/${account.orgId}/purchases/${purchase.id}`);
+    expect(await found.json()).toMatchObject({
+      state: "expired",
+      error: { code: "cancelled" },
+    });
+  }, LONG);
+  expect(stripe.world.sessions.get(session)?.status).toBe("expired");
+});
+
+it("closing an organization ends an automatic top-up that waits for Stripe, without a charge", async () => {
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  await bought(account, stripe);
+  const charges = stripe.world.charges.size;
+  const fault = { kind: "reset", when: "before", on: /^POST .v1.invoices$/ } as const;
+  for (let time = 0; time < 20; time++) stripe.fault(fault);
+  const auto_top_up = { below_dollars: 20, amount_dollars: 15, most_per_month_dollars: 30 };
+  const settings = `/v1/orgs/${account.orgId}/settings`;
+  await send(settings, { method: "PATCH", key: account.key, body: { auto_top_up } });
+  const newest = async (): Promise<Purchase | undefined> => {
+    const answer = await admin("GET", `/orgs/${account.orgId}/purchases`);
+    return (await answer.json<{ purchases: Purchase[] }>()).purchases[0];
+  };
+  await vi.waitFor(async () => expect((await newest())?.state).toBe("unknown"), LONG);
+  const closed = await admin("DELETE", `/orgs/${account.orgId}?give_up_balance=true`);
+  expect(closed.status).toBe(200);
+  stripe.clearFaults();
+  shiftClock(3_600_000);
+  await runDurableObjectAlarm(paymentsOf(account.orgId));
+  await vi.waitFor(async () => expect((await newest())?.state).toBe("expired"), LONG);
+  expect(stripe.world.charges.size).toBe(charges);
+});
+
 it("the payments sweep credits payments that no webhook reported", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });

@@ -6,7 +6,7 @@ import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { callObjectWithRetries } from "../../shared/reach-object.ts";
+import { callObject, callObjectWithRetries } from "../../shared/reach-object.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import {
   closeOrganization,
@@ -39,7 +39,7 @@ export async function deleteOrganization(call: MemberCall) {
   return closed.ok ? success({ id: as.orgId, deleted: true }) : closed;
 }
 
-type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries">;
+type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries" | "payments">;
 
 /** Fails with `has_balance` if the caller doesn't give up the organization's credits. */
 export async function requireBalanceGivenUp(
@@ -96,18 +96,23 @@ export async function closeOrganizationEverywhere(
   return [configured, removed, ...sessionEndings].find((one) => !one.ok) ?? success(null);
 }
 
+/** Sends a closing or restoration to the wallet. Cancels a closed organization's purchases. */
 export async function notifyWalletOfClosing(
-  { db, wallet }: Pick<ClosingServices, "db" | "wallet">,
+  { db, wallet, payments }: Pick<ClosingServices, "db" | "wallet" | "payments">,
   orgId: string,
 ): Promise<Result<unknown>> {
   const found = await findOrganizationClosing(db, orgId);
   if (found === null) return success(null);
-  return syncWithDatabase(found, {
+  const synced = await syncWithDatabase(found, {
     send: ({ status, closedAt }) =>
       wallet(orgId).configure({ suspended: status === "suspended", closed: closedAt !== null }),
     reread: () => findOrganizationClosing(db, orgId),
     isSame: (one, other) => one.status === other.status && one.closedAt === other.closedAt,
   });
+  if (!synced.ok || synced.value.closedAt === null) return synced;
+  // The wallet is closed first, so that it starts no further automatic purchase.
+  const cancelled = await callObject(() => payments(orgId).cancelAll());
+  return cancelled.ok || cancelled.failure.kind === "payments_off" ? success(null) : cancelled;
 }
 
 /**
@@ -115,7 +120,7 @@ export async function notifyWalletOfClosing(
  * work.
  */
 export async function reopenOrganization(
-  services: KeyServices,
+  services: KeyServices & Pick<PeopleServices, "payments">,
   orgId: string,
   actor: Actor,
 ): Promise<Result<null>> {

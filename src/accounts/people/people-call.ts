@@ -16,7 +16,7 @@ type SignUpRules = {
 };
 
 export type PeopleServices = KeyServices &
-  Pick<Objects, "deliveries"> & {
+  Pick<Objects, "deliveries" | "payments"> & {
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
     readonly companyDomains: "off" | "approve" | "on";

@@ -99,6 +99,17 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
     });
   }
 
+  cancelAll(): Promise<Result<null>> {
+    return this.#runCall(async ({ runner, deps }) => {
+      const open = this.#isInitialized() ? deps.rows.openPurchases() : [];
+      for (const { id } of open) {
+        runner.cancel(id);
+        this.#finishInBackground(runner.advance(id));
+      }
+      return success(null);
+    });
+  }
+
   portal(
     buyer: Pick<PurchaseRequest, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>> {

@@ -131,6 +131,8 @@ export type PaymentsMethods = {
   purchase(name: string): Promise<Result<PurchaseRecord>>;
   purchases(limit: number, after: string | null): Promise<Result<PurchasePage>>;
   cancel(id: string): Promise<Result<PurchaseRecord>>;
+  /** Cancels all open purchases of a closed organization. */
+  cancelAll(): Promise<Result<null>>;
   portal(
     buyer: Pick<PurchaseRequest, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>>;
