@@ -7,7 +7,7 @@ import type { ProviderFailure, StreamEvent, JsonObject } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 import { EVENT_LENGTH_MAX, SseDecoder } from "../../shared/http/server-sent-events.ts";
 
-/** Adds the usage, or an estimate, if the request caused the failure. */
+/** Adds the tokens that the provider may bill: the reported usage, or an estimate from the text. */
 export function addUsageToFailure(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },
