@@ -187,6 +187,28 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
+  it("replaces old rows with sums to revoke a key while full", async () => {
+    const { stub } = await newWallet(900_000_000);
+    await bytesPerRequest(stub, 1000);
+    await runAlarm(stub);
+    setClock(start + 21 * 60_000);
+    const limit = await leaveRoom(stub, 10_000);
+    const actor = { kind: "operator", id: "admin" } as const;
+    await runInDurableObject(stub, async (wallet: Wallet, state) => {
+      const restore = refuseAbove(state.storage.sql, limit);
+      for (let i = 0; i < 200; i++) {
+        await wallet.revokeKey(`hash_${i}`, start, { keyId: `key_${i}`, actor });
+      }
+      restore();
+    });
+    const [events] = await rowsOf(
+      stub,
+      "SELECT count(*) AS n FROM events WHERE type = 'key.revoked'",
+    );
+    const [revoked] = await rowsOf(stub, "SELECT count(*) AS n FROM keys");
+    expect([events, revoked]).toEqual([{ n: 200 }, { n: 200 }]);
+  });
+
   it("rejects new holds if no more rows can be rolled up, but still settles open holds", async () => {
     const { stub } = await newWallet(900_000_000);
     const open = holdOf(9000);

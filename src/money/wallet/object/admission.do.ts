@@ -263,13 +263,18 @@ export function applyCallerChange<T>(
 /** Applies a key's change, unless the wallet has no tables. */
 export function applyKeyChange(
   { decisions, keys }: AdmissionDeps,
-  tell: (keys: KeyAdmissions, tx: Tx) => void,
+  change: (keys: KeyAdmissions, tx: Tx) => void,
 ): Result<null> {
-  const tx = decisions.openIfCreated();
-  if (tx === null) return success(null);
-  tell(keys, tx);
-  decisions.scheduleFollowUp(tx);
-  return success(null);
+  if (decisions.openIfCreated() === null) return success(null);
+  try {
+    return decisions.decide((tx) => {
+      change(keys, tx);
+      return success(null);
+    });
+  } catch (error) {
+    keys.clearCache(); // after an exception, the cached keys may differ from the tables
+    throw error;
+  }
 }
 
 function isKeyCached({ decisions, keys }: AdmissionDeps, keyHash: string | null): boolean {

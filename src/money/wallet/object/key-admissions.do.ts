@@ -225,10 +225,12 @@ export class KeyAdmissions {
 
   setTerms(tx: Tx, hash: string, terms: KeyTerms): void {
     this.#markLookupsStale(hash);
-    updateKey(tx.sql, hash, "terms", keyTermsToJson(terms));
-    this.#updateCached(hash, { terms });
     const record = this.#key(tx.sql, hash)?.record;
-    if (record !== null && record !== undefined) syncDollarBudget(tx, record.keyId, terms);
+    tx.storage.transactionSync(() => {
+      updateKey(tx.sql, hash, "terms", keyTermsToJson(terms));
+      if (record !== null && record !== undefined) syncDollarBudget(tx, record.keyId, terms);
+    });
+    this.#updateCached(hash, { terms });
   }
 
   sessionsCut({ sql }: Tx, hash: string): number {
