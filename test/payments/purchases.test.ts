@@ -9,6 +9,8 @@ import { afterEach, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { signedWebhook } from "../fakes/stripe/events.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
+import { Payments } from "../../src/money/payments/payments.do.ts";
+import { refuse } from "../../src/shared/failure.ts";
 import { runPaymentsSweep } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
@@ -137,6 +139,26 @@ it("closing an organization ends an automatic top-up that waits for Stripe, with
   shiftClock(3_600_000);
   await runDurableObjectAlarm(paymentsOf(account.orgId));
   await vi.waitFor(async () => expect((await newest())?.state).toBe("expired"), LONG);
+  expect(stripe.world.charges.size).toBe(charges);
+});
+
+it("an automatic top-up that was not delivered before a suspension never charges the card", async () => {
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  await bought(account, stripe);
+  const charges = stripe.world.charges.size;
+  const unavailable = refuse({ kind: "storage_unavailable" });
+  const topUp = vi.spyOn(Payments.prototype, "topUp").mockResolvedValue(unavailable);
+  const auto_top_up = { below_dollars: 20, amount_dollars: 15, most_per_month_dollars: 30 };
+  const settings = `/v1/orgs/${account.orgId}/settings`;
+  await send(settings, { method: "PATCH", key: account.key, body: { auto_top_up } });
+  await vi.waitFor(() => expect(topUp).toHaveBeenCalled(), LONG);
+  await admin("PATCH", `/orgs/${account.orgId}`, { status: "suspended" });
+  topUp.mockClear();
+  const wallet = env.WALLET.getByName(account.orgId);
+  expect(await wallet.poke()).toMatchObject({ ok: true });
+  expect(await wallet.payments()).toMatchObject({ value: { topUp: { purchaseId: null } } });
+  expect(topUp).not.toHaveBeenCalled();
   expect(stripe.world.charges.size).toBe(charges);
 });
 

@@ -34,6 +34,7 @@ import {
   assertCurrentInstance,
 } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
+import { recordTopUpFailure } from "./top-up.do.ts";
 
 const QUOTA_MAX = DOLLARS_MAX * 1_000_000;
 const ORGANIZATION: BudgetOwner = { scope: "organization", subject: "" };
@@ -118,6 +119,9 @@ export function applyConfiguration(
   const wasCounting = row.rpmLimit !== null;
   changeWalletRow(tx, { rpmLimit, suspended, closed, priceList });
   if (!wasCounting) tx.memory.rateLog = selectRecentHoldTimes(tx.sql, rpmLimit, tx.nowMs);
+  const { open } = tx.memory.topUp;
+  // A suspended or closed organization's card isn't charged for a top-up that is delivered later.
+  if (suspended && open?.isTold === false) recordTopUpFailure(tx, open.id, { kind: "soft" });
   return success({ rpmLimit, suspended, closed, priceList });
 }
 
