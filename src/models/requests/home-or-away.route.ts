@@ -65,7 +65,7 @@ export function createRunServices(c: Context<AppEnv>, caller: Caller): RunServic
   const { region, numbers } = config;
   const { providers, health, times } = getDeployment(config);
   const home = createHomeClient(c, caller, timers.after);
-  const outboxes = outboxesOf(config, env, timers.after);
+  const outboxes = createOutboxGetter(config, env, timers.after);
   const localServices = {
     providers,
     health,
@@ -198,7 +198,7 @@ export function createWalletGetter(config: Config, env: Env, after: TimerFunctio
 
 const STORED_RESULT = { kind: "answered", answer: null } as const;
 
-function outboxesOf(config: Config, env: Env, after: TimerFunction): OutboxGetter {
+export function createOutboxGetter(config: Config, env: Env, after: TimerFunction): OutboxGetter {
   const { outboxes } = Isolate.of(config).get(makeCallGroups);
   return (name, attempt) => {
     const stub = () => objectsOf(env).outbox(name);
