@@ -308,7 +308,7 @@ it("a person can connect an account of the company's own identity provider", asy
   await navigation(page).waitFor();
   await goTo(page, "Team");
   await press(page, "Add an identity provider");
-  await page.getByLabel("Issuer URL, as in its discovery document").fill(companyIssuer.url);
+  await page.getByLabel("Issuer URL, as in the discovery document").fill(companyIssuer.url);
   await page.getByLabel("Client ID").fill("turnpike-local");
   await page.getByLabel("Client secret").fill(issuer.bindings["LOCAL_LOGIN_SECRET"] ?? "");
   await press(page, "Set it");

@@ -299,7 +299,7 @@ it("the overview shows spend trend and runway immediately, and one click shows t
   expect(job.spent()).toBeLessThanOrEqual(1);
 });
 
-it("the playground runs a stream, shows the stream's cost and stops the stream in 3 actions", async () => {
+it("the playground starts a stream, shows its cost and stops the stream with 3 user actions", async () => {
   const page = await logIn(browser, await createOtherKey());
   await page.goto("/console/#/playground?model=sandbox/slow-stream");
   let paid = 0;

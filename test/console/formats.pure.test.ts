@@ -65,10 +65,10 @@ it("a name has one color in all charts, and no two names of a chart share a colo
 it.each([
   ["url must begin with https://.", "url", "Address", "Address must begin with https://."],
   [
-    "allowed_models[0]: no model here is named 'gpt'. Use IDs or aliases of GET /v1/models, or author/*.",
+    "allowed_models[0]: no model here is named 'gpt'. Use IDs or aliases from GET /v1/models, or author/*.",
     "allowed_models[0]",
     "Models",
-    "Models: no model here is named 'gpt'. Use IDs or aliases of the Models page, or author/*.",
+    "Models: no model here is named 'gpt'. Use IDs or aliases from the Models page, or author/*.",
   ],
   ["alert_at must be at most 1.", "alert_at", "Alert [% of the limit]", "Alert must be at most 1."],
   ["identity is unknown.", "id", "Name", "identity is unknown."],

@@ -60,7 +60,7 @@ function readTwice([whole, where]: [string, number[]]): CheckResult {
 
 describe("a generated event stream", () => {
   it(
-    `leads to the same events in two parsers, however the stream is split, for ${runsOf("event streams")} generated inputs`,
+    `produces the same events in two parsers, however the stream is split, for ${runsOf("event streams")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = fc.tuple(text, cuts);

@@ -49,7 +49,7 @@ export const CALLER_CASES = {
       error(
         "insufficient_balance",
         "payment_reversed",
-        "Payments were reversed, and 5 micro-credits are owed. Paid requests are rejected until they are paid. Please add credits.",
+        "Payments were reversed, and 5 micro-credits are owed. Paid requests are rejected until this debt is repaid. Please add credits.",
         { owed_micro: 5 },
       ),
       stop,

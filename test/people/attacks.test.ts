@@ -103,7 +103,7 @@ describe("a login to the console", () => {
 });
 
 describe("an email address without a verified identity", () => {
-  it("never identifies a person, so that two people with equal addresses stay separate", async () => {
+  it("never identifies a person, so that two people with the same address stay separate", async () => {
     const { account, view } = await signUp(issuer);
     const thief = newAccount({ email: account.email });
     issuer.accounts.push(thief);

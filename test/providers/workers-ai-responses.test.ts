@@ -228,7 +228,7 @@ it("the Workers AI adapter returns the last event's usage as final, and the sum 
 const nativeText = (words: string, output: number) =>
   `{"response":"${words}","usage":{"prompt_tokens":12,"completion_tokens":${output}}}`;
 
-it("the Workers AI adapter treats totals in chunks as partial until the end", async () => {
+it("the Workers AI adapter treats usage totals in chunks as partial until the stream ends", async () => {
   expect(await reports(nativeText("Hel", 1), nativeText("lo", 2), "[DONE]")).toEqual([
     { kind: "usage", partial: true, ...usage(12, 1) },
     { kind: "usage", partial: true, ...usage(12, 2) },

@@ -140,7 +140,7 @@ describe("a charge whose outcome is unknown at both wallet and outbox", () => {
   });
 
   it.each([false, true])(
-    "counts once after lost, unreadable and overloaded calls, and the request completes (stream %s)",
+    "counts once although calls are lost, unreadable or rejected as overloaded, and the request completes (stream %s)",
     async (stream) => {
       world.faults["settle"] = ["lost", "unreadable"];
       world.faults["enqueue"] = ["overloaded"];

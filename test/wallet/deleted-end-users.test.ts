@@ -42,7 +42,7 @@ async function newQuotaWallet() {
 }
 
 describe("a deleted end user who is created again", () => {
-  it("keeps the earlier spend and only the remaining quota if recreated by a request", async () => {
+  it("keeps its earlier spend and its remaining quota if a request recreates the end user", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 70);
     await pay(stub, 70, "u");

@@ -55,7 +55,7 @@ export function normalizeAllowedModels<T extends null | undefined>(
       const param = `allowed_models[${at}]`;
       const unknown = `no model here is named '${shortenModelName(name)}'`;
       return invalid(
-        `${param}: ${unknown}. Use IDs or aliases of GET /v1/models, or author/*.`,
+        `${param}: ${unknown}. Use IDs or aliases from GET /v1/models, or author/*.`,
         param,
       );
     }

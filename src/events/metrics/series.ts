@@ -29,7 +29,7 @@ export const METRICS = {
   ),
   duration: secondsHistogram("turnpike_paid_seconds", "Paid requests: time to the last byte."),
   tokens: counter("turnpike_tokens_total", "Billed tokens by model and kind."),
-  cost: counter("turnpike_cost_micro_total", "Micros charged, by model and provider."),
+  cost: counter("turnpike_cost_micro_total", "Micro-credits charged, by model and provider."),
   attempts: counter(
     "turnpike_attempts_total",
     "Attempts at provider routes of successful requests.",
@@ -51,7 +51,7 @@ export const METRICS = {
   ),
   bugs: counter(
     "turnpike_bugs_total",
-    "Paid requests ended by a bug of the gateway. Those sent to a provider were charged.",
+    "Paid requests that a gateway bug ended. Those sent to a provider were charged.",
   ),
   shed: counter(
     "turnpike_shed_total",
@@ -62,7 +62,7 @@ export const METRICS = {
   unpublished: gauge("turnpike_wallets_unpublished", "Wallets with unpublished changes."),
   conflicts: gauge(
     "turnpike_wallets_in_conflict",
-    "Wallets that refuse holds because the database belongs to another wallet.",
+    "Wallets that refuse holds because their rows in the database belong to another wallet.",
   ),
   unavailable: gauge(
     "turnpike_wallets_unavailable",
@@ -81,7 +81,7 @@ export const METRICS = {
     "Isolates that skipped a route in their last report within 5 minutes, by reason.",
   ),
   isolates: gauge("turnpike_isolates", "Isolates that reported within 5 minutes."),
-  isolatesAge: gauge("turnpike_isolates_age_seconds", "Age of the oldest report."),
+  isolatesAge: gauge("turnpike_isolates_age_seconds", "Age of the oldest report of an isolate."),
   depthsAge: gauge(
     "turnpike_depths_age_seconds",
     "Time since the last complete sweep of the wallets, or since the region's first one began.",

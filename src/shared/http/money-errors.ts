@@ -148,7 +148,7 @@ export const PAYMENT_ERROR_RESPONSES = {
     message:
       owedMicro === null
         ? "Payments for these credits were reversed. Paid requests are rejected until this is settled."
-        : `Payments were reversed, and ${owedMicro} micro-credits are owed. Paid requests are rejected until they are paid. Please add credits.`,
+        : `Payments were reversed, and ${owedMicro} micro-credits are owed. Paid requests are rejected until this debt is repaid. Please add credits.`,
     ...(owedMicro !== null && { extra: { owed_micro: owedMicro } }),
     headers: DO_NOT_RETRY,
   }),

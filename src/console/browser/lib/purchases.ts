@@ -78,7 +78,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   cancelled: "Nothing was charged.",
   abandoned: "The payment page expired. Nothing was charged.",
   limit:
-    "A limit that prevents misuse is reached. Try again tomorrow, or ask the operator of this region.",
+    "You have reached a limit that prevents misuse. Try again tomorrow, or ask the operator of this region.",
 };
 
 export function findPurchaseRemedy(purchase: Purchase): string {

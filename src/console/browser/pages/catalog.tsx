@@ -133,7 +133,7 @@ const COLUMNS: readonly Column<Row>[] = [
   }),
   priceColumn("cost", "Cost"),
   priceColumn("price", "Price"),
-  column("seen", "Price read on", ({ age_days }) => age_days, {
+  column("seen", "Price checked on", ({ age_days }) => age_days, {
     wide: true,
     csv: [["seen_on", ({ seen_on }) => seen_on]],
     cell: (row) => <SeenOn {...row} />,

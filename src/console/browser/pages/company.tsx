@@ -97,7 +97,7 @@ function NewIssuer({ callback, onClose }: { callback: string; onClose: () => voi
       <p class="small">
         Register an OpenID Connect client there with the redirect URL <code>{callback}</code>
       </p>
-      {line("issuer", "Issuer URL, as in its discovery document", common)}
+      {line("issuer", "Issuer URL, as in the discovery document", common)}
       {line("client_id", "Client ID", common)}
       {line("client_secret", "Client secret", { type: "password", ...common })}
     </FormDialog>

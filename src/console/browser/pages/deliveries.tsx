@@ -42,7 +42,7 @@ export function Deliveries({ id }: { id: string }) {
         columns={mayResend ? [...DELIVERY_COLUMNS, verbs(id)] : DELIVERY_COLUMNS}
         open={setOpened}
         names={isKnown ? ["state"] : []}
-        empty="Nothing was sent yet. The next event appears here. Test events don't."
+        empty="Nothing has been sent yet. The next event appears here. Test events don't."
       />
       {opened && <Detail id={id} delivery={opened} onClose={() => setOpened(null)} />}
     </Panel>

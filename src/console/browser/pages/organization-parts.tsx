@@ -128,7 +128,7 @@ function Payments({ id }: { id: string }) {
       read={({ credits, next_after }) => ({ rows: credits, next: next_after })}
       height={200}
       columns={PAYMENTS}
-      empty="No payment yet."
+      empty="No payments yet."
     />
   );
 }

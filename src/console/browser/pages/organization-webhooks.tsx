@@ -75,7 +75,7 @@ function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
       limit={10}
       height={200}
       columns={DELIVERY_COLUMNS}
-      empty="Nothing was sent yet."
+      empty="Nothing has been sent yet."
     />
   );
 }

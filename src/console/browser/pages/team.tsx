@@ -249,7 +249,7 @@ function Invite({ onClose }: { onClose: () => void }) {
         </p>
       )}
       {line("email", "Address", {
-        hint: "Empty: anyone with the link joins as a member",
+        hint: "If empty, anyone with the link can join",
         type: "email",
       })}
       <RoleField role={role} onChange={setRole} />

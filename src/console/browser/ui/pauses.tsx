@@ -111,7 +111,7 @@ function Notice({ pause }: { pause: Pause }) {
           onClose={() => setEnding(false)}
         >
           <p>
-            All regions immediately accept new requests of {name} again
+            All regions immediately accept new requests from {name} again
             {scope === ORGANIZATION && ", from all keys that aren't paused separately"}.
           </p>
         </Confirm>

@@ -350,7 +350,7 @@ function toolLabel({ type, name }: JsonObject): string {
 }
 
 function refuseMissingTool(missing: string, { left }: FlattenedTools): Refusal {
-  const explanation = left.length === 0 ? "" : " Tools that run at a provider are not supported.";
+  const explanation = left.length === 0 ? "" : " Tools that the provider runs are not supported.";
   return invalid(
     `'tool_choice' names ${missing}, which isn't in 'tools'.${explanation}`,
     "tool_choice",

@@ -56,6 +56,6 @@ export function isEarlierPauseEnd(known: Pause, until: number | null): boolean {
 }
 
 export function refuseOperatorPause(): Refusal {
-  const message = "The operator created this pause. Contact the operator to end it.";
+  const message = "The operator created this pause. Ask the operator to end it.";
   return conflict(message, null, "operator_pause");
 }
