@@ -116,7 +116,7 @@ export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number):
     const credit = { paymentId, purchaseId, method, netMicro, actor };
     const answer = await tryWalletCall(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;
-    // Without a read, no amount was ever sent. With one, D1 can have an outdated amount.
+    // If `reading` is 0, no refund was ever sent. Otherwise, D1's refunded amount can be outdated.
     const hasSentRefunds = payment.reading === 0 || (await sendRefundsToWallet(deps, paymentId));
     if (!hasSentRefunds) return false;
   }
@@ -124,7 +124,7 @@ export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number):
   return true;
 }
 
-/** Returns null, and logs the error, if the call throws. */
+/** Runs a wallet call. If the call throws, logs the error and returns null. */
 export async function tryWalletCall<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call();

@@ -113,7 +113,7 @@ function findByMetadata(
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
 }
 
-/** Stores an invoice's or session's ID after its response was lost. */
+/** Stores the ID of a Stripe invoice or session whose creation response was lost. */
 function storeLostId(
   deps: PaymentDeps,
   purchase: Purchase,

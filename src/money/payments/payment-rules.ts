@@ -84,8 +84,8 @@ export function computeRefundedCents(
 function withdrawnCents({ amount, status, balance_transactions: moved }: Dispute): number {
   if (INQUIRY_STATUSES.has(status)) return 0;
   if (status !== "won") return amount;
-  // Only the ratio of both amounts is used, because balance transactions and disputes can have
-  // different currencies.
+  // Balance transactions can have a different currency than the dispute, so only the ratio of their
+  // amounts is used.
   const disputedAmount = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
   const lostAmount = -moved.reduce((sum, one) => sum + one.amount, 0);
   if (disputedAmount <= 0 || lostAmount <= 0) return 0;
@@ -112,7 +112,7 @@ const HARD_DECLINE_CODES = new Set(
 );
 const HARD_ADVICE_CODES = new Set(["do_not_try_again", "confirm_card_data"]);
 
-/** The reason for a declined charge. `isHard`: the wallet turns off automatic top-up. */
+/** The reason for a declined charge. If `isHard`, the wallet turns off automatic top-up. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
 /** Errors by decline code of Stripe or the bank. Other codes mean `card_declined`. */

@@ -10,7 +10,7 @@ import type {
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 
-/** Messages that don't distinguish lost, stolen and declined cards. */
+/** Messages for purchase errors, which don't reveal that a card was lost or stolen. */
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
   card_declined: "The card was declined. Use another card, or ask your bank.",
   insufficient_funds: "The card has insufficient funds.",

@@ -7,7 +7,7 @@ import { parseStoredJson } from "../../shared/stored-json.ts";
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
 import type { PublishedPurchaseTotals } from "./payments.store.ts";
 
-/** `record` is the complete row as JSON. */
+/** Each column `record` contains a complete row as JSON. */
 const INITIAL_SCHEMA =
   "CREATE TABLE head (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
@@ -175,7 +175,7 @@ export function insertPurchaseIdempotencyKey(
 const BATCH = 50;
 
 /**
- * SQL expression for a fingerprint. It changes with every published field of a purchase and its
+ * SQL expression for a fingerprint that changes with each published field of a purchase or its
  * payment.
  */
 const FINGERPRINT_SQL = `json_extract(purchases.record, '$.updatedAt', '$.state', '$.tries')
@@ -190,7 +190,7 @@ type PurchaseCopy = {
 
 /**
  * Writes new and changed purchases to D1. With `mustCompareTotals`, rewrites all purchases if D1
- * lacks changes, for example after D1 was restored.
+ * lacks changes.
  */
 export async function publishPurchases(
   sql: SqlStorage,

@@ -120,7 +120,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
         return conflict(message, null, "no_purchases");
       }
       const params = buildBillingPortalParams(customer.id, buyer.returnUrl);
-      const key = `portal:${crypto.randomUUID()}`; // each click creates a new link
+      const key = `portal:${crypto.randomUUID()}`;
       const answer = await deps.stripe.ask(
         buildPostCall("/v1/billing_portal/sessions", params, key),
       );
@@ -262,7 +262,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
     }
   }
 
-  /** Returns the purchase once the work ends, or after a short wait. The work continues. */
+  /** Returns the purchase once the work ends or after a short wait. Unfinished work continues. */
   async #recordAfter(work: Promise<void>, id: string): Promise<Result<PurchaseRecord>> {
     this.#finishInBackground(work);
     await withTimeout(work, RESPONSE_WAIT_MS).catch(() => undefined);
@@ -287,7 +287,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
     this.ctx.waitUntil(done);
   }
 
-  /** Writes changed purchases to D1. If this fails, the next work or `poke` retries it. */
+  /** Writes changed purchases to D1. If this fails, the next publish retries. */
   async #publish(mustCompareTotals = false): Promise<void> {
     if (!this.#isInitialized()) return;
     const { DB } = this.env;

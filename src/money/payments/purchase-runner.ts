@@ -75,7 +75,7 @@ export function createPendingPurchase(
   };
 }
 
-/** Failed attempts (about an hour) after which a hint is first reported. */
+/** Failed attempts to process a hint (about an hour) before the first alert. */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
@@ -109,7 +109,7 @@ export class PurchaseRunner {
     const purchase = rows.purchase(id);
     if (purchase === null || isPurchaseEnded(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
-    // An ending that turns off automatic top-up isn't replaced.
+    // A cancellation doesn't replace an ending that turns off automatic top-up.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const hasNotStarted = purchase.step === "customer" && purchase.sent === null;
     if (hasNotStarted) endPurchase(this.#deps, purchase, ending);

@@ -33,7 +33,6 @@ export function moveToPurchaseStep(
   return storePurchase(deps, purchase, { ...started, ...change });
 }
 
-/** Schedules the step again after a delay. */
 export function schedulePurchaseRetry(
   deps: PaymentDeps,
   purchase: Purchase,

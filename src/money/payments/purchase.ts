@@ -41,23 +41,20 @@ export type Purchase = Omit<PurchaseRecord, "creditedMicro" | "returnedMicro" | 
   readonly paymentMethod: string | null;
   readonly ending: PurchaseEnding | null;
   /**
-   * Outcomes that the wallet hasn't received. `tellAt` is the time of the next attempt (Unix ms).
+   * Outcomes that the wallet hasn't received. The next attempt to send them is at `tellAt` (Unix
+   * ms).
    */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
 
-/**
- * The end of a purchase, effective once its Stripe object is closed, unless a payment arrives
- * first.
- */
+/** The planned end of a purchase, effective once its Stripe object is closed without a payment. */
 export type PurchaseEnding = {
   readonly state: "declined" | "expired";
   readonly error: PurchaseError;
   readonly isHard: boolean;
 };
 
-/** The amounts of a payment in cents. */
 export type CapturedAmounts = {
   readonly receivedCents: number;
   readonly totalCents: number;
@@ -142,7 +139,6 @@ export type WalletForPayments = Pick<
 
 type PaymentStore = {
   addCustomer(customerId: string, orgId: string): Promise<void>;
-  /** Records a card. Returns the number of organizations with this card. */
   addCard(fingerprint: string, orgId: string): Promise<number>;
 };
 

@@ -230,8 +230,8 @@ function handleRefusedRead(
 }
 
 /**
- * Closes the Stripe object. If Stripe rejects the call, reads the object again, because it may have
- * been paid.
+ * Closes a purchase's Stripe object. If Stripe rejects the call, reads the object again, because it
+ * may have been paid.
  */
 async function closeStripeObject(
   deps: PaymentDeps,

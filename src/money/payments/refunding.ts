@@ -53,7 +53,7 @@ export async function refundPayment(
   return success(payment.id);
 }
 
-/** Returns the payment of a refund (`re_`), or null. Returns other IDs unchanged. */
+/** Returns the payment's ID for a refund ID (`re_`), or null. Returns other IDs unchanged. */
 export async function resolvePaymentId(
   stripe: PaymentDeps["stripe"],
   id: string,
@@ -64,7 +64,9 @@ export async function resolvePaymentId(
   );
 }
 
-/** Reports whether a refund with this name exists. Stripe keeps idempotency keys for only a day. */
+/**
+ * Reports whether a refund with this name exists, because Stripe keeps idempotency keys only a day.
+ */
 async function checkEarlierRefund(
   stripe: PaymentDeps["stripe"],
   paymentId: string,

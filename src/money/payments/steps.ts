@@ -40,8 +40,8 @@ export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise
 
 const FAULTS_MAX = 3;
 /**
- * Maximum ms to retry a call. Shorter for a checkout: Stripe rejects checkouts that expire within
- * half an hour.
+ * Maximum ms to retry a call. It is shorter for checkouts, because Stripe rejects a checkout that
+ * expires within half an hour.
  */
 const CALL_RETRY_MS = 23 * 3_600_000;
 const CHECKOUT_RETRY_MS = 25 * 60_000;
@@ -144,7 +144,10 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
   return storePurchase(deps, now, { sent: null, tries: 0 });
 }
 
-/** Moves to the method's first step. Waits while another purchase charges the saved card. */
+/**
+ * Moves a purchase to the first step of its payment method. Waits while another purchase charges
+ * the saved card.
+ */
 function continueAfterCustomer(
   deps: PaymentDeps,
   purchase: Purchase,
@@ -192,7 +195,8 @@ export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
 };
 
 /**
- * Continues with a checkout whose creation response was lost. If there is none, ends the purchase.
+ * Continues with a checkout whose creation response was lost. If Stripe has no such checkout, ends
+ * the purchase.
  */
 export async function recoverLostCheckout(
   deps: PaymentDeps,
@@ -207,8 +211,8 @@ export async function recoverLostCheckout(
 }
 
 /**
- * Returns the ID of the purchase's object, null if Stripe doesn't have it, or undefined if Stripe
- * didn't respond.
+ * Returns the ID of the purchase's Stripe object, null if Stripe doesn't have it, or undefined if
+ * Stripe didn't respond.
  */
 async function findStripeObject(
   { stripe }: PaymentDeps,

@@ -11,7 +11,7 @@ function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 
-/** Reports whether the subtotal before tax equals the purchase's amount. */
+/** Reports whether an invoice's subtotal before tax equals the purchase's amount. */
 export function isInvoicedAmountCorrect(
   { amountMicro }: { readonly amountMicro: Micros },
   { subtotal }: { readonly subtotal: number },
@@ -161,8 +161,8 @@ export const buildListInvoicePaymentsCall = (paymentId: string): StripeCall =>
     limit: 10,
   });
 /**
- * Builds a call that lists a customer's objects since ten minutes before `sinceMs`, because clocks
- * differ.
+ * Builds a call that lists a customer's objects created since ten minutes before `sinceMs`, because
+ * clocks differ.
  */
 export function buildListCreatedSinceCall(
   what: "checkout/sessions" | "invoices",

@@ -14,7 +14,7 @@ import { buildGetCall, buildReadPaymentIntentCall } from "./stripe-calls.ts";
 import { parseStripeBody, readStripeObject } from "./stripe.ts";
 import type { StripeClient } from "./stripe.ts";
 
-/** Handled event types, each with its kind of hint. One call to Stripe can't list more types. */
+/** Handled event types and their kinds of hints. Stripe lists at most this many types per call. */
 const EVENT_KINDS: Readonly<Record<string, StripeHint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
@@ -39,8 +39,8 @@ const EVENT_KINDS: Readonly<Record<string, StripeHint["kind"]>> = {
 };
 
 /**
- * The time (Unix s) up to which all events were read. `rest`: the sweep that began at `startedS`
- * hasn't read the events before `beforeS` yet.
+ * The time (Unix s) up to which all events were read. If `rest` is set, the sweep that began at
+ * `startedS` must still read the events before `beforeS`.
  */
 export type SweepCursor = {
   readonly sinceS: number;

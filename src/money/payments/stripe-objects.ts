@@ -23,7 +23,7 @@ const charge = z.object({
   payment_method_details: z.nullish(z.object({ card: z.nullish(card) })),
   outcome: z.nullish(z.object({ type: z.nullish(z.string()) })),
 });
-/** A charge. Its value is null if Stripe returned only the charge's ID. */
+/** A charge, or null if Stripe returned only the charge's ID. */
 const chargeOrId = z.pipe(
   z.union([charge, id]),
   z.transform((value) => (typeof value === "string" ? null : value)),
@@ -129,7 +129,9 @@ export const stripeEventSchema = z.object({
   }),
 });
 export type StripeEvent = z.infer<typeof stripeEventSchema>;
-/** Events, which are parsed separately later, so that an invalid event can't block others. */
+/**
+ * Unparsed events. Each is parsed separately later, so that an invalid event can't block others.
+ */
 export const stripeEventsSchema = listOf(
   z.looseObject({ id, created: z.optional(nonNegativeInt) }),
 );

@@ -14,7 +14,7 @@ import type { StripeEvent } from "./stripe-objects.ts";
 import { isSignedByStripe, parseSignatureHeader, createStripeClient } from "./stripe.ts";
 
 const EVENT_BYTES_MAX = 512 * 1024;
-/** Small limits of a webhook's body, because anyone can send a signature header. */
+/** Limits of a webhook's body. They are small, because anyone can send a signature header. */
 const EVENT_LIMITS = { bytesMax: EVENT_BYTES_MAX, timeoutMs: 5000 };
 const RESPONSE_WAIT_MS = 8000;
 

@@ -3,7 +3,6 @@ import type { PaymentsConfig } from "../../shared/config/config.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { importHmacKey, verifyHmac } from "../../shared/hmac.ts";
 
-/** Stripe's API version. Tests compare it with Stripe's types. */
 export const STRIPE_API_VERSION = "2026-10-28.endive";
 
 const RESPONSE_BYTES_MAX = 1024 * 1024;
@@ -113,7 +112,9 @@ export function parseStripeBody<T>(answer: StripeResult, schema: z.core.$ZodType
   return parsed.success ? parsed.data : null;
 }
 
-/** Returns `none` if Stripe has no such object, or `unsure` if Stripe didn't respond. */
+/**
+ * Reads a Stripe object. Returns `none` if it doesn't exist, or `unsure` if Stripe didn't respond.
+ */
 export async function readStripeObject<T extends object>(
   stripe: StripeClient,
   call: StripeCall,
@@ -158,7 +159,10 @@ const SIGNATURES_MAX = 8;
 
 type SignatureHeader = { readonly time: string; readonly tags: readonly string[] };
 
-/** Returns null if Stripe's signature header is invalid or its time is over five minutes off. */
+/**
+ * Parses Stripe's signature header. Returns null for an invalid header or a time over five minutes
+ * off.
+ */
 export function parseSignatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
   const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
   const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);
@@ -170,7 +174,7 @@ export function parseSignatureHeader(header: string | null, nowMs: number): Sign
   return validTags.length === 0 ? null : { time, tags: validTags };
 }
 
-/** Reports whether a secret signed these bytes within five minutes. */
+/** Reports whether a secret signed these bytes within five minutes of `nowMs`. */
 export async function isSignedByStripe(
   bytes: Uint8Array,
   header: string | null,
