@@ -21,7 +21,7 @@ export class WalletCallGroups {
         callTogether: (parts) => stub().together(parts),
         after,
       });
-    const run = ask as RunPart; // `callGroupedMethod` returns the result of the part's own call
+    const run = ask as RunPart; // `ask` returns the result type of the called method
     return {
       hold: (...args) => run({ call: "hold", args }),
       admitAndHold: (...args) => run({ call: "admitAndHold", args }),

@@ -20,7 +20,7 @@ export type Publication = {
   readonly epoch: string;
   readonly revision: number;
   /**
-   * The lowest revision that D1 must have, because only later changes are sent. 0: everything is
+   * The lowest revision that D1 must have, because only later changes are sent. 0 if everything is
    * sent.
    */
   readonly base: number;
@@ -36,13 +36,13 @@ export type Publication = {
 };
 
 export type PublishResult = {
-  /** `moved` if D1 accepted the publish. Otherwise, the snapshot head in D1. */
+  /** `moved` if D1 accepted the publish, otherwise the head of D1's snapshot. */
   readonly head: SnapshotHead | null | "moved";
   readonly touched: readonly KeyAfterUse[];
   readonly eventsWait: boolean;
 };
 
-/** A part of the rows to publish. Strings in D1 and SQLite can't exceed 2 MB. */
+/** A page of rows to publish. Strings in D1 and SQLite can't exceed 2 MB. */
 export type SnapshotPage = {
   readonly table: keyof typeof TABLES | keyof typeof REMOVAL_TABLES;
   readonly rows: readonly SnapshotRow[];
@@ -184,7 +184,8 @@ export async function writePublication(
 }
 
 /**
- * A result row of the batch: a key after its use or, for the first statement, whether events wait.
+ * A row that a batch returns. The first statement reports whether events wait, the others report
+ * used keys.
  */
 type PublishRow = KeyAfterUseRow & { readonly events_wait?: number };
 
@@ -199,7 +200,7 @@ async function readPublishResult(
   const reported = { touched: rows.map(keyAfterUseFromRow), eventsWait };
   if (moved !== undefined) return { ...reported, head: "moved" };
   const head = await readSnapshotHead(db, orgId);
-  // If this fails, another publish wrote to D1 in between.
+  // If this assertion fails, another publish wrote to D1 in between.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
     "D1 didn't change while the snapshot was written",
@@ -282,7 +283,7 @@ export function createSnapshotHeadStatement(db: D1Database, orgId: string): D1Pr
     .bind(orgId);
 }
 
-/** Changes nothing if D1 is newer, older than `base`, or has another epoch. */
+/** Updates the balance, unless D1 is newer, older than `base`, or has another epoch. */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
   return db

@@ -152,7 +152,7 @@ abstract class TransactionBase extends DurableObject<Env> {
       if (!folded.ok) return folded;
       if (!folded.value) return this.decisions.decide((tx) => success(readCharges(tx, query)));
     }
-    return refuse({ kind: "overloaded" }); // the next call continues the work
+    return refuse({ kind: "overloaded" }); // a retry adds the remaining charges
   }
 
   /** Applies a change. Without a caller, the change also applies to a suspended organization. */
@@ -163,7 +163,7 @@ abstract class TransactionBase extends DurableObject<Env> {
   }
 }
 
-// RPC calls only methods of the prototype.
+// RPC can call only methods of the prototype.
 for (const [name, transaction] of Object.entries(TRANSACTIONS)) {
   Object.defineProperty(TransactionBase.prototype, name, {
     async value(this: TransactionBase, ...args: never[]) {
@@ -172,7 +172,7 @@ for (const [name, transaction] of Object.entries(TRANSACTIONS)) {
   });
 }
 
-/** Base class with the wallet methods that are one transaction. */
+/** Base class with each wallet method that is a single transaction. */
 export const WalletTransactions = TransactionBase as abstract new (
   ctx: DurableObjectState,
   env: Env,

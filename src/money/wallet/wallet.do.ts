@@ -152,7 +152,7 @@ export class Wallet extends WalletTransactions implements WalletMethods {
     const before = this.decisions.tryOpen();
     if (before === null) return refuseStorageUnavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
-    // Events are taken after the publish, because the publish selects its rows synchronously.
+    // Events are taken only now, so that the publish selects its rows before any `await`.
     await this.takeEvents();
     const tx = this.decisions.tryOpen();
     return tx === null ? refuseStorageUnavailable() : success(readWalletHealth(tx));
@@ -214,7 +214,7 @@ export class Wallet extends WalletTransactions implements WalletMethods {
   }
 
   /**
-   * Runs due work. Sets the next alarm last, because an earlier one would run immediately.
+   * Runs due work. Sets the next alarm last, because an alarm set earlier would run immediately.
    * `mustPublish` publishes without waiting and checks for a conflict again.
    */
   async #work(mustPublish: boolean): Promise<void> {

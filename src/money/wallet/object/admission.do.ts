@@ -45,7 +45,7 @@ import type { GroupedPartResult } from "../../../shared/call-groups.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
 import { callGroupedMethod } from "../grouped-wallet.ts";
 
-/** The parts of the wallet that decide on requests. */
+/** The parts of the wallet that admission uses. */
 export type AdmissionDeps = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
 export function createAdmissionDeps(
@@ -128,7 +128,6 @@ function replayStoredHold(
   return admitted === null || held === null ? null : success({ admitted, held });
 }
 
-/** Places the hold of a model request. */
 export async function placeRequestHold(
   gate: AdmissionDeps,
   request: HoldRequest,
@@ -148,7 +147,6 @@ export async function placeRequestHold(
   });
 }
 
-/** Places a hold that a client requested. */
 export function placeClientHold(
   gate: AdmissionDeps,
   request: HoldRequest,
@@ -260,7 +258,7 @@ export function applyCallerChange<T>(
   });
 }
 
-/** Applies a key's change, unless the wallet has no tables. */
+/** Applies a key's change if the wallet has tables. */
 export function applyKeyChange(
   { decisions, keys }: AdmissionDeps,
   change: (keys: KeyAdmissions, tx: Tx) => void,

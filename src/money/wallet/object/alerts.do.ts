@@ -103,8 +103,8 @@ function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: ThresholdAle
 }
 
 /**
- * Returns the ledger row at which the balance last recovered, which is `seq` if it has recovered
- * now. Only later low-balance alerts suppress new ones.
+ * Returns the ledger row at which the balance last recovered, or `seq` if it recovers now.
+ * Low-balance alerts before that row don't suppress new alerts.
  */
 export function findLowBalanceRearmSeq(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;

@@ -28,7 +28,7 @@ export function findCrossedLimits(counts: readonly MeterChange[]): MeterChange[]
   return [...quotas.toReversed(), ...crossed.filter(({ meter }) => !isQuotaLimit(meter))];
 }
 
-/** Returns alerts for the end user's quotas that a charge reached. */
+/** Returns the end user's quota alerts that a charge causes. */
 export function collectQuotaAlerts(
   tx: Tx,
   counts: readonly MeterChange[],
@@ -58,7 +58,6 @@ function crosses({ meter, before, after }: MeterChange, threshold: number): bool
   );
 }
 
-/** Adds events for the limits from `findCrossedLimits`. */
 export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at: BudgetTime): void {
   for (const count of crossings) {
     const { meter, after } = count;
@@ -73,7 +72,7 @@ export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at:
   }
 }
 
-/** Maximum share of a budget that can be left when a rejection pauses the owner. */
+/** A rejection pauses a budget's owner if at most this share of the budget is left. */
 const PAUSE_LEFT_MAX = 0.1;
 
 /**
@@ -85,7 +84,7 @@ export function emitBudgetRejection(tx: Tx, failure: Failure, meters: readonly M
   const meter = meters.find(
     ({ budget, scope }) => scope === failure.scope && budget.id === failure.budgetId,
   );
-  // Unused sessions aren't stored, so clients could cause any number of events.
+  // Unused sessions cause no events, because clients can invent any number of sessions.
   if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
   emitBudgetReached(tx, { meter, left: failure.left, at: tx });
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
@@ -135,8 +134,8 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
 }
 
 /**
- * Returns the number of window lengths since 1970. Event IDs contain it, so each window has at most
- * one event.
+ * Returns the number of windows since 1970. Event IDs contain this number, so each window has at
+ * most one event.
  */
 function windowNumber(window: string, at: BudgetTime): number {
   const minutes = rollingMinutes(window);

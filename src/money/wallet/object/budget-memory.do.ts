@@ -19,14 +19,14 @@ import { selectFieldLimits, storeFieldLimits } from "../tables/field-limits.do.t
 
 /** Cached meters of budgets and quotas. */
 export type BudgetMemory = {
-  /** Scopes with budgets. Requests skip all other scopes except end user, key and session. */
+  /** Scopes with budgets. A request checks these scopes, and always end user, key and session. */
   readonly scopes: Set<BudgetScope>;
   readonly meters: Map<string, readonly Meter[]>;
   /** Budgets changed since the newest checkpoint, by owner and ID. */
   readonly unsaved: Map<string, Meter>;
 };
 
-/** The part of a transaction that exists before the wallet is loaded. */
+/** The part of a transaction's context that exists before the wallet is loaded. */
 type BudgetTx = {
   readonly sql: SqlStorage;
   readonly memory: { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
@@ -81,7 +81,6 @@ export function metersOfRequest(tx: BudgetTx, parties: BudgetParties): Meter[] {
 
 export const budgetOwnerKey = ({ scope, subject }: BudgetOwner): string => `${scope}\n${subject}`;
 
-/** Returns an owner's meters and caches them. */
 export function metersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   const meters = peekMeters(tx, owner);
   tx.memory.budgets.meters.set(budgetOwnerKey(owner), meters);
@@ -99,7 +98,7 @@ export function peekMeters(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   );
 }
 
-/** Reloads an owner's quotas or `budget_dollars` after a change of its row. */
+/** Reloads an owner's quotas or `budget_dollars` after the owner's row has changed. */
 export function reloadFieldLimits(tx: BudgetTx, owner: BudgetOwner): void {
   const limits = selectFieldLimits(tx.sql, owner);
   replaceFieldMeters(
@@ -135,7 +134,7 @@ export function budgetMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly 
   return metersOfOwner(tx, owner).filter((meter) => !isDollarFieldLimit(meter));
 }
 
-/** Moves a deleted end user's meters to a new one. */
+/** Moves a deleted end user's meters to a new end user. */
 export function moveMeters(tx: BudgetTx, from: BudgetOwner, to: BudgetOwner): void {
   const { meters, unsaved } = tx.memory.budgets;
   const moved = (meter: Meter): Meter => ({ ...meter, ...to });
@@ -157,7 +156,7 @@ export function evictMeters({ budgets }: BudgetTx["memory"], owner: BudgetOwner)
   budgets.meters.delete(budgetOwnerKey(owner));
 }
 
-/** Returns an owner's limits if they are cached, otherwise only its quotas or `budget_dollars`. */
+/** Returns an owner's quotas or `budget_dollars`, and also its budgets if they are cached. */
 export function readFieldLimits(
   { sql, memory }: BudgetTx,
   owner: BudgetOwner,
@@ -183,7 +182,7 @@ export function adjustHeldOfOwners(tx: BudgetTx, hold: OpenHold, sign: 1 | -1): 
 
 export type CountedRequest = BudgetParties & CountedRow;
 
-/** Returns the changes by a request without applying them. */
+/** Returns how a request changes the meters, without applying the changes. */
 export function computeMeterChanges(tx: BudgetTx, request: CountedRequest): MeterChange[] {
   return metersOfRequest(tx, request).flatMap((meter) => changeMeter(meter, request) ?? []);
 }
@@ -195,7 +194,7 @@ export function applyMeterChanges(
   for (const { meter, updated: counted } of counts) replaceMeter(budgets, meter, counted);
 }
 
-/** Replaces a budget in memory, until the next checkpoint stores it. */
+/** Replaces a meter in memory. The next checkpoint stores the new meter. */
 export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, after: Meter): void {
   const name = budgetOwnerKey(before);
   const list = meters.get(name) ?? [];

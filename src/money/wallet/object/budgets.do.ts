@@ -111,7 +111,7 @@ function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budg
   return stored + usageInMemory(tx.memory.usage, { ...of, days }, unit);
 }
 
-/** Returns the query for an owner's daily totals, or null if the owner has none. */
+/** Returns the query for an owner's daily totals, or null for a session, which has no totals. */
 function usageLookupOf(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,

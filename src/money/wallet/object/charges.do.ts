@@ -44,8 +44,8 @@ type ChargedRequest = {
 };
 
 /**
- * Adds settled requests older than every open hold to the daily totals by day of settlement, for
- * exports. Returns true if more may remain.
+ * Adds settled requests to the daily totals for exports, by day of settlement. Skips requests newer
+ * than the oldest open hold. Returns true if more may remain.
  */
 export function foldChargesIntoTotals(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
@@ -69,7 +69,9 @@ export function isChargeFoldDue(tx: Tx): boolean {
   return newestClosedDay(findLowestFutureId(tx)) > readFoldProgress(tx.sql).closedDay;
 }
 
-/** Returns the newest closed day. Requests from `floorId` on can't add charges to it. */
+/**
+ * Returns the newest closed day. Requests with IDs from `floorId` on can't add charges to this day.
+ */
 function newestClosedDay(floorId: string): string {
   const ms = creationTimeOfId(floorId, HOLD_ID_PREFIX);
   return ms === null ? "" : periodOf(ms - REQUEST_ID_AGE_MAX_MS - DAY_MS).day;

@@ -271,7 +271,9 @@ class Schedule {
     this.#alarmAt = null;
   }
 
-  /** Returns the next publish time (Unix ms). Holds and charges alone can wait longer. */
+  /**
+   * Returns the next publish time (Unix ms). If only holds and charges changed, it can be later.
+   */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.hasChanges) {
       const pause =

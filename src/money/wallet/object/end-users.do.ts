@@ -225,10 +225,7 @@ export type NewEndUser = {
   readonly departed: { readonly user: EndUser; readonly account: number } | null;
 };
 
-/**
- * Returns an end user with the spend of `departed`, without storing it. Returns null at the maximum
- * number of end users.
- */
+/** Prepares a new end user without storing it. Returns null at the maximum number of end users. */
 export function prepareEndUser(tx: Tx, externalId: string): NewEndUser | null {
   const { memory } = tx;
   if (memory.endUsers >= END_USERS_MAX) return null;
@@ -348,7 +345,7 @@ function evictEndUserMeters({ memory }: Tx, ids: readonly string[]): void {
   for (const id of ids) evictMeters(memory, { scope: "end_user", subject: id });
 }
 
-/** Starts the hash with a line break, which external IDs can't contain. */
+/** Returns a hash that starts with a line break, which external IDs can't contain. */
 function hashExternalId({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

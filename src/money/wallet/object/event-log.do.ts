@@ -169,8 +169,8 @@ export function deleteOldEvents(sql: SqlStorage, nowMs: number): boolean {
 type LoggedEvent = StoredEvent & { seq: number };
 
 /**
- * SQL condition for events by members, and `member.*` events about them. Each query of the UNION
- * uses an index.
+ * SQL condition for events by the given members and `member.*` events about them. Each query of the
+ * UNION uses an index.
  */
 const OF_MEMBERS_SQL = `seq IN (
   SELECT seq FROM events WHERE actor_kind = 'member' AND actor_id IN (SELECT value FROM json_each(?6))

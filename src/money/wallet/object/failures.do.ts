@@ -35,7 +35,7 @@ export function storeFailures(tx: Tx, batch: FailureBatch): Result<null> {
   return success(null);
 }
 
-/** Replaces the external ID of an end user deleted this month. */
+/** Replaces a deleted end user's external ID with the end user's ID. */
 function replaceDeletedName(tx: Tx, one: FailedRequest): FailedRequest {
   const departed = one.externalId === null ? null : findDeletedEndUser(tx, one.externalId);
   return departed === null ? one : { ...one, externalId: departed.user.id };
@@ -95,7 +95,7 @@ function hasKeyIn(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: strin
   return ({ keyId }) => keyIds?.includes(keyId) ?? true;
 }
 
-/** Returns the time (Unix ms) since which all failures are stored, at least `fromMs`. */
+/** Returns the later of `fromMs` and the time (Unix ms) since which all failures are stored. */
 function completeFromMs(
   { fromMs }: FailureQuery,
   counts: readonly HourlyFailureCount[],
@@ -122,8 +122,8 @@ function isProviderFault({ why, status }: FailedAttempt): boolean {
 type RecoveredCount = { route: string; why: string; status: number | null; count: number };
 
 /**
- * Returns each provider's served and failed calls since `fromMs`, or since data is complete. A
- * failover counts as one failed call for each earlier provider.
+ * Returns each provider's served and failed calls since `fromMs`, or since data is complete if that
+ * is later. A failover counts as one failed call for each earlier provider.
  */
 export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const { sql, nowMs } = tx;

@@ -142,8 +142,8 @@ function refuseOtherEndUser(request: HoldRequest, terms: HoldTerms): Refusal | n
 }
 
 /**
- * Returns the expired hold of the same request with this Idempotency-Key, or null. Fails if the
- * key is in use.
+ * Returns the ID of an expired request with the same Idempotency-Key and body, or null. Fails if
+ * the key is in use.
  */
 export function findExpiredIdempotencyHolder(
   { sql, nowMs }: Tx,
@@ -162,8 +162,8 @@ export function checkDebts({ memory }: Tx, session: Session | undefined): Refusa
 }
 
 /**
- * Checks the rates of the session and the organization, and concurrency. `KeyAdmissions` checks the
- * key's rate.
+ * Checks the rate limits of session and organization, and concurrency limits. `KeyAdmissions`
+ * checks the key's rate limit.
  */
 export function checkRates(tx: Tx, request: HoldRequest, terms: HoldTerms): Refusal | null {
   const { session, isSessionChecked } = terms;
@@ -210,7 +210,7 @@ function checkConcurrency(
   return refuse({ kind: "concurrency_limited", scope, limit: isHidden ? null : limit });
 }
 
-/** Returns the tokens to hold within the key's limit per minute, or null without a limit. */
+/** Returns the tokens to hold within the key's token limit per minute, or null without a limit. */
 export function decideTokensToHold(
   tx: Tx,
   request: HoldRequest,
@@ -272,7 +272,6 @@ export function listRequestedModels({ candidates, model }: HoldRequest): readonl
   return model === null ? null : [model.id];
 }
 
-/** Applies the latest budgets, then returns the request's meters. */
 export function syncAndReadMeters(
   tx: Tx,
   request: HoldRequest,

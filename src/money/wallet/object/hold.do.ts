@@ -99,8 +99,8 @@ type Grant = AllowedRequest & {
 };
 
 /**
- * Checks permissions, Idempotency-Key, debts, rates and then cost. Stores only changed budgets.
- * If a retry fails because of its first attempt, `hold` returns the first response.
+ * Checks permissions, Idempotency-Key, debts, rates and then cost. If a retry fails because of its
+ * first attempt, `hold` returns the first response.
  */
 function checkHold(tx: Tx, requested: HoldRequest, terms: HoldTerms): Result<Grant> {
   const { session } = terms;
@@ -149,7 +149,7 @@ export function replayHold(
 ): Result<HoldGrant> | null {
   const known = selectRequest(tx.sql, request.id);
   if (known === null) return null;
-  // If the key is bound to an end user, the request doesn't name one.
+  // A request can omit the end user if its key is bound to one.
   const externalId = request.externalId ?? known.externalId;
   const bounds = findBoundsForRetry(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });
@@ -264,7 +264,7 @@ function findFirstUse({ sql }: Tx, { session }: HoldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
 
-/** If the ID exists, returns false and changes nothing. */
+/** Stores a granted hold. If the ID exists, returns false and changes nothing. */
 function storeGrant(
   tx: Tx,
   { request, tokens, payer, lapsed }: Grant,

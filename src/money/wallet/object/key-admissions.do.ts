@@ -68,8 +68,8 @@ export type CheckedAdmission = {
 };
 
 /**
- * Admits requests by API key in the home region. The log of the last minute's admissions is exact, and stored before
- * the response. Looks up a key at its first use, then once a minute.
+ * Admits requests by API key in the home region. The log of the last minute's admissions is exact,
+ * and stored before the response. Looks up a key at its first use, then once a minute.
  */
 export class KeyAdmissions {
   readonly #context: AdmissionContext;
@@ -176,7 +176,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Looks up the published keys whose data in D1 differs from the wallet's. */
+  /** Looks up published keys again if D1's data differs from the wallet's. */
   refreshPublished(
     tx: Tx | null,
     { uses, touched }: Pick<PublishOutcome, "uses" | "touched">,
@@ -186,7 +186,7 @@ export class KeyAdmissions {
     for (const { hash, usedAt } of uses) {
       const key = this.#key(tx.sql, hash);
       if (!key?.record || hasSameKeyDataInDatabase(key, key.record, reported.get(hash))) continue;
-      this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // the refresh also reads D1
+      this.#refresh(tx, hash, (register) => register.refresh(usedAt));
     }
   }
 
@@ -245,7 +245,7 @@ export class KeyAdmissions {
       if (by !== undefined && by.sessionsCut !== null) {
         endSessionsBeforeRotation(tx.sql, hash, by.sessionsCut);
         this.#cached.delete(hash);
-        // The call ends only pauses of the key's sessions.
+        // This call ends only pauses of ended sessions.
         endPausesOfDeletedOwner(tx, { scope: "key", subject: "" });
       }
       if (newest === undefined || second === undefined || by === undefined) return;

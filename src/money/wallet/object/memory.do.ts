@@ -94,7 +94,7 @@ type PublishedState = {
 type StorageState = {
   isFull: boolean;
   readonly fromId: string;
-  /** Earliest time of the next pass over all requests (Unix ms). */
+  /** Earliest time to look for deletable requests again (Unix ms). */
   readonly passAt: number;
 };
 
@@ -123,7 +123,7 @@ export function loadWalletMemory(sql: SqlStorage): WalletMemory {
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     hasChanges: false,
     routine: 0,
-    // The first publish of an hour records the wallet's use.
+    // The first publish of each hour records the organization's last use.
     published: {
       settings: selectPublishedSettings(sql, row),
       usedAt: checkpoint.clock - (checkpoint.clock % HOUR_MS),
@@ -189,7 +189,7 @@ function applyLaterRows(tx: Pick<Tx, "sql" | "memory">, seq: number): void {
     )
     .toArray();
   const { ledger } = memory;
-  // The sum of all rows is applied, because the balance could be negative in between.
+  // Subtracts all charges in one step, because the balance could be negative in between.
   ledger.balance = micros(ledger.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
     ledger.seq = Math.max(ledger.seq, one.seq);
@@ -287,7 +287,7 @@ export function changeWalletRow(tx: Tx, change: Partial<WalletRow>): void {
   tx.memory.row = row;
 }
 
-/** Throws if a new instance has replaced this one, whose memory is then outdated. */
+/** Throws if a newer instance of the wallet has replaced this one. */
 export function assertCurrentInstance(tx: Tx): void {
   tx.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

@@ -30,7 +30,6 @@ import { addEvent } from "./event-log.do.ts";
 import { nextPublishRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Creates or changes an owner's pause. */
 export function putPause(tx: Tx, wish: NewPause): Result<PutPauseResult> {
   const { scope, source, reason, until, actor: createdBy } = wish;
   const subject = subjectOf(tx, wish);
@@ -105,7 +104,8 @@ function sessionEnd(
 }
 
 /**
- * Reports whether a key was revoked or a session ended. The wallet doesn't know removed members.
+ * Reports whether a key was revoked or a session ended. The wallet doesn't know about removed
+ * members.
  */
 function isOwnerGone(
   { sql }: Tx,
@@ -219,8 +219,8 @@ const isOwnedBy = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
   pause.scope === scope && pause.subject === subject;
 
 /**
- * Rejects the deletion of a paused end user. A new end user with the same external ID would not be
- * paused.
+ * Rejects the deletion of a paused end user, because a new end user with the same external ID would
+ * not be paused.
  */
 export function refuseDeletingPausedOwner(tx: Tx, owner: BudgetOwner): Refusal | null {
   if (![...tx.memory.pauses.byName.values()].some((pause) => isOwnedBy(owner, pause))) return null;
@@ -237,7 +237,7 @@ export function endPausesOfDeletedOwner(tx: Tx, owner: BudgetOwner): void {
   if (own.length > 0) endPauses(tx, own, { cause: "deleted", actor: SYSTEM_ACTOR });
 }
 
-/** Runs before each decision. */
+/** Ends due pauses. Runs before each decision. */
 export function endDuePauses(tx: Tx): void {
   const { memory, nowMs } = tx;
   if (nowMs < memory.pauses.until) return;

@@ -57,7 +57,6 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { setWarmRoute } from "./warm-routes.do.ts";
 
-/** Ends a hold with a charge. */
 export function settle(
   tx: Tx,
   settlement: Settlement,
@@ -81,7 +80,7 @@ export function settle(
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
-/** Maximum counts in memory that aren't in a checkpoint (about 12 MB). */
+/** Maximum changed meters in memory before a checkpoint stores them (about 12 MB). */
 const UNSAVED_MAX = 20_000;
 
 function postCharge(
@@ -128,7 +127,7 @@ function postCharge(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** Adds a charge to the usage. `inLedger` is 0 for a hold that counts only against quotas. */
+/** Adds a charge to usage totals. `inLedger` is 0 for a hold that counts only against quotas. */
 function countUsage(
   tx: Tx,
   { generation }: Settlement,
@@ -186,7 +185,7 @@ function storeCharge(
   });
 }
 
-/** Adds a late charge to the daily totals, because `foldChargesIntoTotals` may have passed it. */
+/** Adds a late charge to the daily totals, because `foldChargesIntoTotals` skips late charges. */
 function storeLateCharge(
   { sql, memory, nowMs }: Tx,
   { cost, generation }: Settlement,
@@ -241,7 +240,7 @@ export function voidHold(
   return success({ kind: "voided" });
 }
 
-/** Runs before each decision. */
+/** Expires due holds. Runs before each decision. */
 export function expireDueHolds(tx: Tx): void {
   const { ledger } = tx.memory;
   if (tx.nowMs < ledger.nextExpiry) return;
@@ -277,8 +276,8 @@ function limitFreeOf(tx: Tx, known: KnownHold | OpenHold, model: string) {
 }
 
 /**
- * Returns the usage that a charge adds to the limits. If the hold has expired, the request is
- * already counted.
+ * Returns the usage that a charge counts against limits. An expired hold's request is already
+ * counted.
  */
 function countedCharge(
   { memory, nowMs }: Tx,
@@ -299,7 +298,7 @@ function countedCharge(
   };
 }
 
-/** Returns the amounts that an expired hold adds to the limits: one request. */
+/** Returns the usage that an expired hold counts against the limits: one request. */
 function countedExpiry(hold: OpenHold, seq: number): CountedRequest {
   const amounts = { dollars: 0, tokens: 0, requests: 1 };
   return { ...hold, seq, atMs: hold.expiresAt, models: hold.models ?? null, amounts };

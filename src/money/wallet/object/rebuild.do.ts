@@ -22,9 +22,9 @@ import type { Tx } from "./memory.do.ts";
 const COPY_ATTEMPTS_MAX = 3;
 
 /**
- * Restores the wallet from D1 after the loss of its tables. One credit row sets the balance. Fails
- * if open holds exceed D1's balance. Unless `isNew`, also fails if D1's snapshot belongs to this
- * wallet. The caller must then reload memory.
+ * Restores the wallet from D1 after the loss of its tables. Fails if open holds exceed D1's
+ * balance. Unless `isNew`, also fails if D1's snapshot belongs to this wallet. The caller must then
+ * reload memory.
  */
 export function restoreFromSnapshot(
   tx: Tx,

@@ -22,7 +22,7 @@ import type { Tx, WalletMemory } from "./memory.do.ts";
 
 /** Maximum rows per transaction (about 10 ms). */
 const SLICE_ROWS = 10_000;
-/** Pause in ms between transactions, for other calls. */
+/** Pause in ms between transactions, so that other calls can run. */
 const SLICE_PAUSE_MS = 20;
 const RESTARTS_MAX = 8;
 
@@ -48,8 +48,8 @@ export async function reconcileWallet(
 }
 
 /**
- * Computes all totals from the rows that existed at the start. Compares them with memory and D1.
- * Restarts if rows already read have changed. Returns `conflict` after too many restarts.
+ * Computes all totals from the rows that existed at the start. Restarts if rows already read have
+ * changed. Returns `conflict` after too many restarts.
  */
 function reconcileSlice(
   tx: Tx,
@@ -77,7 +77,8 @@ function reconcileSlice(
 }
 
 /**
- * The next table after each. The table that changes most comes first, so that restarts cost little.
+ * The table to read after each table. The table that changes most comes first, so that restarts
+ * cost little.
  */
 const NEXT_TABLE = { totals: "entries", entries: "requests", requests: null } as const;
 
@@ -87,7 +88,7 @@ function advanceRun(run: ReconcileRun, read: keyof typeof NEXT_TABLE, page: Page
   return { ...run, ...page.found, answer, table, after: page.after ?? [] };
 }
 
-/** Reports whether the rows read so far are unchanged, by their totals, which each checkpoint changes. */
+/** Reports whether the rows read so far are unchanged. Checkpoints change only rows of `totals`. */
 function isRunCurrent(memory: WalletMemory, { mark, revision, table }: ReconcileRun): boolean {
   return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
 }
@@ -277,8 +278,8 @@ function compareWithTables(memory: WalletMemory, fresh: WalletMemory): Differenc
 }
 
 /**
- * Each refunded amount must be owed, taken or forgiven. An organization that owes money must have
- * no free balance.
+ * Checks that each refunded amount is owed, taken or forgiven, and that an organization with debts
+ * has no free balance.
  */
 function compareRefunds({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;

@@ -34,7 +34,8 @@ type UsageSum = UsageAmounts & {
   one: string | null;
   two: string | null;
   /**
-   * Output tokens of requests with a known first-byte time, and their ms from first to last byte.
+   * For requests with a known first-byte time: their output tokens, and their ms from first to last
+   * byte.
    */
   spoken: number;
   speaking: number;

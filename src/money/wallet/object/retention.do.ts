@@ -26,7 +26,7 @@ const PASS_INTERVAL_MS = 5 * 60_000;
 
 /** Deletes or sums up old rows of all tables. Returns true if more remain. */
 export function runRetention(tx: Tx): boolean {
-  // This step runs first, because the later steps write.
+  // Freeing storage comes first, because the later steps write.
   const room = isStorageLow(tx) && freeStorage(tx);
   const unpaid = deleteUnpaid(tx);
   const [endId, paid] = batchEnd(

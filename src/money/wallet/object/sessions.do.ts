@@ -110,7 +110,10 @@ export function metersOfSession(
   return [createMeterWithoutHolds(field), ...(budgets ?? []).map(entry)];
 }
 
-/** Returns a session's amounts without caching its meters, which only checkpoints evict. */
+/**
+ * Returns a session's amounts. Doesn't cache its meters, because only checkpoints evict cached
+ * meters.
+ */
 export function readSessionAmounts(tx: Tx, session: Session) {
   const spends = metersOfSession(tx, session, peekMeters).filter(isDollarFieldLimit);
   const [amounts] = spends.map((meter) => meterAmountsAt(meter, tx));
@@ -119,7 +122,7 @@ export function readSessionAmounts(tx: Tx, session: Session) {
   return { spentMicro: micros(settled), heldMicro: micros(held), left };
 }
 
-/** Replaces amounts of the key or organization in a failure by the session's. */
+/** Replaces a failure's amounts of the key or organization with the session's amounts. */
 export function withSessionAmounts(
   tx: Tx,
   failure: Failure,
@@ -178,7 +181,7 @@ export function endSessionForCaller(tx: Tx, ending: SessionEndRequest): Result<n
   return success(null);
 }
 
-/** Ends an unused session. Limits the number per caller, because creating sessions is free. */
+/** Ends an unused session. Limits how many a caller can end, because creating sessions is free. */
 function endUnusedSession(
   { sql, memory, clockMs: endedAt }: Tx,
   { id, expiresAt, actor }: SessionEndRequest,

@@ -49,7 +49,7 @@ function settingsAnswer(tx: Tx): SettingsWithBudgets {
   return { ...settingsRecordOf(tx), budgets };
 }
 
-/** Changes settings. Defaults apply only to new end users. */
+/** Changes settings. Default quotas apply only to new end users. */
 export function patchSettings(
   tx: Tx,
   { budgets, ...change }: SettingsChange,

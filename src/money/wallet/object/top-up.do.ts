@@ -99,7 +99,7 @@ export function nextTopUpCheckAt({ row, topUp, ledger, clock }: WalletMemory): n
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (ledger.balance >= setting.belowMicro) return Infinity;
-  // Another condition prevents the purchase.
+  // If the pause has ended, another condition prevents the purchase.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + RECHECK_MS;
 }
 

@@ -26,7 +26,7 @@ type GroupRow = UsageAmounts & { readonly name: string };
 const SUM_COLUMNS_SQL = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS costMicro,
   ${tokenColumnsSql(({ column }) => `coalesce(sum(${column}), 0)`)}`;
 
-/** Maximum rows read per response. A year of 100,000 end users has 36 million rows. */
+/** Maximum rows read per response. */
 const ROWS_MAX = 300_000;
 
 /** Reports usage from the daily totals. */
@@ -86,7 +86,10 @@ function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Res
   });
 }
 
-/** Returns usage by group, in SQLite's text order. A page over many days can be short. */
+/**
+ * Returns usage by group, in SQLite's text order. A page that covers many days can be smaller than
+ * `limit`.
+ */
 function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
   const end = query.groupBy === "day" ? null : findPageEnd(tx.sql, query, page);
@@ -96,7 +99,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
   for (const row of [...selectStoredGroups(tx.sql, query, { ...page, end }), ...later]) {
     groups.set(row.name, addUsageAmounts(groups.get(row.name) ?? NO_USAGE_AMOUNTS, row));
   }
-  // One group more than the page needs was read, so the page's last group is complete.
+  // The query reads one group more than the page needs, so the page's last group is complete.
   const names = [...groups.keys()].toSorted(compareText);
   const shown = names.slice(0, page.limit);
   const isLast = names.length <= page.limit && end === null;
@@ -140,7 +143,6 @@ function findPageEnd(
   return name;
 }
 
-/** Returns an SQL condition. The first page includes the empty name. */
 function afterNameSql(after: string | null): string {
   return after === null ? "name >= ?4" : "name > ?4";
 }
@@ -171,7 +173,7 @@ function selectStoredGroups(
       to,
       after ?? "",
       limit + 1,
-      end, // a blob sorts after all text
+      end, // null selects a blob, which sorts after all text
     )
     .toArray();
 }
@@ -206,7 +208,7 @@ export function readTotalCharged(tx: Tx): Micros {
   return readTotal(tx, { from: "", to: "9", groupBy: "day" }).costMicro;
 }
 
-/** Compares by code points, like SQLite. JavaScript's `<` compares UTF-16 units. */
+/** Compares texts by code points, like SQLite. JavaScript's `<` compares UTF-16 units. */
 function compareText(a: string, b: string): number {
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
     const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
