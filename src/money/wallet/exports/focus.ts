@@ -273,7 +273,10 @@ function costColumns(billed: string, effective: string): FocusRow {
   };
 }
 
-/** Returns the columns of a credit purchase. The cost arises only when the credits are used. */
+/**
+ * Returns the columns of a credit purchase. The effective cost arises only when the credits are
+ * used.
+ */
 function paymentColumns(amount: string): FocusRow {
   return {
     ...costColumns(amount, ZERO),

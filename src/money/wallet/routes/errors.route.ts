@@ -16,7 +16,7 @@ import type { ReadMemberKeyIds } from "./generations.route.ts";
 import { callWalletOfCaller } from "./reads.route.ts";
 import { daySchema, listFilterSchema, parseDayStartMs } from "./usage.route.ts";
 
-/** Groupings that use counters. Groupings of `STORED_BY` use stored failures. */
+/** Groupings that counters support. Groupings of `STORED_BY` need stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const STORED_BY = ["model", "provider", "user"] as const;
 export const errorsQuerySchema = z.object({
@@ -32,8 +32,8 @@ type ErrorsFields = z.infer<typeof errorsQuerySchema>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
- * Handles GET /v1/errors. Groups by hour, code and key count all failures. Other groups count only
- * stored failures, which are complete since `complete_from`. Members see only their own keys.
+ * Handles GET /v1/errors. If grouped by hour, code or key, counts all failures. Otherwise, counts
+ * only stored failures, which are complete since `complete_from`. Members see only their own keys.
  */
 export function readErrorsRoute(memberKeys: ReadMemberKeyIds) {
   return async (c: AppContext) => {

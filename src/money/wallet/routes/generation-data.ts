@@ -91,7 +91,9 @@ function tokensView(generation: RequestRecord["generation"]) {
   };
 }
 
-/** Returns the calls. The charged call is last, unless it is one of the failed calls. */
+/**
+ * Returns a request's provider calls. The charged call is last, unless the failed calls include it.
+ */
 function attemptsView({ generation, failed }: RequestRecord) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, status = null, startedMs, endedMs }) => ({
@@ -113,8 +115,8 @@ function attemptsView({ generation, failed }: RequestRecord) {
 }
 
 /**
- * Reports whether the failed attempts include the charged call. `generation.failed` has only the
- * other calls.
+ * Reports whether `failed.attempts` includes the charged call. `generation.failed` contains only
+ * the other calls.
  */
 export function hasChargedAttempt(
   generation: SettledGeneration,

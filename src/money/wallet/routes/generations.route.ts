@@ -102,7 +102,10 @@ export function listGenerationsRoute(memberKeys: ReadMemberKeyIds) {
   };
 }
 
-/** Handles GET /v1/holds. Members see only their own keys, a limited key only its own holds. */
+/**
+ * Handles GET /v1/holds. Members see holds of their own keys. A limited key sees only its own
+ * holds.
+ */
 export function listHoldsRoute(memberKeys: ReadMemberKeyIds) {
   return async (c: AppContext) => {
     const page = parseQuery(holdsQuerySchema, c.req.url);

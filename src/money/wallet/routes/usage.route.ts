@@ -141,7 +141,7 @@ const tagGrouping = singleValueSchema.check(
     "must be a list of day, hour, model, provider, key, user and tags, such as day,tag:team",
   ),
 );
-/** A query parameter such as `team:search`. */
+/** A filter by tag, such as `team:search`. */
 export const tagFilterSchema = z.pipe(
   singleValueSchema.check(
     z.regex(new RegExp(`^${TAG_PATTERN.slice(4)}:.+$`), "must be a tag such as team:search"),

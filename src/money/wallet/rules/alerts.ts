@@ -44,7 +44,10 @@ export function findQuotaAlerts(
   return crossings;
 }
 
-/** Divides, because a product is inexact: 0.55 * 100 is 55.00000000000001. */
+/**
+ * Reports whether a threshold is reached. Divides, because products are inexact: 0.55 * 100 is
+ * 55.00000000000001.
+ */
 export function isThresholdReached(spent: number, limit: number, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }

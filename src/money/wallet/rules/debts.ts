@@ -3,7 +3,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/** Refunded and disputed amounts that are owed, were taken from the balance, or were forgiven. */
+/** Refunded and disputed amounts: still owed, taken from the balance, or forgiven. */
 export type Debts = {
   readonly owed: Micros;
   readonly taken: Micros;
@@ -27,8 +27,8 @@ type RefundResult = {
 
 /**
  * Sets a payment's refunded and disputed amount, capped at its credits. A lower amount, as after a
- * won dispute, first reduces the debt and then returns credits. Returns null for an outdated Stripe
- * reading.
+ * won dispute, first reduces the debt and then returns credits. Returns null if newer data from
+ * Stripe is stored.
  */
 export function applyRefund(
   debts: Debts,

@@ -23,22 +23,22 @@ export function refuseInvalidHoldId(id: string, nowMs: number): Refusal | null {
   return Math.abs(minted - nowMs) > REQUEST_ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
 }
 
-/** The newest request with an Idempotency-Key whose hold was granted. */
+/** An Idempotency-Key's newest request with a granted hold. */
 export type IdempotencyHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
   /**
-   * The request's state. Null if the row was deleted, which within 24 hours happens only to settled
-   * rows.
+   * The request's state, or null if its row was deleted. Within 24 hours, only rows of settled
+   * requests are deleted.
    */
   readonly state: RequestState | null;
 };
 
 /**
- * Checks the reuse of an Idempotency-Key. Within 24 hours, fails if its newest request is open or
+ * Checks the reuse of an Idempotency-Key within 24 hours. Fails if its newest request is open or
  * settled. If that request expired with the same body, returns its ID, which the caller must void.
- * Otherwise returns null.
+ * Otherwise, returns null.
  */
 export function checkIdempotencyKeyReuse(
   holder: IdempotencyHolder | null,

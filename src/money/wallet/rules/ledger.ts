@@ -56,8 +56,8 @@ export type HoldDecisionInput = Pick<HoldRequest, "least" | "most" | "sure" | "h
 };
 
 /**
- * An upper bound of a hold, such as a budget or the balance. `left` still includes open holds
- * (`held`).
+ * An upper bound of a hold, such as a budget or the balance. The free amount is `left` minus `held`
+ * (open holds).
  */
 export type HoldLimit = {
   readonly left: number;
@@ -69,7 +69,6 @@ export type HoldLimit = {
   readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
 
-/** Returns the amount to hold. */
 export function decideHold(ledger: HoldTotals, ask: HoldDecisionInput): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
@@ -121,8 +120,8 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 }
 
 /**
- * Decides the charge for a cost. Above the hold, uses the free balance, up to the free amount of
- * the limits (`limitFree`). With `isCapped`, the charge can't exceed the hold.
+ * Decides the charge for a cost. The part above the hold can use the free balance, but at most
+ * `limitFree`, the free amount of the limits. With `isCapped`, the charge can't exceed the hold.
  */
 export function decideSettlement(
   ledger: HoldTotals,

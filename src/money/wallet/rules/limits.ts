@@ -36,8 +36,8 @@ export type Meter = CountedLimit & {
 };
 
 /**
- * Returns a limit for an end user's quota, or for `budget_dollars` of a key or session. An owner has
- * at most one per window. An `amount` of null counts spend without limiting it.
+ * Returns a limit for an end user's quota, or for `budget_dollars` of a key or session. An `amount`
+ * of null counts spend without limiting it.
  */
 export function dollarFieldLimit(
   owner: BudgetOwner,
@@ -62,7 +62,10 @@ export function dollarFieldLimit(
 export const isQuotaLimit = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
   meter.scope === "end_user" && isDollarFieldLimit(meter);
 
-/** Reports whether a limit is a quota or `budget_dollars`. Its budget's ID is then the window. */
+/**
+ * Reports whether a limit is a quota or `budget_dollars`. The budget ID of such a limit is its
+ * window.
+ */
 export const isDollarFieldLimit = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
   budget.id === budget.window;
 
@@ -91,7 +94,10 @@ export function adjustMeterHolds({ budget, held }: Meter, hold: OpenHold, sign: 
   else held.set(bucket, sum);
 }
 
-/** Returns the key of a hold in `Meter.held`, which is 0 for windows without calendar periods. */
+/**
+ * Returns the period under which `Meter.held` counts a hold, or 0 for windows without calendar
+ * periods.
+ */
 function heldBucket(window: string, { period }: Pick<BudgetTime, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";
   return isCalendar ? bucketAt(window, { period, nowMs: 0 }) : 0;
@@ -149,7 +155,6 @@ export function collectDollarLimits(meters: readonly Meter[], at: BudgetTime): H
     });
 }
 
-/** Rejects a request if a request-count budget is used up. */
 export function checkRequestCountBudgets(meters: readonly Meter[], at: BudgetTime): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;

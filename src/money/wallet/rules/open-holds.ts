@@ -14,7 +14,7 @@ export type OpenHold = {
   readonly session?: string | null;
   readonly tokens?: number | null;
   /**
-   * Models that the hold covers. Set only with budgets, or if the hold doesn't cover all requested
+   * Models that the hold covers. Set only if budgets exist or the hold doesn't cover all requested
    * models.
    */
   readonly models?: readonly string[] | null;

@@ -29,8 +29,8 @@ export function pauseEndMs({ until, sessionEndsAt }: Pause): number {
 }
 
 /**
- * Returns the pause of the first paused owner. Sessions see only their own pause's scope and
- * reason.
+ * Returns the pause of the first paused owner. A session sees the scope and reason only of its own
+ * pause.
  */
 export function findFirstPause(
   { byName }: PausesByName,
@@ -50,7 +50,10 @@ export function findFirstPause(
   return null;
 }
 
-/** Reports whether a change ends a pause earlier, which requires permission to end the pause. */
+/**
+ * Reports whether a change ends a pause earlier. Such a change requires permission to end the
+ * pause.
+ */
 export function isEarlierPauseEnd(known: Pause, until: number | null): boolean {
   return until !== null && (known.until ?? Infinity) > until;
 }

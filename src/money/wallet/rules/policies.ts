@@ -125,7 +125,7 @@ function costBoundsOf(
   };
 }
 
-/** Returns the allowed routes of a retry that its first hold covers in model and cost. */
+/** Returns a retry's allowed routes whose model and cost the first hold covers. */
 export function findRoutesForRetry(
   layers: readonly PolicyLayer[],
   { candidates }: Pick<HoldRequest, "candidates">,

@@ -104,7 +104,7 @@ export function recordFailedTopUp(
   if (open?.id !== id) return state;
   const isOfMonth = open.month === state.month;
   const monthMicro = isOfMonth ? micros(state.monthMicro - open.amountMicro) : state.monthMicro;
-  // The newest request determines `day`, and only one purchase is open at a time.
+  // `day` is the open purchase's day, because only one purchase is open at a time.
   const dayMicro = micros(Math.max(0, (state.dayMicro ?? 0) - open.amountMicro));
   const after = { ...state, open: null, monthMicro, dayMicro };
   if (end.kind === "hard") return { ...after, disabledReason: end.reason };

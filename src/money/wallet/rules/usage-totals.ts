@@ -29,7 +29,9 @@ export type UsageTotal = UsageAmounts & {
   readonly name: string;
 };
 
-/** Totals by dimension, day and name, joined by line breaks, which names can't contain. */
+/**
+ * Totals by key. A key joins dimension, day and name with line breaks, which names can't contain.
+ */
 export type UsageTotalsByGroup = Map<string, UsageTotal>;
 
 export function addUsage(totals: UsageTotalsByGroup, posted: PostedUsage): void {

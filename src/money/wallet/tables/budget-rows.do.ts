@@ -138,11 +138,10 @@ export function selectPeriodUsage(
     )
     .one();
 }
-/** The daily totals that contain the usage before a new budget's creation. */
+/** A query of daily totals for the usage before a budget's creation. */
 export type PeriodUsageQuery = {
   readonly dimension: "day" | "key" | "user";
   readonly names: readonly string[];
-  /** UTC days (YYYY-MM-DD). */
   readonly days: readonly string[];
 };
 

@@ -22,7 +22,7 @@ export const CHARGE_SUMS_TABLES_SQL =
 
 type FoldProgress = { readonly foldedId: string; readonly closedDay: string };
 
-/** Returns which charges the daily totals contain. */
+/** Returns the progress of adding charges to the daily totals. */
 export function readFoldProgress(sql: SqlStorage): FoldProgress {
   return sql
     .exec<FoldProgress>("SELECT folded_id AS foldedId, closed_day AS closedDay FROM charge_fold")

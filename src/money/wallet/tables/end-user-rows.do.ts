@@ -2,7 +2,9 @@ import { insertRow } from "../../../shared/tables.do.ts";
 import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
 import type { EndUser } from "../rules/end-user.ts";
 
-/** An end user's spend (micro-credits) at the checkpoint, in its newest day and month. */
+/**
+ * An end user's spend (micro-credits) at the checkpoint, in the newest day and month with spend.
+ */
 export type EndUserSpend = {
   readonly month: string;
   readonly monthly_spend: number;
@@ -75,8 +77,8 @@ export function selectEndUserPage(
 }
 
 /**
- * Inserts an end user. `account` is the number in the requests of a deleted end user with the same
- * external ID.
+ * Inserts an end user. If a deleted end user had the same external ID, `account` is that user's
+ * number in requests.
  */
 export function insertEndUser(
   sql: SqlStorage,

@@ -57,7 +57,7 @@ export function storeFieldLimits(
 
 function sessionLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   const row = selectSession(sql, owner.subject);
-  // A session without terms was lost or never used, so its charges can't exceed their holds.
+  // A lost or unused session has a budget of 0, so its charges can't exceed their holds.
   const amount = row === null || row.session === null ? micros(0) : row.session.budgetMicro;
   return [dollarFieldLimit(owner, "total", { amount, tally: [[0, row?.spent ?? 0]] })];
 }
@@ -94,11 +94,11 @@ export function quotaLimitsOf(user: EndUser, spend: EndUserSpend): CountedLimit[
 function endUserLimits(sql: SqlStorage, { subject }: BudgetOwner): CountedLimit[] {
   const user = selectEndUser(sql, "id", subject);
   const spend = selectEndUserSpend(sql, subject);
-  // After a deleted end user's row is purged, charges count only for the organization.
+  // Once a deleted end user's row is purged, its charges count only for the organization.
   return user === null || spend === null ? [] : quotaLimitsOf(user, spend);
 }
 
-/** `day` is a date, or a month as YYYY-MM. */
+/** Returns the number of days from 1970 to a date or month (YYYY-MM). */
 const bucketOfDay = (day: string): number => Math.floor(Date.parse(day) / DAY_MS);
 
 const tallyOf = (limits: readonly CountedLimit[], window: string): BucketSums =>

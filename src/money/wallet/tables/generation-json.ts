@@ -23,7 +23,10 @@ type DetailList = readonly [
   finishReason: string | null,
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
-  /** Counts of units other than tokens, and newer fields, which earlier releases ignore here. */
+  /**
+   * Counts of units other than tokens. Also newer fields, because earlier releases ignore fields
+   * here.
+   */
   counted?: (UnitCounts & OptionalFields) | null,
   tags?: Tags,
   purpose?: StoredHoldPurpose | undefined,
@@ -38,7 +41,7 @@ export const CAPTURED_PURPOSE_SQL = "(detail -> '$[12]')";
 export const PURPOSE_SQL = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
   WHEN json_type(detail) = 'object' THEN detail END`;
 
-/** SQL expression for the amount that counts only against quotas, not in the ledger. */
+/** SQL expression for the charge that counts only against quotas, not in the ledger. */
 export const QUOTA_CHARGE_SQL = "coalesce(detail ->> '$[12].charged', 0)";
 
 /**
@@ -122,10 +125,7 @@ function definedFields(fields: {
   return Object.fromEntries(given);
 }
 
-/**
- * Returns the price with the complete charge as its price per request, so that a receipt's lines
- * add up.
- */
+/** Returns a price whose request fee is the complete charge, so that a receipt's lines add up. */
 function priceOfCharge(price: Price, charged: number): Price {
   return { ...price, units: { request: charged * MICROS_PER_DOLLAR } };
 }

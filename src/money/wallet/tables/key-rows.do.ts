@@ -78,7 +78,7 @@ export function selectUsedKey(sql: SqlStorage, keyId: string): WalletKeyRecord |
 }
 
 /**
- * Returns, by key ID, the last rotation that ended all sessions of the key. A revoked key has
+ * Returns each key's last rotation that ended all sessions, by key ID. For a revoked key, returns
  * Infinity.
  */
 export function selectSessionCutsByKey(sql: SqlStorage): ReadonlyMap<string, number> {
@@ -113,7 +113,7 @@ export function hasSameKeyDataInDatabase(
   );
 }
 
-/** Schedules a check at `dueAt` of each key that may have been used after `notedAt`. */
+/** Schedules checks at `dueAt` for keys that may have been used after `notedAt`. */
 export function scheduleKeyUseChecks(
   sql: SqlStorage,
   dueUses: KeyUseChecks,
@@ -206,7 +206,7 @@ export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmis
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Lowers future times after the clock moved back. */
+/** Lowers a key's future times after the clock moved back. */
 export function clampKeyTimes(storage: DurableObjectStorage, key: number, clockMs: number): void {
   storage.transactionSync(() => {
     storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);

@@ -6,7 +6,7 @@ import type { PausesByName } from "../rules/pauses.ts";
 import type { PoliciesByOwner } from "../rules/policies.ts";
 
 /**
- * Policies, pauses and the limit on concurrent requests. A removed rule stays until the next
+ * Policies, pauses and the limit on concurrent requests. A removed rule's row stays until the next
  * publish.
  */
 export const RULES_TABLE_SQL =

@@ -17,8 +17,8 @@ const CHANGED_END_USERS_SQL = `SELECT ${END_USER_COLUMNS} FROM end_users
 const BUDGET_NAME_SQL = "scope || char(10) || subject || char(10) || id";
 
 /**
- * Queries for the changed rows of each table, in the order of the publish. `?1` is the key (first
- * column) of the last row. `?2` is the newest published revision.
+ * Queries for each table's changed rows, in publish order. `?1` is the key (first column) of the
+ * previous page's last row. `?2` is the newest published revision.
  */
 const CHANGED_ROWS = [
   [
@@ -59,7 +59,10 @@ const CHANGED_ROWS = [
 const ALERTS_SQL = `SELECT changed, id, kind, external_id, period, threshold, limit_micro, value_micro,
   created_at FROM alerts WHERE (changed, id) > (?1, ?2) ORDER BY changed, id`;
 
-/** Queries for the keys of removed rows. They stay in the wallet until D1 has deleted its copies. */
+/**
+ * Queries for the keys of removed rows. The wallet keeps these keys until D1 has deleted its
+ * copies.
+ */
 const REMOVED_ROWS = [
   ["removed_rules", "SELECT name FROM rules WHERE rule IS NULL AND name > ?1 ORDER BY name"],
   [
@@ -102,7 +105,9 @@ export function* pagesToPublish(
   for (const query of REMOVED_ROWS) yield* pagesOf(sql, query, [""]);
 }
 
-/** Yields the rows after the key `first` in pages. The key is the row's first column or columns. */
+/**
+ * Yields the rows after the key `first`, page by page. A key is a row's first column or columns.
+ */
 function* pagesOf(
   sql: SqlStorage,
   [table, query]: readonly [SnapshotPage["table"], string],

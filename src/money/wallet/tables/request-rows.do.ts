@@ -27,7 +27,7 @@ export const MODEL_SQL = "(SELECT text ->> '$.model' FROM names WHERE number = s
 const HOLD_COLUMNS = `id, granted, external_id AS externalId, ${END_USER_ID_SQL} AS endUserId,
   ${KEY_ID_SQL} AS keyId, session, tokens, ${MODELS_SQL} AS models, admitted_at AS admittedAt,
   period_day AS periodDay, expires_at AS expiresAt, ${PURPOSE_SQL} AS purpose`;
-/** A hold in the form of its row, with JSON in the columns `models` and `purpose`. */
+/** A hold as stored in its row, with JSON in the columns `models` and `purpose`. */
 type StoredHold<Hold> = Omit<Hold, "period" | "models" | "purpose"> & {
   readonly periodDay: string | null;
   readonly models: string | null;
@@ -77,7 +77,7 @@ export function parseModels(text: string | null): readonly string[] | null {
 }
 
 /**
- * Returns the period that counts a request. After the clock moved back, the period can be later
+ * Returns the period in which a request counts. After the clock moved back, the period can be later
  * than the admission.
  */
 export function periodOfRequest({
@@ -95,7 +95,7 @@ type NewRequest = {
   readonly state: "held" | "refused" | "voided";
   readonly tokens: number | null;
   readonly failure: Failure | null;
-  /** Row number in `names` of the models that the hold covers. */
+  /** The row of `names` with the models that the hold covers. */
   readonly models?: number | null;
 };
 type RequestedHold = Pick<HoldRequest, "id" | "least" | "most"> &
@@ -105,6 +105,7 @@ type OpenedHold = Omit<OpenHold, "id" | "granted" | "keyId" | "purpose"> & {
   readonly purpose?: StoredHoldPurpose | null;
 };
 
+/** Numbers of rows in `names`, by text. */
 export type NameRowNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
@@ -237,7 +238,7 @@ export function markHoldExpired(sql: SqlStorage, id: string, place: LedgerPositi
 
 /**
  * A ledger row that isn't a request. `absorbed` is a cost that the operator pays, so the balance
- * stays.
+ * doesn't change.
  */
 type LedgerEntry = {
   readonly place: LedgerPosition;

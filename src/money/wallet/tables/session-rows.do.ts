@@ -8,7 +8,7 @@ import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rul
 import type { RecentRequestTimes } from "../rules/hold-guards.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
-/** Counts of sessions and their recent requests. */
+/** The numbers of sessions, and the times of their recent requests. */
 export type SessionMemory = {
   rows: number;
   live: number;
@@ -18,7 +18,7 @@ export type SessionMemory = {
 
 export type SessionRow = {
   readonly id: string;
-  /** The key's ID. Null if the session ended before its first use. */
+  /** Null if the session ended before its first use. */
   readonly keyId: string | null;
   readonly session: Session | null;
   readonly spent: Micros;
@@ -58,8 +58,8 @@ export function loadRecentSessionRequests(
 }
 
 /**
- * Counts a session's request. Above `RATES_MAX` sessions, removes those without a request in the
- * last minute.
+ * Records a session's request. Above `RATES_MAX` sessions, removes sessions without a request in
+ * the last minute.
  */
 export function recordSessionRequest({ rates }: SessionMemory, id: string, at: number): void {
   const log = rates.get(id) ?? [];
