@@ -59,8 +59,8 @@ const WITHDRAWN_STATUSES = new Set([
 const FAILED_REFUND_STATUSES = new Set(["failed", "canceled"]);
 
 /**
- * Returns the cents of a payment that were refunded or lost in disputes. `isUnknown`: a dispute has
- * an unknown status and counts as lost.
+ * Returns the cents of a payment that were refunded or lost in disputes. If `isUnknown`, a dispute
+ * has an unknown status and counts as lost.
  */
 export function computeRefundedCents(
   receivedCents: number,

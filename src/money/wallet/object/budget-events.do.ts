@@ -17,7 +17,7 @@ import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { endUserEventField, eventSubject, pauseByBudget } from "./pauses.do.ts";
 
-/** Returns limits that a charge used up or whose alert threshold it reached. */
+/** Returns limits that a charge used up, or whose alert threshold it reached. */
 export function findCrossedLimits(counts: readonly MeterChange[]): MeterChange[] {
   const crossed = counts.filter((count) =>
     isDollarFieldLimit(count.meter)

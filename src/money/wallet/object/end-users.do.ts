@@ -219,7 +219,7 @@ function refuseUnknownEndUser(): Refusal {
 const END_USERS_MAX = 100_000;
 const DELETED_MAX = 100_000;
 
-/** An end user to create. `departed`: one with the same external ID who was deleted this month. */
+/** An end user to create. `departed` had the same external ID and was deleted this month. */
 export type NewEndUser = {
   readonly user: EndUser;
   readonly departed: { readonly user: EndUser; readonly account: number } | null;

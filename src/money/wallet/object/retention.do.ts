@@ -63,8 +63,8 @@ export function isStorageFullError(error: unknown): boolean {
 }
 
 /**
- * Deletes the oldest finished requests, and adds settled ones to the rollup row. Keeps requests
- * that can still be charged, and unpaid ones with an Idempotency-Key.
+ * Deletes the oldest finished requests, and adds settled requests to the rollup row. Keeps requests
+ * that can still be charged, and unpaid requests with an Idempotency-Key.
  */
 function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;

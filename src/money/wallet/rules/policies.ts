@@ -140,8 +140,8 @@ export function findRoutesForRetry(
 }
 
 /**
- * Returns the cost bounds to compare a retry with its first hold. Considers all candidates, because
- * policies may have changed.
+ * Returns a retry's cost bounds for the comparison with its first hold. Considers all candidates,
+ * because policies may have changed.
  */
 export function findBoundsForRetry(
   { candidates, least, most }: HoldRequest,

@@ -160,7 +160,7 @@ export function updateSessionSpend(sql: SqlStorage, id: string, spent: Micros): 
 }
 
 /**
- * Deletes used sessions that expired before `usedMs` and unused ones that expired before
+ * Deletes used sessions that expired before `usedMs` and unused sessions that expired before
  * `unusedMs`. Returns their number.
  */
 export function deleteExpiredSessions(
