@@ -1,21 +1,21 @@
-/** Maximum seconds of an AAC frame: 2,048 samples at 7,350 Hz. */
+/** Maximum duration of an AAC frame in seconds: 2,048 samples at 7,350 Hz. */
 export const AAC_FRAME_S_MAX = 0.28;
 const OPUS_FRAME_S_MAX = 0.12;
-/** Maximum seconds of an MPEG audio frame (1,152 samples at 8 kHz) or AC-3 frame (1,536). */
+/** Maximum seconds per frame at 8 kHz: 1,152 samples for MPEG audio, 1,536 for AC-3. */
 const MPEG_FRAME_S_MAX = 0.15;
 const AC3_FRAME_S_MAX = 0.2;
 const TABLE_RATES = 13;
 const EXPLICIT_RATE = 15;
 /** AAC object types with at most 2,048 samples per frame. Others, such as ALS, can have 65,536. */
 const AAC_OBJECTS: ReadonlySet<number> = new Set([1, 2, 3, 4, 17, 19, 20, 23, 39]);
-/** AAC object types with a second rate and an inner type. */
+/** AAC object types whose configuration contains a second sample rate and an inner type. */
 const SBR_TYPES: ReadonlySet<number> = new Set([5, 29]);
-/** Maximum bytes of configurations and sample entries. The gateway ignores longer ones. */
+/** Maximum bytes of configurations and sample entries. Longer ones count as endless audio. */
 const [AAC_BYTES, ENTRY_BYTES, VORBIS_BYTES] = [64, 4096, 65_536];
 
 /**
- * Returns the maximum seconds of an AAC frame by its AudioSpecificConfig (ISO 14496-3). Returns
- * Infinity for a rate outside the standard's table, which can be 1 Hz.
+ * Returns an AAC frame's maximum seconds, from its AudioSpecificConfig (ISO 14496-3). Returns
+ * Infinity for a rate outside the standard's table, because that rate can be 1 Hz.
  */
 function aacSeconds(config: Uint8Array): number {
   if (config.length < 2 || config.length > AAC_BYTES) return Infinity;
@@ -38,10 +38,10 @@ function aacSeconds(config: Uint8Array): number {
   return isKnown && !LATER_RATE.test(bits) ? AAC_FRAME_S_MAX : Infinity;
 }
 
-/** Matches an extension after the configuration whose rate isn't in the table. */
+/** Matches a later SBR configuration whose sample rate isn't in the standard's table. */
 const LATER_RATE = /01010110111001011(?:1101|1110|1111)/;
 
-/** Returns the maximum seconds of a frame by the codec header at `at`. */
+/** Returns a frame's maximum seconds, from the codec header at `at`. */
 export function getMaxOggFrameSeconds(bytes: Uint8Array, at: number): number {
   if (hasTextAt(bytes, at, "OpusHead")) return OPUS_FRAME_S_MAX;
   if (OGG_SILENT.some((name) => hasTextAt(bytes, at, name))) return 0;
@@ -54,7 +54,7 @@ const VORBIS = "\u0001vorbis";
 /** Signatures of Ogg streams without sound, such as an index or video. */
 const OGG_SILENT = ["fishead\0", "\u0080theora"];
 
-/** Returns the maximum seconds of a frame by its track's codec. */
+/** Returns a frame's maximum seconds, from its track's codec. */
 export function getMaxMatroskaFrameSeconds(codec: string, config: Uint8Array): number {
   if (codec === "" || /^[VSBD]_/.test(codec)) return 0;
   if (codec.startsWith("A_OPUS")) return OPUS_FRAME_S_MAX;
@@ -71,7 +71,7 @@ export function getMaxMatroskaFrameSeconds(codec: string, config: Uint8Array): n
 const MP4_SILENT =
   /^(?:avc[1-4]|hvc1|hev1|dvh[1e]|vp0[89]|av01|mp4v|s263|h263|jpeg|ap[a-z0-9]{2}|tx3g|text|tmcd|mebx|c608|wvtt|stpp)$/;
 
-/** Returns the maximum seconds of a frame by its sample entry's name and data. */
+/** Returns a frame's maximum seconds, from its sample entry's name and data. */
 export function getMaxMp4FrameSeconds(name: string, data: Uint8Array): number {
   if (name === "Opus") return OPUS_FRAME_S_MAX;
   if (name === ".mp3") return MPEG_FRAME_S_MAX;

@@ -14,8 +14,8 @@ const DEPTH_MAX = 8;
 const PARTS_MAX = 500_000;
 
 /**
- * Returns an upper bound of a compressed file's seconds by its frames and headers. Returns Infinity
- * for an unknown format or codec, because long silence needs almost no bytes.
+ * Returns an upper bound of a compressed file's seconds, from its frames and headers. Returns
+ * Infinity for an unknown format, because its size doesn't limit its duration.
  */
 export function computeMaxSecondsByFrames(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -28,7 +28,7 @@ export function computeMaxSecondsByFrames(bytes: Uint8Array): number {
 
 const FLAC_RATES = [0, 88.2, 176.4, 192, 8, 16, 22.05, 24, 32, 44.1, 48, 96];
 
-/** Adds up the frames. The checksum in its header identifies a frame. */
+/** Adds up the frames' seconds. A valid checksum identifies a frame header. */
 function flacSeconds(bytes: Uint8Array, view: DataView): number {
   const rate = view.getUint32(18) >>> 12;
   let seconds = 0;
@@ -53,7 +53,7 @@ function flacFrame(bytes: Uint8Array, start: number, rate: number): number {
   return samples / Math.max(1, hertz);
 }
 
-/** Bytes of the block size or sample rate in a FLAC frame's header, by code. */
+/** Bytes of the block size or sample rate in a FLAC frame's header, by that field's code. */
 const BLOCK_BYTES: Readonly<Record<number, number>> = { 6: 1, 7: 2 };
 const RATE_BYTES: Readonly<Record<number, number>> = { 12: 1, 13: 2, 14: 2 };
 const SPEEDS = [1000, 1, 10];
@@ -110,7 +110,10 @@ const MP4_SOUND = ["trak", "traf", "stsd", "stsz", "stz2", "trun"];
 
 type Mp4Facts = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
 
-/** Returns the longest duration by frames, headers or edit lists. Edit lists can repeat sound. */
+/**
+ * Returns the longest of the durations by frames, headers and edit lists, in seconds. Edit lists
+ * can repeat sound.
+ */
 function mp4Seconds(view: DataView): number {
   const found: Mp4Facts = { boxes: 0, frames: 0, longest: 0, seconds: 0, scale: 1 };
   readBoxes(view, { from: 0, to: view.byteLength, depth: 0 }, found);
@@ -185,7 +188,8 @@ function readBox(
   const box = { isWide, at, length };
   if (name === "mvhd") found.scale = Math.max(1, at(isWide ? 20 : 12));
   if (name === "stsd") found.longest = Math.max(found.longest, entriesSeconds(view, data + 8, end));
-  // A compressed box, or a box in which some programs find more sound, counts as endless.
+  // A file counts as endless if it has a compressed box, or a box in which some programs find more
+  // sound.
   const isHidden = name === "cmov" || (MP4_OTHERS.has(name) && containsSound(view, data, end));
   if (isHidden) found.seconds = Infinity;
   found.frames += at(MP4_COUNTS[name] ?? Infinity);
@@ -247,8 +251,8 @@ type MatroskaFacts = {
 };
 
 /**
- * Returns the seconds of WebM and Matroska. If an element exceeds the file, reads its content as
- * elements.
+ * Returns a WebM or Matroska file's maximum seconds. If an element's size exceeds the file, reads
+ * the element's content as elements.
  */
 function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
   const start = { frames: 0, longest: 0, ticks: 0, scale: 1_000_000 };
@@ -297,7 +301,7 @@ function readElement(
   if (id === CODEC && found.codec !== "") endTrack(found);
   if (id === CODEC) found.codec = readText(bytes, data, end);
   if (id === CONFIG) found.config = bytes.subarray(data, end);
-  // A compressed configuration can't be read.
+  // A compressed configuration can't be read, so the file counts as endless.
   if (id === ENCODED && (readUnsigned(bytes, data, end) & 2) !== 0) found.longest = Infinity;
   const start = id === TIMESTAMP ? readUnsigned(bytes, data, end) + BLOCK_TICKS : 0;
   const duration = id === DURATION ? readFloat(view, data, end - data) : 0;
@@ -311,7 +315,7 @@ function readText(bytes: Uint8Array, from: number, to: number): string {
   return text.replace(/\0+$/, "");
 }
 
-/** Reads a number whose first byte states its length. Keeps the marker bit of the length. */
+/** Reads a number whose first byte states the number's length. Keeps the length's marker bit. */
 function readVariableNumber(
   bytes: Uint8Array,
   at: number,
@@ -333,7 +337,7 @@ function readFloat(view: DataView, at: number, length: number): number {
   return length === 8 ? view.getFloat64(at) || 0 : 0;
 }
 
-/** Returns the frames of a block. With lacing, a block can have 256. */
+/** Returns the number of frames in a block. A laced block can contain 256 frames. */
 function countFrames(bytes: Uint8Array, at: number): number {
   const { length } = readVariableNumber(bytes, at, 8);
   const isLaced = ((bytes[at + length + 2] ?? 0) & 6) !== 0;
@@ -344,7 +348,7 @@ function isAdts(bytes: Uint8Array, at: number): boolean {
   return bytes[at] === 0xff && ((bytes[at + 1] ?? 0) & 0xf6) === 0xf0;
 }
 
-/** Returns the maximum seconds of AAC. An ADTS frame can have four blocks. */
+/** Returns the maximum seconds of AAC audio. An ADTS frame can contain four blocks. */
 export function adtsSeconds(bytes: Uint8Array): number {
   let blocks = 0;
   let parts = 0;

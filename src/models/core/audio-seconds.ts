@@ -1,10 +1,12 @@
 import { hasTextAt } from "./audio-codecs.ts";
 import { adtsSeconds, computeMaxSecondsByFrames, isHiddenMp4, isMp4 } from "./audio-frames.ts";
 
-/** Minimum bytes per second of MP3: 8 kbit/s. The next constant is for other formats: 4 kbit/s. */
+/** Minimum bytes per second: 8 kbit/s for MP3, 4 kbit/s for other formats. */
 const MP3_BYTE_RATE_MIN = 1000;
 const OTHER_BYTE_RATE_MIN = 500;
-/** The sample rate of Opus. Vorbis can be slower, but its bytes also give an upper bound. */
+/**
+ * The sample rate of Opus in Hz. For Vorbis at a lower rate, the file's size gives the upper bound.
+ */
 const OPUS_SAMPLE_RATE = 48_000;
 /** The number of seconds that stands for an unbounded duration. */
 export const UNBOUNDED_AUDIO_SECONDS = 1_000_000;
@@ -12,8 +14,8 @@ const ID3_TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;
 
 /**
- * Returns an upper bound of a file's seconds: the maximum by header, by frames, and by size at the
- * format's lowest rate. Headers and tags can be wrong.
+ * Returns an upper bound of a file's seconds: the longest of the durations by header, by frames,
+ * and by size at the format's lowest rate. Headers and tags can be wrong.
  */
 export function computeMaxAudioSeconds(file: Uint8Array): number {
   const audio = removeTags(file);
@@ -82,7 +84,7 @@ function wavRate(bytes: Uint8Array): number {
   return lowest === Infinity ? OTHER_BYTE_RATE_MIN : lowest;
 }
 
-/** Maximum byte rate: 8 channels of 32 bits at 192 kHz. A higher stated rate is wrong. */
+/** Maximum bytes per second: 8 channels of 32 bits at 192 kHz. Higher stated rates are ignored. */
 const PCM_BYTE_RATE_MAX = 192_000 * 8 * 4;
 /** Codecs whose frames have the stated size: PCM and its logarithmic forms. */
 const PCM_CODECS: ReadonlySet<number> = new Set([1, 3, 6, 7]);
@@ -107,8 +109,8 @@ function wavFormatRate(format: Uint8Array): number {
 }
 
 /**
- * Returns the seconds by FLAC's header or Ogg's last page, or 0. A FLAC file written to a pipe
- * states no duration.
+ * Returns the seconds that FLAC's header or Ogg's last page states, or 0. A FLAC file written to a
+ * pipe states no duration.
  */
 function secondsInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);
@@ -121,8 +123,8 @@ function secondsInHeader(bytes: Uint8Array): number {
 }
 
 /**
- * Returns the seconds up to the last page with an end position. A page in which no packet ends has
- * the position -1.
+ * Returns the seconds up to the last page that has an end position. A page in which no packet ends
+ * has the position -1.
  */
 function oggSeconds(bytes: Uint8Array, view: DataView): number {
   for (let at = bytes.length - 14; at >= 0; at--) {

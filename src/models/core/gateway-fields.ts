@@ -5,14 +5,13 @@ import { parseBody } from "../../shared/http/parse-body.ts";
 
 export type RouteSortOrder = "price" | "latency" | "throughput";
 
-/** Another model to try after the requested one. */
 export type ModelFallback = {
   readonly name: string;
   readonly param: string;
   readonly preferences: RoutePreferences | null;
 };
 
-/** Maximum prices in micro-credits per million tokens. */
+/** Maximum prices in micro-credits per million tokens (`request`: per million requests). */
 export type MaxPrice = {
   readonly input: number | null;
   readonly output: number | null;
@@ -205,7 +204,7 @@ function splitSortSuffix(name: string): {
 /** Body fields for the gateway (formats of OpenRouter and Vercel). Providers never get them. */
 export const gatewayFieldsSchema = z.object({
   /**
-   * OpenRouter's legacy request for usage. By default, only streams of OpenAI endpoints omit usage.
+   * OpenRouter's legacy way to request usage, which streams of OpenAI endpoints omit by default.
    */
   usage: z.nullish(z.looseObject({ include: z.nullish(z.boolean()) })),
   session_id: z.nullish(z.string().check(z.maxLength(256))),
@@ -281,7 +280,9 @@ function modelFallbacks(fields: Fields): ModelFallback[] {
   });
 }
 
-/** Reports whether `param` is a gateway field. Gateway fields have equal names on all endpoints. */
+/**
+ * Reports whether `param` is a gateway field. Gateway fields have the same names on all endpoints.
+ */
 export function isGatewayParam(param: string): boolean {
   return FIELD_NAMES.includes(/^\w+/.exec(param)?.[0] ?? "");
 }

@@ -6,14 +6,16 @@ import type { Chunk } from "./chunk.ts";
 
 export type { JsonObject } from "./json-value.ts";
 
-/** A protocol that the gateway can forward unconverted. */
+/** A protocol whose requests the gateway can forward unconverted. */
 export type NativeProtocol = "responses" | "messages";
 
+/** A body in a provider's own protocol. */
 export type NativeBody = {
   readonly body: JsonObject;
   readonly headers: Readonly<Record<string, string>>;
 };
 
+/** The text and finish reason of native output. */
 export type NativeOutput = { readonly text: string; readonly finish: string | null };
 
 /** A customer. Providers get only hashes of these IDs. */
@@ -32,7 +34,8 @@ type AttemptContext = {
   readonly onDispatch?: () => void;
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
   /**
-   * Called before downloads from the client's servers. Their time doesn't count as the provider's.
+   * Called before downloads from the client's servers. Download time doesn't count as the
+   * provider's.
    */
   readonly onDownload?: () => void;
 };
@@ -40,7 +43,7 @@ type AttemptContext = {
 /** A chat request to a provider. Adapters forward only the fields of `body` that they allow. */
 export type ChatCall = AttemptContext &
   ChatRequest & {
-    /** Replaces `body` if the provider supports this protocol. */
+    /** Replaces `body` if the provider supports the protocol of `native`. */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
     /** Maximum output tokens per choice. Always sent. */
@@ -78,7 +81,7 @@ export type StreamEvent =
   | { readonly kind: "audio"; readonly bytes: Uint8Array }
   /** A sign of progress: the model reasons without output. */
   | { readonly kind: "thinking" }
-  /** `partial` marks the usage so far of an incomplete output. */
+  /** `partial` marks usage that was reported before the output was complete. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   | { readonly kind: "end" };
@@ -99,11 +102,11 @@ export type ProviderFailure = {
   /** Whether the same route can succeed on a retry (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
-   * Set if the request may have caused this `retry`. The output is then charged, and the failure
-   * doesn't count against the route.
+   * Set if the request may have caused a `retry` failure. The output is then charged, and the
+   * failure doesn't count against the route.
    */
   readonly fault?: "request";
-  /** What the provider canMakeCall bill. The client pays only if the request caused the failure. */
+  /** Usage that the provider can bill. The client pays only if the request caused the failure. */
   readonly spent?: FailedUsage;
   readonly message?: string;
   readonly param?: string | null;
@@ -143,8 +146,8 @@ export type ProviderResult =
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
 /**
- * A provider's adapter. Converts from and to OpenAI's format, or forwards a native protocol. A
- * provider's fault never makes it throw.
+ * A provider's adapter. Converts from and to OpenAI's format, or forwards a native protocol. Never
+ * throws because of a provider's fault.
  */
 export type Provider = {
   readonly id: string;
