@@ -1,4 +1,3 @@
-/** A part of a streamed response. */
 export type SequencedPart = {
   readonly isWhole: boolean;
   readonly isOpen: boolean;

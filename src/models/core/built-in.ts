@@ -13,7 +13,7 @@ export type BuiltInProvider = {
   isSet(config: ProviderConfig): boolean;
   tags(config: ProviderConfig): readonly DataLocation[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
-  /** Requires valid variables and a host. */
+  /** Must be called only if `isSet` returns true and the variables have no problems. */
   build(config: ProviderConfig): Provider;
 };
 
@@ -40,7 +40,7 @@ export function findBaseUrlProblems(
   return [createOtherHostProblem(variable, ownHost)];
 }
 
-/** Returns the problem of a host that keeps no data in this region. */
+/** Returns the configuration problem of a host that keeps no data in this region. */
 export function createOtherHostProblem(variable: string, own: string): ConfigProblem {
   return {
     variable,

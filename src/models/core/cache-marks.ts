@@ -10,12 +10,12 @@ function isEphemeral({ type }: KnownFields<"type">): boolean {
   return type === "ephemeral";
 }
 
-/** The field that requests caching for five minutes. Caching for an hour has another price. */
+/** The field that requests caching for five minutes. Caching for an hour has a different price. */
 export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
 
 /**
- * Returns the paths of `cache_control` fields that the provider won't receive. If `isSent`, returns
- * only paths with a lifetime above five minutes.
+ * Returns the paths of cache marks that the provider won't receive. If `isSent`, the provider
+ * receives marks, but no lifetime above five minutes.
  */
 export function unsentCacheMarkPaths(
   { messages, tools }: JsonObject,

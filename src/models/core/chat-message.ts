@@ -7,7 +7,7 @@ import { toFinishReason, isCutOffReason, createToolCallId } from "./output-part.
 const NESTING_MAX = 8;
 /**
  * Returns OpenAI's finish reason, or null if the provider gave up. With tool calls, `stop` becomes
- * `tool_calls`, because clients run tools only then.
+ * `tool_calls`, because clients run tools only for that reason.
  */
 export function chatFinishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;
@@ -24,7 +24,6 @@ export function incompleteFailure(finish: unknown): ProviderFailure {
 }
 
 export type MessageFields = KnownFields<"tool_calls" | "content" | "refusal">;
-/** A tool call as the provider sent it. */
 export type RawToolCall = KnownFields<"id" | "index" | "function" | "custom">;
 
 /** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` can be null. */
@@ -39,7 +38,6 @@ export function toResponseMessage(raw: JsonObject & MessageFields, finish: strin
   };
 }
 
-/** Returns a message's optional fields, such as reasoning. */
 export function readExtraMessageFields(raw: JsonObject): Delta {
   const {
     function_call: call,
@@ -68,7 +66,7 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
   );
 }
 
-/** Returns Google's thought signature, which a client must return with the call. */
+/** Returns Google's thought signature, which a client must send back with the tool call. */
 export function toolCallExtras({
   extra_content: extra,
 }: JsonObject): Pick<ToolCallDelta, "extra_content"> {

@@ -15,8 +15,8 @@ export type Delta = {
 };
 
 /**
- * A tool call, or a piece of one. Pieces of a call share `index`. Only the first piece has ID, type
- * and name.
+ * A tool call, or a piece of one. Pieces of a call share `index`. Only the first piece has the ID,
+ * type and name.
  */
 export type ToolCallDelta = {
   readonly index?: number;

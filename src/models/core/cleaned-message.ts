@@ -58,7 +58,7 @@ export function cleanMessage(message: string, secret?: string): string {
     : `${text.slice(0, MESSAGE_CHARACTERS_MAX - 1).toWellFormed()}…`;
 }
 
-/** Reports whether an error code is a plain word without keys, which clients can see. */
+/** Reports whether clients can see an error code: a plain word without keys. */
 export function isCleanCode(code: string, secret?: string): boolean {
   if (secret !== undefined && secret !== "" && code.includes(secret)) return false;
   const opaqueWords = (code.match(OPAQUE_WORD) ?? []).some((word) => /\d/.test(word));

@@ -32,7 +32,6 @@ export type ConversationTurn = {
   readonly parts: readonly ConversationPart[];
 };
 
-/** The instructions (`system`) and turns of a chat. */
 export type Conversation = {
   readonly system: readonly string[];
   readonly markedSystem?: ReadonlySet<number>;
@@ -113,7 +112,7 @@ function appendPart(
 ): void {
   if (parts.length === 0) return;
   const last = turns.at(-1);
-  // Not spread, because the number of arguments is limited.
+  // Doesn't spread the parts, because the number of arguments is limited.
   if (last?.role === role) for (const part of parts) last.parts.push(part);
   else turns.push({ role, parts: [...parts] });
 }
@@ -192,13 +191,12 @@ export function legacyFunctionsFailure(): ProviderFailure {
   );
 }
 
-/** Returns the failure for a feature that the model lacks. */
 export function unsupportedFailure(feature: string, param: string): ProviderFailure {
   return refusalFailure(`${feature} are not supported by this model.`, param);
 }
 
 /**
- * Returns the failure of an unusable image. Clients detect it by its code and the end of `param`.
+ * Returns the failure for an unusable image. Clients detect it by its code and the end of `param`.
  */
 export function badImageFailure(message: string, at: string): ProviderFailure {
   return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
@@ -257,7 +255,7 @@ function chooseTools(
   if (typeof requested !== "object") return { list, choice: "auto" };
   if (requested.type === "allowed_tools") return selectAllowedTools(list, requested.allowed_tools);
   const name = requested.type === "function" ? requested.function.name : null;
-  // Unknown names fail here, because hosts would repeat them in their errors.
+  // Unknown names fail here, because hosts would repeat the names in their errors.
   const chosenTool = list.find((tool) => tool.name === name);
   if (chosenTool !== undefined) return { list, choice: { name: chosenTool.name } };
   return refusalFailure("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");
@@ -292,8 +290,8 @@ export type Prompt = {
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
 /**
- * Returns the conversation, tools and settings. Fails for several choices and unsupported messages
- * or tools.
+ * Returns the conversation, tools and settings. Fails for several choices, and for unsupported
+ * messages or tools.
  */
 export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
   if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");

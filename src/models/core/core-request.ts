@@ -15,7 +15,7 @@ const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
 const nonempty = z.string().check(z.minLength(1));
-/** An object to forward unchanged. A copy by Zod would lose a property `__proto__`. */
+/** An object to forward unchanged. Zod's copy would lose a property named `__proto__`. */
 export const opaqueObjectSchema = z.custom<JsonObject>(isObject, "must be an object");
 
 const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
@@ -79,8 +79,8 @@ const toolCall = z.discriminatedUnion("type", [
 
 /**
  * A message of a chat request (openapi.yaml, ChatCompletionRequestMessage). Drops unknown fields,
- * because other hosts reject them. Accepts null fields, because SDKs send responses back as
- * messages.
+ * because hosts other than OpenAI reject them. Accepts null fields, because SDKs send responses
+ * back as messages.
  */
 const chatMessage = z.discriminatedUnion("role", [
   z.object({ role: z.literal("developer"), content: text, name }),
@@ -160,7 +160,7 @@ const penalty = numberBetween(-2, 2);
 
 /**
  * Options of the prompt cache. Rejects cache warming. Drops other options, because longer caching
- * has another price.
+ * has a different price.
  */
 export const promptCacheOptionsSchema = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
@@ -299,7 +299,7 @@ const PLAIN_FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 
 /**
  * Reports whether a body is a plain text chat, which needs no schema validation. Nine of ten
- * requests are.
+ * requests are such chats.
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {
@@ -337,7 +337,7 @@ const EFFORT_BY_SHARE_MAX = [
   [0.75, "high"],
 ] as const;
 
-/** Returns the effort for a reasoning budget, as a share (0 to 1) of the output. */
+/** Returns the effort for a reasoning budget that is given as a share (0 to 1) of the output. */
 export function chooseEffortForShare(share: number): string {
   return EFFORT_BY_SHARE_MAX.find(([most]) => share <= most)?.[1] ?? "xhigh";
 }

@@ -24,7 +24,7 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Returns one character per byte, or null for invalid base64. */
+/** Decodes base64 to one character per byte. Returns null for invalid base64. */
 export function decodeBase64(text: string): string | null {
   try {
     return atob(text);
@@ -82,7 +82,7 @@ export function isImageData(text: string): boolean {
   return IMAGE_START.test(base64.slice(0, HEAD_MAX).trimStart());
 }
 
-/** The URL of an image. Only a data URL can be long, because other URLs count as prompt text. */
+/** An image URL. Only data URLs have no length limit, because other URLs count as prompt text. */
 export const imageUrlSchema = z
   .string()
   .check(

@@ -2,7 +2,7 @@ import { unsentCacheMarkPaths } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
-/** The dotted paths in a protocol's body, by the chat request field that they contain. */
+/** For each chat request field, the dotted paths that contain it in a protocol's body. */
 export type SentFieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**

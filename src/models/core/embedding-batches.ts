@@ -133,7 +133,7 @@ async function sendSlices(
   const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswerResult();
     let answer = await send(slice);
-    // The caller retries a single request itself, possibly on another route.
+    // A single batch isn't retried here, because the caller can retry it on another route.
     if (slices.length > 1 && shouldRetry(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += countValues(answer.body);

@@ -27,7 +27,7 @@ export type EndpointAdapter = {
    * because of client input.
    */
   parse(body: object, at: EndpointContext, recalled?: StoredResponseResult): Result<ParsedRequest>;
-  /** Returns the IDs of stored responses for `parse`, or null. Never throws. */
+  /** Returns the IDs of the stored responses that `parse` needs, or null. Never throws. */
   readonly storedIdsOf?: (body: object) => StoredResponseQuery | null;
 };
 
@@ -75,8 +75,9 @@ export type ResponseWriter =
   | {
       readonly kind: "json";
       /**
-       * Converts a response in OpenAI's format with our ID, model and usage. Can run twice, so it
-       * must be pure except for random IDs. The charge applies even if this method throws.
+       * Converts a response from OpenAI's to the client's format, and sets our ID, model and usage.
+       * Can run twice, so it must be pure except for random IDs. The charge applies even if this
+       * method throws.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
@@ -132,7 +133,8 @@ export type StreamWriter = {
    */
   text(index: number, json: string): string;
   /**
-   * Returns the last events, which follow the charge. Earlier events must not look like the end.
+   * Returns the last events, which follow the charge. Earlier events must not look like the
+   * stream's end.
    */
   end(receipt: Receipt): StreamData;
   /**
@@ -151,8 +153,8 @@ export type NativeRequest = NativeBody & {
   readonly weights: NativePartCountRules;
   /** Minimum output tokens that the host accepts, or 0. */
   readonly outputLeast: number;
-  /** Whether the request can cache the prompt for an hour, which has another price. */
+  /** Whether the request can cache the prompt for an hour, which costs more. */
   readonly hourCache: boolean;
-  /** A field without a chat equivalent, which requires a route with this protocol. */
+  /** A field that chat requests don't have. It requires a route with this protocol. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

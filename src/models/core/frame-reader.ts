@@ -7,7 +7,9 @@ import type { ProviderFailure, StreamEvent, JsonObject } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 import { EVENT_LENGTH_MAX, SseDecoder } from "../../shared/http/server-sent-events.ts";
 
-/** Adds the tokens that the provider may bill: the reported usage, or an estimate from the text. */
+/**
+ * Adds to a failure the tokens that the provider may bill, as reported or estimated from the text.
+ */
 export function addUsageToFailure(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },
@@ -68,7 +70,6 @@ export function joinOutputTextOfChoices({ choices }: Chunk | Completion): string
 export const END_EVENT: StreamEvent = { kind: "end" };
 const DONE = "[DONE]";
 
-/** Converts the bytes of a provider's stream to events. */
 export type StreamReader = {
   push(bytes: Uint8Array): StreamEvent[];
   flush(): StreamEvent[];
@@ -77,8 +78,8 @@ export type StreamReader = {
 
 /**
  * Reads the frames of one stream. Skips empty frames, comments and frames that aren't JSON objects.
- * An early end after an unreadable frame fails with `bad_event`. Once every choice has finished,
- * ignores errors but still reads usage. No event follows an `end` or an `error`.
+ * If a stream ends early after an unreadable frame, it fails with `bad_event`. Once every choice
+ * has finished, ignores errors but still reads usage. No event follows an `end` or an `error`.
  */
 export abstract class FrameReader {
   readonly repeated?: ReadonlySet<string>;
@@ -116,7 +117,7 @@ export abstract class FrameReader {
       : events;
   }
 
-  /** Ends an unreadable stream. Fails unless every choice has finished. */
+  /** Ends an unreadable stream. Returns an error unless every choice has finished. */
   fail(failure: ProviderFailure): StreamEvent[] {
     if (this.ended) return [];
     return this.#accept(this.isFinished ? [END_EVENT] : createFailureEvents(failure), false);
@@ -150,7 +151,6 @@ export abstract class FrameReader {
   }
 }
 
-/** Returns a failure after which another route is tried. */
 export function createRetryFailure(reason: string): ProviderFailure {
   return { kind: "retry", reason };
 }

@@ -34,7 +34,7 @@ export type CallHandler<Call extends ProviderCall> = {
     call: Call,
     headers: Headers,
   ): ProviderResponse | ProviderFailure | null;
-  /** Returns a reader that passes on any response piece by piece, even JSON. */
+  /** Returns a reader that forwards any response piece by piece, even JSON. */
   pieces?(call: Call, headers: Headers): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(call: Call): StreamReader | undefined;
@@ -219,8 +219,8 @@ function convertResponse<Call extends ProviderCall>(
 }
 
 /**
- * Returns the failure for our own bug. The bug doesn't count against the route, and output is
- * charged.
+ * Returns the failure for our own bug. The bug doesn't count against the route. The output so far
+ * is charged.
  */
 function bugFailure(error: unknown): ProviderFailure {
   logException(error, {});
@@ -254,7 +254,7 @@ export function createBatchedEventStream(
     }
   };
   const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
-    // The gateway ended the stream, so partial events don't count.
+    // The gateway ended the stream, so incomplete events are discarded.
     if (bytes === null && done) return null;
     if (bytes === null) done = true;
     const events = read(bytes);

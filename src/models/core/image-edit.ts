@@ -131,7 +131,7 @@ function pngHeader(view: DataView): ImageHeader | null {
 }
 
 const JPEG = 0xffd8;
-/** Markers from c0 to cf start a frame, except these. */
+/** JPEG markers from c0 to cf start a frame, except these markers. */
 const NON_FRAME_MARKERS = new Set([0xc4, 0xc8, 0xcc]);
 
 function jpegHeader(view: DataView): ImageHeader | null {
@@ -141,7 +141,7 @@ function jpegHeader(view: DataView): ImageHeader | null {
     if (marker >= 0xc0 && marker <= 0xcf && !NON_FRAME_MARKERS.has(marker)) {
       return { type: "image/jpeg", width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
     }
-    // These markers can't precede a frame.
+    // These JPEG markers can't precede a frame.
     if (marker < 0xc0 || (marker >= 0xd0 && marker <= 0xda)) return null;
     at += marker === 0xff ? 1 : 2 + view.getUint16(at + 2);
   }

@@ -78,13 +78,13 @@ type ImageFamily = {
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: ImagePixels) => boolean;
   readonly tokens?: TokensByQuality;
-  /** Maximum output tokens of an image of any quality. Used without `tokens`. */
+  /** Maximum output tokens of an image of any quality, if `tokens` is absent. */
   readonly tokensMax?: number;
   /** Whether output text is billed at its own price. */
   readonly countsText?: true;
   /**
    * The billing unit of input images. A route without a price for this unit can't edit images,
-   * because they would be free.
+   * because input images would be free.
    */
   readonly sourceUnit: "input_image_token" | "input_image";
   readonly sourcesMax?: number;
@@ -151,7 +151,8 @@ const GPT_2_5: TokensByQuality = {
 };
 const GPT_2: TokensByQuality = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
 /**
- * Token counts for other models. `low` plus IMAGE_HOLD_PERCENT is at least gpt-image-1's 408 tokens.
+ * Token counts for other models. `low`, multiplied by IMAGE_HOLD_PERCENT, covers gpt-image-1's 408
+ * tokens.
  */
 const GPT_DEFAULT: TokensByQuality = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 

@@ -28,15 +28,15 @@ export type ConversationWithDownloadedImages = {
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
- * Memory per downloaded byte, relative to the memory per body byte. Memory contains a body about
- * four times, a download 1.5 times (12 images of 9.9 MB: 182 MB).
+ * Memory per downloaded byte, relative to the memory per body byte. A body is in memory about four
+ * times, a download 1.5 times (12 images of 9.9 MB: 182 MB).
  */
 const MEMORY_FACTOR = 0.4;
 const DOWNLOADS_MAX = 64;
 const CONCURRENT_DOWNLOADS_MAX = 4;
 const REDIRECTS_MAX = 3;
 const DOWNLOAD_TIMEOUT_MS = 10_000;
-/** Time limit of all downloads together, because the client chooses the servers. */
+/** Time limit of all downloads together, because the client can choose slow servers. */
 const ALL_DOWNLOADS_TIMEOUT_MS = 20_000;
 
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([

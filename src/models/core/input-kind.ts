@@ -15,7 +15,6 @@ export type RouteNeed = {
   readonly isMetBy: (route: Route) => boolean;
 };
 
-/** Returns the requirement that a route has an ability. */
 export function abilityNeed(ability: Ability, param: string, lack: string): RouteNeed {
   return {
     param,
@@ -42,7 +41,7 @@ export function filterRoutesByNeeds(
   return success(capableRoutes);
 }
 
-/** The size and route needs of one kind of requests. */
+/** The rules for the size and route needs of one kind of request. */
 export type InputKindRules<Body, U extends CountedUnit = never> = {
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
   needs(body: Body, model: Model): readonly RouteNeed[];
@@ -56,7 +55,7 @@ type UnitsOf<U extends CountedUnit> = [U] extends [never]
 export type ParsedInputRequest<Body> = { readonly body: Body; readonly user: string | null };
 
 /**
- * Parses a body and separates its end user. A null field counts as absent. Fails with 400 and
+ * Parses a body and extracts its end user. A null field counts as absent. Fails with 400 and
  * `param` for an invalid or unknown field.
  */
 export function parseInput<S extends FieldsSchema & z.ZodMiniType<{ user?: string | undefined }>>(

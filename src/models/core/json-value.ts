@@ -30,7 +30,7 @@ export function parseStringLiteral(literal: string): string {
   return String(JSON.parse(literal));
 }
 
-/** Returns an object, or `{}` for another type. */
+/** Returns `value` if it is an object, else `{}`. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
@@ -54,17 +54,17 @@ export function isShallow(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((part) => isShallow(part, levels - 1));
 }
 
-/** Returns an array, or `[]` for another type. */
+/** Returns `value` if it is an array, else `[]`. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Returns a text, or "" for another type. */
+/** Returns `value` if it is a string, else "". */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns a number, or undefined for another type. */
+/** Returns `value` if it is a number, else undefined. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
@@ -99,6 +99,7 @@ export function optionalReader<T>(one: ValueReader<T>): ValueReader<T | null> {
   return (value) => (isObject(value) ? one(value) : null);
 }
 
+/** Returns the value unchanged. */
 export function anyValue(value: unknown): unknown {
   return value;
 }

@@ -27,7 +27,7 @@ type Bodies = {
   readonly ocr: OcrBody;
 };
 
-/** Rules for the size and route needs of requests, for each kind without output tokens. */
+/** The rules for request size and route needs, for each kind of request without output tokens. */
 export const INPUT_REQUEST_RULES: {
   readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOf<K>>;
 } = {
@@ -46,6 +46,7 @@ export type CoreRequest = ChatRequest | InputRequest;
  * A chat request. If `apart` is set, each message is a separate prompt, and nothing is streamed.
  */
 export type ChatRequest = { readonly kind: "chat"; readonly body: ChatBody; readonly apart?: true };
+/** A request of a kind without output tokens. */
 export type InputRequest<K extends CallKindWithoutOutput = CallKindWithoutOutput> = {
   [One in K]: { readonly kind: One; readonly body: Bodies[One] };
 }[K];

@@ -24,7 +24,7 @@ type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject 
 type ReadImageFacts = (raw: JsonObject, pictureCount: number) => PictureFacts | ProviderFailure;
 
 /**
- * Reads images from JSON, or from server-sent events with one image each. Passes base64 on in
+ * Reads images from JSON, or from server-sent events with one image each. Forwards base64 in
  * pieces, because whole images don't fit into memory.
  */
 export class ImageReader implements StreamReader {
@@ -50,7 +50,7 @@ export class ImageReader implements StreamReader {
     this.#isImage = isImage;
   }
 
-  /** Passes on bytes within an image without decoding, which would block other requests. */
+  /** Forwards an image's bytes without decoding, because decoding would block other requests. */
   push(bytes: Uint8Array): StreamEvent[] {
     if (this.#isWithinImage(bytes)) return [this.#pieceOf(bytes)];
     return this.#read(this.#decoder.decode(bytes, { stream: true }));

@@ -56,16 +56,16 @@ const usageField = objectReader({ usage: anyValue });
 /** The ways in which a provider's usage differs from OpenAI's. */
 export type UsageDifferences = {
   /**
-   * Set if `completion_tokens` excludes reasoning. A `prompt_tokens` below the cached tokens then
-   * excludes these.
+   * Set if `completion_tokens` excludes reasoning. A `prompt_tokens` below the number of cached
+   * tokens then excludes cached tokens too.
    */
   readonly apart?: boolean;
   readonly inside?: string;
 };
 
 /**
- * Reads the usage of an OpenAI-compatible host. Prompt tokens include cached tokens, and completion
- * tokens include reasoning, unless the host or the total shows otherwise. Returns null for a
+ * Reads the usage of an OpenAI-compatible host. Unless `usageShape` or the total says otherwise,
+ * prompt tokens include cached tokens, and completion tokens include reasoning. Returns null for a
  * missing or invalid count, or an empty prompt.
  */
 export function readUsage(raw: unknown, usageShape: UsageDifferences = {}): Usage | null {
@@ -99,8 +99,8 @@ function toUsage(
   const reasoningTokens = read.completion_tokens_details.reasoning_tokens ?? 0;
   const isCacheSeparate = usageShape.apart === true;
   const totalInput = isCacheSeparate && cached > prompt ? prompt + cached : prompt;
-  // The output excludes reasoning if the total shows it, or if there are more reasoning tokens than
-  // output tokens.
+  // The output excludes reasoning if the reported total implies it, or if there are more reasoning
+  // tokens than output tokens.
   const total = readTokenCount(read.total_tokens);
   const isReasoningSeparate = isCacheSeparate
     ? total !== totalInput + output

@@ -10,9 +10,9 @@ import {
 } from "./stored-thoughts.ts";
 
 /**
- * Type of reasoning text in OpenRouter's format. `reasoning` contains the text. `reasoning_details`
- * contains the text and the provider's data. The data is one opaque string, because clients join
- * and change other pieces.
+ * Type of reasoning text in OpenRouter's format. The text is in `reasoning` and
+ * `reasoning_details`. The provider's data is in `reasoning_details` as one opaque string, because
+ * clients join and change other data.
  */
 const TEXT_TYPE = "reasoning.text";
 const ENCRYPTED_TYPE = "reasoning.encrypted";
@@ -34,7 +34,7 @@ export function formatChunkReasoning(chunk: Chunk, format: ReasoningFormat): Chu
   return { ...chunk, choices };
 }
 
-/** Converts the reasoning of a completion's choices. Keeps invalid choices. */
+/** Converts the reasoning of a completion's choices. Returns invalid choices unchanged. */
 export function formatReasoning(
   { choices }: KnownFields<"choices">,
   format: ReasoningFormat,

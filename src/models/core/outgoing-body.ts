@@ -13,7 +13,8 @@ const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
 /**
- * Adds an image. Returns a marker for the request's JSON, which the image's base64 later replaces.
+ * Adds an image. Returns a marker for the request's JSON. The image's base64 later replaces the
+ * marker.
  */
 export function addImage(
   images: Map<string, readonly Uint8Array[]>,
@@ -95,7 +96,10 @@ export class MultipartForm {
   }
 }
 
-/** Replaces ambiguous characters. Keeps the extension, by which some hosts detect the format. */
+/**
+ * Replaces a file name's ambiguous characters. Keeps the extension, by which some hosts detect the
+ * format.
+ */
 function plainFileName(filename: string): string {
   return filename.replaceAll(/[^!#-[\]-~]/g, "_") || "file";
 }

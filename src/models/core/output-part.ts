@@ -137,7 +137,8 @@ export function createToolCallId(): string {
 }
 
 /**
- * Builds chunks in OpenAI's order: the role once, numbered tool calls, and a separate finish chunk.
+ * Builds chunks in OpenAI's order: the role in the first chunk only, numbered tool calls, and a
+ * separate finish chunk.
  */
 export class ChunkBuilder {
   readonly #index: number;
@@ -223,7 +224,7 @@ export class ChunkBuilder {
   }
 
   /**
-   * Ends the choice. Calls without arguments get "{}". With calls, the reason `stop` becomes
+   * Ends the choice. Tool calls without arguments get "{}". With tool calls, `stop` becomes
    * `tool_calls`.
    */
   finish(reason: FinishReason): StreamEvent[] {

@@ -1,7 +1,7 @@
 import { elapsedMs } from "../../shared/clock.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 
-/** Ms to read FILE_READ_BYTES. The isolate reads all its files together at up to 64 MB/s. */
+/** Minimum ms per FILE_READ_BYTES. An isolate reads all its files together at up to 64 MB/s. */
 const READ_MS = 1;
 const READ_MS_MIN = 0.25;
 const WAIT_MS_MAX = 1000;
@@ -13,7 +13,7 @@ export class FileReadPacer {
   /** Waits until more of a file can be read. `bytes` is the size of the file's last read. */
   waitAfter(bytes: number): Promise<void> {
     const nowMs = elapsedMs();
-    const hasMovedBack = this.#freeAtMs - nowMs > WAIT_MS_MAX; // the clock went back
+    const hasMovedBack = this.#freeAtMs - nowMs > WAIT_MS_MAX; // The clock moved back.
     const startMs = hasMovedBack ? nowMs : Math.max(nowMs, this.#freeAtMs);
     this.#freeAtMs = startMs + Math.max(READ_MS_MIN, (READ_MS * bytes) / FILE_READ_BYTES);
     const waitMs = startMs - nowMs;
@@ -54,7 +54,7 @@ export type ByteSource = {
 
 /**
  * A response body that the runtime buffers. The body is split into two streams. One stream's bytes
- * are discarded, so a read of the other returns all buffered data.
+ * are discarded, so a read of the other stream returns all buffered data.
  */
 export class BufferedBody implements ByteSource {
   readonly #fileBytes: number | null;
@@ -65,7 +65,9 @@ export class BufferedBody implements ByteSource {
   #isDraining = false;
   #isOver = false;
 
-  /** `fileBytes` is the size of each read of a file. The next read overwrites the bytes. */
+  /**
+   * `fileBytes` is the size of each read of a file. The next read overwrites the returned bytes.
+   */
   constructor(body: ReadableStream<Uint8Array>, fileBytes: number | null = null) {
     this.#fileBytes = fileBytes;
     this.#body = body;
@@ -151,8 +153,8 @@ type Waiter = {
 const FAST_AFTER_READS = 2;
 
 /**
- * Forwards a body's data about every `paceMs`, because each chunk has a fixed cost. Data never
- * waits longer. After a longer pause and at the end, forwards data immediately.
+ * Forwards a body's data about every `paceMs`, because each chunk has a fixed cost. After a longer
+ * pause and at the end, forwards data immediately.
  */
 export class PacedBodyReader {
   readonly #source: ByteSource;
@@ -218,7 +220,7 @@ export class PacedBodyReader {
   #isDue(): boolean {
     if (this.#isOver || this.#length >= GATHERED_BYTES_MAX) return true;
     const waitedMs = elapsedMs() - this.#lastForwardMs;
-    return waitedMs >= this.paceMs || waitedMs < 0; // Negative if the clock went back.
+    return waitedMs >= this.paceMs || waitedMs < 0; // Negative if the clock moved back.
   }
 
   #read(): void {

@@ -5,8 +5,8 @@ const BASE64_LENGTH_MAX = 6_000_000;
 
 /**
  * Returns an upper bound of a PDF's pages, or null if the file is ambiguous. The file must have one
- * classic table (ISO 32000-1, 7.5.4) with correct entries, no object streams, and plain `/Kids`
- * lists without duplicates.
+ * classic cross-reference table (ISO 32000-1, 7.5.4) with correct entries, no object streams, and
+ * plain `/Kids` lists without duplicates.
  */
 export function computeMaxPdfPages(base64: string): number | null {
   if (base64.length > BASE64_LENGTH_MAX) return null;

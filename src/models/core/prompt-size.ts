@@ -12,7 +12,7 @@ import { computeMaxPdfPages } from "./pdf-pages.ts";
 const MESSAGE_OVERHEAD = 8;
 const RESULT_OVERHEAD = 48;
 /**
- * Overhead of an instruction after the first user message, which some protocols send as tagged
+ * Extra tokens of an instruction after the first user message. Some protocols send it as tagged
  * text.
  */
 const LATER_INSTRUCTION_OVERHEAD = 24;
@@ -39,14 +39,14 @@ export type PromptSize = {
   readonly units?: UnitCounts;
 };
 
-/** The rule for counting a part of a native body that isn't text. */
+/** The rule for counting a non-text part of a native body. */
 export type NativePartCountRule =
   /**
    * The field that contains an image as base64. Null for an image URL, which also counts as text.
    */
   | { readonly image: string | null }
   | { readonly pdf: string }
-  /** A tool of the provider, whose definition also counts as tokens. */
+  /** A provider's own tool. Its definition also counts as tokens. */
   | "known_tool";
 
 export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;

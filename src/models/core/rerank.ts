@@ -13,7 +13,7 @@ const TOKENS_PER_DOCUMENT = 4096;
 const PAIR_OVERHEAD = 8;
 /** Documents per search unit. Each piece of a long document counts as a document. */
 const PIECES_PER_UNIT = 100;
-/** Maximum tokens of a piece, including the query. A token has at least one byte. */
+/** Maximum tokens of a document's piece, including the query. A token has at least one byte. */
 const PIECE_TOKENS = 510;
 
 const text = z.string().check(z.minLength(1));
@@ -79,7 +79,10 @@ function pairsSize({ query, documents }: RerankBody, model: Model) {
   return { bound: totalOf("bound"), estimate: totalOf("bound"), likely: totalOf("likely") };
 }
 
-/** Returns the search units. Even with a long query, a piece has at least half of PIECE_TOKENS. */
+/**
+ * Returns the search units. Even if the query is long, at least half of PIECE_TOKENS is left for
+ * the document.
+ */
 function searchUnits({ query, documents, max_tokens_per_doc: tokensMax }: RerankBody): number {
   const documentTokens = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));
   const pieces = documents.reduce(

@@ -90,7 +90,7 @@ const PROMPT_OVERHEAD = 64;
 
 /**
  * Returns the maximum audio tokens for a text, which is also Gemini's output cap. A second has 25
- * tokens and about 15 bytes of English. The factor leaves room for slow speech.
+ * tokens and about 15 bytes of English. AUDIO_TOKENS_PER_BYTE allows for slow speech.
  */
 export function computeMaxAudioTokens(body: SpokenText): number {
   const audioTokens = AUDIO_TOKENS_MIN + textBytes(body) * AUDIO_TOKENS_PER_BYTE;

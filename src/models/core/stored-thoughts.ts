@@ -68,7 +68,10 @@ export function isSerializedThoughts(text: string): boolean {
   return text.startsWith(`${FORMAT_VERSION}.`);
 }
 
-/** Parses stored reasoning. Returns null for damaged, too large or foreign text. Never throws. */
+/**
+ * Parses stored reasoning. Returns null for text that is damaged, too large or not ours. Never
+ * throws.
+ */
 export function parseThoughts(sealedText: string): StoredThoughts | null {
   if (sealedText.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = sealedText.split(".", 4);

@@ -1,6 +1,6 @@
 /**
- * The JSON around a chunk's text. Most chunks differ only in their text, so comparing the
- * surrounding JSON replaces parsing.
+ * The JSON around a chunk's text. Most chunks differ only in their text, so the gateway compares
+ * the surrounding JSON instead of parsing.
  */
 type TextTemplate = { readonly before: string; readonly after: string; readonly index: number };
 

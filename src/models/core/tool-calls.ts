@@ -80,7 +80,9 @@ function fittingToolName(name: string): string {
   return `${base62Hash(name, 8)}_${readable}`;
 }
 
-/** Replaces tool names that providers reject. `origins` maps them back. */
+/**
+ * Replaces tool names that providers reject. `origins` maps the new names to the original names.
+ */
 export class AcceptedToolNames {
   readonly origins = new Map<string, string>();
   readonly #fittingByName = new Map<string, string>();

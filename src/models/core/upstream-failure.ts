@@ -16,9 +16,9 @@ type UpstreamError = {
 };
 
 /**
- * Converts a response outside 2xx. `secret` is our key, which some hosts repeat in errors. 401 to
- * 404 and exhausted quotas are our misconfiguration. 400, 413 and 422 are about the request. 429,
- * 503 and 529 mean overload.
+ * Converts a response outside 2xx to a failure. `secret` is our key, which some hosts repeat in
+ * errors. 401 to 404 and exhausted quotas are our misconfiguration. 400, 413 and 422 are about the
+ * request. 429, 503 and 529 mean overload.
  */
 export function parseHttpFailure(
   status: number,
