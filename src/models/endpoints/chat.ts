@@ -65,8 +65,8 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 
 /**
  * Returns the format of the response's reasoning, or null for our own fields. Clients that send
- * OpenRouter's fields also read OpenRouter's fields. A closure in `parse` would keep the body in
- * memory during the stream.
+ * OpenRouter's fields also read OpenRouter's fields. A separate function, because a closure in
+ * `parse` would keep the body in memory during the stream.
  */
 function reasoningFormat(
   value: KnownFields<"reasoning" | "include_reasoning">,

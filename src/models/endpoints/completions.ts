@@ -43,8 +43,8 @@ const text = z.string().check(z.minLength(1));
 const PROMPTS_MAX = 20;
 
 /**
- * The body of POST /v1/completions. Rejects unsupported fields that change the output, except for
- * default values.
+ * The body of POST /v1/completions. Rejects unsupported fields that would change the output.
+ * Accepts their default values.
  */
 export const completionsBodySchema = z.looseObject({
   model: chat.model,

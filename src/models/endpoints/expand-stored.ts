@@ -44,7 +44,7 @@ export function findStoredReferences(body: object): StoredResponseQuery | null {
   return { previous, outputs: [...outputs], inputs: [...inputs] };
 }
 
-/** Replaces references to stored responses by their content. */
+/** Replaces references to stored responses with their content. */
 export function expandStoredReferences(
   body: object,
   recalled: StoredResponseResult | undefined,
@@ -76,7 +76,7 @@ function resolveReferences(
   return success(own);
 }
 
-/** Converts a `param` of the expanded body to the client's body. */
+/** Converts a `param` of the expanded body to a `param` of the client's body. */
 export function toParamOfRequest(param: string | null, before: number): string | null {
   const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
   if (before === 0 || param === null || whole === undefined) return param;

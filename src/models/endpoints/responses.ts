@@ -182,8 +182,8 @@ function paramOf(core: string, places: ConvertedConversation["places"]): string 
 
 /**
  * The error format for Codex (source: the SSE reader and `api_bridge` of codex-rs). After a 402 or
- * 429, Codex retries or silently drops a turn. After a charged 5xx, Codex would pay again. Codex
- * therefore gets these errors as a failed stream.
+ * 429, Codex retries or silently drops a turn. After a charged 5xx, Codex would retry and pay
+ * again. Codex therefore gets these errors as a failed stream.
  */
 const codexDialect: Dialect = {
   error(failure, requestId) {

@@ -18,7 +18,6 @@ const CACHE_SECONDS_BY_PROVIDER: ReadonlyMap<string, number> = new Map([
 const CACHE_SECONDS_DEFAULT = 300;
 const HOUR_CACHE_SECONDS = 3600;
 
-/** Returns how many seconds a provider caches a prompt. */
 export function promptCacheSeconds(provider: string, { hourCache }: PromptSize): number {
   return hourCache === true
     ? HOUR_CACHE_SECONDS

@@ -37,7 +37,7 @@ type CallResult =
   | { readonly ok: true; readonly route: ServingRoute; readonly answer: FailoverResult["answer"] }
   | { readonly ok: false; readonly ended: EndedResponse };
 
-/** Calls routes until one responds. Otherwise ends the run. */
+/** Calls routes until one responds. If none responds, ends the run. */
 export async function callRoutes(run: Run, routes: readonly PaidRoute[]): Promise<CallResult> {
   if (run.timer.clientGone) {
     return {

@@ -11,7 +11,7 @@ import type { MedianSpeed } from "../routing/route-times.ts";
 import { getHighestInputPrice } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 
-/** The facts for choosing and ordering routes. */
+/** The facts by which routes are chosen and ordered. */
 export type RouteChoice = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;
@@ -50,7 +50,7 @@ function routesMeetingRules(
   return success(remaining);
 }
 
-/** Returns the routes that meet the request's preferences, in their order. */
+/** Returns the routes that meet the request's preferences, in the preferred order. */
 export function candidateRoutes(
   model: Pick<Model, "id">,
   routes: readonly Route[],

@@ -12,7 +12,7 @@ import type { PromptSize } from "../core/prompt-size.ts";
 
 /** The way in which a stream ended, which decides the charge. */
 export type StreamEnding =
-  /** The end marker arrived, or usage after every choice had finished. */
+  /** The end marker arrived, or usage arrived after every choice had finished. */
   | "complete"
   | "failed"
   /** The provider failed, and the request may have caused it. */
@@ -72,8 +72,8 @@ function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">):
 }
 
 /**
- * Reports whether a usage report came before most of the text. An estimate is never four times too
- * high.
+ * Reports whether a usage report came before most of the text. Estimates are never four times too
+ * high, so a larger ratio proves it.
  */
 function isStale(partial: Usage, countedTokens: number): boolean {
   return countedTokens > partial.output * 4 + 16;
@@ -140,7 +140,6 @@ export function recordOpenCall({ progress }: Run, open: UnfinishedCall): void {
   };
 }
 
-/** Adds the charge to the error for the client. */
 export function addChargeToFailure(
   { id, progress }: Run,
   failure: Failure,
@@ -216,8 +215,8 @@ function toHeaderWord(name: string): string {
 type CountedUsage = { readonly usage: Usage; readonly estimated: boolean };
 
 /**
- * Limits the provider's counts to the held counts. Replaces missing counts of input and priced
- * units by the held counts, so that nothing is free.
+ * Limits the provider's counts to the counts that the hold covers. Uses the hold's counts for
+ * missing counts of input and priced units, so that nothing is free.
  */
 function limitToHold(
   { usage, estimated }: CountedUsage,

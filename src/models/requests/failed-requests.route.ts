@@ -32,7 +32,6 @@ type SendReport = (to: ReportTarget, batch: FailureBatch) => Promise<unknown>;
 
 const ORGANIZATIONS_MAX = 500;
 const REPORT_TIMEOUT_MS = 5000;
-/** Maximum duration of work in waitUntil, in ms. */
 const WAIT_UNTIL_MS_MAX = 30_000;
 
 type UnsentReport = {
@@ -42,9 +41,9 @@ type UnsentReport = {
 };
 
 /**
- * This isolate's unreported failed requests: the newest in full, and a limited number of counts.
- * One call per organization reports them, after `delayMs` or before its requests or errors are
- * read.
+ * This isolate's unreported failed requests. Stores the newest requests in full, and a limited
+ * number of hourly counts. Reports them per organization, after `delayMs` or before a client reads
+ * its requests or errors.
  */
 class FailedRequests {
   readonly #delayMs: number;
@@ -210,7 +209,7 @@ function redactFailure(failure: Failure, wasProviderCalled: boolean): Failure {
 
 const FLUSH_WAIT_MS_MAX = 1000;
 
-/** Middleware that reports failed requests before a read. */
+/** Middleware that reports failed requests before an endpoint reads them. */
 export async function flushFailedRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   const failedRequests = Isolate.of(c.var.config).get(makeFailedRequests);
   const report = failedRequests.reportNow(c.var.admitted.caller.orgId, makeSender(c));

@@ -6,7 +6,7 @@ const HIDDEN_TOKENS_PER_SECOND = 100;
 
 const SILENCE_MS = 1000;
 
-/** The facts for estimating unsent reasoning. */
+/** The facts for estimating reasoning that the provider doesn't send. */
 export type ReasoningModel = {
   readonly mayThink: boolean;
   readonly summarizes: boolean;

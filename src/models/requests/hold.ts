@@ -28,7 +28,7 @@ const REMEMBERED_KEYS_MAX = 10_000;
 
 /**
  * Places a run's hold in the wallet or through the key's home region. Returns the routes that the
- * hold covers. Fails if the wallet's result is lost. The outbox then voids a hold that may exist.
+ * hold covers. Fails if the wallet's result is lost. The outbox then voids any hold that exists.
  */
 export async function holdCredits(run: Run): Promise<Result<readonly PaidRoute[]>> {
   const { caller, progress, services } = run;

@@ -35,7 +35,7 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletCallGroups } from "../../money/wallet/grouped-wallet.ts";
 
-/** Returns null at home. */
+/** Returns a client of the key's home region, or null at home. */
 export function createHomeClient(
   c: Context<AppEnv>,
   caller: Caller,

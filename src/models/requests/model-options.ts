@@ -27,8 +27,8 @@ export function applyModelOption(request: PaidRequest, option: ModelOption | und
 }
 
 /**
- * Computes the bounds for each model. Skips models that can't serve the request. Fails if none can,
- * or if a name is unknown.
+ * Computes the bounds for each model. Skips models that can't serve the request. Fails if no model
+ * can, or if a model is unknown.
  */
 export function computeModelBounds(parsed: ParsedRequest, sale: SaleContext): Result<PaidRequest> {
   const first = computeRequestBounds(parsed, sale);
@@ -107,8 +107,8 @@ function toModelOption(request: ModelOption): ModelOption {
 }
 
 /**
- * Applies the prices of another list. Drops routes that the client's preferences exclude at these
- * prices. Returns a failure if no route is left.
+ * Applies the prices of another price list. Drops routes that the client's preferences exclude at
+ * these prices. Returns a failure if no route is left.
  */
 export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
   const options = getModelOptions(request);

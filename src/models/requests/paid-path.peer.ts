@@ -139,7 +139,7 @@ export async function handlePeerOutcomes(c: Context<AppEnv>): Promise<Response> 
 
 const WALLET_TIMEOUT_MS = 2000;
 /**
- * Maximum ms for all outcomes, less than the sender's timeout. The remaining outcomes are then
+ * Maximum ms for all outcomes, less than the sender's timeout. After it, the remaining outcomes are
  * reported as untried.
  */
 const ALL_TIMEOUT_MS = 4000;

@@ -74,16 +74,8 @@ export function handlePaidRequest(
 }
 
 /**
- * Runs the paid path, the same for every endpoint. Its seven steps and their calls:
- *
- *     step     at home                                      away from home (a global key)
- *     admit    none yet, or the key object and the wallet   the key object of this region
- *     read     none, except for stored responses            the same
- *     bound    none, except for uncached prices             the same
- *     hold     the wallet (which admits a new key)          home: the wallet; sometimes the key object first
- *     call     routes in order until one responds           the same
- *     respond  none: all but the last byte                  the same
- *     settle   the wallet, else the outbox; the last byte   this region's outbox, which calls home; the last byte
+ * Runs the seven steps of the paid path, the same for every endpoint: admit, read, bound, hold,
+ * call, respond, settle. `src/README.md` lists their calls to objects and other regions.
  */
 async function runPaidPath(context: PaidRequestContext): Promise<void> {
   const run = await prepareRun(context);
@@ -155,7 +147,7 @@ async function readRequest(
 ): Promise<Rejection | { readonly ok: true; readonly value: ReadRequest }> {
   const { c, slot } = context;
   const { orgId, shown } = caller;
-  const keyId = shown?.session?.id ?? caller.keyId; // Sessions don't share results.
+  const keyId = shown?.session?.id ?? caller.keyId; // Sessions don't share idempotency keys.
   const why = slot?.assignToOrganization(orgId) ?? null;
   if (why !== null) return { ok: false, shed: why };
   const key = readIdempotencyKey(c.req.header("idempotency-key"));

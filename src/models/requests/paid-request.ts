@@ -64,8 +64,7 @@ export type ModelOption = {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A validated request. The model fields describe the model being called, which is initially the
- * first one.
+ * A validated request. The model fields describe the model that is called, initially the first one.
  */
 export type PaidRequest = Mutable<ModelOption> & {
   /** All models in order. Absent if there is only one. */
@@ -92,6 +91,7 @@ export type PaidRequest = Mutable<ModelOption> & {
   keep: ConversationAddition | null;
 };
 
+/** Calls to the key's home region. */
 export type HomeClient = {
   /** Authorizes and places a hold in one call. Retries once with the same ID. */
   authorize(hold: PeerHoldRequest | null): Promise<ObjectCallResult<HoldGrant>>;
@@ -105,9 +105,11 @@ export type OverloadCounters = {
 };
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
-/** Returns an outbox for one attempt. */
 export type OutboxGetter = (name: string, attempt: number) => Outbox;
-/** Returns a wallet for one attempt. Only the first call can be grouped with others. */
+/**
+ * Returns a wallet for one attempt. Only the first attempt can be grouped with other requests'
+ * calls.
+ */
 export type WalletGetter = (orgId: string, attempt: number) => GroupableWalletMethods;
 
 /**
@@ -127,7 +129,10 @@ export type RunServices = MoneyPlace & {
   readonly numbers: NumericVariables;
   readonly callers: KeyOwnerCache;
   readonly sheds: OverloadCounters;
-  /** Hashes of keys whose wallet needs the candidate routes. Saves a second call for each hold. */
+  /**
+   * Hashes of keys whose wallet needs the candidate routes. Sending the routes with the hold saves
+   * a second call.
+   */
   readonly keysNeedingCandidates: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesMethods;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
@@ -135,7 +140,6 @@ export type RunServices = MoneyPlace & {
   readonly corrected: PricingLookup["corrected"];
 };
 
-/** The progress of a run so far. */
 export class RunProgress {
   admitted: AdmittedRequest | null;
   granted: Micros | null = null;
@@ -241,7 +245,7 @@ export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Mic
  */
 export type EndedResponse = {
   readonly outcome: Outcome;
-  /** Sends the rest of the response. Returns whether to retry the outcome if it is unsaved. */
+  /** Sends the rest of the response. Returns whether to retry saving an unsaved outcome. */
   sendRest(settledRun: SettledRun): Promise<boolean>;
   kept?(): JsonObject | null;
 };

@@ -71,8 +71,8 @@ export class RunTimer {
   }
 
   /**
-   * Releases this timer's memory, because the platform keeps the client's signal until the next
-   * full garbage collection.
+   * Releases this timer. Otherwise, the client's signal would keep the timer in memory until the
+   * next full garbage collection.
    */
   close(): void {
     this.#selfReference.run = null;

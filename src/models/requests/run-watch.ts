@@ -18,12 +18,15 @@ import type { RunTimer } from "./run-timer.ts";
 
 /** Ms between two queries about all running requests of an organization. */
 const QUERY_INTERVAL_MS = 4000;
-/** Ms after which the next query is sent even without a result of the last query. */
+/** Ms after which the next query is sent even if the last query has no result yet. */
 const QUERY_RETRY_MS = 2000;
-/** Maximum ms to wait for the result of a query for requests that must end. */
+/** Maximum ms to wait for a query's result. */
 export const STOP_QUERY_TIMEOUT_MS = 3500;
 const STALE_RUN_MS = 3000;
-/** Maximum requests of a query, whose body is limited to 1 MiB. Queries take turns. */
+/**
+ * Maximum requests per query, because a query's body is limited to 1 MiB. The next query starts
+ * with the other requests.
+ */
 const QUERIED_RUNS_MAX = 1000;
 const ORGANIZATIONS_MAX = 1000;
 
@@ -65,12 +68,12 @@ export class LongRuns {
     const queried = [...running.runs].slice(0, QUERIED_RUNS_MAX);
     for (const [id, one] of queried) {
       running.runs.delete(id);
-      running.runs.set(id, one); // At the end, so that the next query starts with the others.
+      running.runs.set(id, one); // At the end, so that the next query starts with other runs.
     }
     return { stop, due: { runs: queried.map(([, one]) => one.run), askedMs: nowMs } };
   }
 
-  /** Adds a query's result. Only the newest query ends the wait. */
+  /** Adds a query's result. Only the newest query's result ends the wait. */
   addResult(orgId: string, { askedMs }: Query, stops: readonly StoppedRequest[]): void {
     const running = this.#runsOf(orgId);
     if (askedMs === running.askedMs) running.isWaiting = false;
@@ -91,6 +94,7 @@ export class LongRuns {
 const WATCH_AFTER_MS = 6000;
 const TICK_MS = 1000;
 
+/** Returns which requests must end. */
 export type FindStoppedRuns = (
   runs: readonly StoppableRequest[],
 ) => Promise<readonly StoppedRequest[]>;
@@ -140,7 +144,7 @@ export function stopQueryToJson(orgId: string, runs: readonly StoppableRequest[]
   };
 }
 
-/** Parses a peer's query for which running requests must end. Returns null if it is invalid. */
+/** Parses a peer's query about requests that must end. Returns null if the query is invalid. */
 export function parseStopQuery(
   body: unknown,
 ): { readonly orgId: string; readonly runs: readonly StoppableRequest[] } | null {

@@ -257,8 +257,8 @@ function handleDisconnect(streaming: ResponseStream): void {
 }
 
 /**
- * Reports whether to close a disconnected client's stream. Hidden reasoning prevents this, because
- * only the final usage includes it.
+ * Reports whether to close a disconnected client's stream. Keeps a stream with hidden reasoning
+ * open, because only the final usage includes this reasoning.
  */
 function canStopReading(streaming: ResponseStream): boolean {
   const { meter, run } = streaming;

@@ -46,7 +46,7 @@ export async function settleAndRespond(run: Run, ended: EndedResponse): Promise<
 
 /**
  * Ends a run after a bug. Charges a provider call as if the client had disconnected. Doesn't
- * replace an outcome that may be stored, because the new outcome could arrive first.
+ * replace an outcome that may be stored, because the new outcome could reach the wallet first.
  */
 export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
@@ -138,7 +138,6 @@ async function voidRun(run: Run, { reason, lost }: Release): Promise<SettledRun>
   return { stored, charged: micros(0) };
 }
 
-/** Ends a hold without a charge, through a message in the outbox. */
 export function voidByOutbox(
   run: Run,
   absorbedGeneration: Generation | null = null,
@@ -162,7 +161,7 @@ async function voidInWallet(run: Run, absorbedGeneration: Generation | null): Pr
 
 /**
  * Returns `saved` once this region's outbox has stored the outcome. Returns `refused` only after an
- * overload, because other failures may have stored it.
+ * overload. After other failures, the outbox may have stored the outcome.
  */
 async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   const { outbox } = run.services;
@@ -198,8 +197,8 @@ function chargedMicro(run: Run, answer: SettleResult): Micros {
 }
 
 /**
- * Returns the failed attempts other than the charged one. Only their records have the bills that no
- * customer pays.
+ * Returns the failed attempts except the charged one. Only these attempts' records contain the
+ * bills that no customer pays.
  */
 function otherAttempts(
   { progress: { attempts } }: Run,

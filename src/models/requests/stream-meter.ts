@@ -94,7 +94,6 @@ class TokenCounter {
 
 const NON_REASONING_MODEL: ReasoningModel = { mayThink: false, summarizes: false, askedMs: 0 };
 
-/** Measures the output and usage of a stream. */
 export class StreamMeter {
   readonly #choices: number;
   readonly #finished = new Set<unknown>();
@@ -266,7 +265,6 @@ export function chooseEnding(meter: StreamMeter, fallbackEnding: StreamEnding): 
 
 const encoder = new TextEncoder();
 
-/** Joins two pieces of a response body. */
 export function joinStreamData(one: StreamData, next: StreamData): StreamData {
   if (typeof one === "string" && typeof next === "string") return one + next;
   if (one.length === 0) return next;

@@ -34,7 +34,7 @@ async function loadTable(assets: Fetcher): Promise<TokenTable> {
 
 /**
  * Converts the token IDs of an embeddings request to texts if a route accepts no IDs. Returns null
- * if no conversion is needed. Returns 503 if the table can't be read.
+ * if no conversion is needed. Returns 503 if the token table can't be read.
  */
 export async function decodeTokenInput(
   c: Context<AppEnv>,
