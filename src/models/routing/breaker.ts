@@ -18,7 +18,7 @@ const CONSECUTIVE_OVERLOADS_MAX = 3;
  */
 const WINDOW_FAULTS_MAX = 5;
 const HALF_WINDOW_MS = 15_000;
-/** Duration of the first open state. Doubles each time. */
+/** Duration of the first open state. Doubles each time the breaker opens. */
 export const BREAKER_OPEN_MS = 15_000;
 export const BREAKER_OPEN_MS_MAX = 300_000;
 /** Maximum duration of an attempt in ms. A probe that runs longer never reports its result. */
@@ -106,7 +106,7 @@ export class CircuitBreaker {
     resetHalf(this.#previousHalf, 0);
   }
 
-  /** Moves the window to `#currentHalf`. Also works after the clock moved back. */
+  /** Moves the window to the current half. Also works after the clock moved back. */
   #moveWindow(nowMs: number): void {
     const half = Math.floor(nowMs / HALF_WINDOW_MS);
     if (half === this.#currentHalf.half) return;

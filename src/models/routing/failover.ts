@@ -115,8 +115,8 @@ class RouteSequence {
   }
 
   /**
-   * If all routes are in cooldown, returns the route whose breaker closes first. Ignores a wait
-   * that the provider requested only if the request has a single route.
+   * Returns a route in cooldown: the one whose breaker stays open for the shortest time, or the
+   * only route that isn't disabled.
    */
   #lastResort(): NextAttempt | null {
     const usable = this.#skipped.filter(({ cooldown }) => cooldown.why !== "disabled");
@@ -166,7 +166,6 @@ export function failureReason({ kind, reason }: ProviderFailure): string {
   return kind === "overloaded" ? kind : reason;
 }
 
-/** The response, and the attempts before it. */
 export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;

@@ -20,7 +20,7 @@ export function isCooldownReason(pass: BreakerPermit | CooldownReason): pass is 
   return typeof pass !== "string" && "why" in pass;
 }
 
-/** A route in cooldown. */
+/** The status of a route in cooldown. */
 export type RouteStatus = {
   readonly route: string;
   readonly state: "disabled" | "overloaded" | Exclude<BreakerState, "closed">;
@@ -64,7 +64,7 @@ export class RouteHealth {
 
   /**
    * Records a failure. A rejected key disables the route, and a wait time starts a cooldown. Other
-   * faults of the provider count in the breaker.
+   * faults of the provider count toward opening the breaker.
    */
   recordFailure(route: string, pass: BreakerPermit, failure: ProviderFailure, nowMs: number): void {
     if (failure.fault === "request") return this.releasePermit(route, pass);
@@ -87,9 +87,7 @@ export class RouteHealth {
     this.#entries.get(route)?.breaker.releasePermit(pass);
   }
 
-  /**
-   * Returns all routes that aren't freely available. Includes disabled routes until they succeed.
-   */
+  /** Returns all routes in cooldown or half-open. Includes disabled routes until they succeed. */
   unavailableRoutes(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => statusOf(route, entry, nowMs) ?? []);
   }

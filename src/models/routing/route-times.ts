@@ -2,7 +2,9 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 import { publicPercentiles } from "../../shared/route-speed.ts";
 import type { RouteSample, RouteSpeed } from "../../shared/route-speed.ts";
 
-/** Medians that decide the order of routes. Null until there are enough requests. */
+/**
+ * A route's median speeds, which decide the order of routes. Null until there are enough requests.
+ */
 export type MedianSpeed = Pick<RouteSample, "latencyMs" | "tokensPerSecond">;
 
 const ROUTES_MAX = 1_000;
@@ -14,9 +16,9 @@ const UNSENT_SAMPLES_MAX = 200;
 type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 
 /**
- * The speeds of routes. If enough organizations used a route, returns its speed in the region, or
- * else its speed for the organization in this isolate. The order of routes thus reveals no other
- * organization's usage.
+ * Measured speeds of routes. If enough organizations used a route, returns its speed in the region.
+ * Otherwise, returns the organization's own speed in this isolate. The order of routes thus reveals
+ * no other organization's usage.
  */
 export class RouteTimes {
   readonly #localSamples = new Map<string, Samples>();
