@@ -2,7 +2,7 @@ import type { Config } from "../../shared/config/config.ts";
 import type { Model } from "./model.ts";
 import type { CallKind } from "../../shared/kinds.ts";
 
-/** The kind of models that each built-in alias can name. */
+/** The model kind that each built-in alias stands for. */
 export const ALIAS_KINDS: ReadonlyMap<string, CallKind> = new Map([
   ["smart", "chat"],
   ["fast", "chat"],

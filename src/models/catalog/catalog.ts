@@ -20,7 +20,7 @@ import type { CallKind } from "../../shared/kinds.ts";
 import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Removes forbidden routes. Fails with `model_not_allowed` if none is left. */
+/** Removes forbidden routes. Fails with `model_not_allowed` if no route is left. */
 export function applyModelPolicies(
   model: Model,
   sent: string,
@@ -44,14 +44,14 @@ export type Catalog = {
   readonly span: TimeSpan;
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
-  /** Model IDs by name without the author. Excludes names that several authors use. */
+  /** Model IDs by model name without the author. Excludes names that several authors use. */
   readonly bareNames: ReadonlyMap<string, string>;
   readonly region: Region;
 };
 
 /**
- * The catalog at a caller's prices, followed by the catalogs after each announced price change,
- * oldest first.
+ * The catalog and a caller's prices, and the catalog after each announced price change, oldest
+ * first.
  */
 export type CallerCatalog = {
   readonly catalog: Catalog;
@@ -68,8 +68,8 @@ type CatalogConfig = Pick<
 >;
 
 /**
- * Builds the catalog at a time (Unix ms). An operator's entry replaces the built-in model with the
- * same ID.
+ * Builds the catalog that applies at a time (Unix ms). An operator's model replaces the built-in
+ * model with the same ID.
  */
 export function buildCatalog(options: {
   readonly config: CatalogConfig;
@@ -120,8 +120,8 @@ function bareNamesOf(
 }
 
 /**
- * Returns the model. Fails with `model_not_found`. The error explains if the name belongs to a
- * model of another kind.
+ * Returns the model, or `model_not_found`. If a model of another kind has this name, the error says
+ * so.
  */
 export function resolveModel(catalog: Catalog, name: string, kind: CallKind): Result<Model> {
   const model = findByAnyName(catalog, name);
@@ -150,8 +150,8 @@ function findByName({ models, bareNames }: Catalog, name: string): Model | undef
 }
 
 /**
- * Converts Anthropic's names of Claude models to ours (docs.claude.com, models). Anthropic writes a
- * hyphen instead of the dot, and can append a date, `-latest` or `[1m]`.
+ * Converts Anthropic's names of Claude models to the catalog's (docs.claude.com, models). Anthropic
+ * writes a hyphen instead of the dot, and can append a date, `-latest` or `[1m]`.
  */
 function claudeName(name: string): string {
   if (!/^(?:anthropic\/)?claude-/.test(name)) return "";

@@ -7,10 +7,7 @@ import type { Region } from "../../shared/regions.ts";
 /** The region in which a provider guarantees to process data, or `global`. */
 export type DataLocation = Region | "global";
 
-/**
- * The ID of a provider with routes in the catalog. `docs/internals/adding.md` lists the steps for a
- * new provider.
- */
+/** The ID of a provider with routes in the catalog. */
 export type ProviderId =
   | "anthropic"
   | "bedrock"
@@ -39,15 +36,15 @@ export type LongPromptRule = {
   readonly outputPercent: number;
 };
 
-/** A price from its first day on, as read on `seenOn`. */
+/** A price with its first day, and the day on which it was read (`seenOn`). */
 export type DatedPrice = { readonly from: string; readonly price: Price; readonly seenOn: string };
 
 export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
-   * Prices, oldest first. The first price also applies to earlier days. The price after a promotion
-   * is the highest known price.
+   * Prices, oldest first. The first price also applies to earlier days. After a promotion, the
+   * highest known price applies.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
   readonly until?: string;
@@ -61,8 +58,8 @@ export type CatalogEntry = {
   readonly id: string;
   readonly kind: CallKind;
   /**
-   * The day of the first public release. A few models have only its month, or the day on which the
-   * price was read.
+   * The day of the first public release. For a few models, this is only the month, or the day on
+   * which the price was read.
    */
   readonly released: string;
   readonly context: number;
@@ -76,36 +73,34 @@ export type CatalogEntry = {
   readonly routes: readonly RouteEntry[];
 };
 
-/** Upper bound of o200k tokens per estimated token, in any language. */
+/** Maximum o200k tokens per estimated token, in any language. */
 export const O200K_FACTOR = 1.15;
-/** Upper bound of Gemini's tokens per estimated token. */
+/** Maximum Gemini tokens per estimated token. */
 export const GEMINI_FACTOR = 1.25;
-/** Upper bound of older Claude models' tokens per estimated token. */
+/** Maximum tokens of older Claude models per estimated token. */
 export const CLAUDE_OLD_FACTOR = 1.4;
 /**
- * Upper bound of tokens per estimated token for cl100k and similar open tokenizers (Llama, Mistral,
- * Qwen, DeepSeek, GLM, Kimi, Cohere).
+ * Maximum tokens per estimated token for cl100k and similar open tokenizers (Llama, Mistral, Qwen,
+ * DeepSeek, GLM, Kimi, Cohere).
  */
 export const CL100K_FACTOR = 1.5;
-/** Upper bound of tokens per estimated token for Claude from 4.7 on, and for unknown tokenizers. */
+/** Maximum tokens per estimated token for Claude from 4.7 on, and for unknown tokenizers. */
 export const ESTIMATE_FACTOR_MAX = 1.65;
-/**
- * Prompt tokens that Claude adds for tools, besides their text. Unknown models use this number too.
- */
+/** Prompt tokens that Claude adds to the tools' text. Unknown models use this number too. */
 export const TOOLS_TOKENS_MAX = 700;
 /** Maximum tokens of an image if the model's author publishes no maximum. */
 export const UNKNOWN_IMAGE_TOKENS = 16_384;
 
 /** The ability to call tools. */
 export const T: readonly Ability[] = ["tools"];
-/** Tools and vision. */
+/** Abilities: tools and vision. */
 export const TV: readonly Ability[] = ["tools", "vision"];
-/** Tools and reasoning. */
+/** Abilities: tools and reasoning. */
 export const TR: readonly Ability[] = ["tools", "reasoning"];
-/** Tools, vision and reasoning. */
+/** Abilities: tools, vision and reasoning. */
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
-/** A chat model's facts in an author's file. */
+/** A chat model's limits, abilities and token estimates. */
 export type ChatFacts = readonly [
   contextTokens: number,
   maxOutputTokens: number,
@@ -114,7 +109,7 @@ export type ChatFacts = readonly [
   imageTokens?: number,
 ];
 
-/** Returns its arguments. With this call, the formatter keeps a model's first line together. */
+/** Returns its arguments. A call instead of an array makes the formatter keep them on one line. */
 export const facts = (...values: ChatFacts): ChatFacts => values;
 
 /** Returns the catalog entry of a chat model. */
@@ -167,7 +162,7 @@ export const embeddingModel = modelFactory("embeddings", ["dimensions"]);
 /** Creates the entry of an embedding model with a fixed vector size. */
 export const fixedEmbeddingModel = modelFactory("embeddings");
 
-/** Dollars per million tokens. A missing cache price equals the input price. */
+/** Prices in dollars per million tokens. A missing cache price equals the input price. */
 export type DollarPrices =
   | UnitDollarPrices
   | readonly [input: number]
@@ -175,7 +170,7 @@ export type DollarPrices =
   | readonly [input: number, cached: number, output: number]
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
 
-/** Dollars per million tokens, characters or seconds, and dollars per piece of other units. */
+/** Prices in dollars: per million tokens, characters or seconds, and per piece of other units. */
 type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
 
 /** A later price: its first day, the price, and the day on which the price was read. */
@@ -192,7 +187,7 @@ type MakeRoute = (
   more?: RouteOptions,
 ) => RouteEntry;
 
-/** Returns a function that makes routes. Their prices were read on the given day. */
+/** Returns a function that makes routes with prices that were read on the given day. */
 export function pricesSeenOn(pricedOn: string): MakeRoute {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: toMicroPrice(dollars), seenOn: pricedOn };
@@ -246,8 +241,8 @@ const CHAT_LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 };
 
 /**
- * The limit of routes that accept one text per request. The gateway sends six at a time, so 128
- * texts take 22 rounds of at most 5 s, within 120 s.
+ * Maximum texts on routes that accept one text per request. With six requests at a time and at most
+ * 5 s per request, 128 texts take at most 120 s.
  */
 const ONE_TEXT_LIMIT: RouteLimits = { inputs: 128 };
 
@@ -260,7 +255,7 @@ const IMAGE_LIMITS_BY_PROVIDER: ReadonlyMap<string, RouteLimits> = new Map<Provi
   ],
 );
 
-/** Returns the limits of a route. For an operator's provider, pass its profile's name. */
+/** Returns a route's limits. For an operator's provider, pass its profile's name as `provider`. */
 export function getProviderLimits(
   provider: string,
   { kind, upstreamId }: { readonly kind: CallKind; readonly upstreamId: string },
@@ -275,8 +270,8 @@ export function getProviderLimits(
 const NO_REASONING = /^grok-.*non-reasoning/;
 
 /**
- * Reports whether a route accepts one text per request: Gemini's models on Vertex, and Amazon's own
- * on Bedrock.
+ * Reports whether a route accepts only one text per request: Vertex's Gemini models and Bedrock's
+ * Amazon models.
  */
 function acceptsOneText(provider: string, upstreamId: string): boolean {
   if (provider === "vertex") return upstreamId.startsWith("gemini-embedding");

@@ -37,6 +37,7 @@ const PARAMETERS_BY_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   dimensions: ["dimensions"],
 };
 
+/** Reports whether requests currently avoid a route. */
 export type CooldownCheck = (route: Pick<Route, "provider" | "upstreamId">) => boolean;
 
 export function toListedModel(
@@ -82,7 +83,7 @@ export function toListedModel(
     supported_voices: null,
     links: { details: `/v1/models/${id}` },
     supported_parameters: parametersOf(model),
-    /** The caller's price at the first route for a prompt of usual length. */
+    /** The caller's price on the model's first route, for a prompt of usual length. */
     pricing: toListedPrice(model),
     next_price: next === null ? null : { from: timestamp(next.from), ...toListedPrice(next.model) },
     /** The region of this list. Other regions can also have the model. */
@@ -145,8 +146,8 @@ export function toListedEndpoint(
     model_id: id,
     model_name: id,
     provider_name: provider,
-    tag: provider, // The ID in routing preferences.
-    status: isCooling ? -1 : 0, // Negative if requests avoid this provider.
+    tag: provider, // The provider's ID in routing preferences.
+    status: isCooling ? -1 : 0, // A negative status means that requests avoid this provider.
     data_region: dataRegion,
     context_length: Math.min(context, model.context),
     max_completion_tokens: CALL_KINDS[model.kind].hasOutput
@@ -156,7 +157,8 @@ export function toListedEndpoint(
     pricing: toListedPrice({ routes: [route] }),
     quantization: null,
     supported_parameters: parametersOf({ kind: model.kind, abilities, routes: [route] }),
-    // Providers that require cache marks charge more for cache writes than for input.
+    // Providers whose cache writes cost more than input require cache marks, so caching isn't
+    // implicit.
     supports_implicit_caching: price.cached < price.input && price.cacheWrite <= price.input,
     supports_tool_choice: {
       auto: takesTools,

@@ -66,8 +66,8 @@ export function makeBuiltInModel(
 }
 
 /**
- * Returns a model of MODELS, or null if no route is active. `profiles` are those of the operator's
- * providers.
+ * Returns a model from MODELS, or null if no route is active. `profiles` maps the operator's
+ * providers to profiles.
  */
 export function makeOperatorModel(
   entry: ModelEntry,

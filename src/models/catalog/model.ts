@@ -59,9 +59,7 @@ export type Model = {
   /** Minimum thinking budget in tokens. The output cap must be larger. */
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
-  /**
-   * Prompt tokens that the provider adds for tools, besides their text. Default: OpenAI's number.
-   */
+  /** Prompt tokens that the provider adds to the tools' text. Default: OpenAI's number. */
   readonly toolsTokens?: number;
   readonly imageTokens: number;
   readonly estimateFactor: number;

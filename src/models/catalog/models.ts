@@ -39,7 +39,7 @@ const ESTIMATE_FACTOR = 1;
 
 /**
  * The built-in models that need no network. Chat costs 1 micro-credit per input token and 2 per
- * output token. CALL_KINDS has the prices of other kinds.
+ * output token. CALL_KINDS lists the prices of other kinds.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN_MODELS, ...TEST_MODELS].map((name) =>
@@ -60,7 +60,7 @@ function inputModel(kind: CallKindWithoutOutput): CatalogEntry {
   return kind === "embeddings" ? { ...entry, estimateFactor: ESTIMATE_FACTOR } : entry;
 }
 
-/** All built-in models except the sandbox's. Each file names its sources. */
+/** All built-in models except the sandbox's. Each author's file names its sources. */
 export const CATALOG: readonly CatalogEntry[] = [
   ...OPENAI_MODELS,
   ...ANTHROPIC_MODELS,

@@ -54,8 +54,8 @@ export function createSignedPriceCopies(
 export const PRICE_READ_INTERVAL_MS = 120_000;
 const RETRY_MS = 15_000;
 /**
- * Margin in ms between a copy's age limit and the prices' lead time. It covers clock differences
- * and late writes to D1.
+ * Ms by which a copy's maximum age is below the prices' lead time. The margin covers clock
+ * differences and late writes to D1.
  */
 export const PRICE_AGE_MARGIN_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
@@ -75,7 +75,8 @@ type CachedList = { readonly list: PriceList; readonly readAt: number; triedAt: 
 
 /**
  * This isolate's cached price lists, refreshed in the background. A new price is stored one lead time
- * before it applies. A copy older than the lead time could be wrong, so the cache never uses it.
+ * (PRICE_LEAD_S) before it applies. A copy older than the lead time could be wrong, so the cache
+ * never uses it.
  */
 export class PriceListCache {
   readonly #ageMaxMs: number;

@@ -3,7 +3,9 @@ import type { Price } from "../../shared/usage.ts";
 import type { Model, Route } from "./model.ts";
 import { computeLongPromptPrice, applyMarkupToPrices } from "./price.ts";
 
-/** The region's list. It applies to models that are absent from an organization's own list. */
+/**
+ * The region's price list. It applies to models that an organization's own list doesn't contain.
+ */
 export const REGION_PRICE_LIST = "default";
 
 /** A price, or a markup in percent on the catalog's price. */
@@ -47,14 +49,14 @@ export type Pricing = {
 
 /**
  * Functions that return an organization's price lists, or `prices_unavailable`. `current` uses the
- * cached list name. `corrected` uses the list name from the wallet.
+ * cached name of the organization's list. `corrected` uses the name from the wallet.
  */
 export type PricingLookup = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
   readonly corrected: (orgId: string, list: string | null, at: number) => Promise<Result<Pricing>>;
 };
 
-/** The catalog's own prices. */
+/** Empty price lists: the catalog's own prices apply. */
 export const NO_PRICE_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type PriceRule = { readonly list: string; readonly row: PriceRow };
@@ -66,8 +68,8 @@ export function applyPriceLists(model: Model, { lists, at }: Pick<Pricing, "list
 }
 
 /**
- * Returns the newest row for the most specific item, from the first list that has the model.
- * Wildcards don't apply to models of MODELS.
+ * Returns the latest row that has started for the most specific item, from the first list with such
+ * a row. Wildcards never match models of MODELS.
  */
 function ruleFor(model: Model, lists: PriceLists, at: number): PriceRule | null {
   for (const { name, items } of lists) {

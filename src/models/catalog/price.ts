@@ -5,7 +5,7 @@ import type { Route } from "./model.ts";
 import type { CatalogEntry, DatedPrice, RouteEntry } from "./entry.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** Returns a route's price for a prompt of this length. */
+/** Returns a route's price for a prompt of a given length. */
 export function getPriceForPrompt(
   route: Pick<Route, "price" | "longPrompt">,
   promptTokens: number,
@@ -77,7 +77,7 @@ export function hasRouteEnded({ until }: Pick<RouteEntry, "until">, day: string)
 /** A time span in Unix ms. `until` is the first ms after it. */
 export type TimeSpan = { readonly from: number; readonly until: number };
 
-/** Returns the longest span around a time in which no price changes and no route ends. */
+/** Returns the longest span around `nowMs` in which no price changes and no route ends. */
 export function findUnchangedSpan(entries: readonly CatalogEntry[], nowMs: number): TimeSpan {
   let [start, end] = [-Infinity, Infinity];
   for (const { prices, until } of entries.flatMap(({ routes }) => routes)) {

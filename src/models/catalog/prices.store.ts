@@ -21,7 +21,7 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** Additional age of the rows to read, in ms, because a clock can move back. */
+/** Maximum ms that a clock can move back. Reads include the rows that applied this long ago. */
 const CLOCK_BACK_MS_MAX = 86_400_000;
 
 /** Returns the current and future rows of a list. Throws if D1 fails. */
@@ -61,7 +61,10 @@ export async function findPrice(db: D1Database, id: string): Promise<PriceRecord
   return row === null ? null : priceRecordOf(row);
 }
 
-/** Returns stored rows with the same list, item and start, by `formatPriceKey`. */
+/**
+ * Returns stored rows with the list, item and start time of one of `rows`, keyed by
+ * `formatPriceKey`.
+ */
 export async function findExistingPrices(
   db: D1Database,
   rows: readonly Pick<PriceRecord, "list" | "item" | "from">[],
@@ -98,7 +101,7 @@ export async function insertPrices(db: D1Database, rows: readonly PriceRecord[])
   );
 }
 
-/** Deletes a row. Returns false if the row doesn't exist or is the last one of a list in use. */
+/** Deletes a row. Returns false if the row doesn't exist or is the last row of a list in use. */
 export async function deletePrice(db: D1Database, id: string): Promise<boolean> {
   const row = await db
     .prepare(

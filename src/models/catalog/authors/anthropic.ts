@@ -24,8 +24,8 @@ type ClaudeOptions = {
 
 /**
  * Anthropic's models (platform.claude.com: pricing, models, data residency). A five-minute cache
- * write costs 1.25 x input. Haiku 4.5 has no `inference_geo`, and can be retired from 2026-10-16
- * on.
+ * write costs 1.25 x input. Haiku 4.5 doesn't accept `inference_geo`, and Anthropic may retire it
+ * from 2026-10-16 on.
  */
 export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
   claude("fable-5.1", "2026-09-01", [10, 0.25, 12.5, 50], { profiles: ["us"] }),

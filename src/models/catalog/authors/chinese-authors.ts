@@ -6,8 +6,8 @@ const august = pricesSeenOn("2026-08-04");
 const FIREWORKS = "accounts/fireworks/models";
 
 /**
- * DeepSeek's models, at the doubled prices of Beijing's working hours (api-docs.deepseek.com,
- * pricing).
+ * DeepSeek's models, at the prices of Beijing's working hours, twice the usual prices
+ * (api-docs.deepseek.com, pricing).
  */
 const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
   chatModel("deepseek/deepseek-v4-pro", "2026-04-24", facts(1_000_000, 384_000, TR), [
@@ -22,7 +22,8 @@ const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
 ];
 
 /**
- * Moonshot's models. Fireworks publishes no output limit for Kimi K3, so Bedrock's 128,000 applies.
+ * Moonshot's models. Fireworks publishes no output limit for Kimi K3, so Bedrock's (128,000)
+ * applies.
  */
 const MOONSHOT_MODELS: readonly CatalogEntry[] = [
   chatModel("moonshotai/kimi-k3", "2026-07-28", facts(1_040_000, 128_000, TR), [

@@ -3,9 +3,9 @@ import type { CatalogEntry, PriceChange, DollarPrices, LongPromptRule } from "..
 
 const vectors = modelFactory("embeddings", ["dimensions"], GEMINI_FACTOR);
 const IMAGE_TOKENS = 1_120;
-/** Maximum tokens of an image: 258 for each of at most 16 tiles of 768 pixels. */
+/** Maximum tokens of an image: 16 tiles (768 x 768 pixels) of 258 tokens. */
 const IMAGE_TOKENS_2_5 = 4_128;
-/** Prices from 2027 on. Until then, the 3.7 and 3.8 Flash models cost half. */
+/** Prices from 2027 on. In 2026, the 3.7 and 3.8 Flash models cost half. */
 const fullPrice = (seen: string): readonly PriceChange[] => [
   ["2027-01-01", [1.5, 0.15, 7.5], seen],
 ];
@@ -13,7 +13,7 @@ const fullPrice = (seen: string): readonly PriceChange[] => [
 const august = pricesSeenOn("2026-08-21");
 
 type GeminiOptions = {
-  /** Whether Vertex AI also has the model in both multi-regions, besides its global endpoint. */
+  /** Whether both of Vertex AI's multi-regions (EU and US) serve the model. */
   readonly regional?: boolean;
   readonly later?: readonly PriceChange[];
   readonly longPrompt?: LongPromptRule;
@@ -70,8 +70,8 @@ function imageModel(
 }
 
 /**
- * Launch prices, valid until the end of 2026. Flash Lite uses Flash's input price, because its own
- * isn't published. The release dates are the day on which the prices were read (LiteLLM 1.110.2).
+ * Launch prices, valid until the end of 2026. Flash's input price also applies to Flash Lite. Each
+ * release date is the day on which the price was read (LiteLLM 1.110.2).
  */
 function speechModel(upstreamId: string, audio: number): CatalogEntry {
   const route = pricesSeenOn("2026-11-20")("google", upstreamId, {

@@ -22,9 +22,9 @@ const MILLION = 1_000_000;
 const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
- * Maximum tokens per image. Models that count tiles use 85 + 8 tiles x 170 (4o-mini: 2,833 + 8 x
- * 5,667). Other models use 1,536 patches (later models: 2,500 or 10,000) times the largest
- * published factor (large models: 1.2, small models: 2.46).
+ * Maximum tokens per image. Models that count tiles: 85 + 8 x 170 (4o-mini: 2,833 + 8 x 5,667).
+ * Other models: 1,536 patches (later models: 2,500 or 10,000), times up to 1.2 for large models or
+ * 2.46 for small ones.
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;
@@ -37,7 +37,7 @@ const PATCHES_LARGE_SMALL = 24_600;
 type ModelFacts = {
   readonly chat: ChatFacts;
   readonly longPrompt?: LongPromptRule;
-  /** The minimum output cap of models on the Responses API, which returns one choice. */
+  /** The minimum output cap of models on the Responses API. They return only one choice. */
   readonly minOutput?: number;
   readonly later?: readonly PriceChange[];
 };
@@ -60,7 +60,7 @@ const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
 
 const AUGUST = "2026-08-05";
 /**
- * Last days before announced shutdowns (developers.openai.com, deprecations, read on 2026-10-28).
+ * Last days of models with an announced shutdown (developers.openai.com, deprecations, 2026-10-28).
  */
 const GPT_5_ENDS = "2026-12-10";
 const GPT_4_ENDS = "2027-01-13";
@@ -70,7 +70,9 @@ const GPT_5_4_NANO_ENDS = "2027-03-31";
  */
 const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
-/** OpenAI's models with release and price dates. From 5.6 on, a cache write costs 1.25 x input. */
+/**
+ * OpenAI's models with release and price dates. From GPT-5.6 on, a cache write costs 1.25 x input.
+ */
 export const OPENAI_MODELS: readonly CatalogEntry[] = [
   gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),
   gpt("gpt-6.1-terra", ["2026-10-26", "2026-10-26"], GPT_6_1, [1, 0.05, 1.25, 5]),
@@ -142,8 +144,8 @@ function endingOn(day: string, entries: readonly CatalogEntry[]): CatalogEntry[]
 }
 
 /**
- * Image tokens are output tokens. The release date of gpt-image 2.6 is the day on which OpenAI's
- * SDK added it.
+ * `image_token` is the price of generated images. The release date of gpt-image 2.6 is the day on
+ * which OpenAI's SDK added it.
  */
 function gptImage(name: string, released: string): CatalogEntry {
   const dollars = { input: 5, input_image_token: 8, image_token: 30 };

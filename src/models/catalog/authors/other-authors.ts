@@ -23,14 +23,14 @@ const november = pricesSeenOn("2026-11-20");
 
 /** Mistral's regional hosts cost 10% more than its global host, which this gateway never calls. */
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
-/** Maximum tokens of an image: 1,540 pixels in patches of 14 or 28, with line breaks. */
+/** Maximum tokens of an image of up to 1,540 x 1,540 pixels, including line breaks. */
 const MISTRAL_IMAGE = 4_160;
 const mistralFacts = (context: number, maxOutput: number, abilities: readonly Ability[]) =>
   facts(context, maxOutput, abilities, CL100K_FACTOR, MISTRAL_IMAGE);
 
 /**
- * Large 4 uses Large 3's output limit, because Mistral publishes none. Mistral doesn't publish
- * whether Large 4 accepts images, or whether its regional hosts have embeddings.
+ * Mistral publishes no output limit for Large 4, so Large 3's applies. The catalog excludes image
+ * input for Large 4, and embeddings on regional hosts, because Mistral doesn't document them.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
   chatModel("mistral/mistral-large-4", "2026-11-20", facts(1_000_000, 262_144, T), [
@@ -101,7 +101,9 @@ const XAI_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** Bedrock runs these models in us-east-1. Sources give different prices for the EU. */
+/**
+ * Bedrock runs these models in us-east-1. Sources disagree about EU prices, so the EU is excluded.
+ */
 const US = { regions: ["us"] } as const;
 
 const AMAZON_MODELS: readonly CatalogEntry[] = [
@@ -181,8 +183,8 @@ const elevenLabsModel = (name: string, dollars: number): CatalogEntry =>
   ]);
 
 /**
- * Prices from LiteLLM 1.110.2, which cites ElevenLabs' price page. The release dates are the day on
- * which the prices were read.
+ * Prices from LiteLLM 1.110.2, which cites ElevenLabs' price page. Each release date is the day on
+ * which the price was read.
  */
 const ELEVENLABS_MODELS: readonly CatalogEntry[] = [
   elevenLabsModel("eleven_v4", 80),
@@ -198,7 +200,7 @@ const JINA_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** Models of Amazon, Cohere, Jina, Mistral, Voyage and xAI. */
+/** Models of Amazon, Cohere, ElevenLabs, Jina, Mistral, Voyage and xAI. */
 export const OTHER_AUTHORS_MODELS: readonly CatalogEntry[] = [
   ...MISTRAL_MODELS,
   MISTRAL_MODERATION,
