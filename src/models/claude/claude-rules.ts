@@ -24,7 +24,7 @@ export type ClaudeRules = {
 
 /**
  * Matches `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0` and
- * `claude-3-7-sonnet-20250219`. A date isn't a minor version.
+ * `claude-3-7-sonnet-20250219`. Never reads a date as a minor version.
  */
 const MODEL_NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
@@ -75,7 +75,7 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
 export type ClaudeReasoningFields = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
-  /** Whether the model thinks. Requests then contain earlier thoughts but no sampling fields. */
+  /** Whether the model thinks. If so, requests contain earlier thoughts but no sampling fields. */
   readonly thinks: boolean;
 };
 
@@ -90,9 +90,9 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_TOKENS_MIN = 1024;
 
 /**
- * Returns the request fields for a `reasoning_effort`. `cap` includes thinking. `mayThink` must be
- * false if the host would return 400 for thinking: with a forced tool, or with a thinking budget
- * after a tool call without thoughts.
+ * Returns the request fields for a `reasoning_effort`. Thinking counts towards `cap`. `mayThink`
+ * must be false if a tool is forced, or if a model with a thinking budget called a tool without
+ * thinking: the host would return 400 for thinking.
  */
 export function claudeReasoningFields(
   rules: ClaudeRules,

@@ -18,7 +18,7 @@ const FORMATS: ReadonlySet<string> = new Set(
 
 /**
  * Converts a schema for Claude's structured outputs (platform.claude.com, JSON schema limitations).
- * Omits unsupported bounds, replaces `oneOf` by `anyOf`, and closes every object.
+ * Omits unsupported bounds, replaces `oneOf` by `anyOf`, and forbids additional properties.
  */
 export function toClaudeSchema(schema: JsonObject): JsonObject {
   const converted: Record<string, unknown> = {};

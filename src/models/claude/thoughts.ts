@@ -40,8 +40,8 @@ export function detailToClaudeThought(
 }
 
 /**
- * Reports whether the turn after the last user message calls tools without an earlier thought. With
- * a thinking budget, Claude returns 400 for such a turn.
+ * Reports whether the turn after the last user message calls tools but doesn't begin with a
+ * thought. With a thinking budget, Claude returns 400 for such a turn.
  */
 export function hasCallsWithoutThought(turns: readonly ConversationTurn[]): boolean {
   const lastUserTurn = turns.findLastIndex(

@@ -30,7 +30,6 @@ import {
 import { getSpeechVoice } from "../../core/speech.ts";
 import { toSecondsUsage } from "../../core/transcription.ts";
 
-/** The protocol of OpenAI's and Mistral's moderation endpoints. */
 export const MODERATION_PROTOCOL: CallProtocol<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
@@ -46,7 +45,7 @@ export const MODERATION_PROTOCOL: CallProtocol<"moderation"> = {
   },
 };
 
-/** Mistral doesn't accept a list of parts. */
+/** Joins text parts, because Mistral doesn't accept lists of parts. */
 function joinTexts(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];
@@ -58,7 +57,6 @@ const readCounts = objectReader({
   usage_info: objectReader({ pages_processed: readTokenCount, doc_size_bytes: readTokenCount }),
 });
 
-/** The protocol of Mistral's OCR endpoint. */
 export const OCR_PROTOCOL: CallProtocol<"ocr"> = {
   path: "/ocr",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
@@ -127,7 +125,7 @@ function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit):
   const texts = Object.entries(fields).flatMap(([field, value]): FormField[] =>
     value === undefined ? [] : [[field, String(value)]],
   );
-  const name = images.length === 1 ? "image" : "image[]"; // Some hosts don't accept a list.
+  const name = images.length === 1 ? "image" : "image[]"; // Some hosts don't accept an image list.
   const files = images.map((file): FormField => [name, file]);
   return new MultipartForm([
     ...texts,
@@ -136,7 +134,10 @@ function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit):
   ]);
 }
 
-/** xAI's image API. xAI bills each input image but doesn't report the number of images. */
+/**
+ * xAI's image API. xAI bills each input image without reporting their number, so the gateway counts
+ * them.
+ */
 export const XAI_IMAGE_PROTOCOL: CallProtocol<"image"> = {
   ...IMAGE_PROTOCOL,
   pieces: (secret, _, { body: { edit } }) =>
@@ -179,7 +180,7 @@ const readImageFields = objectReader({
   }),
 });
 
-/** Without details, the gateway charges the held amount for input images. */
+/** Reads image usage. Input images without a token count cost the held amount. */
 function readImageUsage(raw: JsonObject): Usage | null {
   const {
     input_tokens: input,

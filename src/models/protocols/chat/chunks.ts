@@ -38,8 +38,8 @@ type Tool = { readonly id: string; argumentsJson: string; readonly isCustom: boo
 type Report = { readonly usage: Usage; readonly finished: number };
 
 /**
- * Converts a host's chunks to OpenAI's order: each choice's role and each call's ID, type and name
- * once, then a separate finish chunk, then the usage.
+ * Converts a host's chunks to OpenAI's order. Each choice's role and each call's ID, type and name
+ * come once, then a separate finish chunk, then the usage.
  */
 export class ChatChunkReader extends FrameReader {
   readonly #texts = new RepeatedTextReader();
@@ -233,8 +233,8 @@ function toolDelta(raw: RawToolCall, choice: ChoiceState, position: number): Too
   if (knownTool === undefined || currentTool === undefined) {
     return startCall(raw, choice, sentIndex);
   }
-  // Some hosts give every call the same index. Then a new ID, or a name without ID and index,
-  // starts another call.
+  // Some hosts give every call the same index. Another call then starts with a new ID, or with a
+  // name without an ID or index.
   const hasNoId = id === null || id === "";
   const hasIndex = Number.isSafeInteger(raw.index);
   const isNewCall = hasNoId ? !hasIndex && nameOf(raw) !== "" : id !== currentTool.id;
@@ -273,7 +273,7 @@ function continueCall(raw: RawToolCall, tool: Tool, index: number): ToolCallDelt
   return { index, function: { arguments: piece }, ...toolCallExtras(raw) };
 }
 
-/** Finishes a choice. Calls without arguments get `{}`, because clients parse arguments. */
+/** Finishes a choice. Calls without arguments get `{}`, because clients parse arguments as JSON. */
 function finishChoice(choice: ChoiceState, proposedReason: string): Omit<ChunkChoice, "index">[] {
   choice.finished = true;
   const reason =

@@ -21,8 +21,8 @@ import { ToolCallIds } from "../../core/tool-calls.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
- * Reduces messages and tools to features that all hosts support: plain text without parts or
- * refusals, and functions. Returns a failure for legacy functions and custom tools.
+ * Reduces messages and tools to features that all hosts support: text without parts or refusals,
+ * and function tools. Returns a failure for legacy functions and custom tools.
  */
 export function plainChatBody(
   body: ChatBody,
@@ -152,8 +152,8 @@ class PlainTurns {
 }
 
 /**
- * Returns the reasoning details that OpenRouter sent. Details from our own adapters have other
- * types.
+ * Returns the reasoning details that OpenRouter sent. The gateway's own adapters create details of
+ * other types.
  */
 export function openRouterDetails(
   details: AssistantMessage["reasoning_details"],

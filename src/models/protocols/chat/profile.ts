@@ -27,12 +27,12 @@ export type HostProfile = {
   readonly acceptsDeveloperRole: boolean;
   readonly plainStyle?: PlainStyle;
   /**
-   * Assistant fields to send back in addition to OpenAI's. Ignored for hosts with a plain style.
+   * Fields to send in assistant messages, in addition to OpenAI's. Ignored if `plainStyle` is set.
    */
   readonly returnedFields?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly supportsOneChoice?: boolean;
-  /** Maximum texts in an embeddings request, for hosts that accept only texts. */
+  /** Maximum texts per embeddings request. More texts take several requests. */
   readonly textsMax?: number;
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
@@ -59,20 +59,17 @@ export type CallProtocol<K extends CallKindWithoutOutput> = {
 /** A rule that replaces or drops fields. */
 export type FieldRule = {
   readonly fields: readonly string[];
-  /**
-   * Matches the provider's names of the models to which the rule applies. If absent, all models
-   * match.
-   */
+  /** Matches the provider's names of the models to which the rule applies. Default: all models. */
   readonly models?: RegExp;
   readonly unless?: readonly [field: string, value: string];
   /**
-   * The replacement of each value: another value, an object of other fields, or null to drop the
-   * field. Without `values`, the field is always dropped.
+   * The replacement for each value: another value, an object with other fields to send, or null to
+   * drop the field. Without `values`, the field is always dropped.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** Fields that some models require together with a certain other field. */
+/** Fields that the matching models require in a request with `whenField`. */
 export type RequiredFields = {
   readonly models: RegExp;
   readonly whenField: string;
@@ -100,8 +97,8 @@ export type PlainStyle = {
   /** The only accepted format of tool call IDs. Other IDs are replaced. */
   readonly toolIds?: ToolCallIdShape;
   /**
-   * The text of an assistant message between a tool result and a user message, for hosts that
-   * require alternating turns. Empty assistant turns are dropped.
+   * The text of an assistant message to insert between a tool result and a user message, for hosts
+   * that require alternating turns. Such hosts get no empty assistant messages.
    */
   readonly bridgeText?: string;
 };

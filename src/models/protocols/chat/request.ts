@@ -94,7 +94,7 @@ function streamFlags({ streamOptions }: HostProfile): JsonObject {
     : { stream: true, stream_options: streamOptions };
 }
 
-/** Reports whether the profile says that the model ignores the reasoning effort `none`. */
+/** Reports whether the profile's rules drop or replace the model's reasoning effort `none`. */
 export function ignoresEffortNoneByProfile(profile: HostProfile, upstreamId: string): boolean {
   const body = { reasoning_effort: "none" };
   const sent = applyRules("reasoning_effort", "none", rulesFor(upstreamId, body, profile));
@@ -120,7 +120,7 @@ function applyRules(field: string, value: unknown, rules: readonly FieldRule[]):
   return isMappedValue ? rule.values[value] : value;
 }
 
-/** Removes fields of coding agents for which strict hosts return 400. */
+/** Removes fields that coding agents send but strict hosts reject with 400. */
 function forwardField(field: string, value: unknown, profile: HostProfile): unknown {
   if (field === "messages") {
     return (value as ChatBody["messages"]).map((message) => forwardMessage(message, profile));

@@ -101,7 +101,10 @@ export function parseCohereFinishReason(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? toFinishReason(raw) : null;
 }
 
-/** Returns the failure for a bad finish reason. The request may have caused an ERROR. */
+/**
+ * Returns the failure for a bad finish reason. An ERROR doesn't count against the provider, because
+ * the request may have caused it.
+ */
 export function cohereGaveUpFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
     return { kind: "retry", reason: "broken_off", fault: "request" };

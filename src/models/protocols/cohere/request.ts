@@ -12,7 +12,7 @@ import type { ChatBody } from "../../core/core-request.ts";
 import { parsePrompt } from "../../core/conversation.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 
-/** Returns the body of POST /v2/chat (Cohere's API reference v2). */
+/** Returns the body of Cohere's POST /v2/chat. */
 export function toCohereChatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   const prompt = parsePrompt(body);

@@ -29,7 +29,7 @@ export function parseConverseFinishReason(stopReason: unknown): FinishReason | n
   return toFinishReason(textOf(stopReason));
 }
 
-/** The failure of a response that the model abandoned. */
+/** The failure for a response that the model didn't complete. */
 export const INCOMPLETE_RESPONSE_FAILURE: ProviderFailure = {
   kind: "retry",
   reason: "broken_off",
@@ -50,8 +50,8 @@ const readOutput = objectReader({
 });
 
 /**
- * Converts a Converse response (Bedrock API reference, Converse). Returns null if it is invalid.
- * The input of `answerTool` becomes the JSON output.
+ * Converts a Converse response. Returns null if it is invalid. The input of `answerTool` becomes
+ * the JSON output.
  */
 export function readConverseResponse(
   { output, stopReason, usage: rawUsage }: JsonObject,
@@ -63,7 +63,7 @@ export function readConverseResponse(
   const usage = readConverseUsage(rawUsage);
   const answerCall = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
-    // Drops further calls of the answer tool, and text next to its call.
+    // The first call of `answerTool` is the JSON output. Drops its other calls, and other text.
     { kind: "text", text: answerCall ? JSON.stringify(answerCall.input) : "" },
     ...message.content.flatMap((one) => toOutputParts(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },

@@ -50,7 +50,7 @@ const SENT_FIELD_PATHS: SentFieldPaths = {
   top_p: ["inferenceConfig.topP"],
 };
 
-/** Returns the body of a Converse request (Bedrock API reference, Converse). Never sends `user`. */
+/** Returns the body of a Converse request. Never sends `user`. */
 export async function toConverseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
   const prompt = parsePrompt(body);
@@ -150,13 +150,12 @@ function usesThinkingBudget(model: string): boolean {
   return getBedrockModelFamily(model) === "claude" && getClaudeRules(model).thinking === "budget";
 }
 
-/** A cache point for five minutes. Caching for an hour has another price. */
+/** A cache point for five minutes, because caching for an hour has another price. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
- * Adds a cache point (Bedrock user guide, prompt caching). Claude's cache point follows the last
- * user message, so that the next request finds all earlier messages. Nova's cache point follows the
- * instructions.
+ * Adds a cache point. Claude's cache point follows the last user message, so that the next request
+ * finds all earlier messages. Nova's cache point follows the instructions.
  */
 function addCachePoint(
   requested: InstructedMessages,
@@ -187,9 +186,8 @@ type ConverseToolFields = {
 };
 
 /**
- * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Sends no tools for the choice
- * "none", which Converse lacks. Never sends `strict`: newer Claude models reject it, and other
- * models then reject open schemas.
+ * Returns `toolConfig`. Sends no tools for the choice "none", which Converse lacks. Never sends
+ * `strict`, because newer Claude models reject it, and other models reject open schemas with it.
  */
 function converseToolFields(
   requested: RequestedTools,
@@ -258,7 +256,7 @@ function toolSpec({ name, description, parameters }: FunctionTool, isNova: boole
   return { toolSpec: { name, ...descriptionField, inputSchema: { json } } };
 }
 
-/** Nova supports only three top-level keywords (Nova user guide, tool use). */
+/** Nova supports only three top-level keywords. */
 function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
   return { properties, ...(required !== undefined && { required }) };
 }
@@ -273,7 +271,10 @@ type InstructedMessages = {
 
 type MessageRules = {
   readonly family: BedrockModelFamily;
-  /** Whether to send calls and results as blocks. Bedrock rejects these blocks without tools. */
+  /**
+   * Whether to send tool calls and results as blocks, which Bedrock rejects in requests without
+   * tools.
+   */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;
 };

@@ -36,16 +36,16 @@ const CRC_BYTES = 4;
 const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Bytes of a header's value by type (0 to 9). Null for a type whose value starts with a two-byte
- * length.
+ * The length in bytes of a header's value, by type (0 to 9). Null if the value's first two bytes
+ * contain its length.
  */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
 const STRING_TYPE = 7;
 
 /**
  * Decodes `application/vnd.amazon.eventstream` (smithy.io, "Amazon Event Stream Specification"):
- * big-endian frames of `u32 total | u32 headers | u32 CRC of both | headers | payload | u32 CRC of
- * all before`.
+ * big-endian frames of `u32 total length | u32 headers length | u32 CRC of both | headers | payload
+ * | u32 CRC of all before`.
  */
 export class FrameDecoder {
   #parts: Uint8Array[] = [];
@@ -136,7 +136,7 @@ function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Computes gzip's CRC-32 (ISO 3309, reflected polynomial 0xedb88320). */
+/** Computes gzip's CRC-32 (ISO 3309). */
 export function crc32(bytes: Uint8Array): number {
   let crc = -1;
   for (const byte of bytes) crc = (CRC_TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);
@@ -166,14 +166,16 @@ const readEvent = objectReader({
 type Event = Omit<ReturnType<typeof readEvent>, "__type">;
 
 type Block = {
-  /** The index of a tool call. "answer" is the answer tool's first call, "spare" a later one. */
+  /**
+   * A tool call's index. "answer" is the first call of the JSON output tool, "spare" a later one.
+   */
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };
 
 /**
- * Converts a Converse stream (Bedrock API reference, ConverseStream). The finish chunk waits for
- * the usage in `metadata`, which can come before `messageStop`.
+ * Converts a Converse stream. The finish chunk waits for the usage in `metadata`, which can come
+ * before `messageStop`.
  */
 export class ConverseReader extends FrameReader {
   readonly #chunks = new ChunkBuilder();

@@ -19,10 +19,7 @@ export function getBedrockModelFamily(model: string): BedrockModelFamily {
   return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
 }
 
-/**
- * Returns the `toolChoice` type that forces a model to call a tool (Bedrock API reference,
- * ToolChoice).
- */
+/** Returns the `toolChoice` type that forces the model to call a tool, or "none". */
 export function getToolForcing(model: string): "tool" | "any" | "none" {
   const family = getBedrockModelFamily(model);
   if (family === "claude") return getClaudeRules(model).canForceTools ? "tool" : "none";
@@ -45,7 +42,7 @@ export function isWithinRegion(tag: DataLocation, model: string): boolean {
 export type ConverseOutputFormat =
   | { readonly kind: "text" }
   | { readonly kind: "schema"; readonly output: JsonObject }
-  /** The model must call a tool with this schema. The call's input becomes the content. */
+  /** Forces the model to call a tool with this schema. The call's input becomes the output. */
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
   | { readonly kind: "told"; readonly words: string };
 
@@ -73,7 +70,7 @@ export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOu
   return { kind: "told", words };
 }
 
-/** Returns the tool whose input is the JSON output, or null. */
+/** Returns the name of the tool for JSON output, or null. */
 export function chooseJsonToolName(call: ChatCall): string | null {
   const format = converseOutputFormat(call);
   return format.kind === "tool" ? format.name : null;

@@ -40,9 +40,8 @@ const readCounts = objectReader({
 });
 
 /**
- * Reads `usageMetadata` (ai.google.dev, GenerateContentResponse). The prompt count includes cached
- * tokens and excludes tool prompts. The candidates count excludes thoughts. Returns null for a
- * missing or zero prompt count.
+ * Reads `usageMetadata` (ai.google.dev). The prompt count includes cached tokens and excludes tool
+ * prompts. The candidates count excludes thoughts. Returns null for a missing or zero prompt count.
  */
 export function readGeminiUsage(raw: unknown): Usage | null {
   const parsed = readCounts(raw);

@@ -44,9 +44,8 @@ export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
 };
 
 /**
- * Embeddings of Vertex (cloud.google.com, text embeddings API). gemini-embedding-001 accepts one
- * text per request. Other models accept 2,048 tokens per text and 20,000 per request.
- * `autoTruncate: false` rejects longer texts.
+ * Embeddings of Vertex. gemini-embedding-001 accepts one text per request. Other models accept
+ * 2,048 tokens per text and 20,000 per request. `autoTruncate: false` rejects longer texts.
  */
 export const VERTEX_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "predict",

@@ -24,8 +24,8 @@ const WAIT_MS_MAX = 3_600_000;
 const PROJECT_NAMES = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
- * Converts an error response (Gemini API reference, Errors). For a 5xx, the code in the body
- * counts, because proxies can turn a 429 into a 5xx.
+ * Converts an error response. For a 5xx, uses the code in the body, because proxies can turn a 429
+ * into a 5xx.
  */
 export function parseGoogleFailure(
   status: number,
@@ -94,7 +94,7 @@ function failureOf(
     : { ...failure, retryAfterMs: delayMs };
 }
 
-/** Reports whether an error is about our account: a bad key, missing billing or the country. */
+/** Reports whether an error is about our account: its API key, billing or country. */
 function isAboutAccount({ status, details }: GoogleError, message: string): boolean {
   if (status === "FAILED_PRECONDITION") return true;
   return (

@@ -146,8 +146,8 @@ export function toGeminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonO
 }
 
 /**
- * Matches the media type of OpenAI's `pcm`. Clients would play other sample rates too fast or too
- * slowly.
+ * Matches the sample rate of OpenAI's `pcm`. Clients would play audio with another rate too fast or
+ * too slowly.
  */
 const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 

@@ -76,7 +76,7 @@ function conversationFields(
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/** Before Gemini 3, Google matches results to calls only by order and name. */
+/** Before Gemini 3, Google matches tool results to tool calls only by order and name. */
 function orderByCall(
   parts: readonly PartWithDownloadedImage[],
   calls: readonly string[],
@@ -96,9 +96,9 @@ function toGeminiParts(part: PartWithDownloadedImage, model: string): JsonObject
   if (part.kind === "image") {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
   }
-  // This thought is another provider's, because Google's thoughts are signatures of calls.
+  // Google's own thoughts are signatures of calls, so this thought comes from another provider.
   if (part.kind === "thought") return [];
-  // Older models reject the unknown field.
+  // Older models reject the field `id`.
   const id = requiresCallSignatures(model) ? { id: part.id } : {};
   if (part.kind === "result") {
     return [{ functionResponse: { ...id, name: part.name, response: { output: part.text } } }];
@@ -139,8 +139,8 @@ function callingConfig(choice: RequestedTools["choice"], isStrict: boolean): Jso
 
 const NAME_BY_FIELD = { temperature: "temperature", top_p: "topP", n: "candidateCount" } as const;
 /**
- * Google's penalty fields by ours. Zeros are dropped, because newer models return 400 for any
- * penalty.
+ * Google's names for OpenAI's penalty fields. Zeros are dropped, because newer models return 400
+ * for any penalty.
  */
 const NAME_BY_PENALTY = {
   presence_penalty: "presencePenalty",

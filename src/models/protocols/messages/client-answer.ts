@@ -100,7 +100,7 @@ export function toMessagesStopReason(
   return { ...stop, stop_reason: output.calls ? "tool_use" : "end_turn" };
 }
 
-/** Constant fields of `usage`: the gateway runs no tools, and headers contain the region. */
+/** Constant fields of `usage`. The gateway runs no tools, and headers contain the region. */
 const CONSTANT_USAGE_FIELDS: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",
@@ -138,9 +138,7 @@ export function toInitialMessagesUsage(usage: Usage): JsonObject {
   return { ...toMessagesUsage({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
-/**
- * Returns the usage of an uncounted prompt: at least 1 token, because clients read 0 as unknown.
- */
+/** Returns usage with estimated prompt tokens: at least 1, because clients read 0 as unknown. */
 export function estimatedStartUsage(promptTokens: number): JsonObject {
   const input = Math.max(1, Math.ceil(promptTokens));
   return toInitialMessagesUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });

@@ -6,7 +6,7 @@ import type { RateLimitState } from "../../../shared/key-terms.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { THREADS_UNSUPPORTED_CODE } from "./client-request.ts";
 
-/** Error types by status (platform.claude.com, API errors; @anthropic-ai/sdk 1.12, ErrorType). */
+/** Error types by HTTP status (platform.claude.com, API errors). */
 const ERROR_TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
@@ -66,7 +66,7 @@ export function messagesErrorBody(failure: Failure, requestId: string): object {
   };
 }
 
-/** Returns 529 if the gateway is overloaded, but 503 if the home region is unreachable. */
+/** Returns the HTTP status: 529 instead of 503, unless the home region is unreachable. */
 function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
   return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED_STATUS : status;
 }

@@ -50,7 +50,7 @@ const CITATION: NativeFieldRules = Object.fromEntries(
 
 const BASE64: NativeFieldRules = { media_type: "word", data: "word" };
 
-/** Fields of known block types, including the blocks of Anthropic's own tools in the history. */
+/** Fields to forward by block type, including blocks of Anthropic's own tools in the history. */
 export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {
@@ -234,10 +234,7 @@ function betasIn(rule: NativeFieldRule): readonly string[] {
   return "beta" in rule ? [rule.beta, ...betasIn(rule.rule)] : betasOf(rule.object);
 }
 
-/**
- * Reports whether to forward a beta. A forwarded beta costs only tokens, and the gateway knows its
- * fields.
- */
+/** Reports whether to forward a beta: the gateway knows its fields, and it costs only tokens. */
 export function isForwardedBeta(value: string): boolean {
   return FORWARDED_BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
 }

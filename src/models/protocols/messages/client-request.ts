@@ -216,7 +216,7 @@ const CONTEXT_EDITS = ["clear_tool_uses_20250919", "clear_thinking_20251015"] as
 
 /**
  * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API,
- * version 2023-06-01; @anthropic-ai/sdk 1.12). Unknown fields are kept for native routes.
+ * version 2023-06-01). Unknown fields are kept for native routes.
  */
 const commonFields = {
   model: nonempty.check(z.maxLength(256)),
@@ -286,7 +286,7 @@ export function parseCountRequest(value: object): Result<CountBody> {
   return checkThread(value) ?? parseBody(countBodySchema, value);
 }
 
-/** The error code for unsupported threads. SDKs then send the whole conversation. */
+/** The error code for unsupported threads. After this error, SDKs send the whole conversation. */
 export const THREADS_UNSUPPORTED_CODE = "thread_unsupported_request";
 
 function checkThread(value: { readonly thread?: unknown }): Result<never> | null {

@@ -72,7 +72,7 @@ class ThinkingBlock extends Block {
   readonly details: JsonObject[] = [];
   readonly extras: Record<string, JsonObject> = {};
   readonly text = "";
-  /** Whether the block has its signature. Further thinking then starts a new block. */
+  /** Whether the block has its signature. If so, further thinking starts a new block. */
   isSigned = false;
 
   override close(): string {
@@ -135,8 +135,8 @@ class CallBlock extends Block {
 }
 
 /**
- * Writes chat chunks as Messages events (platform.claude.com, streaming messages). Block numbers
- * have no gaps, and one block is open at a time.
+ * Writes chat chunks as Messages events. Block numbers have no gaps, and one block is open at a
+ * time.
  */
 export class MessagesBlockWriter {
   readonly #blocks = new BlockSequencer<Block>();
@@ -324,8 +324,7 @@ function textEvent(index: number, json: string): string {
 }
 
 /**
- * Returns a server-sent event. Repeats the type in the data, because some clients read only one of
- * them.
+ * Returns a server-sent event. Repeats the type in the data for clients that read it only there.
  */
 function formatEvent(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;

@@ -5,7 +5,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
-/** Features of a Messages request that the chat request lacks. */
+/** Records the features of a Messages request that chat requests lack. */
 export class ConversionLosses {
   readonly dropped = new Set<string>();
   readonly names: AcceptedToolNames;
@@ -47,7 +47,9 @@ export function toolKindOf({ type: rawType }: { readonly type?: unknown }): Tool
   return SEARCH_TOOL_TYPE.test(type) ? "search" : "server";
 }
 
-/** Drops and reports tools that Anthropic runs. Returns 400 if `tool_choice` forces one of them. */
+/**
+ * Drops and reports tools that Anthropic runs and bills. Returns 400 if `tool_choice` forces one.
+ */
 export function removeServerTools(
   body: CountBody,
   dropped: Set<string>,

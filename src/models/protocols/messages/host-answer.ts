@@ -50,7 +50,7 @@ export function mergeLaterUsage(before: JsonObject, laterUsage: unknown): JsonOb
   return { ...before, ...Object.fromEntries(reported) };
 }
 
-/** A content block (platform.claude.com, Create a Message). */
+/** Reads a content block of a Messages response. */
 export const readMessagesBlock = objectReader({
   type: textOf,
   text: textOf,

@@ -14,7 +14,7 @@ const STATUS_BY_ERROR_TYPE: Readonly<Record<string, number>> = {
   timeout_error: 504,
   overloaded_error: 529,
 };
-/** Codes of spend limits, which last until the next month or a new limit (platform.claude.com). */
+/** Error codes of spend limits, which end with the month or a new limit (platform.claude.com). */
 const SPEND_LIMIT_CODES: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
   "enforced_spend_limit_reached",
@@ -28,7 +28,6 @@ const readError = objectReader({
 });
 const LIMIT_NAMES = ["requests", "tokens", "input-tokens", "output-tokens"];
 
-/** Converts an error response of the Messages API. */
 export function parseMessagesApiFailure(
   status: number,
   headers: Headers,
@@ -64,7 +63,7 @@ export function parseMessagesErrorEvent(
   );
 }
 
-/** Adds a missing `retry-after`: the last reset time of the exhausted limits. */
+/** Adds a missing `retry-after`: the latest reset time of the exhausted limits. */
 function addRetryAfter(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;
   const reset = LIMIT_NAMES.map((limit) => `anthropic-ratelimit-${limit}`)

@@ -36,7 +36,7 @@ const readDelta = objectReader({
   partial_json: textOf,
 });
 
-/** A block that hasn't ended. A thought's signature covers the whole thought. */
+/** A block that hasn't ended. A thought is collected, because its signature covers all of it. */
 type OpenBlock =
   | {
       readonly kind: "thought";
@@ -54,7 +54,8 @@ type OpenBlock =
 export class MessagesStreamReader extends FrameReader {
   #usage: JsonObject = {};
   /**
-   * Whether an event after `message_start` counted the output. The start counts at most one token.
+   * Whether an event after `message_start` reported the output tokens. `message_start` reports at
+   * most one.
    */
   #isCounted = false;
   #toolCount = 0;

@@ -41,7 +41,7 @@ export function claudeNativeBody(
       model: upstreamId,
       max_tokens: requestedCap === 0 ? 0 : cap,
       ...(geo !== null && rules.acceptsInferenceGeo && { inference_geo: geo }),
-      service_tier: "standard_only", // Priority has another price.
+      service_tier: "standard_only", // The priority tier has another price.
       ...(stream && { stream: true }),
     },
   };
@@ -79,7 +79,7 @@ function definedFields(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Reads an unconverted message. */
+/** Reads a message without converting it. */
 export function readClaudeNativeMessage(
   raw: JsonObject,
   requestsHour: boolean,
@@ -124,7 +124,7 @@ function eventText({
   return text + thinking + json + name + (input === "{}" ? "" : input);
 }
 
-/** Reads an unconverted Messages stream. */
+/** Reads a Messages stream without converting it. */
 export class ClaudeNativeReader extends FrameReader {
   #usage: JsonObject = {};
   #isCounted = false;

@@ -75,7 +75,7 @@ export function toMessagesApiRequest(
     body: {
       ...body,
       ...(geo !== null && rules.acceptsInferenceGeo && { inference_geo: geo }),
-      service_tier: "standard_only", // Priority has another price.
+      service_tier: "standard_only", // The priority tier has another price.
       ...(call.stream && { stream: true }),
     },
   };
@@ -109,15 +109,15 @@ function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
       ...outputConfig(reasoning, json),
       ...samplingFields(body, rules, reasoning),
       ...(stops.length > 0 && { stop_sequences: stops }),
-      // The mark lasts 5 minutes, because an hour has another price.
+      // The cache mark lasts 5 minutes, because an hour has another price.
       ...(caches && { cache_control: { type: "ephemeral" } }),
     },
   };
 }
 
 /**
- * Adds standing instructions to the system text. Adds `now`, the instructions of this turn, at the
- * end, so that the prompt cache and thoughts stay valid.
+ * Adds `standingInstructions` to the system text. Adds `turnInstruction` at the end, so that the
+ * prompt cache and thoughts stay valid.
  */
 function addInstructions(
   conversation: Conversation,

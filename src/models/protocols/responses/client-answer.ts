@@ -12,7 +12,7 @@ import type { OutputItemOptions } from "./client-output.ts";
 import { createEndedResponse, createInProgressResponse } from "./client-response-object.ts";
 import type { ResponseState, ResponseError, OutputItem } from "./client-response-object.ts";
 
-/** The facts of a request that its response depends on. */
+/** The parts of a request on which its response depends. */
 export type ResponseContext = {
   readonly wanted: Omit<OutputItemOptions, "storesResponse">;
   readonly echo: JsonObject;
@@ -99,7 +99,7 @@ const INCOMPLETE_REASONS: Readonly<Record<string, "max_output_tokens" | "content
 const DONE_EVENT = "data: [DONE]\n\n";
 const KEEP_ALIVE_COMMENT = ": keep-alive\n\n";
 /**
- * Maximum comments (one every 15 s) before a keep-alive event. Codex needs an event every 300 s.
+ * Maximum comments (one every 15 s) before a keep-alive event. Codex requires an event every 300 s.
  */
 const KEEP_ALIVE_COMMENTS_MAX = 4;
 
@@ -223,8 +223,8 @@ type ResponseEnvelope = {
 /**
  * Returns the `response.error` for a failure. Codex reads only the code. `invalid_prompt`,
  * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end Codex's turn.
- * Codex retries all other codes, `rate_limit_exceeded` at the time in the message. A charged
- * failure must not be retried.
+ * Codex retries other codes, `rate_limit_exceeded` after the delay in the message. A failure with a
+ * charge must end the turn.
  */
 function errorOf(failure: Failure): ResponseError {
   const { message, type, code, param } = failureObject(failure);
@@ -264,7 +264,10 @@ const RATE_LIMIT_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "concurrency_limited",
 ]);
 
-/** Failures that last, unless open requests or an automatic purchase will end them soon. */
+/**
+ * Failures that retries can't resolve, unless open requests end or an automatic purchase completes
+ * soon.
+ */
 const SPENDING_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "payment_reversed",
@@ -278,7 +281,7 @@ const SERVER_ERROR_CODE = "server_error";
 const INSUFFICIENT_CODE = "insufficient_quota";
 export const CONTEXT_LENGTH_CODE = "context_length_exceeded";
 
-/** The error of an exhausted balance. After `incomplete`, clients would retry and pay again. */
+/** The error for an exhausted balance. After `incomplete`, clients would retry and pay again. */
 const OUT_OF_CREDITS: ResponseError = {
   code: INSUFFICIENT_CODE,
   message:

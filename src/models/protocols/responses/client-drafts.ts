@@ -65,7 +65,7 @@ export abstract class BaseDraft implements ItemDraft {
   }
 }
 
-/** A text that grows by JSON string literals. Most literals are copied without parsing. */
+/** A text to which JSON string literals are appended, mostly without parsing. */
 type GrowingText = {
   readonly kind: "text";
   literal: string;

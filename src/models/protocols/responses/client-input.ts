@@ -22,7 +22,7 @@ import { toCustomArguments } from "./client-tools.ts";
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 type UserPart = Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number];
 
-/** The chat messages of a request's input items. */
+/** Chat messages, converted from a request's input items. */
 export type ConvertedInput = {
   readonly messages: readonly ChatMessage[];
   /** Types of dropped items, such as reasoning that only its own provider can read. */
@@ -31,8 +31,8 @@ export type ConvertedInput = {
 };
 
 /**
- * Converts items to messages. Joins consecutive assistant items and the outputs of their calls.
- * Returns 400 for calls and outputs that don't match, stored files and images, and files by URL.
+ * Converts items to messages. Joins consecutive assistant items, and adds their calls' outputs.
+ * Returns 400 for mismatched calls and outputs, stored files and images, and files by URL.
  */
 export function chatMessagesOfItems(items: readonly InputItem[]): Result<ConvertedInput> {
   const outputs = outputsOf(items);
@@ -314,7 +314,7 @@ function userPart(part: InputPart, path: string): Result<UserPart> {
   });
 }
 
-/** The code of a bad image. Codex drops the image if the end of `param` matches too. */
+/** The error code for a bad image. Codex drops the image if `param` also ends with `.image_url`. */
 const BAD_IMAGE = "invalid_value";
 
 export function getImageErrorCode(param: string): string | null {

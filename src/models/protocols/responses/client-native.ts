@@ -26,8 +26,7 @@ import type { FlattenedTools } from "./client-tools.ts";
 
 /**
  * A request for a native route. The adapter sets model, stream, cap, tier and storage, and replaces
- * `prompt_cache_key`. Unlisted fields are dropped. Dropped fields that could change the output are
- * reported.
+ * `prompt_cache_key`. Unlisted fields are dropped, and reported if they could change the output.
  */
 type NativeRequest = {
   readonly body: JsonObject;
@@ -202,9 +201,8 @@ function reasoningItems(encrypted: string): JsonObject[] {
 type Item = MessageItemDraft | ToolCallItemDraft | ReasoningItemDraft;
 
 /**
- * Writes OpenAI's items and events (platform.openai.com, Streaming events) with the gateway's IDs
- * and numbers. Includes reasoning only on request. Drops items of tools that the gateway never
- * sends.
+ * Writes OpenAI's items and events with the gateway's IDs and sequence numbers. Includes reasoning
+ * only on request. Drops items of tools that the gateway never sends.
  */
 export class NativeItemWriter {
   readonly #output: OutputItemWriter;
@@ -289,7 +287,7 @@ export class NativeItemWriter {
       case "custom_tool_call":
         return this.#addItem(index, this.#output.nativeCall(raw));
       default:
-        return ""; // Reasoning begins once there is text to show.
+        return ""; // A reasoning item starts with its first text.
     }
   }
 

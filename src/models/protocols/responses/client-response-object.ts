@@ -99,7 +99,7 @@ const ECHO_DEFAULTS = {
 } as const;
 const CONSTANT_ECHO = { background: false, service_tier: "default", access_programs: null };
 
-/** Maximum characters of repeated tools and instructions, to limit a stream's memory. */
+/** Maximum characters of the tools and instructions that a stream repeats, to limit its memory. */
 const ECHO_CHARACTERS_MAX = 131_072;
 
 /** Returns a response's fields that repeat the request, or their defaults. */

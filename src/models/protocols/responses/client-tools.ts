@@ -66,7 +66,7 @@ const tool: z.ZodMiniType<JsonObject> = otherTool.check(
 );
 export const responsesToolsSchema = z.array(tool).check(z.maxLength(TOOLS_MAX));
 
-/** The client's tool from which a function was made. */
+/** The client's tool that the gateway converted to a function. */
 export type ToolOrigin = {
   readonly kind: "function" | "custom";
   readonly namespace: string | null;
@@ -76,7 +76,7 @@ export type ToolOrigin = {
 export type FlattenedTools = {
   readonly tools: readonly CoreTool[];
   readonly own: readonly JsonObject[];
-  /** The client's tools, by the tools' names in the chat request. */
+  /** The client's tools, by their names in the chat request. */
   readonly origins: ReadonlyMap<string, ToolOrigin>;
   readonly left: readonly string[];
 };
@@ -199,7 +199,7 @@ function formatOf(format: NonNullable<CustomTool["format"]>): JsonObject {
 }
 
 /**
- * Returns a function's fields. `strict` defaults to false, because most hosts reject other schemas.
+ * Returns a function's fields. `strict` defaults to false, because most hosts limit strict schemas.
  */
 function functionFields({ description, parameters, strict }: FunctionTool) {
   return {
@@ -259,8 +259,8 @@ export const responsesToolChoiceSchema = z.union([
 type ToolChoice = z.infer<typeof responsesToolChoiceSchema>;
 
 /**
- * Converts `tool_choice`. Keeps only `allowed_tools`, so that models can't call other tools.
- * Returns 400 if the chosen tool is missing.
+ * Converts `tool_choice`. For `allowed_tools`, keeps only these tools, so that models can't call
+ * others. Returns 400 if the chosen tool is missing.
  */
 export function resolveToolChoice(
   flat: FlattenedTools,

@@ -48,7 +48,7 @@ export function readResponsesCompletion(
   return toCompletion([[...output, { kind: "finish", reason: finish }]], usage);
 }
 
-/** Reads an unconverted response. */
+/** Reads a response without converting it. */
 export function readNativeResponse(
   raw: RawResponse,
   secret: string | undefined,

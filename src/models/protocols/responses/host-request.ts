@@ -30,8 +30,8 @@ const UNCHANGED_FIELDS = ["parallel_tool_calls", "prompt_cache_key", "prompt_cac
 const SAMPLING_FIELDS = ["temperature", "top_p"];
 
 /**
- * Converts a chat call to the body of POST /v1/responses (platform.openai.com). Returns a failure
- * for unsupported fields that would change the output.
+ * Converts a chat call to the body of POST /v1/responses. Returns a failure for unsupported fields
+ * that would change the output.
  */
 export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
@@ -257,8 +257,8 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
 }
 
 /**
- * Maximum bytes of the fields that a response repeats. Even half of this maximum exceeds every
- * context window.
+ * Maximum bytes of the fields that a response repeats. No prompt within a context window reaches
+ * even half.
  */
 const ECHO_BYTES_MAX = JSON_RESPONSE_BYTES_MAX / 4;
 const INDENT = 2;

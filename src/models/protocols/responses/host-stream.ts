@@ -80,7 +80,7 @@ abstract class ResponseReader extends FrameReader {
   ): StreamEvent[];
 }
 
-/** Converts a stream (platform.openai.com, Streaming events) to chunks. Skips unknown events. */
+/** Converts a stream of the Responses API to chunks. Skips unknown events. */
 export class ResponsesChunkReader extends ResponseReader {
   readonly #builder = new ChunkBuilder();
   readonly #calls = new Map<number, Call>();
@@ -167,7 +167,7 @@ const START_EVENTS: ReadonlySet<string> = new Set([
 const SEQUENCE_NUMBER = /"sequence_number":\s?\d+/;
 const TEXT_DELTA = "response.output_text.delta";
 
-/** Reads an unconverted stream. */
+/** Reads a stream without converting it. */
 export class ResponsesNativeReader extends ResponseReader {
   #heldEvents: StreamEvent[] = [];
   readonly #texts = new RepeatedTextReader(/"delta":\s?/);

@@ -53,8 +53,8 @@ export type StreamedToolCall = {
 };
 
 /**
- * Reads an event in OpenAI's or Workers AI's format. The last event of a stream in OpenAI's format
- * has Workers AI's format. In an event with both formats, OpenAI's fields count.
+ * Reads an event in OpenAI's or Workers AI's format. A stream in OpenAI's format ends with an event
+ * in Workers AI's format. If an event has both formats, OpenAI's fields take precedence.
  */
 export function readWorkersAiPiece(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: rawReason } = readBody(raw);
@@ -256,9 +256,9 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reads a usage report. A report with prompt tokens covers everything so far. The counts of other
-   * reports are added. A separate report after the end covers the whole response and can exceed the
-   * sum.
+   * Reads a usage report. A report with prompt tokens covers everything so far, and other reports
+   * add to it. A separate report after the end covers the whole response, and can exceed the
+   * earlier total.
    */
   #usageEvents(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
@@ -271,7 +271,8 @@ export class WorkersAiStream extends FrameReader {
     this.#isUsageStale = false;
     this.#isComplete = hasPrompt && this.#builder.finished && !hasChoices(raw);
     if (this.#isComplete) return [{ kind: "usage", usage: this.#usage }];
-    // Skips a report before any output, which would count as the total if no other report followed.
+    // Skips a report before any output. Otherwise, it would count as the total if no other report
+    // followed.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
   }
 

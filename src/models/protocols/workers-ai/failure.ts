@@ -10,7 +10,7 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { parseHttpFailure, parseStreamFailure } from "../../core/upstream-failure.ts";
 
 /**
- * HTTP status by Workers AI error code (documentation; 3010, 3046, 4006, 5006, 5021 and 5035
+ * HTTP statuses by Workers AI error code (documented; 3010, 3046, 4006, 5006, 5021 and 5035
  * measured). The status 402 means that the daily allocation is used up.
  */
 const STATUS_BY_CODE: Readonly<Record<number, number>> = {

@@ -19,7 +19,7 @@ type Family = {
   readonly efforts?: readonly string[];
   readonly hasThinkingSwitch?: true;
   readonly requiresNineCharacterIds?: true;
-  /** Must never change, because vectors with different poolings can't be compared. */
+  /** The vector pooling. Never change it: vectors with different poolings can't be compared. */
   readonly pooling?: "cls";
 };
 
