@@ -37,7 +37,7 @@ type StoredItem = Readonly<Record<string, unknown>> & { readonly type?: string }
 
 type ListedItem = StoredItem & { readonly id: string; readonly type: string };
 
-/** A response. If `hidden`, the client didn't request encrypted reasoning. */
+/** A response. If `hidden` is true, the client didn't request encrypted reasoning. */
 export type StoredResponse = {
   readonly response: StoredItem & { readonly output: readonly ListedItem[] };
   readonly hidden: boolean;
@@ -55,7 +55,7 @@ export function listItemsOfTurn({ input, response }: ConversationTurn): readonly
   return [...parseStoredItems(input), ...parseStoredResponse(response).response.output];
 }
 
-/** Returns a response for a client. Omits `hidden` reasoning unless `isWhole`. */
+/** Returns a response for a client. Omits `hidden` reasoning unless `isWhole` is true. */
 export function toResponseView({ response, hidden }: StoredResponse, isWhole: boolean): StoredItem {
   if (!hidden || isWhole) return response;
   return { ...response, output: response.output.map(withoutEncryptedReasoning) };

@@ -6,7 +6,7 @@ import type {
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
-/** The tables of an organization's stored responses. Only owners and times are unencrypted. */
+/** The tables of an organization's stored responses. Only the responses' texts are encrypted. */
 export const STORED_RESPONSES_TABLES: TableMigrations = {
   name: "kept responses",
   steps: [
@@ -180,7 +180,7 @@ export function isStoringDisabled(sql: SqlStorage): boolean {
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
 }
 
-/** Returns the shortest lifetime in hours among the settings since `sinceMs`, or null. */
+/** Returns the shortest lifetime in hours among the retention settings since `sinceMs`, or null. */
 export function selectShortestLifetime(sql: SqlStorage, sinceMs: number): number | null {
   return sql
     .exec<{ hours: number | null }>(
@@ -192,7 +192,7 @@ export function selectShortestLifetime(sql: SqlStorage, sinceMs: number): number
 
 /**
  * Stores a retention setting and shortens the lifetime of stored responses. Keeps settings since
- * `lateMs` for late responses. Requires a transaction.
+ * `lateMs`, which apply to late responses. Requires a transaction.
  */
 export function storeRetentionSetting(
   sql: SqlStorage,

@@ -244,9 +244,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /**
-   * Returns the expiry (Unix ms) by the request's retention setting, or by a shorter later setting.
-   */
+  /** Returns the expiry (Unix ms) by the request's retention setting or a shorter later setting. */
   #expiryOf({ createdAt, hours }: ResponseToStore): number {
     const fewest = selectShortestLifetime(this.#sql, createdAt) ?? hours;
     return createdAt + Math.min(hours, fewest) * HOUR_MS;
@@ -276,7 +274,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   /**
-   * Reads all encrypted texts before any await. Returns null if they exceed the limit of a body.
+   * Reads all encrypted texts before any await. Returns null if they exceed a body's size limit.
    */
   #readEncrypted(requested: readonly StoredText[]): ReadonlyMap<string, Uint8Array> | null {
     const texts = new Map<string, Uint8Array>();
