@@ -49,7 +49,7 @@ const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/** Prefers an API key to an access key, like AWS's own tools. */
+/** Prefers an API key to an access key, as AWS's own tools do. */
 function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };
@@ -74,8 +74,8 @@ const SERVICE = "bedrock";
 const TERMINATOR = "aws4_request";
 
 /**
- * Returns a function that authorizes POST requests without a query. Access keys sign by SigV4
- * (docs.aws.amazon.com, "Create a signed AWS API request").
+ * Returns a function that authorizes POST requests without a query. Access keys sign requests with
+ * SigV4.
  */
 function requestSigner(credentials: Credentials, region: string): Authorize {
   if (credentials.kind === "bearer") {

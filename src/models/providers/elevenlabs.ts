@@ -96,7 +96,7 @@ function createProtocol(
 
 /**
  * Returns the reported characters, but at least the text's code points. For cheaper models,
- * ElevenLabs can report credits, whose number is lower.
+ * ElevenLabs can report credits, which are fewer.
  */
 function billedCharacters(headers: Headers, text: string) {
   const reported = ["character-cost", "x-character-count"].map((name) => Number(headers.get(name)));

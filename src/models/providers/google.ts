@@ -33,7 +33,7 @@ type ServiceAccount = {
   readonly project: string;
 };
 
-/** Google's token endpoint (RFC 7523; Google's OAuth 2.0 for servers). */
+/** Google's OAuth 2.0 token endpoint (RFC 7523). */
 const GOOGLE_TOKEN_URL = "https://oauth2.googleapis.com/token";
 const GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";

@@ -51,12 +51,12 @@ import { ResponsesChunkReader, ResponsesNativeReader } from "../protocols/respon
 const HASHES_MAX = 512;
 
 /**
- * Computes the customer IDs for providers. The hashes include the organization, because
- * organizations must not share a provider's cache.
+ * Computes the hashes by which providers identify customers. The hashes include the organization,
+ * because organizations must not share a provider's cache.
  */
 class CustomerHashes {
   readonly #secret: string;
-  /** Cached hashes, because computing a hash takes most of the time of sending a request. */
+  /** Cached hashes. Without the cache, a hash takes most of a request's sending time. */
   readonly #hashes = new Map<string, Promise<string>>();
   #key: Promise<HmacKey> | null = null;
 
@@ -95,7 +95,7 @@ class CustomerHashes {
 
 type OpenAiHost = {
   readonly id: string;
-  /** The base URL with the version, for example `https://api.openai.com/v1`. */
+  /** The base URL, for example `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly profile: HostProfile;
   /** The API key. If absent, no key is sent (Ollama, vLLM on a private network). */

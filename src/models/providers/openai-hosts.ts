@@ -69,7 +69,7 @@ const HOSTS: readonly Host[] = [
 ];
 
 /**
- * The built-in providers. Each region prefers a provider's host in that region to the global host.
+ * The built-in providers. Each region prefers a provider's host in that region to its global host.
  */
 export const OPENAI_COMPATIBLE_PROVIDERS: readonly BuiltInProvider[] = HOSTS.map(builtIn);
 
@@ -123,7 +123,7 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
 export type HostAddress = { readonly tag: DataLocation; readonly url: string };
 
 /**
- * Returns a provider's key and the addresses that may accept the key: the address in use, then the
+ * Returns a provider's key and the addresses that may accept it: the address in use, then the
  * company's other addresses. If `<ID>_BASE_URL` is set, returns only that address.
  */
 export function listHostAddresses(

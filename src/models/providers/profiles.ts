@@ -18,7 +18,7 @@ import { BILLED_SECONDS_MIN } from "../core/transcription.ts";
 
 type Values = NonNullable<FieldRule["values"]>;
 
-/** Replacements of efforts for hosts with only `none`, `low`, `medium` and `high`. */
+/** Replacements for efforts, for hosts that accept only `none`, `low`, `medium` and `high`. */
 const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high" };
 
 /** Like `THREE_EFFORTS`, for models that always reason: `none` becomes `low`. */
@@ -59,7 +59,7 @@ const ALL_FIELDS = [...USUAL_FIELDS, "function_call", "functions", "logit_bias",
 const EMBEDDING_FIELDS: ReadonlySet<string> = new Set(["input", "dimensions", "encoding_format"]);
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
-/** The base of all profiles. The base itself supports no kind of request. */
+/** The base of all profiles, which itself supports no kind of request. */
 const COMMON_PROFILE: HostProfile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,
@@ -88,8 +88,8 @@ const REASONING_RULES: readonly FieldRule[] = [
 ];
 
 /**
- * OpenAI's models from GPT-5.6 on return 400 for function tools unless reasoning is off (error text
- * of the API). Reasoning is on by default.
+ * OpenAI's models from GPT-5.6 on return 400 for function tools unless reasoning is off. Reasoning
+ * is on by default.
  */
 const FIELDS_WITH_TOOLS: readonly RequiredFields[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, whenField: "tools", fields: { reasoning_effort: "none" } },
@@ -141,7 +141,7 @@ export const GENERIC_HOST_PROFILE: HostProfile = {
   },
 };
 
-/** Local servers, with the efforts none, low, medium and high. */
+/** Local servers. They accept the efforts none, low, medium and high. */
 const LOCAL_PROFILE: HostProfile = {
   ...GENERIC_HOST_PROFILE,
   rules: [effortRule(null, THREE_EFFORTS)],
@@ -186,7 +186,7 @@ const MISTRAL_PROFILE: HostProfile = {
   streamOptions: null,
   plainStyle: {
     toolIds: NINE_CHARACTER_ID_SHAPE,
-    // The text isn't empty, because mistral-common rejects assistant messages without content and
+    // The text isn't empty, because mistral-common rejects assistant messages without content or
     // calls.
     bridgeText: "Done.",
     reasoning: { as: "thinking", models: MISTRAL_REASONING_MODELS },
@@ -249,7 +249,8 @@ const VOYAGE_PROFILE: HostProfile = {
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   nameByField: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
-  // With this field, Voyage rejects a text that is too long instead of truncating it, like OpenAI.
+  // With this field, Voyage, like OpenAI, rejects texts that are too long instead of truncating
+  // them.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
   calls: { rerank: createRerankProtocol("top_k") },
@@ -305,7 +306,7 @@ export const TOGETHER_PROFILE: HostProfile = {
   plainStyle: { keepsNames: true },
 };
 
-/** Fireworks, with the efforts none, low, medium and high. */
+/** Fireworks. It accepts the efforts none, low, medium and high. */
 const FIREWORKS_PROFILE: HostProfile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "n", "prompt_cache_key"]),

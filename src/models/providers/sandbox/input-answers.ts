@@ -17,7 +17,7 @@ import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
-/** Simulates responses to calls of one kind. A method, because its parameter is then bivariant. */
+/** Simulates the response to a call. Derived from a method, whose parameter is bivariant. */
 export type SandboxInputResponse<K extends CallKindWithoutOutput> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];
@@ -104,7 +104,7 @@ function wordsIn(text: string): ReadonlySet<string> {
 const DIMENSIONS_DEFAULT = 256;
 const DIMENSIONS_MAX = 1024;
 const COORDINATES_PER_WORD = 8;
-/** Rounds to 8 decimals, which are as exact as a float32 near 1 and shorter than a double. */
+/** Rounds to 8 decimals: as exact as a float32 near 1, and shorter than a double. */
 const ROUNDING_FACTOR = 1e8;
 
 function sandboxEmbeddings({ upstreamId, body }: EmbeddingsCall): ProviderResult {
@@ -137,7 +137,8 @@ function vectorOf(words: readonly string[], dimensions: number): readonly number
   const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {
     for (let coordinate = 0; coordinate < COORDINATES_PER_WORD; coordinate++) {
-      // As a seed, the coordinate could cancel out the word's first letter.
+      // The coordinate isn't the hash's seed, because it could then cancel out the word's first
+      // letter.
       const hash = distributedHash32(`${coordinate} ${word}`);
       const at = (hash >>> 1) % dimensions;
       sums[at] = (sums[at] ?? 0) + ((hash & 1) === 0 ? 1 : -1);

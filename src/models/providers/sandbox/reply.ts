@@ -41,8 +41,8 @@ function readSandboxQuestion({ messages }: ChatBody): SandboxQuestion {
 }
 
 /**
- * Returns the prompt tokens: the text and calls of each message, 3 tokens per message, and the
- * tools' JSON.
+ * Counts the prompt tokens: each message's text and calls, 3 tokens per message, and the tools'
+ * JSON.
  */
 export function countPromptTokens({ messages, tools = [] }: ChatBody): number {
   let tokens = 0;
@@ -83,7 +83,6 @@ function partText(part: Exclude<NonNullable<ChatMessage["content"]>, string>[num
   }
 }
 
-/** A tool call. `arguments` is a JSON object as text. */
 export type SandboxToolCall = {
   readonly id: string;
   readonly name: string;
@@ -96,9 +95,9 @@ const BRACES_MAX = 64;
 
 /**
  * Returns a response's tool calls. The last user message can request calls as `call <tool> <json>`,
- * one per round. Otherwise, the response calls the function that `tool_choice` names, or each tool
- * that the message mentions. If `tool_choice` is `required`, the response makes at least one call.
- * `parallel_tool_calls: false` keeps only the first call.
+ * of which each response makes one. Otherwise, the response calls the function that `tool_choice`
+ * names, or each tool that the message mentions. With the choice `required`, it makes at least one
+ * call.
  */
 function sandboxCallsFor(
   body: ChatBody,
