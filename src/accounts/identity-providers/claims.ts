@@ -4,7 +4,7 @@ import type { Failure } from "../../shared/failure.ts";
 export type IdentityClaims = {
   readonly issuer: string;
   readonly subject: string;
-  /** The account's name in OPERATOR_LOGINS. */
+  /** The account's name for use in OPERATOR_LOGINS. */
   readonly account: string;
   /** Creation time of the account (Unix ms). */
   readonly accountCreatedAt: number | null;

@@ -39,7 +39,7 @@ export async function buildGithubLoginUrl(at: LoginContext, ticket: LoginTicket)
 }
 
 /**
- * Returns an account's claims. The subject is the account's number, because GitHub can reassign
+ * Returns a GitHub account's claims. The subject is the account number, because GitHub can reassign
  * names.
  */
 export async function readGithubClaims(

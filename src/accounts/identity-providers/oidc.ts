@@ -14,7 +14,7 @@ import { readBoundedText } from "../../shared/http/bounded-body.ts";
 
 const CACHED_ISSUERS_MAX = 200;
 const METADATA_TTL_MS = 3_600_000;
-/** Minimum ms between reloads of an issuer's keys for unknown key IDs. */
+/** Minimum ms between two reloads of an issuer's keys. */
 const KEY_RELOAD_INTERVAL_MS = 10_000;
 const CLOCK_SKEW_S = 60;
 const RECENT_LOGIN_S = 600;
@@ -38,10 +38,10 @@ export type LoginContext = {
 };
 
 const GOOGLE = "https://accounts.google.com";
-/** Makes Google return `auth_time`, because Google can't force a new login. */
+/** Requests the time of the last login (`auth_time`), because Google can't force a new login. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
-/** Issuers' metadata, read again after an hour. */
+/** A cache that keeps each issuer's metadata for an hour. */
 export class MetadataCache {
   readonly #issuers = new Map<string, CachedIssuer>();
 
@@ -196,7 +196,6 @@ export async function exchangeCode({
   return claims;
 }
 
-/** Exchanges an authorization code for tokens. Returns the issuer's response. */
 export function requestTokens(
   as: oauth.AuthorizationServer,
   at: LoginContext,
@@ -218,8 +217,8 @@ export function requestTokens(
 }
 
 /**
- * Verifies the ID token's signature. Reloads the issuer's keys once for an unknown key. Passes a
- * copy of `as`, because the library caches keys by this object.
+ * Verifies the ID token's signature. If the key is unknown, reloads the issuer's keys once. A copy
+ * of `as` bypasses the library's own key cache.
  */
 async function verifySignature(
   known: CachedIssuer,
@@ -274,7 +273,7 @@ function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: 
 }
 
 /**
- * Returns a person's claims. Google's `email_verified` counts only for Gmail addresses and domains
+ * Returns a person's claims. Trusts Google's `email_verified` only for Gmail addresses and domains
  * that Google hosts (`hd`).
  */
 function readClaims(token: oauth.IDToken, isGoogle: boolean): IdentityClaims {

@@ -49,8 +49,8 @@ export function createExpiredTicketCookie(region: Region): string {
 }
 
 /**
- * Returns the ticket in a `Cookie` header, or null unless there is exactly one unexpired ticket for
- * this issuer and region.
+ * Returns the `Cookie` header's login ticket for this issuer and region, or null if it is missing,
+ * repeated or expired.
  */
 export async function readLoginTicket(
   cookies: string,
@@ -66,7 +66,7 @@ export async function readLoginTicket(
   const text = await decryptText(encrypted, context, at.secrets);
   if (text === null) return null;
   const parsed = z.safeParse(ticketSchema, JSON.parse(text));
-  if (!parsed.success) return null; // another release created the ticket
+  if (!parsed.success) return null; // the ticket is in another release's format
   const readTicketData = parsed.data;
   const ageMs = at.nowMs - readTicketData.at;
   return ageMs >= 0 - CLOCK_SKEW_MS && ageMs <= TICKET_S * 1000 ? readTicketData : null;

@@ -21,8 +21,8 @@ import { internalCallerOf } from "./internal-caller.ts";
 
 /**
  * Middleware that verifies the key of each `/v1` request without I/O and starts its admission. A
- * paid POST also takes a memory slot. For a known key and a small body, the hold's call admits the
- * key instead.
+ * paid POST also takes a memory slot. If its key is known and its body small, the call that places
+ * the hold also admits the key.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -119,7 +119,7 @@ async function verifyKeyOfRequest(c: AppContext): Promise<Result<VerifiedKey>> {
   return key;
 }
 
-/** Returns a key's caller from the isolate's cache. The key may be revoked by now. */
+/** Returns a key's caller from the isolate's cache. The key may have been revoked meanwhile. */
 function findPresumedCaller(c: AppContext, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
   return key.home === config.region ? keyOwnerCacheOf(config).get(key) : undefined;
@@ -145,7 +145,6 @@ async function admitAndMeasure(c: AppContext, key: VerifiedKey): Promise<Result<
   return result;
 }
 
-/** Middleware that rejects requests whose admission failed. */
 export async function requireAdmission(c: AppContext, next: Next): Promise<Response | undefined> {
   const admission = await c.get("admission");
   c.get("timers").close();

@@ -14,7 +14,7 @@ const TAG_CHARACTERS = 8;
 const PREFIX_RANDOM_CHARACTERS = 4;
 /** Number of base62 characters in a root (256 bits). */
 const ROOT_CHARACTERS = 43;
-/** The format of a key. After a rotation, the root comes before the tag. */
+/** The format of a key. A rotated key also contains the root, before the tag. */
 const KEY_PATTERN = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );
@@ -50,8 +50,8 @@ type RotatedSecretSource = {
 };
 
 /**
- * Derives a key's next secret from the root, the secret's number and the Idempotency-Key, so a retry
- * returns the same secret.
+ * Derives a key's next secret from the root, the secret's number and the Idempotency-Key, so a
+ * retry returns the same secret.
  */
 export async function mintRotatedSecret(of: RotatedSecretSource): Promise<MintedKey> {
   const hmac = await getHmacKey(of.signedBy);
@@ -85,8 +85,8 @@ function rootFromBase62(text: string): string {
 }
 
 /**
- * Verifies a key's format and tag without I/O, not whether the key is active. Returns null if they
- * are invalid. A forged key passes with a probability of 62^-8.
+ * Verifies a key's format and tag without I/O. Doesn't check whether the key is active. Returns
+ * null for an invalid key. A forged key passes with a probability of 62^-8.
  */
 export async function verifyKey(
   text: string,
@@ -136,7 +136,7 @@ const PREFIX_PATTERN = new RegExp(
   `^svc_sk_(?:gbl_)?(${REGIONS.join("|")})_live_[0-9A-Za-z]{${PREFIX_RANDOM_CHARACTERS}}`,
 );
 
-/** Returns a key's listed prefix, or any other text unchanged. */
+/** Shortens a key to its listed prefix. Returns any other text unchanged. */
 export function listedPrefixOrText(text: string): string {
   return PREFIX_PATTERN.exec(text)?.[0] ?? text;
 }
@@ -146,7 +146,7 @@ export function parseHomeRegion(text: string): Region | null {
   return findRegion(PREFIX_PATTERN.exec(text)?.[1]) ?? null;
 }
 
-/** Returns a key's first characters, which lists show. */
+/** Returns a key's first characters, as lists show them. */
 export function listedPrefixOfKey(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + PREFIX_RANDOM_CHARACTERS);
 }
@@ -155,7 +155,7 @@ function scopePrefix(home: Region, scope: KeyScope): string {
   return scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
 }
 
-/** Returns a tag of 8 base62 characters. Two bytes for each keep the modulo bias below 0.1%. */
+/** Returns a tag of 8 base62 characters with a modulo bias below 0.1%. */
 async function computeTag(hmac: CryptoKey, untagged: string): Promise<string> {
   return encodeBase62(await computeHmac(hmac, "tag", untagged), TAG_CHARACTERS);
 }
@@ -174,7 +174,7 @@ async function hashKey(hmac: CryptoKey, key: string): Promise<string> {
 
 const encoder = new TextEncoder();
 
-/** Returns an HMAC-SHA-256 of the text. The label separates tags from hashes. */
+/** Returns an HMAC-SHA-256 of the label and text. */
 export function computeHmac(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
   return hmacSha256(key, `${label}\0${text}`);
 }

@@ -25,17 +25,15 @@ export type KeyVerification = {
   readonly keySecrets: readonly KeySecret[];
   readonly region: Region;
   readonly origin?: () => string | null;
-  /** Current time (Unix ms), for rejecting expired sessions without a call. */
+  /** Current time (Unix ms). */
   readonly now?: number;
 };
 
 /**
- * Ms after a session's end during which the home region rejects the session. Later, this region
- * rejects it without a call.
+ * Time (ms) after a session's expiry when this region starts to reject the session without a call.
  */
 const SESSION_GRACE_MS = 60_000;
 
-/** The objects and caches that a region needs to admit a key. */
 export type KeyAdmitter = StubsWithMethods<"register", "whose" | "admit"> &
   StubsWithMethods<"wallet", "admit"> & {
     readonly region: Region;
@@ -74,8 +72,8 @@ function verifyToken(token: string, secrets: readonly KeySecret[]): Promise<Veri
 }
 
 /**
- * Admits a key through its wallet at home, or through this region's key object at a peer. Without a
- * response, fails with 503, never with 401.
+ * Admits a key through its wallet at home, or through the key object at a peer. If the object
+ * doesn't respond, fails with 503, never with 401.
  */
 export async function admitKey(
   key: VerifiedKey,
@@ -211,13 +209,13 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/** Minimum ms between calls of a key's object for requests from other regions. */
+/** Minimum ms between two calls to one key object for requests at other regions. */
 const IDENTIFY_INTERVAL_MS = 15_000;
 
 type PresentedKey = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
 type KeyIdentity = PresentedKey & Pick<VerifiedKey, "home">;
 
-/** The isolate's cache of key owners, revoked keys and ended sessions, which never change. */
+/** The isolate's cache of facts that never change: key owners, revoked keys and ended sessions. */
 export class KeyOwnerCache {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #endedSessions = new Set<string>();

@@ -12,7 +12,7 @@ export type ForwardedRequest = {
   readonly method: string;
   /** The percent-encoded path. */
   readonly path: string;
-  /** Starts with `?`, or is empty. */
+  /** The query string. Starts with `?`, or is empty. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;

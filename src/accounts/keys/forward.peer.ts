@@ -25,8 +25,8 @@ type HomeApi = {
 };
 
 /**
- * Handles POST /internal/v1/forward at home, without a memory slot. Returns 409 if the network
- * duplicated a write within a minute.
+ * Handles POST /internal/v1/forward at home. Takes no memory slot. Returns 409 for a write that the
+ * network duplicated within a minute.
  */
 export async function handlePeerForward(c: AppContext, surface: HomeApi): Promise<Response> {
   const forwarded = parseForwardedRequest(c.var.peerBody);
@@ -59,8 +59,8 @@ export async function handlePeerForward(c: AppContext, surface: HomeApi): Promis
 }
 
 /**
- * Returns the key if its wallet allows requests. Only the wallet knows closed organizations and
- * ended sessions. Counts the request toward a session's limit.
+ * Returns the key if its wallet accepts requests. Only the wallet rejects closed organizations and
+ * ended sessions. Counts a session's request toward the session's limit.
  */
 async function requireActiveKey(
   c: AppContext,
@@ -77,7 +77,7 @@ async function requireActiveKey(
 }
 
 /**
- * Returns the forwarded request, or null if its path isn't forwarded or normalizes to another path
+ * Returns the request to run, or null if its path can't be forwarded or normalizes to another path
  * (`/v1/../admin/v1`).
  */
 function buildForwardedRequest(

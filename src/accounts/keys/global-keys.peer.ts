@@ -27,7 +27,7 @@ export async function handlePeerLookup(c: AppContext): Promise<Response> {
   if (!body.ok) return fail(c, body.failure);
   const key = await identifyGlobalKey(objectsOf(c.env).register, body.value.key_hash);
   if (key.ok) {
-    // The response omits budgets and other terms, which only the home region enforces.
+    // The response omits budgets and other limits, which only the home region enforces.
     const { keyId, orgId, memberId, scope, rpmLimit } = key.value;
     const ids = { key_id: keyId, org_id: orgId, member_id: memberId };
     return c.json({ ok: true, ...ids, scope, rpm_limit: rpmLimit });

@@ -13,8 +13,8 @@ import type { Region } from "../../shared/regions.ts";
 type InternalCaller = { readonly admitted: AdmittedRequest } | { readonly key: VerifiedKey };
 
 /**
- * Verified callers of internal requests. Clients can't forge one, because only the gateway adds
- * entries.
+ * Verified callers of internal requests. Only the gateway adds entries, so clients can't forge
+ * them.
  */
 const callers = new WeakMap<Request, InternalCaller>();
 
@@ -34,7 +34,7 @@ export function internalCallerOf(request: Request): InternalCaller | undefined {
 
 /**
  * Returns a global key's data to another region. Fails with `invalid_api_key`, or with `conflict`
- * for a repeated `writeId`. Checks no secret if the credential is a hash.
+ * for a repeated `writeId`. If the credential is only the key's hash, no secret is checked.
  */
 export async function identifyGlobalKey(
   register: StubsWithMethods<"register", "identify">["register"],

@@ -27,7 +27,7 @@ export type KeyLookup = {
 /** The home region returned no valid response in time. */
 export class HomeUnreachableError extends Error {}
 
-/** Returns the source for a home region's keys. Null means this region. */
+/** Returns the data source for keys of the region `home`. A null `home` means this region. */
 export function createKeyLookup(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {

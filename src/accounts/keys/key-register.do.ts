@@ -45,8 +45,8 @@ const KEY_REVOKED = { kind: "invalid_api_key", isForGood: true } as const;
 const DATABASE_RETRY_MS = 15_000;
 
 /**
- * A key in one region: its data and revocation. At a peer, also the exact times of the last
- * minute's requests, stored before each response.
+ * The object that stores a key's data and revocation in one region. At a peer, it also stores the
+ * exact times of the last minute's requests.
  */
 export class KeyRegister extends DurableObject<Env> {
   /** The key's data in memory, or null before the first read of storage. */
@@ -240,7 +240,7 @@ export class KeyRegister extends DurableObject<Env> {
     if (limitChanges !== this.#limitChanges) return this.#readKey();
     createOrMigrateTables(this.ctx.storage, KEY_OBJECT_TABLES);
     this.#memory = null;
-    // The home region records uses, so the next lookup is due in a minute.
+    // At a peer, the home region records uses, so the next lookup can wait for a minute.
     storeKeyRecord(this.ctx.storage.sql, {
       ...found,
       touchedAt: source.isLocalDatabase ? 0 : now(this.env),
@@ -277,8 +277,8 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   /**
-   * Marks the use as recorded before D1 confirms it, to prevent a second attempt after a slow D1 or
-   * an eviction.
+   * Marks the use as recorded before D1 confirms it. Otherwise, a slow write or an eviction would
+   * cause a second attempt.
    */
   #markUseRecorded(): void {
     this.#changeKeyRecord({ touchedAt: now(this.env) });
@@ -341,8 +341,8 @@ export class KeyRegister extends DurableObject<Env> {
 const SESSIONS_MAX = 500;
 
 /**
- * Request times of sessions in the last minute, in a peer's memory. A session above its own limit
- * doesn't use up its key's limit.
+ * Rate limits of sessions, in a peer's memory. A request above a session's limit doesn't count
+ * toward the key's limit.
  */
 class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();

@@ -137,10 +137,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
   return created({ ...apiKeyView(inserted.value, config.region, mintOptions.now), key });
 }
 
-/**
- * The roles that can raise a key's limits, by its owner's role. A `member` can't raise their own
- * limits.
- */
+/** The roles that can raise a key's limits, by the role of the key's owner. */
 const ROLES_RAISING_LIMITS: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
   admin: ["owner", "admin"],
@@ -201,8 +198,7 @@ export async function readOwnKeyRoute(c: AppContext) {
 
 /**
  * Handles POST /v1/keys/{id}/rotate. Returns 201 with the key object and, only here, the new
- * secret. Requires an Idempotency-Key. A retry within a
- * day returns the same secret.
+ * secret. Requires an Idempotency-Key. A retry within a day returns the same secret.
  */
 export async function rotateKeyRoute(c: AppContext) {
   const { admitted, config, member } = c.var;
@@ -234,7 +230,10 @@ async function readRotation(c: AppContext): Promise<Result<KeyRotationRequest>> 
   return parseKeyRotation({ header, body: body.value.json, named: idempotentRequest });
 }
 
-/** Handles DELETE /v1/keys/{id}. If D1 fails, members can still revoke their own used keys. */
+/**
+ * Handles DELETE /v1/keys/{id}. If D1 fails, members can still revoke their own keys that were used
+ * before.
+ */
 export async function revokeKeyRoute(c: AppContext) {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";

@@ -20,9 +20,9 @@ import { keyFromRow } from "./stored-key.ts";
 import type { StoredKey, KeyRow } from "./stored-key.ts";
 
 export const ACTIVE_KEYS_MAX = 1000;
-/** Maximum new keys per organization in 24 hours, because key rows are permanent. */
+/** Maximum new keys per organization in 24 hours. */
 const NEW_KEYS_MAX = 10_000;
-/** Maximum revoked keys in the list of all keys. */
+/** Maximum revoked keys in a list of active and revoked keys. */
 export const LISTED_REVOKED_KEYS_MAX = 100;
 
 const TERM_COLUMN_NAMES = [...TERM_COLUMNS, "more"];
@@ -41,8 +41,8 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
 }
 
 /**
- * Returns a statement that inserts a key. Also checks the member, the calling secret and the
- * organization's limits, so that concurrent calls can't exceed them.
+ * Returns a statement that inserts a key, unless the member or caller is inactive or the
+ * organization has too many keys.
  */
 export function createInsertKeyStatement(
   db: D1Database,
@@ -78,7 +78,7 @@ export function createInsertKeyStatement(
     );
 }
 
-/** Returns an SQL condition: the secret has not retired at the time `at`. */
+/** Returns an SQL condition that a key's secret is still valid at the time `at`. */
 export function isSecretValidSql(keyId: string, secret: string, at: string): string {
   return `NOT EXISTS (SELECT 1 FROM key_secrets
     WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
@@ -119,7 +119,7 @@ function callerActor(callerKeyId: string | null): Actor {
 
 /**
  * Inserts a key and its limits in one batch. Fails with `conflict` for too many keys, `not_found`
- * for an inactive member, or `invalid_api_key`.
+ * for an inactive member, or `invalid_api_key` for an inactive caller.
  */
 export async function insertKey(
   db: D1Database,
@@ -136,7 +136,6 @@ export async function insertKey(
   return findKeyInsertFailure(db, key, { keyId: callerKeyId, secret: callerSecret });
 }
 
-/** Returns the reason why a key wasn't inserted. */
 export async function findKeyInsertFailure(
   db: D1Database,
   key: StoredKey,
@@ -164,10 +163,12 @@ export async function findKeyInsertFailure(
   });
 }
 
-/** The organization, or one of its members, whose keys are selected. */
+/** The owner of the selected keys: an organization or one of its members. */
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
-/** SQL expression for a key's budget sums by budget ID, as JSON. They lag by at most a minute. */
+/**
+ * SQL expression for the use of a key's budgets by budget ID, as JSON. It lags by at most a minute.
+ */
 const TALLIES = `(SELECT json_group_object(budgets.id, json(tally)) FROM budgets
   WHERE budgets.org_id = keys.org_id AND budgets.name > 'key' || char(10) || keys.id || char(10)
     AND budgets.name < 'key' || char(10) || keys.id || char(11)) AS tallies`;
@@ -274,8 +275,8 @@ export async function changeKey(
 }
 
 /**
- * Returns the statements that record a key's change as an event. They insert nothing without a
- * change.
+ * Returns the statements that record a key's change as an event. If nothing changed, they insert
+ * nothing.
  */
 function changeEvents(
   db: D1Database,
@@ -293,7 +294,7 @@ function eventFields({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...keyTermsToStored(terms) };
 }
 
-/** Revokes a key, and keeps the time of an earlier revocation. */
+/** Revokes a key. Keeps the time of an earlier revocation. */
 export async function revokeKey(
   db: D1Database,
   { keyId, orgId, revokedAt }: Pick<StoredKey, "keyId" | "orgId" | "revokedAt">,

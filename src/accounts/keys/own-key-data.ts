@@ -21,8 +21,8 @@ type CallingKey = {
 const OPENROUTER_REGIONS: Readonly<Record<string, string>> = { eu: "europe" };
 
 /**
- * Returns `data` of GET /v1/key in OpenRouter's format, in dollars. Its clients hide their usage
- * panel if a field is missing.
+ * Returns `data` of GET /v1/key in OpenRouter's format, in dollars. OpenRouter's clients hide their
+ * usage panel if a field is missing.
  */
 export function ownKeyData(status: KeyStatus, callingKey: CallingKey) {
   const { label, rpmLimit, memberId, orgId, region, session } = callingKey;

@@ -99,7 +99,7 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Lowers future times after the clock moved back. */
+/** Lowers stored times that are in the future because the clock moved back. */
 export function clampStoredAdmissions(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
@@ -159,8 +159,8 @@ function changeableColumns(key: KeyObjectRecord) {
 }
 
 /**
- * A use of the key that D1 lacks. It contains the key's hash, because an alarm may not know the
- * object's name.
+ * A use of the key that D1 hasn't recorded yet. It contains the key's hash, because an alarm may
+ * run without the object's name.
  */
 type PendingUse = { readonly hash: string; readonly used_at: number };
 
@@ -168,7 +168,7 @@ function readPendingUse(sql: SqlStorage): PendingUse | null {
   return sql.exec<PendingUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
 }
 
-/** Stores a use until D1 has it. */
+/** Stores a use of the key until D1 records it. */
 export function markKeyUsePending(sql: SqlStorage, { hash, used_at: usedAt }: PendingUse): void {
   sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
 }
@@ -177,7 +177,7 @@ export function markKeyUseSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_use");
 }
 
-/** Stores a revocation until D1 has it. */
+/** Stores a revocation until D1 records it. */
 export function markRevocationPending(sql: SqlStorage, hash: string): void {
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }
@@ -190,7 +190,7 @@ export function markRevocationSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_to_book");
 }
 
-/** Maximum delay (ms) of a request that the network duplicated. */
+/** Maximum ms until the network delivers a duplicate of a request. */
 const DUPLICATE_DELAY_MAX_MS = 60_000;
 
 /** Stores a write's ID, and reports whether it was already stored. */

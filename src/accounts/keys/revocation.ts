@@ -16,7 +16,7 @@ import { now } from "../../shared/clock.ts";
 
 const ATTEMPTS = 2;
 
-/** Dependencies for changes of keys. */
+/** Services for changing keys. */
 export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "consoles"> & {
   readonly db: D1Database;
   readonly region: Region;
@@ -26,7 +26,6 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
   readonly actor: Actor;
 };
 
-/** Returns this region's services for an actor's changes. */
 export function createKeyServices(env: Env, config: Config, actor: Actor) {
   return {
     ...objectsOf(env),
@@ -43,7 +42,7 @@ type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revo
 
 /**
  * Revokes a key in all regions. If the call fails, the key may already be revoked. A retry
- * completes the revocation and keeps its first time.
+ * completes the revocation and keeps the original time.
  */
 export async function revokeKeyEverywhere<Key extends EndingKey>(
   services: KeyServices,
@@ -57,7 +56,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   const item = { keyHash: key.keyHash, revokedAt: revocation.value };
   const notices = await notifyPeersOfRevocations(services, key.scope, [item]);
   if (!notices.ok) return notices;
-  // 3. Update D1, for lists and for key objects without stored data.
+  // 3. Update D1 for lists, and for key objects that have no data yet.
   const revokedKey = { ...key, revokedAt: revocation.value };
   const fields = { key_id: key.keyId, org_id: key.orgId };
   const revoked = await queryDatabase(
@@ -79,8 +78,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
 }
 
 /**
- * Revokes a key in its object, then in its wallet. Concurrent lookups find the revocation, or the
- * wallet ignores their result.
+ * Revokes a key in its object, then in its wallet. In this order, the result of a concurrent lookup
+ * can't reactivate the key.
  */
 async function revokeInObjects(
   { register, wallet, actor }: KeyServices,

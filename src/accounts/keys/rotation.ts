@@ -74,7 +74,7 @@ type Rotation = {
   readonly idempotency: Idempotency;
 };
 
-/** A rotated key. `key` is the new secret. All others end by `retiresAt` (Unix ms). */
+/** A rotated key. `key` is the new secret. All other secrets end by `retiresAt` (Unix ms). */
 export type RotatedKey = {
   readonly storedKey: StoredKey;
   readonly key: string;
@@ -109,8 +109,7 @@ export async function rotateKeyEverywhere(
   if (!homeKey.ok) return homeKey;
   const closed = await closeConsoleSessions(services, storedKey, rotation);
   if (!closed.ok) return closed;
-  // 3. Queue durable notices. Until they arrive, other regions check each request with the home
-  // region.
+  // 3. Queue durable notices for other regions.
   const ended = (homeKey.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: storedKey.keyHash }],
   );

@@ -8,7 +8,7 @@ import type { StoredKey } from "./stored-key.ts";
 import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { isSecretValidSql } from "./keys.store.ts";
 
-/** Maximum new secrets per key in 24 hours, for which their rows are kept. */
+/** Maximum new secrets per key in 24 hours. */
 export const KEY_ROTATIONS_PER_DAY_MAX = 100;
 
 export type KeySecretRow = {
@@ -44,7 +44,7 @@ export type NewKeySecret = {
   /** The calling key, which must be active, or null for an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
-  /** The latest end (Unix ms) of the key's other secrets. */
+  /** Time (Unix ms) by which the key's other secrets end. */
   readonly retiresAt: number;
   readonly endsSessions: boolean;
 };
@@ -61,7 +61,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, created_at)
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // checked only before the first rotation, because cleanup can delete the row later
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only the first rotation inserts this row, because cleanup can delete it later
     )
     .bind(of.keyId);
   const insertNewSecret = db

@@ -18,7 +18,7 @@ export const SESSION_TOKEN_PREFIX = "svc_st_";
 export const SESSION_TOKEN_LENGTH_MAX = 4096;
 const SESSION_ID_PREFIX = "ses_";
 const OWNER_TAG_CHARACTERS = 8;
-/** Length of 32 bytes in base64url. */
+/** Number of base64url characters for 32 bytes. */
 const MAC_CHARACTERS = 43;
 const TOKEN_PATTERN = new RegExp(
   `^${SESSION_TOKEN_PREFIX}(gbl_)?(${REGIONS.join("|")})_([0-9A-Za-z])([\\w-]+)([\\w-]{${MAC_CHARACTERS}})$`,
@@ -96,7 +96,7 @@ export type SessionSigner = {
 export type MintedSession = { readonly session: Session; readonly token: string };
 
 /**
- * Creates a session without storing it. The token contains its limits, so a full HMAC-SHA-256
+ * Creates a session without storing it. The token contains the limits, so a full HMAC-SHA-256
  * protects it.
  */
 export async function mintSession(
@@ -185,7 +185,7 @@ type PresentedJson = {
   readonly session?: z.infer<typeof sessionPayloadSchema> | undefined;
 };
 
-/** Returns the client's session or secret in the format for a peer. */
+/** Returns the client's session or secret in the JSON format of calls between regions. */
 export function presentedSecretToJson({ shown }: RequestCredential): PresentedJson {
   if (shown?.session !== undefined) return { session: sessionToPayload(shown.session) };
   return shown === undefined ? {} : { secret: shown.secret };

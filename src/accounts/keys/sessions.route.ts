@@ -105,8 +105,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames) {
 }
 
 /**
- * Creates a session that by default lists the key's allowed models. Omits a list that makes the
- * token too long, because the key's list applies anyway.
+ * Creates a session. By default, its token lists the key's allowed models. If that list makes the
+ * token too long, omits it, because the key's list applies anyway.
  */
 async function mintWithinLength(
   signer: SessionSigner,
@@ -239,7 +239,7 @@ export async function endSessionRoute(c: AppContext) {
 }
 
 /**
- * Returns the parameters to end a session, or `not_found` if the ID can't belong to an active
+ * Returns the request to end a session. Fails with `not_found` if the ID can't belong to an active
  * session.
  */
 export async function parseSessionEnding(

@@ -24,7 +24,7 @@ export type StoredKey = Key & {
   readonly revokedAt: number | null;
   readonly changedAt: number | null;
   readonly spend: KeySpend;
-  /** The key's budget sums by budget ID. Only lists include them. */
+  /** The use of the key's budgets, by budget ID. Only lists include it. */
   readonly tallies?: Readonly<Record<string, BucketSums>>;
 };
 
@@ -101,9 +101,7 @@ export const KEY_READ_ONLY_FIELDS: readonly string[] = [
   "member_id",
 ];
 
-/**
- * Returns a key in the API's format. D1 stores only this region's keys, so `home` is this region.
- */
+/** Returns a key in the API's format. `home` is this region. */
 export function apiKeyView(key: StoredKey, home: Region, nowMs: number) {
   const { terms, spend } = key;
   const spent = spendInPeriod({ ...terms, spend }, periodOf(nowMs));
@@ -138,7 +136,7 @@ function budgetsUsedView(
   return { budgets_used: Object.fromEntries(used) };
 }
 
-/** Returns a key's spend in the current budget period, or in total without a period. */
+/** Returns a key's spend in the current budget period, or the total if its budget has no period. */
 function spendInPeriod(
   { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
   period: Period,

@@ -9,8 +9,8 @@ import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 
 /**
- * The names in a list of allowed models. `entryOf` converts a name to an ID. It keeps aliases and
- * `author/*`, and returns null for an unknown name.
+ * The model names that a list of allowed models can contain. `entryOf` returns a name's ID, an
+ * alias or `author/*` unchanged, and null for an unknown name.
  */
 export type ModelNames = {
   readonly entryOf: (name: string) => string | null;
@@ -19,7 +19,7 @@ export type ModelNames = {
 
 export type TermsContext = { readonly now: number; readonly names: ModelNames };
 
-/** Returns a key's terms after a change. Fails if a field is invalid. */
+/** Returns a key's terms, such as its limits, after a change. */
 export function applyTermFields(
   before: KeyTerms,
   fields: KeyTermFields,

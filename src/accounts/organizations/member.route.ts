@@ -61,7 +61,7 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
   };
 }
 
-/** Middleware that rejects another organization's ID with the 404 of an unknown ID. */
+/** Middleware that rejects another organization's ID with a 404, as if the ID were unknown. */
 export async function requireOwnOrganization(
   c: AppContext,
   next: Next,
@@ -73,14 +73,14 @@ export async function requireOwnOrganization(
   return undefined;
 }
 
-/** Middleware that makes the wallet take new events after a successful write. */
+/** Middleware that lets the wallet read new events from D1 after a successful write. */
 export async function notifyWalletAfterWrite(c: AppContext, next: Next): Promise<void> {
   await next();
   if (isReadMethod(c.req.method) || !c.res.ok) return;
   takeWaitingEventsLater(c, c.var.admitted.caller.orgId);
 }
 
-/** Makes a wallet take the events that wait in D1, after the response. */
+/** After the response, lets a wallet read the events that wait in D1. */
 export function takeWaitingEventsLater(c: AppContext, orgId: string): void {
   const taking = objectsOf(c.env).wallet(orgId).takeEvents();
   c.executionCtx.waitUntil(taking.catch(() => undefined));

@@ -38,8 +38,8 @@ const canActSql = (
     AND (asking.role = 'owner' OR (asking.role = 'admin' AND ${role}))))`;
 
 /**
- * SQL condition: ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4. Null
- * keeps a value.
+ * SQL condition: actor ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4.
+ * Null keeps the current value.
  */
 const CAN_CHANGE_SQL = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND ${canActSql("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}
@@ -114,7 +114,7 @@ export function createMemberCreatedEventStatement(
   { id, orgId, role, createdAt }: StoredMember,
   actor: Actor,
 ): D1PreparedStatement {
-  // The event has no address, because events are kept longer.
+  // The event omits the address, because events outlive addresses.
   const data = { role };
   return insertEventOnce(
     db,

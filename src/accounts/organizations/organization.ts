@@ -28,14 +28,14 @@ export function isReservedSlug(slug: string): boolean {
 
 export const nameSchema = labelSchema(200);
 
-/** zod's email pattern, with RFC 1035's domain labels. */
+/** zod's email pattern with stricter domain labels (RFC 1035). */
 const EMAIL_PATTERN =
   /^(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
 const EMAIL_MESSAGE = "must be an email address";
 
 /**
- * An ASCII email address, because SQLite's `lower` ignores other letters. At most 64 characters
- * precede the @ (RFC 5321).
+ * An email address in ASCII, because SQLite's `lower` doesn't convert other letters. At most 64
+ * characters precede the @ (RFC 5321).
  */
 export const emailSchema = z.email({ pattern: EMAIL_PATTERN, error: EMAIL_MESSAGE }).check(
   z.maxLength(254),

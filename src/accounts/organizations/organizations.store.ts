@@ -34,7 +34,7 @@ export async function createOrganization(
         .prepare(
           `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
            VALUES (?, ?, 0, 0, ?)
-           ON CONFLICT (org_id) DO NOTHING`, // the wallet may have published already
+           ON CONFLICT (org_id) DO NOTHING`, // the wallet may already have published a balance
         )
         .bind(organization.id, epoch, organization.createdAt),
       ...additionalStatements,
@@ -48,7 +48,8 @@ export async function createOrganization(
 
 /**
  * Applies a change and returns the new row. Fails with `conflict` if the slug is taken, with
- * `invalid_api_key` if the calling key isn't active, or with `not_found` for an operator.
+ * `invalid_api_key` if the calling key isn't active, or with `not_found` if an operator names an
+ * unknown organization.
  */
 export async function updateOrganization(
   db: D1Database,

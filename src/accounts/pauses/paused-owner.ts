@@ -18,7 +18,7 @@ type PauseCreator = {
   readonly now: number;
 };
 
-/** Returns the pause to create. Fails with 400, 403 or 404 if the caller can't pause its target. */
+/** Returns the pause to create. Fails with 400, 403 or 404 if the caller can't pause the target. */
 export async function validateNewPause(
   creator: PauseCreator,
   fields: PauseFields,

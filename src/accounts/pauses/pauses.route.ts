@@ -66,7 +66,7 @@ export async function endPauseRoute(c: AppContext) {
   return ended.ok ? success({ id: ending.id, ended: true }) : ended;
 }
 
-/** Returns the caller's member ID if its role permits only the member's own objects, else null. */
+/** Returns the caller's member ID if the caller may access only their own objects, else null. */
 function memberFilter(c: AppContext): string | null {
   const { member } = c.var;
   return member.role === "member" ? member.id : null;

@@ -41,7 +41,7 @@ export async function deleteOrganization(call: MemberCall) {
 
 type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries" | "payments">;
 
-/** Fails with `has_balance` if the caller doesn't give up the organization's credits. */
+/** Fails with `has_balance` if the organization has credits that the caller doesn't give up. */
 export async function requireBalanceGivenUp(
   { wallet }: Pick<ClosingServices, "wallet">,
   orgId: string,
@@ -58,9 +58,9 @@ export async function requireBalanceGivenUp(
 }
 
 /**
- * Closes an organization. New requests are rejected; running ones finish and are charged. An
- * operator can restore it for 7 days, unless its last member deletes their account (`isAlone`).
- * After a 503, a retry completes the closing.
+ * Closes an organization. Rejects new requests, but finishes and charges running ones. An operator
+ * can restore the organization for 7 days, unless it was closed because its last member deleted
+ * their account (`isAlone`). After a 503, a retry completes the closing.
  */
 export async function closeOrganizationEverywhere(
   services: ClosingServices,
@@ -117,7 +117,7 @@ export async function notifyWalletOfClosing(
 
 /**
  * Reopens an organization that was closed in the last 7 days. After a 503, a retry completes the
- * work.
+ * restoration.
  */
 export async function reopenOrganization(
   services: KeyServices & Pick<PeopleServices, "payments">,
@@ -169,7 +169,7 @@ function notRestorableRefusal(): Refusal {
   return refuse({ kind: "not_found", message });
 }
 
-/** Maximum calls per removal. Each deletes 200 end users. The next sweep continues. */
+/** Maximum calls in one removal. Each call deletes 200 end users. */
 const ERASING_CALLS_MAX = 50;
 
 /**

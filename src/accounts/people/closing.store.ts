@@ -8,7 +8,7 @@ import { DELETED_ADDRESS_SQL } from "./erasure.store.ts";
 import { REQUIRES_COMPANY_LOGIN } from "./people.store.ts";
 import type { Membership } from "./person.ts";
 
-/** Ms after its closing during which an organization can be restored. */
+/** Ms for which a closed organization can be restored. */
 const RESTORABLE_MS = 7 * DAY_MS;
 
 type ClosedPerson = { readonly memberId: string; readonly personId: string };
@@ -33,9 +33,9 @@ export async function closeOrganization(
   const results = await db.batch<{ closed: 0 | 1 } & ClosedPerson>([
     db
       .prepare(
-        // The closing is later than all earlier removals of members, so that a restoration finds
-        // exactly the members that the closing removed. Once an operator closes the organization,
-        // only operators can restore it.
+        // The closing's time is later than all earlier removals of members, so that a restoration
+        // finds exactly the members that the closing removed. Once an operator closes the
+        // organization, only operators can restore it.
         `INSERT INTO closed_organizations (org_id, closed_at, restorable_until, status, closed_by)
          SELECT id, max(?3, (SELECT coalesce(max(removed_at), 0) FROM members WHERE org_id = ?1) + 1,
            (SELECT coalesce(max(ended_at), 0) FROM invitations WHERE org_id = ?1) + 1), ?5, status, ?2
@@ -88,7 +88,7 @@ type Restoration = {
 
 /**
  * Restores a closed organization with its invitations, status and members, except deleted accounts.
- * A member can't restore it after an operator's closing, even a concurrent one.
+ * A member can't undo an operator's closing, even a concurrent one.
  */
 export async function restoreOrganization(
   db: D1Database,
@@ -116,8 +116,8 @@ export async function restoreOrganization(
     prepareStatement(
       `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED}) AND ${open}`,
     ),
-    // A person can have one personal organization. If there is another one, this one becomes a
-    // team.
+    // A person can have one personal organization. If the person has another one, the restored one
+    // becomes a team.
     prepareStatement(
       `INSERT OR IGNORE INTO personal_organizations (person_id, org_id)
        SELECT person_id, member_people.org_id FROM member_people
@@ -170,7 +170,7 @@ export async function isOrganizationClosed(db: D1Database, orgId: string): Promi
   return ((await findOrganizationClosing(db, orgId))?.closedAt ?? null) !== null;
 }
 
-/** A closed organization. `restorableUntil` is Unix ms. */
+/** `restorableUntil` is Unix ms. */
 type RestorableOrganization = {
   readonly orgId: string;
   readonly name: string;
@@ -205,8 +205,8 @@ export async function listRestorableOrganizationsOfPerson(
 }
 
 /**
- * Returns the person's member if they can restore the organization, else null. They must have been
- * an owner when an owner closed it. Current owners can retry a restoration.
+ * Returns the person's membership if they can restore the organization, else null. They must have
+ * been an owner when an owner closed it. Current owners can retry a restoration.
  */
 export function findRestoringOwner(
   db: D1Database,

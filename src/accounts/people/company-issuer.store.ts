@@ -67,7 +67,7 @@ export async function storeIssuerDraft(
   return (inserted?.results.length ?? 0) > 0;
 }
 
-/** Records the first login with a new issuer. */
+/** Records an owner's first login with a new issuer. */
 export async function markIssuerTested(
   db: D1Database,
   { orgId, id, issuer }: Pick<CompanyIssuer, "orgId" | "id" | "issuer">,

@@ -55,7 +55,7 @@ function isPublicIssuer(address: string): boolean {
   );
 }
 
-/** Returns why an issuer's address is invalid, or null. */
+/** Returns the reason why an issuer's address is invalid, or null. */
 export function findIssuerProblem(address: string, isInsecure: boolean): string | null {
   const url = parsePublicUrl(address);
   if (typeof url !== "string") return null;
@@ -155,7 +155,6 @@ async function notifyOwners(call: MemberCall): Promise<void> {
   await emailIssuerSettings(call, call.as.orgId);
 }
 
-/** Emails owners that the company login changed. */
 export async function emailIssuerSettings(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   orgId: string,
@@ -199,8 +198,8 @@ export async function reencryptIssuerSecrets(
 }
 
 /**
- * Returns the claimed addresses at the organization's verified domains, the only ones that its
- * issuer can confirm.
+ * Returns the claimed addresses at the organization's verified domains. Its issuer can't confirm
+ * other addresses.
  */
 export async function listVerifiedAddresses(
   db: D1Database,

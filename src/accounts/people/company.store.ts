@@ -24,8 +24,8 @@ const DOMAIN_COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS cr
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
 /**
- * Time (ms) without a domain's TXT record after which people can't join by the domain and other
- * organizations can verify it.
+ * Maximum ms that a domain's TXT record can be missing. Afterwards, people can't join by the
+ * domain, and other organizations can verify it.
  */
 const RECORD_MISSING_MAX_MS = 7 * DAY_MS;
 
@@ -72,8 +72,8 @@ export async function listDomains(
 }
 
 /**
- * Marks a domain as verified, unless another organization verified it and its TXT record was found
- * in the last week.
+ * Marks a domain as verified, unless another organization verified it and that organization's TXT
+ * record was found in the last week.
  */
 export async function markDomainVerified(
   db: D1Database,
@@ -152,7 +152,7 @@ export function findJoinableDomain(
 }
 
 /**
- * Adds a person by a company domain. Returns false if the domain doesn't allow joining, the
+ * Adds a member by their company domain. Returns false if the domain doesn't allow joining, the
  * organization isn't an active team, the person was ever a member, or the address is taken.
  */
 export async function insertMemberByDomain(
@@ -217,7 +217,7 @@ export async function listDomainsToCheck(
 }
 
 /**
- * Records a check of a domain's TXT record. When the record is first missing, adds an event and
+ * Records a check of a domain's TXT record. If the record has just gone missing, adds an event and
  * returns true.
  */
 export async function recordDomainCheck(

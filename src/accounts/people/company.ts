@@ -135,7 +135,7 @@ export function companyDomainView(row: CompanyDomain, mode: PeopleServices["comp
 
 type ReportedCompany = { readonly domain: string | null; readonly tenant: string | null };
 
-/** Returns the typed domain if the person can join by it. */
+/** Returns the typed domain if the person can join an organization by it. */
 export async function findCompanyToJoin(
   services: PeopleServices,
   typedDomain: string,
@@ -187,7 +187,7 @@ export async function joinOrganizationByDomain(
   return own.find(({ orgId }) => orgId === company.orgId) ?? null;
 }
 
-/** Checks TXT records. Emails owners when one is missing. */
+/** Rechecks companies' TXT records. Emails owners when a record goes missing. */
 export async function recheckCompanyDomains(
   db: D1Database,
   nowMs: number,

@@ -4,8 +4,8 @@ import { DAY_MS } from "../../shared/clock.ts";
 export const DELETED_ADDRESS_SQL = "lower(id) || '@deleted.invalid'";
 
 /**
- * Erases a person's data, except IDs. Returns false, and erases nothing, for a member of an
- * organization.
+ * Erases a person's data, except IDs. If the person is still a member of an organization, erases
+ * nothing and returns false.
  */
 export async function erasePerson(
   db: D1Database,
@@ -79,7 +79,8 @@ export async function exportOrganization(
 const EXPORT_INTERVAL_MS = 600_000;
 
 /**
- * Allows an export and returns 0. Within ten minutes of the last export, returns the wait in ms.
+ * Returns 0 if the person can export data now, else the wait in ms. Allows one export in ten
+ * minutes.
  */
 export async function takeExportSlot(
   db: D1Database,
@@ -140,8 +141,8 @@ const INACTIVE_PERSON_MS = 90 * DAY_MS;
 const BATCH_ROWS = 500;
 
 /**
- * Erases a batch of addresses of ended invitations, and a batch of inactive people without
- * memberships. Keeps members of restorable organizations.
+ * Erases addresses of ended invitations, and inactive people without memberships, at most 500 of
+ * each. Keeps members of restorable organizations.
  */
 export async function eraseStalePeople(db: D1Database, nowMs: number): Promise<void> {
   const erasedPeopleSql = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;

@@ -42,8 +42,8 @@ type InvitationServices = Pick<
 };
 
 /**
- * Handles POST /invitations. Returns 201 with the link. Extends an open invitation of the address
- * or member.
+ * Handles POST /invitations. Returns 201 with the link. If the address or member has an open
+ * invitation, extends it.
  */
 export async function postInvitation(call: MemberCall) {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });

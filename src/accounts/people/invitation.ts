@@ -9,7 +9,7 @@ export type Invitation = {
   readonly id: string;
   readonly orgId: string;
   readonly role: Role;
-  /** The verified address that the person must have. Null: anyone with the link can accept. */
+  /** The verified address that the person must have. Null if anyone with the link can accept. */
   readonly email: string | null;
   /** The existing member who gets a login, or null for a new member. */
   readonly memberId: string | null;
@@ -36,7 +36,7 @@ export async function createInvitationToken(
   return `svc_iv_${region}_${secret.id}${id.slice("inv_".length)}${tag}`;
 }
 
-/** Returns the invitation's ID if the token is valid in this region, else null. Needs no I/O. */
+/** Returns the invitation's ID if the token is valid in this region, else null. */
 export async function readInvitationToken(
   token: string,
   region: Region,

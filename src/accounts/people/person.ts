@@ -7,7 +7,7 @@ export type Person = {
   readonly name: string;
   readonly email: string | null;
   readonly isEmailProven: 0 | 1;
-  /** Sessions that were created earlier have ended. */
+  /** Sessions created before this time have ended. */
   readonly sessionsFrom: number;
 };
 

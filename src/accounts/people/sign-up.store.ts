@@ -4,7 +4,7 @@ import type { Refusal } from "../../shared/failure.ts";
 
 type SignUpLimits = { readonly maxPerHour: number; readonly maxPerDayAndAddress: number };
 
-/** Maximum sign-ups per identity and day, so that one account can't use up the hourly maximum. */
+/** Maximum sign-ups per identity and day. */
 const DAILY_SIGN_UPS_PER_IDENTITY = 3;
 
 type SignUpAttempt = {
@@ -15,8 +15,8 @@ type SignUpAttempt = {
 };
 
 /**
- * Counts a sign-up. Returns false if too many came within an hour, or from one address within a
- * day.
+ * Counts a sign-up. Returns false if the hourly limit, or the daily limit of the address or
+ * identity, is reached.
  */
 export async function takeSignUpSlot(
   db: D1Database,
@@ -51,7 +51,10 @@ export async function readIdentitySalt(db: D1Database, newSalt: string): Promise
   return found?.results[0]?.after ?? newSalt;
 }
 
-/** A sign-up credit. `identity` is an HMAC of the person's identity, which can get only one. */
+/**
+ * A sign-up credit. `identity` is an HMAC of the person's identity. Each identity can get one
+ * credit.
+ */
 export type SignUpPromotion = {
   readonly identity: string;
   readonly orgId: string;
@@ -78,7 +81,7 @@ export function createInsertPromotionStatement(
     .bind(identity, orgId, amountMicro, nowMs, midnight, aDayMicro);
 }
 
-/** Returns the free credits that an organization has not received yet. */
+/** Returns the sign-up credit that an organization has not received yet. */
 export function findOwedPromotion(db: D1Database, orgId: string): Promise<SignUpPromotion | null> {
   return db
     .prepare(

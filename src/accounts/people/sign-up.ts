@@ -39,7 +39,7 @@ const ACCOUNT_AGE_MS = 30 * 86_400_000;
 type SignUpRequest = {
   readonly identity: Identity;
   readonly name: string;
-  /** The verified address, without which the person can't sign up. */
+  /** The person's verified address. Null prevents the sign-up. */
   readonly email: string | null;
   readonly madeAt: number | null;
   readonly address: string;
@@ -115,7 +115,7 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
 }
 
 /**
- * Returns an identity's hash, which outlives the person's data. Its salt is in D1, because
+ * Returns an identity's hash, which is kept after the person is erased. The salt is in D1, because
  * KEY_SECRETS rotate.
  */
 async function promotionTag(db: D1Database, identityJson: string): Promise<string> {
@@ -263,7 +263,9 @@ async function discardWallet({ wallet }: PeopleServices, orgId: string): Promise
     });
 }
 
-/** Credits the sign-up promotion once, because retries have the same reference. */
+/**
+ * Credits the sign-up promotion. Retries credit it only once, because they have the same reference.
+ */
 export async function creditPromotionOnce(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
   const promotion: SignUpPromotion | null = await findOwedPromotion(db, orgId);
