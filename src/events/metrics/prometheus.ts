@@ -5,7 +5,7 @@ import type { MetricValues } from "../../shared/contracts/metrics.ts";
 type Bucket = { readonly le: string; readonly labels: string; readonly count: number };
 
 /**
- * Returns the series in Prometheus' text format 0.0.4, without unknown series of other releases.
+ * Returns metrics in Prometheus' text format 0.0.4. Omits series that this release doesn't define.
  */
 export function formatPrometheusText(series: MetricValues): string {
   const names = Object.keys(series).toSorted();

@@ -15,7 +15,6 @@ const SERIES_MAX = 10_000;
 
 const NO_COUNTS = { counters: {}, gauges: null, views: {}, jobs: {} };
 
-/** The Durable Object with a region's metrics. */
 export class RegionMetrics extends DurableObject<Env> implements RegionMetricsMethods {
   #counts: RegionCounts | null = null;
   readonly #speeds = new RegionSpeeds();
@@ -55,8 +54,8 @@ export class RegionMetrics extends DurableObject<Env> implements RegionMetricsMe
   }
 
   /**
-   * Returns the counts. Stores the time of the first call: the age of a job that never ran starts
-   * then.
+   * Returns the counts. The first call stores its time, because the age of jobs that never ran
+   * starts then.
    */
   async read(): Promise<RegionCounts> {
     const counted = this.#read();

@@ -7,7 +7,7 @@ import { withTimeout } from "../../shared/timers.ts";
 const WINDOW_MS = 1_800_000;
 const ROUTES_MAX = 500;
 const SAMPLES_MAX = 200;
-/** Maximum samples per route and organization, so that no organization dominates. */
+/** Maximum samples per route and organization. */
 const ORG_SAMPLES_MAX = 10;
 
 type TimedSample = RouteSample & { readonly atMs: number };

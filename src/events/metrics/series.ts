@@ -128,7 +128,10 @@ export function sumIsolateGauges({ views }: RegionCounts, nowMs: number): Metric
   return sum;
 }
 
-/** Returns ages in seconds, at least 0. The age of a job that never ran starts at `sinceMs`. */
+/**
+ * Returns the seconds since each job last ran, at least 0. If a job never ran, counts from
+ * `sinceMs`.
+ */
 export function computeAgeGauges(
   { sinceMs, gauges, jobs }: RegionCounts,
   nowMs: number,

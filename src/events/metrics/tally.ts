@@ -8,10 +8,9 @@ import { withTimeout } from "../../shared/timers.ts";
 
 const SERIES_MAX = 5000;
 
-/** The series names of one histogram. */
 export type HistogramSeriesNames = {
   readonly bounds: readonly number[];
-  /** One more than `bounds`: the last bucket has no bound. */
+  /** Bucket names: one more than `bounds`, because the last bucket has no bound. */
   readonly buckets: readonly string[];
   readonly sum: string;
 };
@@ -117,7 +116,7 @@ export class MetricRecorder {
       const speeds = await withTimeout(add(series, view), ADD_TIMEOUT_MS);
       if (speeds !== undefined) this.onSpeeds(speeds);
     } catch (error) {
-      // The call isn't retried, because it may have arrived and counts must not double.
+      // The call isn't retried, because a retry could count twice.
       const lostSeries = Object.keys(series).length;
       logWarning("metrics_not_taken", { series: lostSeries, reason: errorMessageOf(error) });
     }

@@ -10,7 +10,7 @@ import { listRecipients, findMemberOfKey } from "./notifications.store.ts";
 import type { Recipient } from "./notifications.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
-/** Number of event IDs to remember. A repeated batch sends no second email. */
+/** Number of event IDs to remember, so that a repeated event sends no second email. */
 const SENT_IDS_MAX = 200;
 
 /** Sends emails about events to members. */
@@ -25,8 +25,8 @@ export class Notifications {
   }
 
   /**
-   * Sends one email per recipient and event, without retries. If D1 fails before any email, throws,
-   * and the wallet sends the events again.
+   * Sends one email per recipient and event, without retries. If D1 fails before the first email,
+   * throws, so that the wallet sends the events again.
    */
   async send(mailing: Mailing, orgId: string, events: readonly EventRecord[]): Promise<void> {
     const notifications = events.flatMap((event) => {

@@ -18,13 +18,13 @@ const STORED_ATTEMPTS_MAX = 10;
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 
-/** An attempt and the headers it sent. Null headers: nothing was sent. */
+/** An attempt and the headers it sent, or null if it sent nothing. */
 export type AttemptRecord = {
   readonly attempt: DeliveryAttempt;
   readonly headers: Readonly<Record<string, string>> | null;
 };
 
-/** Accepted and failed attempts by hour since 1970. */
+/** Numbers of accepted and failed attempts, by the hour since 1970. */
 type AttemptsByHour = Readonly<Record<string, readonly [accepted: number, missed: number]>>;
 
 export function recordAttempt(
@@ -93,8 +93,8 @@ type StoredAttempts = Pick<DeliveryDetail, "lastAt" | "answer"> & {
 };
 
 /**
- * If the event was renamed during the attempt, erases the response and signature, which can contain
- * the old name.
+ * If a name in the event changed during the attempt, erases the response and signature, which can
+ * contain the old name.
  */
 function eraseOldNames(
   sql: SqlStorage,
@@ -112,7 +112,7 @@ function eraseOldNames(
   return { isRenamed, newest, before: row === undefined ? [] : attemptsOf(row) };
 }
 
-/** Returns past attempts. A rename that erased the last response also erases the others. */
+/** Returns past attempts. If a rename erased the last response, omits the other responses too. */
 function attemptsOf(row: StoredAttempts): readonly PastAttempt[] {
   const { newestAttempts: stored } = row;
   const attempts = stored === null ? [] : parseStoredJson<PastAttempt[]>(stored);

@@ -88,10 +88,13 @@ function readSelection({
 }
 
 const EVENTS_PER_REPLAY_MAX = 1000;
-/** Maximum events in one millisecond. 1,000 active keys can't exceed it. */
+/** Maximum events in one millisecond. */
 const EVENTS_PER_MILLISECOND_MAX = 10_000;
 
-/** The start of a replay. Events start at a time, the usage stream at a time or ledger row. */
+/**
+ * The start of a replay. Events replay from a time. The usage stream replays from a time or ledger
+ * row.
+ */
 export const replaySchema = z.object({
   since: z.optional(timeParameterSchema),
   usage_since: z.optional(timeParameterSchema),
@@ -125,7 +128,6 @@ export async function replayRoute(c: AppContext) {
   });
 }
 
-/** Starts a replay of events or of the usage stream. */
 export async function startReplay(
   { since, usage_since: usageSince, after_seq: afterSeq }: z.infer<typeof replaySchema>,
   steps: ReplaySteps,
@@ -172,7 +174,7 @@ export async function replayEvents(steps: {
     count = events.value.filter(isInSameMillisecond).length;
   }
   let queuedCount = 0;
-  // At least one call is made, because only the queue knows whether the webhook exists.
+  // At least one call is necessary, because only the queue can report a missing webhook.
   for (let from = 0; from === 0 || from < count; from += EVENTS_PER_REPLAY_MAX) {
     const queueResult = await steps.queue(
       events.value.slice(from, Math.min(from + EVENTS_PER_REPLAY_MAX, count)),

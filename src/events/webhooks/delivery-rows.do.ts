@@ -18,7 +18,9 @@ export const DELIVERIES_DELETED_PER_CALL_MAX = 100;
 
 export const DELIVERY_ID_PREFIX = "dlv_";
 
-/** The `next_at` of pending batches (the year 2200), so that release 1.1.0 never sends them. */
+/**
+ * The `next_at` of pending usage batches, in the year 2200, so that release 1.1.0 never sends them.
+ */
 export const PENDING_BATCH_AT = 7_258_118_400_000;
 const FIRST_DUE_SQL = `${firstDueSql("<= ?2", "next_at")}
   UNION ALL ${firstDueSql(`= ${PENDING_BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
@@ -33,27 +35,29 @@ export type Receiver = {
   readonly webhook: Webhook;
   readonly failingSince: number | null;
   readonly pausedUntil: number | null;
-  /** The reason why the webhook was disabled, until D1 has stored it. */
+  /** The reason for disabling the webhook, until D1 stores it. */
   readonly ending: string | null;
   /** The state of the usage stream. Null if the webhook doesn't get `usage.settled`. */
   readonly stream: StreamState | null;
 };
 
-/** A position in the usage stream. Times are Unix ms. */
+/** The state of a webhook's usage stream. Times are Unix ms. */
 export type StreamState = {
   readonly from: StreamStart;
-  /** Time of the next ledger read. `idleMs` grows while there are no new rows. */
+  /**
+   * Time of the next ledger read. The wait before it (`idleMs`) grows while there are no new rows.
+   */
   readonly nextAt: number;
   readonly idleMs: number;
-  /** Rows of a rejected batch that remain to be sent one by one. */
+  /** Number of a rejected batch's rows that are still to be sent one by one. */
   readonly singles?: number;
   readonly sentMs?: number;
   readonly seenMs?: number;
   readonly rejections?: number;
   readonly rejectedRows?: number;
   /**
-   * The last row that a failed step may have delivered (`seq`, at `rowMs`), and the time of the
-   * first attempt (`sinceMs`).
+   * The last row that the receiver may have received in a failed call. `rowMs` is the row's time,
+   * and `sinceMs` the time of the first attempt.
    */
   readonly unsure?:
     | { readonly seq: number; readonly rowMs: number; readonly sinceMs: number }
@@ -131,7 +135,7 @@ function isReplaying(sql: SqlStorage, webhookId: string, replayId: string): bool
   return found.toArray().length > 0;
 }
 
-/** Queues deliveries again, a single one before all others. Returns their number. */
+/** Queues deliveries again and returns their number. A single delivery goes first in the queue. */
 export function resendDeliveries(
   storage: DurableObjectStorage,
   webhookId: string,
@@ -215,8 +219,8 @@ const EVENT_GROUP_SQL = "substr(type, 1, instr(type, '.') - 1)";
 const ERASED_RESPONSES_SQL = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
 /**
- * Replaces the text of renamed events. Deletes their responses and signatures, which can reveal old
- * names.
+ * Replaces the text of events after a name changed. Deletes their responses and signatures, which
+ * can reveal the old name.
  */
 export function renameEvents(
   storage: DurableObjectStorage,
@@ -320,7 +324,9 @@ export function selectDeliveries(
   return { deliveries, nextAfter: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
-/** The columns of a delivery. A usage batch has no time for its next attempt. */
+/**
+ * The columns of a delivery. A pending usage batch's `nextAt` is its last attempt, or its creation.
+ */
 export const DELIVERY_COLUMNS = `id, event_id AS eventId, type, state, attempts, created_at AS createdAt,
   iif(next_at = ${PENDING_BATCH_AT}, coalesce(last_at, created_at), next_at) AS nextAt, last_at AS lastAt, status,
   error, answer, duration_ms AS durationMs`;

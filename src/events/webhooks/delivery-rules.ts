@@ -13,7 +13,10 @@ const RETRIES_MS: readonly number[] = [
   10 * 3_600_000,
   10 * 3_600_000,
 ];
-/** Pauses in ms by the number of failures. Afterwards, one message tests the receiver. */
+/**
+ * Ms to pause a webhook, by its number of failures. After the pause, one message tests the
+ * receiver.
+ */
 const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 5 * 60_000] as const;
 const PAUSE_MAX_MS = 15 * 60_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;

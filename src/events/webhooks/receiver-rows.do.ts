@@ -27,8 +27,8 @@ export function selectWebhookStates(sql: SqlStorage): Receiver[] {
 }
 
 /**
- * Copies the webhooks from D1. Deletes deliveries of removed webhooks, fails those of disabled
- * ones, and ends pauses of changed ones.
+ * Copies the webhooks from D1. Deletes a removed webhook's deliveries, fails a disabled webhook's
+ * deliveries, and ends a changed webhook's pause.
  */
 export function syncWebhookStates(
   storage: DurableObjectStorage,
@@ -73,8 +73,8 @@ export function syncWebhookStates(
 }
 
 /**
- * Returns the stream's position after a change of the webhook. A new stream starts at the change.
- * After enabling, rows can be sent twice.
+ * Returns the usage stream's state after a change of the webhook. A new stream starts at the
+ * change. Enabling a disabled webhook can send rows twice.
  */
 function streamAfterChange(before: Receiver | undefined, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
@@ -109,7 +109,7 @@ export function endWebhookPause(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
 }
 
-/** Counts a test message. Returns 0, or the wait in ms at the limit. */
+/** Counts a test message and returns 0. At the limit, returns the wait in ms instead. */
 export function countTestMessage(
   sql: SqlStorage,
   webhookId: string,
@@ -130,8 +130,8 @@ export function countTestMessage(
 const MINUTE_MS = 60_000;
 
 /**
- * `failures` counts since the last success, `finished` since the last deletion. `replayed` is 1 if
- * a replay last queued the delivery.
+ * `failures` counts failures since the last success. `finished` counts finished deliveries since
+ * the last deletion. `replayed` is 1 if a replay last queued the delivery.
  */
 const FIRST_SCHEMA = `CREATE TABLE receivers (
     id TEXT PRIMARY KEY NOT NULL, webhook TEXT NOT NULL, failing_since INTEGER,

@@ -79,8 +79,8 @@ export async function encryptReceiverSettings(
 }
 
 /**
- * Returns the settings after a change. A change without a credential keeps the stored one. Fails if
- * the URL then leads to another server.
+ * Returns a receiver's settings after a change. A change without a credential keeps the stored one,
+ * but fails if the new URL belongs to another server.
  */
 export function changeReceiverSettings(
   before: WebhookShape,

@@ -11,8 +11,8 @@ import type { Webhook } from "./webhooks.store.ts";
 const CALLS_MAX = 5;
 
 /**
- * A request to a receiver. `last` is its last row. `isRepeated` reports whether an error means that
- * the receiver already has the row.
+ * A request to a receiver. `last` is its last ledger row. `isRepeated` reports whether an error
+ * means that the receiver already has the row.
  */
 export type ReceiverCall = {
   readonly url: string;
@@ -21,7 +21,9 @@ export type ReceiverCall = {
   readonly last?: UsageStreamRow | undefined;
   readonly isRepeated?: ((attempt: DeliveryAttempt) => boolean) | null;
 };
-/** Decrypted secrets that sign a message, or the header with the receiver's credential. */
+/**
+ * The decrypted secrets that sign a message, or the header that contains the receiver's credential.
+ */
 export type MessageKeys = {
   readonly secrets: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
@@ -83,7 +85,7 @@ export async function decryptKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
-/** Returns the record of an attempt that sent nothing, for this reason. */
+/** Returns the record of an attempt that sent nothing because of `error`. */
 export function createUnsentAttempt(
   error: typeof REPEAT_UNSAFE | "secret_unreadable",
 ): AttemptRecord {
@@ -91,10 +93,10 @@ export function createUnsentAttempt(
   return { attempt, headers: null };
 }
 
-/** An attempt. `unsure` is the last row that a failed step may have delivered. */
+/** An attempt. `unsure` is the last row that the receiver may have received despite a failure. */
 export type SentAttempt = AttemptRecord & { readonly unsure?: UsageStreamRow | undefined };
 
-/** Receives the number of accepted calls, and the last row of the batch being sent. */
+/** A callback that gets the number of accepted calls and, before a step, the step's last row. */
 type OnStep = (acceptedCount: number, sending?: UsageStreamRow) => void;
 /** A message to a webhook's receiver: the HTTP calls for one event. */
 export type ReceiverMessage = {
@@ -110,8 +112,8 @@ type Sender = {
 };
 
 /**
- * Sends the first call alone, then the others in steps, until one fails. Returns the first failed
- * or last attempt. Calls `onStep` before each step and after a failure.
+ * Sends the first call, then the others in groups (steps), until one fails. Returns the first
+ * failed attempt, or else the last one. Calls `onStep` before each step and after a failure.
  */
 export async function sendCalls(
   calls: readonly [ReceiverCall, ...ReceiverCall[]],

@@ -22,20 +22,20 @@ import type { ReceiverCall, SentAttempt } from "./send-calls.ts";
 import { findUsageFormat, createUsageMessage } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
 
-/** Maximum rows of a message (about 40 KiB). */
+/** Maximum ledger rows in one message (about 40 KiB). */
 const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
 const SKIPPED_PAGES_MAX = 20;
 
-/** Statuses that mean invalid rows rather than an invalid request. */
+/** HTTP statuses that mean invalid rows rather than an invalid request. */
 const REJECTION_STATUSES: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
 const REJECTIONS_MAX = 3;
-/** Maximum consecutive rejected rows. The stream then waits for a change of the webhook. */
+/** Maximum consecutive rejected rows to skip. The stream then waits for a change of the webhook. */
 const REJECTED_ROWS_MAX = 20;
 
 /**
- * A batch to send. The stream's position is `from` before the batch and `next` after it. `sentMs`
- * is its last row's time. `unsure` excludes calls in progress.
+ * A batch to send, which moves the stream from `from` to `next`. `sentMs` is the time of its last
+ * row. `unsure`, the last row that may have arrived, ignores calls in progress.
  */
 export type UsageBatch = {
   readonly due: DueDelivery;
@@ -112,8 +112,8 @@ export async function nextBatch(
 }
 
 /**
- * Returns a batch that tests a later row, or null. Only every second attempt at a rejected row is a
- * test.
+ * Returns a batch that tests a later row, or null if no test is due. Every second attempt at a
+ * rejected row is a test.
  */
 async function readProbeBatch(
   { storage, read, nowMs }: BatchSource,
@@ -223,8 +223,8 @@ function clearPause(sql: SqlStorage, webhookId: string): void {
 
 /**
  * Stores the stream's position after the batch's first `taken` calls succeeded. If the receiver
- * would count a repeated row twice, also stores `sending`, the row that it may have received.
- * Returns the rest of the batch.
+ * would count a repeated row twice, also stores `sending`, the last row being sent. Returns the
+ * rest of the batch.
  */
 export function recordSentCalls(
   storage: DurableObjectStorage,

@@ -22,13 +22,13 @@ type MeteredRequest = { readonly row: UsageRow; readonly customer: string; reado
 type UsageFormat = {
   readonly path: string;
   readonly contentType: string;
-  /** Requests per call, at most the receiver's maximum. */
+  /** Maximum customer requests that one call reports. */
   readonly perCall: number;
   readonly requires: readonly SettingName[];
   readonly accepts: readonly SettingName[];
   readonly body: (requests: readonly MeteredRequest[], settings: ReceiverSettings) => string;
   readonly isRepeat?: (status: number | null, response: string) => boolean;
-  /** Age in ms from which the receiver counts a repeated request again. */
+  /** Ms after which the receiver counts a repeated request again. */
   readonly repeatMs?: number;
   /**
    * Set for trace formats, which include requests without a customer and skip rejected requests.
@@ -120,8 +120,8 @@ export function selectMeteredRows(
 }
 
 /**
- * Returns the customer of a request. For a session, reads only fixed tags, because its user can set
- * the others.
+ * Returns the customer of a request. For a session, reads only tags that the session fixes, because
+ * its user can set the others.
  */
 function customerOf(
   { externalId, tags = {}, sessionTags }: SettledGeneration,
@@ -201,7 +201,7 @@ function tracesBody(requests: readonly MeteredRequest[]): object {
 
 const CLIENT_SPAN_KIND = 3;
 
-/** Returns a span. Its IDs are the same in each attempt. */
+/** Returns a request's trace span. A retry gets the same IDs. */
 function traceSpan({ row, micro }: MeteredRequest): object {
   const { request } = row;
   const hash = sha256(row.id);
@@ -225,7 +225,8 @@ function formatNanoseconds(ms: number): string {
 }
 
 /**
- * Returns the operation's name. OpenTelemetry names only chat, embeddings and generated content.
+ * Returns the operation's name. OpenTelemetry has names only for chat, embeddings and generated
+ * content.
  */
 function operationOf({ purpose, kind = "chat" }: SettledGeneration): string {
   if (purpose !== undefined) return "execute_tool";
@@ -280,14 +281,14 @@ function attribute(key: string, value: AttributeValue): object {
   return { key, value: { doubleValue: value[0] } };
 }
 
-/** A ledger page as a webhook message. `summary` is stored and has no amounts. */
+/** A webhook message with a page of ledger rows. `summary`, which is stored, has no amounts. */
 type UsageMessage = {
   readonly id: string;
   readonly body: string;
   readonly summary: string;
 };
 
-/** Returns the message of a page. The same rows always get the same ID. */
+/** Returns the webhook message for a page of ledger rows. The same rows always get the same ID. */
 export function createUsageMessage(orgId: string, { from, rows }: UsageStreamPage): UsageMessage {
   const id = deriveEventId(USAGE_SETTLED, orgId, ...rows.map((row) => row.id));
   const last = rows.at(-1);

@@ -264,7 +264,7 @@ async function changeWebhook(
   return refuse({ kind: "overloaded" });
 }
 
-/** Calls the object with retries, so `call` must be safe to repeat. */
+/** Calls the organization's deliveries object with retries, so `call` must be safe to repeat. */
 export function callDeliveries<T>(
   c: AppContext,
   call: (deliveries: WebhookDeliveriesMethods) => Promise<Result<T>>,

@@ -17,7 +17,7 @@ const WEBHOOKS_MAX = 5;
 export const WEBHOOK_FORMATS = ["slack", ...USAGE_FORMAT_NAMES] as const;
 type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
-/** A row of `webhooks`. `types` null means all event types. Times are Unix ms. */
+/** A row of `webhooks`. A null `types` means all event types. Times are Unix ms. */
 export type Webhook = {
   readonly id: string;
   readonly orgId: string;
@@ -75,8 +75,8 @@ export type WebhookChangeActor = {
 };
 
 /**
- * Inserts a webhook. Fails with `conflict` at the limit, or `invalid_api_key` if the key was
- * revoked.
+ * Inserts a webhook. Fails with `conflict` for too many webhooks, or `invalid_api_key` if the key
+ * was revoked.
  */
 export async function insertWebhook(
   db: D1Database,
@@ -198,7 +198,7 @@ const REENCRYPTED_MAX = 500;
 
 /**
  * Re-encrypts secrets with the first of KEY_SECRETS. Skips webhooks that change meanwhile. A
- * webhook whose secret can't be decrypted sends nothing until its rotation.
+ * webhook whose secret can't be decrypted sends nothing until the secret is rotated.
  */
 export async function reencryptWebhookSecrets(
   db: D1Database,
