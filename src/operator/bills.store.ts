@@ -5,7 +5,7 @@ export type Bill = {
   readonly billedMicro: number;
 };
 
-/** Stores bills. A later import of a day replaces the earlier one. */
+/** Stores bills. A bill replaces an earlier one of its provider and day. */
 export async function putBills(
   db: D1Database,
   bills: readonly Bill[],

@@ -70,7 +70,7 @@ export async function patchOrganization(call: OperatorCall) {
 type Change = z.infer<typeof operatorOrganizationChangeSchema>;
 
 /**
- * Returns the changed organization. The request provides its suspension, because the event isn't
+ * Returns the changed organization. Takes the suspension from the request, because its event isn't
  * stored yet.
  */
 async function viewAfterChange(call: OperatorCall, { status, reason }: Change) {

@@ -99,8 +99,8 @@ type LostOrganization = {
 const LISTED_MAX = 1000;
 
 /**
- * Returns at most 1,000 wallets without an organization. A failed `POST /orgs` can leave wallets
- * without a balance, which are excluded.
+ * Returns at most 1,000 wallets without an organization. Excludes wallets without a balance, which
+ * a failed `POST /orgs` can leave.
  */
 export async function listLostOrganizations(db: D1Database): Promise<readonly LostOrganization[]> {
   const { results } = await db

@@ -20,7 +20,6 @@ export type OwnerOrganization = {
   readonly slug: string;
   readonly name: string;
 };
-/** An object that matches an operator's search. */
 export type SearchMatch = {
   readonly object: FoundKind;
   readonly id: string;
@@ -40,7 +39,10 @@ type Lookup = {
 };
 const ID_MATCHES_SQL = "t.id = ?1";
 
-/** The queries that look up a text (?1). Each uses an index, except by organization name. */
+/**
+ * The queries that search for a text (?1). All use an index, except the search by organization
+ * name.
+ */
 const LOOKUPS: readonly Lookup[] = [
   {
     ...lookup("organization", "(SELECT *, id AS org_id FROM organizations)", "t.name"),

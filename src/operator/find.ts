@@ -16,7 +16,7 @@ import type { OperatorCall } from "./operator-context.ts";
 /** Maximum organizations whose wallets one call searches. */
 const ORGANIZATIONS_MAX = 200;
 const CONCURRENT_MAX = 10;
-/** Maximum delay of an organization's stored last use, in ms. */
+/** Maximum ms by which an organization's stored last use lags. */
 const USED_DELAY_MS = HOUR_MS;
 
 export const searchQuerySchema = z.object({
@@ -35,8 +35,8 @@ type ObjectLookup = {
 };
 
 /**
- * Handles `GET /find`. Finds the ID of a request or event by searching up to 200 wallets;
- * `next_after` continues the search.
+ * Handles `GET /find`. Searches up to 200 wallets for the ID of a request or event. `next_after`
+ * continues the search.
  */
 export async function getSearchMatches(call: OperatorCall) {
   const fields = parseQuery(searchQuerySchema, call.url);
@@ -81,7 +81,6 @@ function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup
 
 const EVENT_ID_PATTERN = /^evt_[0-9A-Za-z]{24}$/;
 const REFUND_ID_PATTERN = /^re_\w+$/;
-/** Matches IDs of objects that D1 stores. */
 const DATABASE_ID_PATTERN = /^(?:inv|key|per|prc|pur|whk)_/;
 
 type OwnersSearch = {

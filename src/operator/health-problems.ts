@@ -29,10 +29,10 @@ type RegionState = {
   readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
   readonly sweep: { readonly atMs: number; readonly inConflict: number } | null;
   readonly paymentsAtMs: number | null;
-  /** Time of the first metrics (Unix ms), or null if unreadable. */
+  /** Time of the first metrics (Unix ms). Null if metrics can't be read. */
   readonly sinceMs: number | null;
   readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
-  /** Routes in cooldown in this isolate. `isolates` counts those of the others. */
+  /** Routes in cooldown in this isolate. `isolates` contains the metrics of all isolates. */
   readonly breakers: readonly RouteStatus[];
   readonly isolates: MetricValues;
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
@@ -125,7 +125,7 @@ function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Prob
   ];
 }
 
-/** Maximum age (ms) of a waiting message. Outboxes normally deliver within seconds. */
+/** Maximum age (ms) of a waiting message. */
 const WAITING_MS_MAX = 10 * 60_000;
 
 function outboxProblems({ outboxes }: RegionState): Problem[] {

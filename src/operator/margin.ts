@@ -15,7 +15,7 @@ import type { OperatorCall } from "./operator-context.ts";
 
 const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
-/** Maximum ms to read a wallet's costs, which can have many rows. */
+/** Maximum ms to read a wallet's costs. */
 const COSTS_MS_MAX = 15_000;
 
 const day = singleValueSchema.check(
@@ -42,8 +42,8 @@ export const newBillsSchema = z.object({
 
 /**
  * Handles `GET /margin`. Returns charges and costs for a page of organizations. `missing` lists
- * those with an unreadable wallet. Compares bills only if one page by provider covers all
- * organizations.
+ * organizations with an unreadable wallet. Compares bills only if the report is by provider and one
+ * page covers all organizations.
  */
 export async function getMargin(call: OperatorCall) {
   const fields = parseQuery(marginQuerySchema, call.url);
@@ -179,9 +179,7 @@ function groupView(group: CostGroup, bills: readonly Bill[]) {
   };
 }
 
-/**
- * Returns the bills that differ from the counted costs, because of a wrong price or wrong usage.
- */
+/** Returns the bills that differ much from the counted costs, because a price or usage is wrong. */
 export function findDifferingBills(
   groups: readonly Pick<CostGroup, "day" | "group" | "boughtMicro">[],
   bills: readonly Bill[],

@@ -9,7 +9,7 @@ import type { Objects } from "../shared/contracts/objects.ts";
 import type { SendMail } from "../accounts/people/mail.ts";
 import type { Region } from "../shared/regions.ts";
 
-/** Services for handlers of operator calls. `now` is read once per request, in Unix ms. */
+/** Services for handlers of operator calls. `now` is Unix ms. */
 export type OperatorContext = KeyServices &
   Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
@@ -61,7 +61,6 @@ export type OperatorChange = OperatorCall & {
   readonly noteDetails: (details: Readonly<Record<string, unknown>>) => void;
 };
 
-/** An operator route with its handler. */
 export type OperatorEndpoint = OperatorRoute & {
   readonly handle: (call: OperatorCall) => Promise<EndpointResult>;
 };

@@ -5,7 +5,6 @@ import { parseStoredJson } from "../shared/stored-json.ts";
 export const OPERATOR_EVENT_ID_PREFIX = "opev_";
 const RETENTION_MS = 366 * DAY_MS;
 
-/** A recorded change by an operator. */
 export type OperatorEvent = {
   readonly id: string;
   readonly operator: string;

@@ -70,7 +70,7 @@ export async function getOperatorEvents(call: OperatorCall) {
   return success({ events: events.map(eventView), next_after: nextAfter });
 }
 
-/** Returns the range of IDs between two times and after a page. IDs contain their creation time. */
+/** Returns the range of event IDs for a time range and page. IDs contain their creation time. */
 export function idRangeOfPage(
   prefix: string,
   { after = "~", from, to }: { after?: string | undefined; from: number; to: number | undefined },
@@ -124,7 +124,7 @@ const NAME_ONLY_FIELDS =
 const PRICES_MAX = 5;
 const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
 
-/** Returns a change's details to store, or null without any. */
+/** Returns a change's details to store, or null. */
 export function extractDetails(act: string, body: unknown, response: object): Details | null {
   const sent = Object.entries(body instanceof Object ? body : {});
   const stored = STORED_FIELDS[act] ?? [];

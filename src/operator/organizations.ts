@@ -136,7 +136,7 @@ async function discardWallet({ wallet }: OperatorCall, id: string): Promise<void
     });
 }
 
-/** Gives a restored wallet the operator's settings of a new organization. */
+/** Resets a restored wallet's operator settings to the defaults. */
 async function resetOperatorSettings(
   { wallet }: OperatorCall,
   id: string | null,

@@ -52,7 +52,7 @@ export async function getPrices(call: OperatorCall) {
 }
 
 /**
- * Handles `POST /prices`. Stores all rows or none. Each price must start at least the lead time
+ * Handles `POST /prices`. Stores all rows or none. Each price must start at least `priceLeadMs`
  * from now.
  */
 export async function postPrices(call: OperatorCall) {
@@ -163,7 +163,7 @@ function refuseTime(
 }
 
 /**
- * Rejects an invalid item. A model needs a price or a percentage, and `*` or an author a
+ * Rejects an invalid item. A model needs a price or a percentage. `*` and authors need a
  * percentage.
  */
 function refuseItem(
@@ -212,7 +212,7 @@ function refusePrice(
   return refusePriceUnits({ item, kind, price }, `${rowPath}.price`);
 }
 
-/** Rejects a price without a required unit, or with one that isn't billed. */
+/** Rejects a price that lacks a required unit or has a unit that isn't billed. */
 export function refusePriceUnits(
   {
     item,

@@ -13,7 +13,7 @@ const ORGANIZATIONS_MAX = 200;
 const CONCURRENT_MAX = 6;
 const MOST_AFFECTED_MAX = 10;
 const MINUTE_MS = 60_000;
-/** Maximum delay of an organization's stored last use, in ms. */
+/** Maximum ms by which an organization's stored last use lags. */
 const USED_DELAY_MS = 60 * MINUTE_MS;
 
 export const providersQuerySchema = z.object({
@@ -24,8 +24,8 @@ type Organization = { readonly id: string; readonly slug: string };
 type ReportResult = readonly [Organization, Result<ProviderCallsReport>];
 
 /**
- * Handles `GET /providers`, from the most recently used wallets. Failures that requests caused
- * don't count.
+ * Handles `GET /providers`. Reads the most recently used wallets. Excludes failures that requests
+ * caused.
  */
 export async function getProviders(call: OperatorCall) {
   const fields = parseQuery(providersQuerySchema, call.url);

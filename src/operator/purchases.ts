@@ -98,8 +98,8 @@ export async function postPurchaseCheck(call: OperatorCall) {
 }
 
 /**
- * Returns the Stripe object that determines a purchase: its payment, or else its checkout session
- * or invoice.
+ * Returns the Stripe object that determines a purchase's state: its payment, or else its checkout
+ * session or invoice.
  */
 function stripeObjectOf(purchase: PurchaseRecord): Pick<StripeHint, "kind" | "object"> | null {
   const { paymentId, sessionId, invoiceId } = purchase;

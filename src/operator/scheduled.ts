@@ -30,7 +30,6 @@ import { outboxSeries } from "./sweep-metrics.ts";
 import { sweepHourly, continueSweep } from "./sweep.store.ts";
 import { createKeyServices } from "../accounts/keys/revocation.ts";
 
-/** Runs the job of a cron schedule. */
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRON_SCHEDULES.round) return runRound(env);
   return cron === CRON_SCHEDULES.watch ? runWatch(env) : runHourly(env);
@@ -125,7 +124,7 @@ async function removeClosedOrganizations(env: Env, config: Config): Promise<void
   const services = createKeyServices(env, config, SYSTEM_ACTOR);
   await forEachOrganization(
     await listRestorableOrganizations(env.DB),
-    "organization_not_closed", // the wallet wasn't notified
+    "organization_not_closed", // means that the wallet wasn't notified
     (orgId) => notifyWalletOfClosing(services, orgId),
   );
   await forEachOrganization(

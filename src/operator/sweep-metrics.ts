@@ -73,7 +73,7 @@ export class SweepMetrics {
 /** An outbox's message counts. Null if it didn't respond. */
 type OutboxDepth = { readonly name: string; readonly depth: OutboxState | null };
 
-/** Returns gauges by receiver: `own`, `us`, `us/revocations`. */
+/** Returns the outboxes' gauges by receiver, such as `own`, `us` or `us/revocations`. */
 export function outboxSeries(outboxes: readonly OutboxDepth[]): MetricValues {
   const silent = outboxes.filter(({ depth }) => depth === null).length;
   const series: Record<string, number> = { ...gauge("outboxesSilent", silent) };

@@ -158,7 +158,7 @@ async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
   return row === null ? null : z.parse(roundSchema, JSON.parse(row.after));
 }
 
-/** An organization to visit. 1 means that the object is due. */
+/** `wallet` and `deliveries` are 1 if the sweep wakes these objects. */
 type Due = { readonly id: string; readonly wallet: 0 | 1; readonly deliveries: 0 | 1 };
 
 /** Returns a page of organizations to visit, and the size of D1. */
@@ -218,7 +218,7 @@ const EXPIRING_CURSOR = "expiring";
 
 /**
  * Records an event for each key that came within a week of its expiry since the last run. Excludes
- * keys with a shorter lifetime.
+ * keys with a lifetime of less than a week.
  */
 async function recordExpiringKeys(db: D1Database, nowMs: number): Promise<void> {
   const until = nowMs + EXPIRY_NOTICE_MS;

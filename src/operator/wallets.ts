@@ -182,8 +182,8 @@ export const unsavedSettlementSchema = z.object({
 });
 
 /**
- * Handles `POST /orgs/{id}/settle`. Charges a settlement from the log once. `voided` and `unknown`
- * mean that nothing is charged.
+ * Handles `POST /orgs/{id}/settle`. Charges a settlement from the log once. The results `voided`
+ * and `unknown` mean that nothing is charged.
  */
 export async function postUnsavedSettlement(call: OperatorCall) {
   const fields = parseBody(unsavedSettlementSchema, call.body);
