@@ -9,7 +9,7 @@ export type ApiCallInput<C extends ApiCall> = {
   readonly idempotencyKey?: string;
 };
 
-/** A failed call. `status` is 0 without a response. */
+/** A failed call. `status` is 0 if no response arrived. */
 export type CallFailure = {
   readonly status: number;
   readonly code: string;
@@ -26,8 +26,7 @@ const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 
 /**
- * The organization that the page shows. Calls send it, and the server rejects them if the session
- * has another organization.
+ * The organization that the page shows. The server rejects calls if the session has another one.
  */
 export const displayedOrganization: { id: string | null } = { id: null };
 
@@ -122,7 +121,7 @@ export async function send<T>(url: string, init: RequestInit = {}): Promise<Call
   }
 }
 
-/** Returns a failure that the API didn't report. */
+/** Returns a failure that the console detected, not the API. */
 export function failed(code: string, message: string, param: string | null = null) {
   const failure = { status: 0, code, message, param, requestId: null, docsUrl: null };
   return { ok: false, failure } as const;
@@ -172,7 +171,7 @@ export type Session = {
     readonly limited: boolean;
   } | null;
   readonly member: { readonly id: string } | null;
-  /** The allowed calls. `own`: only the member's own objects. */
+  /** The session's allowed calls. `own` permits only the member's own objects. */
   readonly may: Readonly<Record<string, "all" | "own">>;
   readonly region: string;
   readonly expires_at: string;

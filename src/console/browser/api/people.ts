@@ -15,7 +15,7 @@ export async function readLoginMethods(): Promise<CallOutcome<LoginMethodsInfo>>
   return send("/console/api/login");
 }
 
-/** Returns the login methods, also without a session. */
+/** Returns the login methods. Needs no session. */
 export function useLoginMethods(): LoginMethodsInfo | undefined {
   const [known, setKnown] = useState<LoginMethodsInfo>();
   useEffect(() => void readLoginMethods().then((read) => read.ok && setKnown(read.value)), []);
@@ -49,7 +49,7 @@ export async function startLogIn(
   return started;
 }
 
-/** Switches the session's organization, even if another tab has chosen one. */
+/** Switches the session's organization, even if another tab has switched it. */
 export async function switchOrganization(organization_id: string): Promise<CallOutcome<unknown>> {
   return postJson("/console/api/people/me/act", { organization_id });
 }

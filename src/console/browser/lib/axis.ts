@@ -23,7 +23,7 @@ type Axis = {
 };
 
 const TICKS_MAX = 6;
-/** Values above this multiple of the 95th percentile don't scale the axis. */
+/** Bars above this multiple of the 95th percentile don't extend the axis. */
 const OUTLIER_FACTOR = 5;
 const OUTLIER_VALUES_MIN = 5;
 const STEP_MIN: Readonly<Record<ChartUnit, number>> = {
@@ -46,7 +46,7 @@ export function createAxis(values: readonly number[], unit: ChartUnit): Axis {
   const step = stepOf(max - min || STEP_MIN[unit], unit);
   const isBroken = known.some(isBeyond);
   const from = Math.floor(min / step + 1e-9);
-  // A broken axis has one more step, which leaves room for the broken bars.
+  // A broken axis has one more step, where the broken bars end.
   const to = Math.max(1, Math.ceil(max / step - 1e-9)) + Number(isBroken);
   const ticks = Array.from({ length: to - from + 1 }, (_, i) => (from + i) * step);
   const labels = labelsOf(ticks, step, unit);

@@ -5,6 +5,7 @@ import { DAY, dayName, daysBetween, utcDay } from "./time.ts";
 /** A change of the balance on a UTC day, in micro-credits. Spend is negative. */
 export type BalanceMovement = { readonly day: string; readonly micros: number };
 
+/** Returns the balance at the end of each day. */
 export function balanceCurve(
   nowMicros: number,
   movements: readonly BalanceMovement[],
@@ -15,12 +16,12 @@ export function balanceCurve(
   return days.map((day) => nowMicros - sumAfter(day));
 }
 
-/** The period of `runway`. All pages read at least this period. */
+/** Days of spend that `runway` needs. All pages read at least these days. */
 const RUNWAY_DAYS = 28;
 
 /**
- * Returns the last day that the balance covers at the average spend of the last 7 complete days, or
- * since a later first spend of the last 28 days.
+ * Returns how long the balance lasts, as text. Uses the average spend of the last 7 complete days,
+ * or of the days since a more recent first spend.
  */
 export function runway(
   availableMicro: number,

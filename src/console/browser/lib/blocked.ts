@@ -6,7 +6,7 @@ import { DAY, monthStart, utcDay, utcText } from "./time.ts";
 export type EndUserBlock = {
   readonly state: "paused" | "blocked";
   readonly why: string;
-  /** The end, as `until 1 Dec, 00:00 UTC`. */
+  /** The block's end, such as `until 1 Dec, 00:00 UTC`. */
   readonly until: string;
 };
 type BlockFields = Pick<

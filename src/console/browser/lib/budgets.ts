@@ -10,7 +10,6 @@ export function windowText(window: string): string {
   return window === "1m" ? "in any minute" : `in any ${window.slice(0, -1)} minutes`;
 }
 
-/** Returns the unit and amount that a budget limits. */
 export function budgetLimitOf(budget: Partial<Budget>): readonly [unit: BudgetUnit, limit: number] {
   const { limit_dollars: dollars, limit_tokens: tokens, limit_requests: requests } = budget;
   if (tokens !== undefined) return ["tokens", tokens];
@@ -64,8 +63,8 @@ function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
 }
 
 /**
- * Returns the list with `budget` replaced by `typed`. Without `budget`, adds `typed`; with a null
- * `typed`, removes `budget`.
+ * Returns the list with `budget` replaced by `typed`. Adds `typed` if `budget` is undefined;
+ * removes `budget` if `typed` is null.
  */
 export function replaceBudget(
   budgets: readonly ListedBudget[],
@@ -99,7 +98,7 @@ export function findMostUsedBudget(key: Key): BudgetUse | null {
   return all.toSorted((a, b) => computeUsedShare(b) - computeUsedShare(a))[0] ?? null;
 }
 
-/** Returns the use of the key's `budget_dollars`, or null without one. */
+/** Returns the used part of the key's `budget_dollars`, or null if unset. */
 export function findSimpleBudgetUse(key: Key): BudgetUse | null {
   const { budget_dollars: limit = null, budget_period: period, spent_dollars: used } = key;
   if (limit === null) return null;

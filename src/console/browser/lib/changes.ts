@@ -5,7 +5,7 @@ import { formatLeft, dollarsToMicros } from "./money.ts";
 type Fields = Readonly<Record<string, unknown>>;
 type Change = { readonly from?: unknown; readonly to?: unknown };
 
-/** Adds text before and after a text, unless it is empty. */
+/** Adds a prefix and suffix to a text that isn't empty. */
 export function withAffixes(before: string, text: string, behind = ""): string {
   return text === "" ? "" : `${before}${text}${behind}`;
 }
@@ -36,7 +36,7 @@ export function findOnlyChange(changes: unknown, field: string): string {
   return name === field && others.length === 0 ? valueText(fieldsOf(change)["to"] ?? "") : "";
 }
 
-/** Returns an event's changed fields as text, before and after. */
+/** Returns an event's changed fields as text, with new and old values. */
 export function formatChanges(changes: unknown, nameOf: (id: string) => string): string {
   return Object.entries(fieldsOf(changes))
     .flatMap(([field, change]) => splitPolicyChange(field, fieldsOf(change)))

@@ -3,9 +3,9 @@ export type ClientBlocks = {
   readonly parts: readonly { readonly kind: "text" | "code"; readonly text: string }[];
 };
 
-/** The region's address in generated examples. */
+/** A placeholder for the region's address in examples. */
 export const EXAMPLE_ORIGIN = "https://this-region.invalid";
-/** The key in generated examples. */
+/** A placeholder for the key in examples. */
 export const YOUR_KEY = "YOUR_KEY";
 
 const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {
@@ -14,8 +14,8 @@ const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: 
 };
 
 /**
- * Replaces aliases by a model of the client's vendor, if one is for sale, because the client knows
- * that model's limits.
+ * Replaces aliases with models of the client's vendor, if any, because the client knows their
+ * limits.
  */
 export function withFittingModels(client: string, text: string, live: readonly string[]): string {
   const [large, small] = MODELS_BY_CLIENT[client] ?? [/^$/, /^$/];

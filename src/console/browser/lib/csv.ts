@@ -1,6 +1,6 @@
 type Value = string | number | boolean | null;
 
-/** Matches text that spreadsheets would run as a formula. It gets an apostrophe as prefix. */
+/** Matches text that spreadsheets would run as a formula. Such text gets an apostrophe prefix. */
 const FORMULA = /^(?:[=+@\t\r]|-(?!\d+(?:\.\d+)?$))/;
 
 export function csvOf(rows: readonly (readonly Value[])[]): string {

@@ -40,7 +40,7 @@ function inputOf(event: Event, nameOf: NameOf) {
   };
 }
 
-/** An end user's ID can look like a member's. */
+/** Keeps an end user's ID, because it can look like a member's. */
 function subjectOf({ type, subject }: Event, nameOf: NameOf): string {
   return type.startsWith("end_user.") ? subject : memberName(nameOf(subject));
 }

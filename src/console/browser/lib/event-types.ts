@@ -5,12 +5,12 @@ export const EVENT_TYPES = Object.keys(EVENT_SENTENCES).map(
   (type) => [type as EventType, type.replace(".", ": ").replaceAll("_", " ")] as const,
 );
 
-/** Event types that the Events page highlights. */
+/** Matches event types that the Events page highlights. */
 export const ATTENTION_TYPES =
   /\.low|needs|declined|reversed|paused|reached|disabled|alert|expiring|pause.cr/;
 
 export const WEBHOOK_TYPES = [...EVENT_TYPES, ["usage.settled", "usage: settled"]] as const;
-/** Groups of event types. The first matching pattern decides. */
+/** Groups of event types. A type belongs to the first group whose pattern matches. */
 const GROUPS = [
   ["Credits and usage", /^(?:balance|purchase|payment|top_up|usage)\./],
   ["Budgets, quotas and pauses", /^(?:budget|end_user|pause)\.|\.budget_reached$/],

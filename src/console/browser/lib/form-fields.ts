@@ -1,4 +1,4 @@
-/** Replaces the API's field name in an error by the form's label. */
+/** Replaces the API's field name in an error with the form's label. */
 export function labelFieldError(message: string, param: string, label: string): string {
   const name = label.replace(/\s*[[(].*$/, "");
   const isNamed = message.startsWith(param) && !/^[\w.[]/.test(message.slice(param.length));

@@ -41,7 +41,7 @@ function unitPrices(pricing: Pricing): readonly string[] {
   });
 }
 
-/** Returns a price per million tokens. Returns "" for 0 if the model has unit prices. */
+/** Returns a token price per million. Returns "" for a price of 0 if the model has unit prices. */
 export function tokenPrice(pricing: Pricing, dollars: string, label = ""): string {
   return Number(dollars) > 0 || unitPrices(pricing).length === 0 ? perMillion(dollars) + label : "";
 }
@@ -59,7 +59,7 @@ export function nextPrice({ next_price: next }: ListedModel): string {
   return `${next.from.slice(0, 10)}: ${input}${outputPrice(next, " out")}`;
 }
 
-/** Returns a model's prices in one line, and an alias's model. */
+/** Returns a model's prices in one line. For an alias, adds its model. */
 export function modelHint({
   alias_of,
   pricing,

@@ -14,14 +14,14 @@ function trimZeros(decimals: string): string {
   return decimals.slice(0, 2) + decimals.slice(2).replace(/0+$/, "");
 }
 
-/** Formats a balance or limit. From $10, rounds down to cents. Below, shows the exact amount. */
+/** Formats a balance or limit. Rounds $10 or more down to cents. Shows smaller amounts exactly. */
 export function formatLeft(micros: number): string {
   return formatDollars(micros, Math.abs(micros) < 10 * MICROS ? 6 : 2, Math.floor);
 }
 
 /**
- * Formats a charge, rounded up, with at least two nonzero digits: `$12.40`, `$0.000012`. Ledgers
- * list charges as negative amounts.
+ * Formats a charge (positive or negative), rounded up, with at least two nonzero digits: `$12.40`,
+ * `$0.000012`.
  */
 export function formatSpent(micros: number): string {
   const digits = 8 - String(Math.floor(Math.abs(micros))).length;
@@ -29,9 +29,7 @@ export function formatSpent(micros: number): string {
   return formatDollars(micros, Math.max(2, Math.min(6, digits)), round);
 }
 
-/**
- * Formats micro-credits as dollars with six to eight decimals, for bills whose lines must add up.
- */
+/** Formats micro-credits as dollars with six to eight decimals, for bills whose lines add up. */
 export function formatExact(micros: number): string {
   const [whole = "0", decimals = ""] = (micros / MICROS).toFixed(8).split(".");
   return `$${whole}.${decimals.replace(/0{1,2}$/, "")}`;
@@ -46,10 +44,10 @@ export function rewriteAmounts(message: string): string {
   );
 }
 
-/** Matches an amount, but not a part of a time or ID, nor a number of minutes. */
+/** Matches an amount, but not a number of minutes, or a part of a time or ID. */
 const AMOUNT = /(?<![\w:.-])(\d+)(?![\w:-]| minutes| [A-Z][a-z]{2,3},)(?: micro-credits)?/g;
 
-/** Formats an amount as micro-credits, with its exact dollars. */
+/** Formats an amount as micro-credits, with the exact dollars. */
 export function formatMicros(micros: number): string {
   return `${formatCount(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
 }

@@ -12,7 +12,7 @@ type ActInput = {
   readonly text: (field: string) => string;
 };
 
-/** Texts for operators' calls. Plain texts get the customer's name at the end. */
+/** Descriptions of operators' calls. The customer's name is added to plain strings. */
 const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "POST /orgs": "created",
   "PATCH /orgs/{id}": organizationText,

@@ -17,7 +17,6 @@ export type PlotData = {
   readonly unit: ChartUnit;
 };
 
-/** The chart's height and the edges of its plot area, in px. */
 export const CHART_HEIGHT = 264;
 export const CHART_TOP = 32;
 export const CHART_BOTTOM = CHART_HEIGHT - 24;

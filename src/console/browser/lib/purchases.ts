@@ -26,7 +26,7 @@ export function describePurchaseState(purchase: Purchase): readonly [word: strin
 }
 
 type CreditRow = Credits["credits"][number];
-/** The sources in the sums of transactions, each with its kinds. */
+/** The groups of transaction kinds that `creditSumText` sums separately. */
 const SOURCES: readonly (readonly [name: string, kinds: readonly CreditRow["kind"][]])[] = [
   ["from payments", ["payment"]],
   ["refunded or disputed", ["reversal", "return"]],
@@ -34,8 +34,8 @@ const SOURCES: readonly (readonly [name: string, kinds: readonly CreditRow["kind
 ];
 
 /**
- * Returns the days of transactions, newest first, with their sum by source: `1 Nov to 3 Nov (UTC):
- * $5.00 from payments, $1.00 from the operator, $6.00 in all.`
+ * Returns the dates and sums of transactions (newest first): `1 Nov to 3 Nov (UTC): $5.00 from
+ * payments, $1.00 from the operator, $6.00 in all.`
  */
 export function creditSumText(credits: readonly CreditRow[]): string {
   const days = [credits.at(-1), credits[0]].map((row) =>

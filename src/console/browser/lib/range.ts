@@ -13,7 +13,7 @@ export function rangeLength({ from, to }: DateRange): number {
   return hourStart(to) + (to.includes("T") ? DAY / 24 : DAY) - hourStart(from);
 }
 
-/** Returns the equally long period before a period. */
+/** Returns the preceding period of the same length. */
 export function rangeBefore(range: DateRange): DateRange {
   const length = rangeLength(range);
   const asHours = range.from.includes("T") || range.to.includes("T");

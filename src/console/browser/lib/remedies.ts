@@ -4,7 +4,7 @@ type PageAddress = readonly [path: readonly string[], query?: Readonly<Record<st
 type Remedy = readonly [
   text: string,
   action?: readonly [text: string, place: PageAddress],
-  /** The action's call. Only callers who can make it see the action. */
+  /** The action's call. Only callers with permission for it see the action. */
   call?: keyof Calls,
 ];
 type Cause = {
@@ -20,7 +20,7 @@ const KEYS = ["Manage keys", [["keys"]]] as const;
 const END_PAUSE = "DELETE /v1/pauses/{id}";
 const TO_CREDITS = ["Go to Credits", [["credits"]]] as const;
 
-/** The console's explanation and link for an error, by code. */
+/** The console's advice for errors, by error code. */
 export const REMEDIES: Readonly<Record<string, Remedy>> = {
   insufficient_balance: ["The balance doesn't cover this request.", ADD_CREDITS],
   insufficient_quota: ["The balance doesn't cover this request.", ADD_CREDITS],

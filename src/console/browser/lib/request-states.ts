@@ -7,13 +7,13 @@ export const FAILED_LABEL = "Failed or rejected";
 export const STOPPED = "Stopped by the client";
 
 type Counts = {
-  /** Charged requests by hour or day, failed ones included. */
+  /** Charged requests by hour or day, including failed ones. */
   readonly settled: Usage["data"];
   /** Charged requests that failed. */
   readonly failed: readonly Pick<Generation, "created_at">[];
   /** All failures by hour and code. */
   readonly errors: Errors["data"];
-  /** The length of a bar's name: 13 for an hour, 10 for a day. */
+  /** Number of characters in a bar's date: 13 for an hour, 10 for a day. */
   readonly length: number;
 };
 
@@ -31,7 +31,7 @@ export function requestsByState({ settled, failed, errors, length }: Counts): re
   ];
 }
 
-/** Returns the label of the requests with an error code. */
+/** Returns the display text of an error code. */
 export function codeText(code: string | null | undefined): string {
   return code === STOPPED_CODE ? STOPPED.toLowerCase() : (code ?? "none");
 }

@@ -71,7 +71,7 @@ export function daysBetween(from: string, to: string): string[] {
   return days;
 }
 
-/** Returns the started UTC hours of a range of days, such as `2026-11-22T14`. */
+/** Returns the UTC hours of a period up to now, such as `2026-11-22T14`. */
 export function hoursBetween(from: string, to: string, now: number): string[] {
   const hours: string[] = [];
   const end = to.includes("T") ? hourStart(to) : Date.parse(to) + DAY - HOUR;
@@ -95,12 +95,13 @@ export function dayName(day: string): string {
   });
 }
 
+/** Returns the first day of the day's month, or of the month `months` earlier. */
 export function monthStart(day: string, months = 0): string {
   const [year = 0, month = 1] = day.split("-").map(Number);
   return utcDay(Date.UTC(year, month - 1 - months, 1));
 }
 
-/** Returns the UTC day after a day (YYYY-MM-DD). Returns other text unchanged. */
+/** Returns the next UTC day (YYYY-MM-DD). Returns other text unchanged. */
 export function dayAfter(day: string): string {
   const ms = Date.parse(day);
   return Number.isNaN(ms) ? day : utcDay(ms + DAY);

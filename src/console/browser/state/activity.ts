@@ -9,7 +9,7 @@ import { useSession } from "./session.ts";
 import { tagKeyOfGrouping } from "./spend.ts";
 import type { UsageFilter, UsageGroupingPair, UsageGrouping } from "./spend.ts";
 
-/** Activity's fields of usage, with labels. */
+/** The Activity page's metrics, with labels. */
 export const ACTIVITY_METRICS = [
   ["cost_micro", "spend"],
   ["requests", "requests"],
@@ -21,7 +21,7 @@ export const ACTIVITY_METRICS = [
   ["tokens_per_s", "tokens a second"],
   ["errors", "errors"],
 ] as const;
-/** Activity's groupings of usage, with labels. */
+/** The Activity page's groupings, with labels. */
 export const ACTIVITY_GROUPINGS = [
   ["model", "by model"],
   ["provider", "by provider"],
@@ -29,7 +29,7 @@ export const ACTIVITY_GROUPINGS = [
   ["user", "by end user"],
   ["member", "by member"],
 ] as const;
-/** Activity's filter chips, with their query parameters. */
+/** The Activity page's filters, with their query parameters. */
 export const FILTER_CHIPS = [
   ["model", "model"],
   ["provider", "provider"],
@@ -50,10 +50,9 @@ export type ActivityQuery = {
 };
 
 const HOURLY_DAYS = 3;
-/** The query parameter that adds latencies. */
+/** The query parameter that requests latencies. */
 export const LATENCY_PARAMETER = { with: "latency" } as const;
 
-/** Reports whether a metric is a time or a speed. */
 export function isTimeOrSpeed(
   metric: ActivityQuery["metric"],
 ): metric is "first_byte" | "tokens_per_s" {

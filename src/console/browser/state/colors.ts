@@ -8,7 +8,7 @@ function hashOf(name: string): number {
 
 /**
  * Assigns each name a color slot by hash, or the next free slot. Names after the sixth, and
- * "other", get null (gray).
+ * "other", are gray (null).
  */
 export function assignColors(
   names: readonly (string | null)[],

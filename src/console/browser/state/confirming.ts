@@ -3,7 +3,7 @@ import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
 export type PendingConfirmation = {
-  /** The reason: an old login, an ended session, or another tab's organization. */
+  /** The reason for asking: an old login, an ended session, or another tab's organization. */
   readonly why: "old" | "ended" | "switched";
   readonly change: string;
   readonly finish: (isConfirmed: boolean) => void;
@@ -72,12 +72,14 @@ session.watch(() => {
 type Confirmed = { readonly flow: string; readonly why: string | null };
 const CHANNEL = "turnpike-confirmed";
 
+/** Notifies other tabs that a confirmation has ended. */
 export function announceConfirmation(confirmed: Confirmed): void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.postMessage(confirmed); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
   channel.close();
 }
 
+/** Calls `take` when another tab's confirmation `flow` ends. Returns a function that stops this. */
 export function watchConfirmations(flow: string, take: (why: string | null) => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.addEventListener("message", ({ data }: MessageEvent<Confirmed>) => {

@@ -1,7 +1,7 @@
 import { cell } from "./cell.ts";
 
 /**
- * Time (Unix ms) of the next call to an unreachable region. 0 during the call, null while the
+ * Time (Unix ms) of the next call to an unresponsive region. 0 during the call, null while the
  * region responds.
  */
 export const nextRetryAt = cell<number | null>(null);
@@ -12,8 +12,8 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 const retries = new Set<() => boolean>();
 
 /**
- * Registers a function that retries a call and returns whether it did. Returns a function that
- * removes it.
+ * Registers a function that retries calls and reports whether there were any. Returns a function
+ * that unregisters it.
  */
 export function onRetry(retry: () => boolean): () => void {
   retries.add(retry);

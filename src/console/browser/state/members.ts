@@ -20,8 +20,8 @@ session.watch(() => {
 });
 
 /**
- * Returns members' names by ID. A session with a key can't list members, so `readsOwners` reads
- * each key's owner separately.
+ * Returns members' names by ID. Sessions with a key can't list members. For them, `readsOwners`
+ * reads each key's owner.
  */
 export function useMemberNames({ readsOwners }: { readonly readsOwners: boolean }): Names {
   const may = useCanMakeCall();

@@ -14,8 +14,8 @@ import { reportConnection, reportLostConnection, onRetry } from "./connection.ts
 import { endSession, describeSessionEnd, session } from "./session.ts";
 
 /**
- * A URL's latest response. Only `ReadResult` and `Inline` (ui/states.tsx) show `latest`, with its
- * age and failure.
+ * A URL's latest response. Show `latest` only with `ReadResult` or `Inline` (ui/states.tsx),
+ * because they add its age and failure.
  */
 export type Read<T> = {
   readonly latest: T | undefined;
@@ -38,7 +38,7 @@ const ENTRIES_MAX = 200;
 const entries = new Map<string, CacheEntry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 
-/** Returns a call's response, first from the cache, then refreshed. A null name reads nothing. */
+/** Returns a call's response, first from the cache, then refreshed. A null `name` makes no call. */
 export function useRead<C extends ApiReadCall>(
   name: C | null,
   filling: ApiCallInput<C> = {},
@@ -52,12 +52,12 @@ export function latestOf<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
-/** Returns a read that already has its data. */
+/** Returns a `Read` of data that is already loaded. */
 export function fixedRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, reload: () => undefined };
 }
 
-/** Like `useRead`, for a custom call. `url` is its cache key. */
+/** Reads like `useRead`, by the function `load`, with the cache key `url`. */
 export function useCustomRead<T>(
   url: string | null,
   load: () => Promise<CallOutcome<T>>,
@@ -144,7 +144,7 @@ function entryOf(url: string, load: CacheEntry["load"]): CacheEntry {
 async function refresh(entry: CacheEntry): Promise<void> {
   if (pendingConfirmation.get()?.why === "ended") return; // a late 401 would delete the new session's cookie
   if (entry.pending) {
-    entry.stale = true; // the running read may predate the change
+    entry.stale = true; // the current read may predate the change
     return;
   }
   entry.pending = true;
@@ -167,7 +167,7 @@ async function refresh(entry: CacheEntry): Promise<void> {
   if (entry.stale && outcome.ok) void refresh(entry);
 }
 
-/** Skips a read that another part of the page has just refreshed. */
+/** Refreshes a read, unless another part of the page has just refreshed it. */
 function refreshIfDue(entry: CacheEntry, every: number): void {
   const isDue = !entry.pending && Date.now() - entry.at > every - FRESH_MS;
   if (isDue && !document.hidden) void refresh(entry);
@@ -184,7 +184,7 @@ export function refreshPaths(paths: readonly string[]): void {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
     entry.stale = true;
     if (entry.watchers.size > 0) void refresh(entry);
-    else entries.delete(url); // outdated data must never be shown
+    else entries.delete(url); // the cache must never show outdated data
   }
 }
 

@@ -8,7 +8,10 @@ export type CurrentRoute = { readonly path: readonly string[]; readonly query: Q
 export type Query = Readonly<Record<string, string>>;
 
 export const route = cell<CurrentRoute>({ path: [], query: {} });
-/** Reads the address. Changes call it directly, because the browser's event comes later. */
+/**
+ * Reads the address. Code that changes the address calls this, because the browser's event comes
+ * later.
+ */
 const readAddress = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
 };

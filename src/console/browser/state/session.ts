@@ -55,8 +55,8 @@ export async function logOut(): Promise<void> {
 }
 
 /**
- * Reports whether a session may make a call. `isOwn`: the object belongs to the session's member
- * (true for lists).
+ * Reports whether a session may make a call. `isOwn`: the session's member owns the object (true
+ * for lists).
  */
 export function canMakeCall(who: Session, call: ApiCall, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
@@ -75,7 +75,6 @@ export function canManageWebhooks(who: Session): boolean {
   return canMakeCall(who, "GET /v1/webhooks");
 }
 
-/** Reports whether the session's key has its own limits. */
 export function isLimited({ key }: Session): boolean {
   return key?.limited === true;
 }
@@ -92,7 +91,7 @@ export function isViewingCustomer({ kind, organization }: Session): boolean {
   return kind === "operator" && organization !== null;
 }
 
-/** Shows an operator a customer's console, or for null their own. */
+/** Shows an operator a customer's console. Null returns to the operator's own console. */
 export async function viewAs(org: string | null): Promise<CallOutcome<Session>> {
   const outcome = await viewOrganization(org);
   if (outcome.ok) {

@@ -20,7 +20,7 @@ type GroupBy = SpendGrouping | "day" | `day,${SpendGrouping}`;
 const CALL = "GET /v1/usage";
 const PAGES_MAX = 10;
 const EVERY_MS = 30_000;
-/** Maximum rows of a response that is refreshed. Larger responses have megabytes. */
+/** Maximum rows of a response that is refreshed automatically. */
 const REFRESHED_ROWS_MAX = 10_000;
 
 export function useSpend(by: SpendGrouping | null, range: UsageRange): Read<Rows> {
@@ -106,7 +106,7 @@ async function readAllSums(
   let completeFrom: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const outcome = await readOnce(CALL, {
-      query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // tag keys are free text
+      query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // cast, because tag keys are free text
     });
     if (!outcome.ok) return outcome;
     const { data, next_after, complete_from } = outcome.value;
@@ -145,7 +145,7 @@ export function useKeyNames(): (id: string | null) => string {
   return (id) => (id === null ? "none" : (names.get(id) ?? id));
 }
 
-/** Returns a function that replaces IDs of members and keys by names. */
+/** Returns a function that replaces IDs of members and keys with names. */
 export function useNames(): (id: string) => string {
   const { organization } = useSession();
   const nameOf = useGroupNames();
