@@ -2,7 +2,9 @@ import type { OperatorRole } from "../shared/config/config.ts";
 import type { Role } from "../shared/caller.ts";
 import type { KeyRoute, PeopleRoute, Route } from "../shared/http/route.ts";
 
-/** The identity that determines a session's allowed calls. A null `role` means no organization. */
+/**
+ * The identity that determines a session's allowed calls. `role` is null without an organization.
+ */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
   | { readonly kind: "person"; readonly role: Role | null }
@@ -22,7 +24,7 @@ export const PLAYGROUND_PATHS: ReadonlySet<string> = new Set([
   "/v1/embeddings",
 ]);
 
-/** Paths about the caller's key. Operators who view a customer have none. */
+/** Paths about the caller's key. Operators who view a customer have no key. */
 export const OWN_KEY_PATHS: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
 
 export function listAllowedCalls(rows: readonly Route[], identity: SessionIdentity): AllowedCalls {
@@ -34,8 +36,7 @@ export function listAllowedCalls(rows: readonly Route[], identity: SessionIdenti
 }
 
 /**
- * Returns whether the caller can make a call for all objects, only for its own, or not at all
- * (null).
+ * Returns "all" if the caller can make a call for all objects, "own" if only for its own, or null.
  */
 function accessOf(row: Route, identity: SessionIdentity): "all" | "own" | null {
   if (row.reach === "operators") {

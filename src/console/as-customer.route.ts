@@ -22,8 +22,8 @@ const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
 
 /**
- * Handles POST /console/api/as { org }. The operator's session can then read `/v1` like an owner of
- * the organization. The organization's events record this access at most once an hour.
+ * Handles POST /console/api/as { org }. The operator's session can then read `/v1` like an owner.
+ * The organization's events record this at most once an hour.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymousBody(c, readJson, LIMITS);
@@ -99,8 +99,8 @@ async function changeIdentity(
 const OPERATOR_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "operator" };
 
 /**
- * Returns the caller for an operator who views a customer: an owner without a key, with read access
- * only.
+ * Returns the admission for an operator who views a customer: an owner with a placeholder key and
+ * read access.
  */
 export function viewerAdmission(
   orgId: string,

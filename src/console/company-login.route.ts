@@ -11,18 +11,19 @@ import type { ActivePerson } from "./own-session.route.ts";
 import { catchStorageErrors } from "./people.route.ts";
 import { limitFailedLogins } from "./session.route.ts";
 
-/** The issuer ID of all companies' own identity providers. */
+/** The issuer ID that all companies' own identity providers share. */
 export const COMPANY_ISSUER_ID = "company";
 
 /**
- * A started login. `connection` is the company's own identity provider, or null for an operator's.
+ * A started login. `connection` is the company's own identity provider, or null for a provider of
+ * LOGIN_ISSUERS.
  */
 export type StartedLogin = { readonly at: LoginContext; readonly connection: CompanyIssuer | null };
 
 /**
- * Finds a company's identity provider, by the session's organization when linking or confirming,
- * otherwise by the entered domain. Doesn't reveal whether a domain is known. Failures count toward
- * the login limit.
+ * Finds the identity provider of the session's organization for linking or confirming, otherwise of
+ * the entered domain. Doesn't reveal whether a domain is known. Failures count toward the login
+ * limit.
  */
 export async function startCompanyLogin(
   c: AppContext,

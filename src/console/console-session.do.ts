@@ -14,7 +14,7 @@ import type {
 } from "../shared/contracts/console-session.ts";
 import { parseStoredJson } from "../shared/stored-json.ts";
 
-/** Maximum calls in 60 s of an account's sessions. */
+/** Maximum calls of an account's sessions in 60 s. */
 const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
 const SESSIONS_MAX = 20;
@@ -44,8 +44,8 @@ export class ConsoleSession extends DurableObject<Env> {
   #memory: Memory | null = null;
 
   /**
-   * Opens a session, and ends the oldest above the maximum. Fails with `rate_limited` after too
-   * many logins.
+   * Opens a session. Ends the oldest sessions above the maximum. Fails with `rate_limited` after
+   * too many logins.
    */
   async open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
     const { sql } = this.ctx.storage;

@@ -31,7 +31,7 @@ type DispatchTarget = {
   readonly rows: readonly Route[];
 };
 
-/** Forwarded request headers, without credentials and origin. */
+/** Request headers to forward. Credentials and `Origin` aren't forwarded. */
 const REQUEST_HEADERS = [
   "accept",
   "anthropic-beta",
@@ -71,7 +71,7 @@ export async function dispatchConsoleCall(
     return fail(c, { kind: "role_required", roles });
   }
   setInternalRequestId(request, c.var.requestId);
-  c.set("logged", true); // the inner request has its own line
+  c.set("logged", true); // the inner request has its own log line
   return target.dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }
 
@@ -120,7 +120,7 @@ function setInnerCaller(c: AppContext, request: Request, consoleCall: ConsoleCal
       setOperatorOfRequest(request, operator);
       return true;
     }
-    // Prompts and outputs belong to the customer.
+    // Stored responses belong to the customer, so operators can't read them.
     if (as === null || /^\/v1\/responses(?:\/|$)/.test(consoleCall.path)) return false;
     setInternalCaller(request, viewerAdmission(as, rate, c.var.config.region));
     return true;

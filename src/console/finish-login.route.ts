@@ -188,8 +188,8 @@ function profileOf({ name, email, proven }: IdentityClaims): IssuerProfile {
 }
 
 /**
- * Returns the member with this identity, or creates one when joining. Accepts only addresses of the
- * company's proven domains. They never change a known person.
+ * Returns the member with this identity, or creates one when joining. A new member needs an address
+ * at a verified domain of the company. Never changes a known person.
  */
 async function findPersonOfCompany(
   services: PeopleServices,
@@ -326,7 +326,7 @@ async function finishInSession(
   const nowMs = services.now;
   const fresh = freshness(completed, nowMs);
   if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
-  // A stolen copy of the old cookie must not become fresh.
+  // A stolen copy of the old cookie must not count as a recent login.
   const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
   return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
 }

@@ -50,7 +50,7 @@ export function issuersRoute(c: AppContext): Response {
   });
 }
 
-/** Matches addresses within the console, so that a login can't redirect to another site. */
+/** Matches addresses within the console, so that logins can't redirect to other sites. */
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 const startSchema = z.object({
   issuer: z.string().check(z.maxLength(20)),
@@ -130,7 +130,7 @@ async function personToLogIn(
   if (!canStartLogin(identity, purpose, connection)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
-  // A linked login gives permanent access, so a stolen old session must not link one.
+  // A linked login gives permanent access, so linking requires a recent login.
   const mayStart =
     purpose !== "link" || hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
   return mayStart ? success(identity.session.personId) : refuse({ kind: "login_too_old" });
@@ -138,7 +138,7 @@ async function personToLogIn(
 
 /**
  * Handles GET /console/api/login/callback/{issuer}. Redirects (303) to the console with a session
- * or an error. Register it before `requireConsolePage`, because the browser comes from another site.
+ * or an error. Register it before `requireConsolePage`, because another site redirects to it.
  */
 export async function callbackRoute(c: AppContext): Promise<Response> {
   const { region } = c.var.config;

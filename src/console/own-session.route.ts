@@ -58,8 +58,8 @@ export type ActiveSession = Omit<AdmittedConsoleSession, "identity"> & {
 };
 
 /**
- * Allows only calls from the console's own pages. Rejects cross-site requests, and changes without
- * `Origin`, with 403 before reading the cookie.
+ * Allows only calls from the console's own pages. Before reading the cookie, rejects cross-site
+ * requests, and changes without `Origin`, with 403.
  */
 export async function requireConsolePage(c: AppContext, next: Next): Promise<Response | undefined> {
   const site = c.req.header("sec-fetch-site") ?? "same-origin";
@@ -193,7 +193,6 @@ export function closeSession(c: AppContext, place: SessionLocation): Promise<Res
   return callConsoleSession(c, place, (sessions) => sessions.close(place.session));
 }
 
-/** Calls an account's `ConsoleSession` object. */
 export function callConsoleSession<T>(
   c: AppContext,
   { account }: Pick<SessionLocation, "account">,

@@ -36,7 +36,7 @@ import { takeWaitingEventsLater } from "../accounts/organizations/member.route.t
 
 const PREVIEW_ROUTE = { method: "POST", path: "/console/api/people/invitation/preview" } as const;
 
-/** Adds the routes for people to the app. Register them behind `requireConsolePage`. */
+/** Adds the routes for people to the app. Register them after `requireConsolePage`. */
 export function addPeopleRoutes(app: HonoBase<AppEnv>): void {
   app.post(PREVIEW_ROUTE.path, previewRoute);
   for (const row of PEOPLE_ROUTES) app.on(row.method, [row.path], (c) => handlePeopleCall(c, row));

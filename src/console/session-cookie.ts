@@ -6,15 +6,15 @@ import { randomBase62 } from "../shared/id.ts";
 import { sha256Hex } from "../shared/hash.ts";
 
 /**
- * Returns the cookie's name. `__Host-` restricts the cookie to this host and HTTPS. The name
- * contains the region, because ports of a host share cookies.
+ * Returns the cookie's name. `__Host-` restricts the cookie to this host and HTTPS. The region
+ * distinguishes cookies of regions on different ports of a host.
  */
 const cookieName = (region: Region): string => `__Host-turnpike-${region}`;
 /** Lifetime of a session in seconds. Use doesn't extend it. */
 export const SESSION_S = 12 * 60 * 60;
 /**
- * `Lax`, because browsers don't send a `Strict` cookie after an identity provider's redirect.
- * `requireConsolePage` rejects other cross-site requests.
+ * The cookie's attributes. With `Strict`, browsers wouldn't send it after an identity provider's
+ * redirect. `requireConsolePage` rejects other cross-site requests.
  */
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 /**
@@ -69,10 +69,7 @@ export async function readSessionCookie(
   return { account, session: await sha256Hex(value) };
 }
 
-/**
- * Returns the tag that authenticates a cookie. Its label differs from a key's, so it is never a
- * valid tag of a key.
- */
+/** Returns the HMAC that authenticates a cookie. Its label prevents use of a cookie as a key. */
 async function tagOf(secret: KeySecret, region: Region, untagged: string): Promise<string> {
   return (await computeHmac(await getHmacKey(secret), `console ${region}`, untagged)).toHex();
 }

@@ -114,8 +114,8 @@ async function logIn(c: AppContext, rows: readonly Route[], text: string): Promi
 }
 
 /**
- * Handles GET /console/api/session. Returns 401 if the session has ended, or 204 without a cookie,
- * because opening the page isn't an error.
+ * Handles GET /console/api/session. Returns 401 for an ended session. Returns 204 without a cookie,
+ * because opening the page is no error.
  */
 export async function sessionRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   if (!hasSessionCookie(c.var.config.region, c.req.header("cookie"))) return c.body(null, 204);

@@ -15,8 +15,8 @@ function isFresh(freshAt: number, nowMs: number): boolean {
 }
 
 /**
- * Reports whether the caller has logged in recently. A key's or token's login is the start of the
- * session.
+ * Reports whether the caller has logged in recently. For a key or token, the session's start
+ * counts.
  */
 export function hasFreshLogIn(
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
@@ -31,8 +31,8 @@ export function hasFreshLogIn(
 }
 
 /**
- * Returns the time of a login and its proof, or null. Uses the provider's `auth_time` if it is
- * recent or the provider supports `reauth`, otherwise the time of the code exchange.
+ * Returns a login's time and its source: the provider's `auth_time` if recent, otherwise now. With
+ * `isReauth`, always uses `auth_time`, or returns null without one.
  */
 export function findLoginFreshness(
   authenticatedAt: number | null,
@@ -46,10 +46,10 @@ export function findLoginFreshness(
   return isReauth ? null : { freshAt: nowMs, freshBy: "exchange" };
 }
 
-/** Fields that never need a recent login. */
+/** Fields whose values never require a recent login. */
 const NEUTRAL_FIELDS: ReadonlySet<string> = new Set(["external_id", "reason"]);
 
-/** Returns when a call needs a recent login. Unknown calls always do. */
+/** Returns the rule for when a call requires a recent login. Unknown calls always require one. */
 export function findFreshLoginRule(
   rows: readonly Route[],
   method: string,
@@ -60,7 +60,7 @@ export function findFreshLoginRule(
   return row?.freshLogin ?? "always";
 }
 
-/** Reports whether a call with this body (null if unreadable) needs a recent login. */
+/** Reports whether a call with this body (null if unreadable) requires a recent login. */
 export function requiresNewLogin(
   freshLogin: FreshLoginRule,
   body: Readonly<Record<string, unknown>> | null,

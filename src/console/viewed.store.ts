@@ -26,7 +26,7 @@ FROM organizations WHERE id = ?1 OR slug = ?1 LIMIT 1`,
     .first<ViewedOrganization>();
 }
 
-/** Records at most once an hour that an operator viewed the organization. */
+/** Records an operator's view of the organization, at most once an hour. */
 export async function recordView(
   db: D1Database,
   orgId: string,
