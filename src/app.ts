@@ -57,8 +57,8 @@ import { stripeWebhookRoute } from "./money/payments/stripe-webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The middleware and routes, in order. Below `/v1`, keys are verified first. After `forwardToHome`,
- * requests are in the key's home region.
+ * The middleware and routes, in order. Below `/v1`, the gateway verifies keys first. Handlers after
+ * `forwardToHome` run in the key's home region.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 
@@ -150,9 +150,7 @@ function serve(reach: KeyRoute["reach"]): void {
   }
 }
 
-/**
- * Returns the middleware that checks access. The role is checked last, because it needs the member.
- */
+/** Returns the middleware that checks access. Reads the member before checking the role. */
 function checksOf({ path, member, roles, sessions }: KeyRoute): MiddlewareHandler<AppEnv>[] {
   const checks: MiddlewareHandler<AppEnv>[] = [];
   if (sessions === false) checks.push(refuseSessions);

@@ -112,13 +112,13 @@ type RouteRow = ForKeys | OperatorEndpoint | PeopleEndpoint;
 type AllowedCallers = Pick<KeyRoute, "roles" | "member" | "others" | "sessions">;
 
 const SENIOR_ROLES: readonly Role[] = ["owner", "admin", "billing"];
-/** Any active key, without a database read. */
+/** Permits any active key, without a database read. */
 const ANY_KEY: AllowedCallers = { roles: ALL_ROLES, member: "unread" };
 const ANY_MEMBER: AllowedCallers = { roles: ALL_ROLES, member: "read" };
 const OWN_OBJECTS: AllowedCallers = { ...ANY_MEMBER, others: SENIOR_ROLES };
 const ACCOUNTANTS: AllowedCallers = { roles: SENIOR_ROLES, member: "read" };
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
-/** All keys, including limited ones, but no sessions. */
+/** Permits all keys, including limited ones, but no sessions. */
 const KEYS_ONLY = { sessions: false } as const;
 
 /** Values that can only lower the limits of an end user. */
@@ -126,7 +126,7 @@ const NO_QUOTA = { monthly_quota_dollars: [0], daily_quota_dollars: [0] };
 
 const MERCHANTS = { isMerchant, findMerchantName };
 
-/** The routes below `/v1`. All rows of a path share the same `reach`, the kind of caller and region. */
+/** The routes below `/v1`. All rows of a path share the same `reach` (callers and region). */
 export const KEY_ROUTES = [
   ...ENDPOINTS.map((paid) =>
     path("POST " + paid.path, "paid", ANY_KEY, (c) => handlePaidRequest(c, paid)),

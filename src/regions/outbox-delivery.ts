@@ -25,8 +25,8 @@ const CONCURRENT_MAX = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Delivers items, at most six at a time. Each receiver first gets one item. If this fails, the
- * receiver's other items stay `untried`, so that an unresponsive receiver occupies only one slot.
+ * Delivers items, at most six at a time. Each receiver gets one item first. If that fails, its
+ * other items stay `untried`, so an unresponsive receiver occupies only one slot.
  */
 export async function deliverByReceiver<T>(
   items: readonly T[],
@@ -64,7 +64,6 @@ export type PostToPeer = (body: {
   readonly items: readonly object[];
 }) => Promise<PeerResponse | null>;
 
-/** Returns a function that delivers outcomes to wallets. */
 export function createWalletDeliverer(wallet: WalletOutcomeMethods): DeliverMessages {
   const deliver = (message: OutboxMessage): Promise<DeliveryResult> => {
     const item = outcomeFromMessage(message);
@@ -77,7 +76,7 @@ export function createWalletDeliverer(wallet: WalletOutcomeMethods): DeliverMess
   return (messages) => deliverByReceiver(messages, ({ receiver }) => receiver, deliver);
 }
 
-/** The wire name and format of an item's ID, for each kind of outbox content. */
+/** For each kind of content, the name of an item's ID in calls, and the item's JSON format. */
 const PEER_ITEMS: Readonly<Record<OutboxTarget["carries"], PeerItems>> = {
   outcomes: {
     idName: "hold_id",
@@ -99,14 +98,13 @@ type PeerItems = {
   readonly toJson: (message: OutboxMessage) => object | null;
 };
 
-/** Delivers nothing, for a region that is no longer configured. Its messages stay queued. */
+/** Delivers nothing, because the peer is no longer configured. Messages stay queued. */
 export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
   Promise.resolve(messages.map(() => UNREACHABLE));
 
 const UNTRIED: DeliveryResult = { kind: "untried" };
 const UNREACHABLE: DeliveryResult = { kind: "unreachable" };
 
-/** Delivers messages to another region in one call. */
 export async function deliverToPeer(
   carries: OutboxTarget["carries"],
   messages: readonly OutboxMessage[],
@@ -147,7 +145,7 @@ function readResults(
   return results;
 }
 
-/** Drops messages with a repeated ID, because a response couldn't distinguish them. */
+/** Drops messages with a repeated ID, because the response couldn't distinguish them. */
 export function dropRepeatedIds(messages: readonly OutboxMessage[]): readonly OutboxMessage[] {
   const ids = new Set<string>();
   return messages.filter(({ id }) => !ids.has(id) && ids.add(id) !== undefined);

@@ -73,8 +73,8 @@ export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | n
 }
 
 /**
- * Fields that don't affect money. If another release extended one, the charge is accepted without
- * it.
+ * Fields that don't affect money. If another release's fields can't be parsed, the charge is
+ * accepted without them.
  */
 const OPTIONAL_FIELDS: ReadonlySet<string> = new Set([
   "failed",
@@ -154,7 +154,7 @@ export function deliveryResultFromJson(
   return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
 }
 
-/** The result for a message whose response has no single valid result. The message is retried. */
+/** The result if a message's result is missing, repeated or invalid. The message is retried. */
 export const INVALID_RESPONSE_RESULT: DeliveryResult = {
   kind: "failed",
   reason: "no proper answer",
@@ -187,7 +187,7 @@ function toCamelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Renames fields, except usage units and customers' tags. */
+/** Renames fields by `rename`, except usage units and customers' tags. */
 function renameFields(
   value: unknown,
   rename: (name: string) => string,
@@ -212,8 +212,8 @@ export type OutboxMessage = {
 };
 
 /**
- * The result of a delivery. `refused` is final. `untried`: the receiver failed before, or no time
- * was left. `unreachable`: no message got a response.
+ * The result of a delivery. `refused` is final. `untried`: the receiver had failed before, or no
+ * time was left. `unreachable`: no message got a response.
  */
 export type DeliveryResult =
   | { readonly kind: "delivered" }
@@ -229,7 +229,7 @@ export type DeliverMessages = (
 
 export type WalletOutcomeMethods = StubsWithMethods<"wallet", "settle" | "void">["wallet"];
 
-/** Returns an outcome's message. A repeated outcome gets the same ID and kind. */
+/** Returns an outcome's message. Retries of an outcome get the same ID and kind. */
 export function createOutcomeMessage(item: OutcomeItem): OutboxMessage {
   const { holdId: id, kind, ...body } = item;
   return { id, kind, receiver: item.orgId, body: JSON.stringify(body) };

@@ -13,7 +13,7 @@ const BACKOFF_FIRST_MS = 1000;
 export const RETRY_DELAY_MAX_MS = 30_000;
 
 /**
- * Returns the wait in ms: 1 s after the first failure, doubling up to 30 s. `random` (0 to 1)
+ * Returns the delay in ms: 1 s after the first failure, doubling up to 30 s. `random` (0 to 1)
  * shortens it by up to half.
  */
 export function retryDelayMs(attempts: number, random: number): number {
@@ -30,7 +30,7 @@ function shardOf({ orgId, keyId }: Owner): number {
   return (fnv1a(orgId) + (fnv1a(keyId) % SHARDS_PER_ORGANIZATION)) % SHARD_COUNT;
 }
 
-/** Returns the outbox for outcomes that a wallet in this region couldn't accept immediately. */
+/** Returns the name of the outbox for outcomes that this region's wallet couldn't accept. */
 export function ownOutboxName(owner: Owner): string {
   return `own/${shardOf(owner)}`;
 }
@@ -39,7 +39,7 @@ export function peerOutboxName(peer: Region, owner: Owner): string {
   return `${peer}/${shardOf(owner)}`;
 }
 
-/** Returns the outboxes that can hold an organization's messages. */
+/** Returns the names of the outboxes that can hold an organization's messages. */
 export function peerOutboxNamesOfOrganization(peer: Region, orgId: string): readonly string[] {
   const first = fnv1a(orgId);
   return Array.from(
@@ -65,7 +65,7 @@ export type OutboxTarget =
   | { readonly carries: "outcomes"; readonly peer: Region | null }
   | { readonly carries: "revocations"; readonly peer: Region };
 
-/** Returns the receiver of the outbox with this name, or null for an unknown name. */
+/** Returns the receiver of the outbox with this name, or null for unknown names. */
 export function outboxTarget(name: string): OutboxTarget | null {
   const [owner, shard] = name.split("/");
   if (shard === undefined) return null;

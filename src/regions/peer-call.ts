@@ -10,8 +10,7 @@ import { contentDigestOf, createSignatureHeaders } from "./signature.ts";
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
 /**
- * Minimum remaining ms to divide between two attempts. Half of a shorter time is too short between
- * continents.
+ * Minimum remaining ms for two attempts. Between continents, half of a shorter time is too short.
  */
 const DIVIDED_MS_MIN = 600;
 const RESPONSE_BYTES_MAX = 1024 * 1024;
@@ -37,7 +36,7 @@ export type PeerResponse = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** Whether an earlier attempt got no response, but may have succeeded. */
+  /** Whether an earlier attempt got no response. It may have succeeded. */
   readonly isRepeat: boolean;
 };
 
@@ -46,14 +45,14 @@ export type PeerCallOptions = {
   readonly now: () => number;
   /** Maximum ms for all attempts, including the response body. Default: 2000. */
   readonly budgetMs?: number;
-  /** Default: 2. Set 1 for a call that must not arrive twice. */
+  /** Maximum attempts. Default: 2. Set 1 for a call that must not arrive twice. */
   readonly attempts?: number;
   readonly after?: TimerFunction;
   readonly signal?: AbortSignal;
   readonly onFailed?: (reason: string) => void;
 };
 
-/** The User-Agent of calls. Cloudflare may challenge requests without one. */
+/** Cloudflare may challenge requests without a User-Agent. */
 const USER_AGENT = "turnpike/1";
 
 /**
@@ -160,7 +159,7 @@ function describeStatus(status: number, headers: Headers): string {
   return `status ${status} from before the peer's Worker${isChallenge ? ", a challenge" : ""}`;
 }
 
-/** Tests a region's key objects and D1 with an unknown key. Returns the fault, or null. */
+/** Tests a region's key objects and D1 by looking up an unknown key. Returns the fault, or null. */
 export async function probePeer(
   peer: PeerConfig,
   options: Pick<PeerCallOptions, "requestId" | "now">,
@@ -193,7 +192,7 @@ function failedAttempt(reason: string, mayRetry: boolean): AttemptResult {
   return { answer: null, reason, mayRetry };
 }
 
-/** Maximum ms to wait for the home region before a 503. The documented limit is 2.5 s. */
+/** Maximum ms to wait for the home region before a 503 response. The documented limit is 2.5 s. */
 const HOME_WAIT_MAX_MS = 2300;
 const CALL_MS_MAX = 2000;
 const CALL_MS_MIN = 200;

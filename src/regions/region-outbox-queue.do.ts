@@ -32,8 +32,8 @@ export const OUTBOX_TABLES: TableMigrations = {
 const UNREACHABLE = "unreachable";
 
 /**
- * The `attempts` of a retried `parked` message. The message gets one more attempt and no second
- * alert.
+ * The `attempts` of a `parked` message that is retried. It allows one more attempt and causes no
+ * second alert.
  */
 const REVIVED = -1;
 
@@ -41,8 +41,8 @@ const REVIVED = -1;
 const PROBES_MAX = 6;
 
 /**
- * A receiver with waiting messages. `dueAt` (Unix ms) is the time of its next message or, while it
- * fails, of its next retry.
+ * A receiver with waiting messages. `dueAt` is the time (Unix ms) of its next message, or of the
+ * next retry while it fails.
  */
 type ReceiverQueue = {
   readonly receiver: string;
@@ -53,14 +53,14 @@ type ReceiverQueue = {
 type RetryTiming = { readonly nowMs: number; readonly random: number };
 
 /**
- * Stores messages until delivered, and never drops one. The receiver rejected `dead` messages.
- * `parked` messages are too old: only sweeps, or a response from their region, retry them.
+ * Stores each message until its delivery. Receivers rejected `dead` messages. `parked` messages are
+ * too old: only a sweep, or a response from their region, causes a retry.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
   readonly #name: string;
   #clockMs: number | null = null;
-  /** Whether messages may wait for a region that doesn't respond. Null if unknown. */
+  /** Whether messages may be waiting for an unresponsive region. Null if unknown. */
   #mayHaveUnreachable: boolean | null = null;
   #hasFailing: boolean | null = null;
 
@@ -69,7 +69,7 @@ export class OutboxQueue {
     this.#name = name;
   }
 
-  /** Stores all messages or none, due immediately. Existing messages stay unchanged. */
+  /** Stores all messages or none, due immediately. Doesn't change existing messages. */
   add(messages: readonly OutboxMessage[], nowMs: number): void {
     const write = (): void => {
       for (const message of messages) this.#insert(message, nowMs);

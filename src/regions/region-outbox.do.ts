@@ -24,29 +24,29 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * Maximum ms of a request. A new revocation can wait this long. 100 outcomes can involve slow
- * wallets.
+ * Maximum ms of a call. Calls with outcomes may reach slow wallets. New revocations wait for the
+ * running call.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
 const RETRY_MS = 1000;
-/** Time in ms during which outcomes are collected into one request. */
+/** Time in ms for collecting outcomes into one call. */
 const GATHER_MS = 100;
 const ALARM_GAP_MS = 1000;
 const OVERDUE_MS = 60_000;
 
 /**
- * A durable message queue, one object per shard: `own/0` to `own/15` for this region's wallets,
+ * A durable message queue. Its objects are `own/0` to `own/15` for this region's wallets,
  * `{peer}/0` to `{peer}/15` for the other region's, and `{peer}/revocations`. Delivers at least
  * once.
  */
 export class RegionOutbox extends DurableObject<Env> {
-  /** The object's name. It is stored, because an alarm may run without it. */
+  /** The object's name, stored because an alarm may run without it. */
   readonly #name: string;
   #isNameStored: boolean;
   readonly #queue: OutboxQueue;
   /**
-   * Resolves when the last delivery ends. Deliveries run one at a time, so no message is sent
+   * Resolves when the last delivery ends. Deliveries run one by one, so that none sends a message
    * twice.
    */
   #lastDelivery: Promise<unknown> = Promise.resolve();
@@ -105,7 +105,7 @@ export class RegionOutbox extends DurableObject<Env> {
   /** Delivers due messages. Never throws, because the platform retries an alarm only six times. */
   override async alarm(): Promise<void> {
     let waitMinMs = 0;
-    this.#alarmSetMs = -Infinity; // later messages set another alarm
+    this.#alarmSetMs = -Infinity; // so that new messages set another alarm
     try {
       if (this.#target().carries === "outcomes") waitMinMs = GATHER_MS;
       const due = (): readonly OutboxMessage[] => this.#queue.due(now(this.env));
@@ -114,7 +114,8 @@ export class RegionOutbox extends DurableObject<Env> {
       waitMinMs = RETRY_MS;
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: errorMessageOf(error) });
     }
-    // The alarm is set last, because setting it before an exception prevents the platform's retry.
+    // The alarm is set last, because an exception after `setAlarm` would prevent the platform's
+    // retry.
     try {
       await this.#setAlarm(waitMinMs);
     } catch (error) {
@@ -162,7 +163,7 @@ export class RegionOutbox extends DurableObject<Env> {
     deliveries: readonly DeliveryResult[],
   ): boolean {
     const nowMs = now(this.env);
-    const sharedRandom = Math.random(); // one value keeps unanswered messages in one batch
+    const sharedRandom = Math.random(); // equal delays keep unreachable messages together
     for (const [i, message] of messages.entries()) {
       const delivery = deliveries[i] ?? { kind: "failed", reason: "no answer" };
       const random = delivery.kind === "unreachable" ? sharedRandom : Math.random();
@@ -205,7 +206,7 @@ export class RegionOutbox extends DurableObject<Env> {
     if (await this.#setAlarm(GATHER_MS)) this.#alarmSetMs = elapsedMs();
   }
 
-  /** Sets the next alarm by the platform's clock, because tests shift only `now(env)`. */
+  /** Sets the next alarm by the platform's clock, which tests can't shift, unlike `now(env)`. */
   async #setAlarm(waitMinMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
     this.#queue.followClock(nowMs);

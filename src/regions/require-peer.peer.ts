@@ -42,7 +42,7 @@ const bytesMaxByOperation: ReadonlyMap<string, number> = new Map(
 
 /**
  * Middleware for `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that both
- * regions' logs match. Returns 404 for an invalid signature. Doesn't read an unsigned body.
+ * regions log the same ID. Returns 404 for an invalid signature. Never reads an unsigned body.
  */
 export async function requirePeer(c: AppContext, next: Next): Promise<Response | undefined> {
   const timers = new Timers();
@@ -69,7 +69,7 @@ async function handlePeerRequest(c: AppContext, next: Next): Promise<Response | 
     }
     return respondNotFound(c);
   }
-  c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // `x-request-id` is signed
+  c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // the signature covers it
   c.set("peer", message.peer);
   c.set("peerBody", message.body);
   await next();

@@ -20,11 +20,11 @@ const COVERED_COMPONENTS = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})
 const LIFETIME_S = 30;
 
 const KEY_ID_CHARACTERS = 12;
-/** The sender's region, a colon and 12 base64url characters. */
+/** A secret's ID: the sender's region, a colon and 12 base64url characters. */
 const KEY_ID_PATTERN = `[a-z]{2,8}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
 const REQUEST_ID = /^[0-9A-Za-z_-]{1,100}$/;
 /**
- * 32 bytes in base64. The last character ends in two zero bits, so that each value has one
+ * A hash: 32 bytes in base64. The last character ends in two zero bits, so each hash has one
  * encoding.
  */
 const BASE64_PATTERN = "[0-9A-Za-z+/]{42}[AEIMQUYcgkosw048]=";
@@ -135,7 +135,7 @@ type SignatureClaim = {
   readonly requestId: string;
 };
 
-/** Parses the signature headers. Repeated headers are joined with a comma, which never matches. */
+/** Parses the signature headers. The joined values of repeated headers never match. */
 function readClaim(headers: Headers): SignatureClaim | null {
   const input = SIGNATURE_INPUT.exec(headers.get("signature-input") ?? "");
   const [, base64] = SIGNATURE.exec(headers.get("signature") ?? "") ?? [];
@@ -175,8 +175,8 @@ const encoder = new TextEncoder();
 
 type ImportedKey = { readonly key: CryptoKey; readonly keyId: string };
 /**
- * Imported secrets. Caches no promises, because on Workers a request can't await another request's
- * I/O.
+ * Imported secrets. Contains no promises, because in Workers a request can't await another
+ * request's I/O.
  */
 const importedKeys = new WeakMap<PeerSecret, ImportedKey>();
 
@@ -185,8 +185,8 @@ async function hmacKeyOf(secret: PeerSecret): Promise<CryptoKey> {
 }
 
 /**
- * Returns a secret's ID: the sender and 72 bits of an HMAC over a text that is never signed. The ID
- * doesn't reveal the secret.
+ * Returns a secret's ID: the sender and 72 bits of an HMAC over fixed text. It doesn't reveal the
+ * secret.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
   return (await importKey(secret)).keyId;
