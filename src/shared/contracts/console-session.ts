@@ -13,8 +13,8 @@ export type PersonSession = {
   readonly orgId: string | null;
   readonly issuer: string;
   /**
-   * Set if an organization's own identity provider authenticated the person. The session can access
-   * only this organization.
+   * The organization whose own identity provider authenticated the person, if any. The session can
+   * access only this organization.
    */
   readonly realm?: string;
   readonly connection?: string;

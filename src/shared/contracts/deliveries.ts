@@ -32,7 +32,7 @@ export type PastAttempt = Omit<DeliveryAttempt, "answer" | "retryAfterMs"> & {
 };
 export type DeliveryDetail = DeliveryRecord & {
   readonly body: string;
-  /** The headers of the last attempt, or null before the first or after the end user's erasure. */
+  /** The last attempt's headers. Null before the first attempt and after the end user's erasure. */
   readonly headers: Readonly<Record<string, string>> | null;
   /** The newest ten attempts, including those before a resend. */
   readonly newestAttempts: readonly PastAttempt[];

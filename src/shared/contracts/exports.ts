@@ -1,7 +1,7 @@
 import type { Micros } from "../money.ts";
 import type { Price } from "../usage.ts";
 
-/** The fields by which an export groups charges. `tags` is JSON, or "" without tags. */
+/** The fields by which an export groups charges. `tags` is JSON, or "" if there are none. */
 export type ChargeDimensions = {
   readonly keyId: string;
   readonly model: string;

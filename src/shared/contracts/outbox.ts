@@ -10,7 +10,7 @@ export type OutcomeItem =
       readonly cost: Micros;
       readonly generation: Generation;
       /**
-       * Whether the charge is limited to the hold, because the client already received this cost.
+       * Whether the charge can't exceed the hold, because the response already reported this cost.
        */
       readonly isCapped?: boolean;
     }
@@ -19,7 +19,7 @@ export type OutcomeItem =
       readonly orgId: string;
       readonly kind: "void";
       readonly cost: Micros;
-      /** The call that the operator pays for, if any. */
+      /** The provider call that the operator pays for, if any. */
       readonly generation: Generation | null;
     };
 

@@ -22,7 +22,7 @@ export type NewPause = {
 };
 export type PutPauseResult = PauseWithOwner & { readonly created: boolean };
 
-/** The reader of a list of pauses that stop a member or the member's keys. */
+/** The member who lists pauses, and the member's keys. Other members' pauses are omitted. */
 export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
 
 export type PauseEndRequest = {
@@ -45,6 +45,6 @@ export type WalletPauseMethods = {
   pauses(reader: PauseReader | null): Promise<Result<readonly PauseWithOwner[]>>;
   /** Ends a pause. Fails with `not_found`, or with `conflict` if an operator created it. */
   endPause(ending: PauseEndRequest, by?: RequestCredential): Promise<Result<PauseWithOwner>>;
-  /** Returns the runs that must stop, because of a pause, a revoked key or an ended session. */
+  /** Returns the requests that must stop, because of a pause, a revoked key or an ended session. */
   watch(runs: readonly StoppableRequest[]): Promise<Result<readonly StoppedRequest[]>>;
 };

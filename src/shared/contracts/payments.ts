@@ -7,7 +7,7 @@ import type { Micros } from "../money.ts";
 
 export const PURCHASE_ID_PREFIX = "pur_";
 
-/** The way of payment: Stripe's page, saved card or automatic top-up. */
+/** The payment method: Stripe's page, the saved card or automatic top-up. */
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
@@ -57,7 +57,7 @@ export type PurchaseRecord = {
   /** Stripe's page for payment or confirmation. */
   readonly url: string | null;
   readonly error: PurchaseError | null;
-  /** The credited amount, without tax. Null until the payment. */
+  /** The credited amount without tax, or null until the payment. */
   readonly creditedMicro: Micros | null;
   /** Credits that refunds and disputes have taken back. */
   readonly returnedMicro: Micros;
@@ -164,7 +164,7 @@ export type PaymentReversal = {
   readonly isDisputed: boolean;
 };
 
-/** The event for a purchase's outcome, and the top-up that it ends. */
+/** The event that reports a purchase's outcome, and the top-up that it ends. */
 export type PurchaseOutcome = {
   readonly event: NewEvent;
   /** The values from which the event's ID is derived, so that retries record it once. */
@@ -175,7 +175,6 @@ export type TopUpFailure =
   | { readonly kind: "soft" }
   | { readonly kind: "hard"; readonly reason: TopUpDisabledReason };
 
-/** The reason why automatic top-up was turned off. */
 export type TopUpDisabledReason =
   | "card_declined"
   | "no_saved_card"
@@ -224,8 +223,8 @@ export type WalletPaymentMethods = {
   /** Credits a payment once. Fails with `conflict` if it was credited with a different amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   /**
-   * Sets a payment's refunded or disputed amount. Ignores a reading of Stripe that is older than
-   * the last one.
+   * Sets a payment's refunded or disputed amount. Ignores amounts that were read from Stripe before
+   * the stored one.
    */
   setBack(back: PaymentReversal): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;

@@ -8,7 +8,7 @@ import type { Region } from "../regions.ts";
 
 export type KeyResult = Result<Key>;
 
-/** An admitted key and its remaining requests. */
+/** An admitted key and its remaining requests under the rate limit. */
 export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly limit: number;
   readonly remaining: number;
@@ -23,7 +23,7 @@ export type KeyAdmissionResult =
   | ({ readonly ok: true } & AdmittedKey)
   | { readonly ok: false; readonly failure: Failure };
 
-/** A session and its maximum requests per minute, null for its key's limit. */
+/** A session and its maximum requests per minute (null: the key's limit). */
 export type RateLimitedSession = Pick<Session, "id" | "rpmLimit">;
 
 export type KeyRegisterMethods = {
@@ -37,7 +37,7 @@ export type KeyRegisterMethods = {
     session?: RateLimitedSession,
   ): Promise<KeyAdmissionResult>;
   /**
-   * Records the use, and returns the key to a region that counts the request itself. Fails with
+   * Records the use, and returns the key. The calling peer counts the request. Fails with
    * `conflict` for a repeated `writeId`.
    */
   identify(writeId: string | null, secret?: string): Promise<KeyResult>;

@@ -18,8 +18,8 @@ type UsageGroup = UsageAmounts & {
   readonly day?: string;
 };
 /**
- * A page of groups. `after` is the previous page's last group, "" for null. With two dimensions, it
- * starts with the day and a comma.
+ * A page of groups. `after` is the previous page's last group ("" for null). With two dimensions,
+ * the day and a comma precede it.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
 export type UsageReport = {
@@ -75,7 +75,7 @@ export type CostQuery = {
   readonly beforeMs: number;
   readonly by: "provider" | "model";
   readonly model: string | null;
-  /** A price to compare with. `lessMicro` reports the savings. */
+  /** A price to compare with. `lessMicro` is the customers' saving at this price. */
   readonly price: Price | null;
 };
 /**

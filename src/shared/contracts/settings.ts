@@ -30,7 +30,7 @@ export type SettingsWithoutRestrictions = Omit<
   "policy" | "operatorPolicy" | "maxConcurrent"
 >;
 
-/** The settings of an organization that only operators change. */
+/** An organization's settings that only operators change. */
 export type OperatorSettings = {
   readonly rpmLimit: number | null;
   readonly suspended: boolean;

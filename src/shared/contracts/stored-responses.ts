@@ -35,14 +35,14 @@ export type ConversationTurn = {
 /** A request's references to stored data: the previous response, and items by ID. */
 export type StoredResponseQuery = {
   readonly previous: string | null;
-  /** IDs of responses with referenced output items. */
+  /** IDs of responses whose output items are referenced. */
   readonly outputs: readonly string[];
   readonly inputs: readonly string[];
 };
 
 /**
- * The stored data that a request references. `links` are the conversation's turns, oldest first.
- * Null if one is missing.
+ * The stored data that a request references. `links` are the conversation's turns, oldest first, or
+ * null if a turn is missing.
  */
 export type StoredResponseResult = {
   readonly links: readonly ConversationTurn[] | null;
@@ -97,8 +97,8 @@ export function responseOwnerOf({
 }
 
 /**
- * Returns the filter for responses that a caller can continue. Sessions and limited keys can
- * continue only their own, other keys all of the member's.
+ * Returns the filter for responses that a caller can continue: for sessions and limited keys, their
+ * own; for other keys, the member's.
  */
 export function createContinuationFilter({
   caller,
@@ -110,8 +110,8 @@ export function createContinuationFilter({
 }
 
 /**
- * Returns the filter for responses that a caller can read. Roles above `member` read all, but a
- * limited key reads only its own.
+ * Returns the filter for responses that a caller can read. Roles above `member` read all, but
+ * limited keys only their own.
  */
 export function createReadFilter(
   admitted: AdmittedRequest,

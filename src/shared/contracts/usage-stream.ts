@@ -2,8 +2,8 @@ import type { Micros } from "../money.ts";
 import type { SettledGeneration } from "./wallet-pages.ts";
 
 /**
- * A position after row `seq` of a ledger. `madeAt` is the wallet's creation time, because a rebuilt
- * wallet has another ledger.
+ * A position after row `seq` of a ledger. `madeAt` is the creation time of the ledger's wallet,
+ * because a rebuilt wallet has a new ledger.
  */
 export type UsageStreamPosition = {
   readonly madeAt: number;
@@ -17,7 +17,7 @@ export type StreamStart =
   | { readonly sinceMs: number };
 /**
  * A query for one page. After a rebuild of the wallet, the page starts at the time `resumeMs`, or
- * else at row 0.
+ * at row 0 without it.
  */
 export type StreamQuery = {
   readonly from: StreamStart;

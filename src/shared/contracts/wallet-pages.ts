@@ -6,7 +6,7 @@ import type { Micros } from "../money.ts";
 import type { HoldPurpose } from "../placed-hold.ts";
 import type { TagFilter } from "./reports.ts";
 
-/** A ledger row. Its ledger's amounts add up to the balance. Times are Unix ms. */
+/** A ledger row. All amounts of a ledger add up to the balance. Times are Unix ms. */
 export type LedgerRow = {
   readonly seq: number;
   readonly kind: "usage" | "credit" | "expire" | "shortfall" | "rollup";

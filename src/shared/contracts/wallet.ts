@@ -67,9 +67,7 @@ export type HoldRequest = {
   readonly id: string;
   readonly least: Micros;
   readonly most: Micros;
-  /**
-   * The minimum cost at the prompt's upper bound. Budgets use it, so that spend never exceeds them.
-   */
+  /** The minimum cost for the prompt's maximum tokens. It keeps spend within budgets. */
   readonly sure: Micros;
   /**
    * Whether the client set an output cap. If not, a hold uses at most half of the available
@@ -82,8 +80,8 @@ export type HoldRequest = {
   readonly externalId: string | null;
   readonly keyId: string;
   /**
-   * Whether another region sent the request. Its hold expires later, and the wallet stores a
-   * rejection for late duplicates.
+   * Whether another region sent the request. Its hold expires later, and the wallet stores
+   * rejections, so that late duplicates fail too.
    */
   readonly peer: boolean;
   readonly idempotency: Idempotency | null;
@@ -95,8 +93,8 @@ export type HoldRequest = {
 };
 /**
  * A granted hold. `tokens`: granted and left under the key's limit. `priceList`, `policies`,
- * `paused`: set only without a hold. `warmRoute`: the route with the cached prompt. `routes`:
- * indexes of allowed candidates. `uncovered`: those that credits don't cover.
+ * `paused`: only for requests without a hold. `warmRoute`: the route with the cached prompt.
+ * `routes`: indexes of allowed candidates. `uncovered`: indexes not covered by credits.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -118,7 +116,7 @@ export type AdmittedHold = {
 
 export type Settlement = {
   readonly id: string;
-  /** The actual cost. The charge can't exceed the hold plus the credits without a hold. */
+  /** The actual cost. The charge can't exceed the hold plus the credits that aren't held. */
   readonly cost: Micros;
   readonly generation: Generation;
   /** Whether the charge is limited to the hold despite available credits. Ignored before 1.2.0. */
@@ -159,7 +157,7 @@ export type EndUserChange = {
   readonly alertThreshold?: number | undefined;
   readonly budgets?: readonly Budget[] | undefined;
 };
-/** A change by an actor. Releases before 1.2.0 send no actor and cause no event. */
+/** A change of an end user. Releases before 1.2.0 send no actor and cause no event. */
 export type EndUserUpdate = EndUserChange & { readonly actor?: Actor };
 export type EndUserRecord = {
   readonly id: string;
@@ -183,7 +181,6 @@ export type GroupableWalletMethods = Pick<
   WalletMethods,
   "hold" | "admitAndHold" | "settle" | "void"
 >;
-/** One of several combined calls. */
 export type GroupedWalletCall = {
   readonly [K in keyof GroupableWalletMethods]: {
     readonly call: K;
@@ -194,7 +191,7 @@ export type GroupedWalletCallResult = Awaited<
   ReturnType<GroupableWalletMethods[keyof GroupableWalletMethods]>
 >;
 
-/** Figures of a wallet that operators monitor. */
+/** A wallet's figures that operators monitor. */
 export type WalletHealth = {
   readonly openHolds: number;
   readonly oldestHoldMs: number | null;
@@ -235,7 +232,7 @@ export type SessionEndRequest = Pick<SessionQuery, "owner"> & {
   readonly actor: Actor;
 };
 export type KeyRevocation = { readonly keyId: string; readonly actor: Actor };
-/** A key's rotation. If it ends all earlier sessions, `sessionsCut` is its number. */
+/** A key's rotation. `sessionsCut` is the rotation's number if it ends all earlier sessions. */
 export type KeyRotation = KeyRevocation & { readonly sessionsCut: number | null };
 
 type OtherCalls = WalletPaymentMethods & WalletPauseMethods;
@@ -274,8 +271,8 @@ export type WalletMethods = OtherCalls & {
   /** Fails with `invalid_api_key` if the key was revoked after its admission. */
   hold(request: HoldRequest, keyHash?: string, shown?: PresentedSecret): Promise<Result<HoldGrant>>;
   /**
-   * Places a hold for a client, once per Idempotency-Key and body. With `isCaptured`, also captures
-   * it. Fails with `hold_not_allowed`.
+   * Places a client's hold, once per Idempotency-Key and body. With `isCaptured`, also captures it.
+   * Fails with `hold_not_allowed`.
    */
   placeHold(
     request: HoldRequest,
@@ -283,9 +280,9 @@ export type WalletMethods = OtherCalls & {
     isCaptured: boolean,
   ): Promise<Result<PlacedHold>>;
   /**
-   * Extends, captures or releases a client's hold. The key can extend it. Only the merchant can end
-   * it, unless only quotas count it. A null `called` means the merchant. Fails with `not_found`, or
-   * with `conflict` if the hold ended differently.
+   * Extends, captures or releases a client's hold. Only the key can extend it, or end it if it only
+   * counts toward quotas. Only the merchant can end other holds. A null `called` means the
+   * merchant. Fails with `not_found`, or with `conflict` if the hold ended differently.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;
@@ -298,7 +295,9 @@ export type WalletMethods = OtherCalls & {
    * before 1.2.0 ignore.
    */
   void(id: string, absorbed?: Generation | null): Promise<Result<VoidResult>>;
-  /** Runs the parts in order, even if one throws. Parts with `apart` first need a key lookup. */
+  /**
+   * Runs all parts in order, even if one throws. The result `apart` requires a key lookup first.
+   */
   together(
     parts: readonly GroupedWalletCall[],
   ): Promise<readonly GroupedPartResult<GroupedWalletCallResult>[]>;
