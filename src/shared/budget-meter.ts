@@ -12,7 +12,7 @@ export type BucketSums = readonly (readonly [bucket: number, sum: number])[];
 /** A time in Unix ms, and its UTC day, week and month. */
 export type BudgetTime = { readonly period: Period; readonly nowMs: number };
 
-/** Buckets of a rolling window: 60 and the current, incomplete one. */
+/** A rolling window's number of buckets: 60, and the current incomplete one. */
 const ROLLING_BUCKETS = 61;
 
 /** Returns the bucket that counts a charge at this time. */
@@ -29,7 +29,7 @@ function startOf(window: string, period: Period): number {
 }
 
 /**
- * Returns the amount counted in the window. A rolling window includes future buckets, which exist
+ * Returns the amount counted in the window. Includes a rolling window's future buckets, which exist
  * after the clock moved back.
  */
 export function sumInWindow(window: string, tally: BucketSums, at: BudgetTime): number {
@@ -71,13 +71,16 @@ export function clampFutureBuckets(window: string, tally: BucketSums, at: Budget
   return currentSum === 0 ? earlierBuckets : [...earlierBuckets, [bucket, currentSum]];
 }
 
-/** Reports whether the tally counts a later calendar period, because the clock moved back. */
+/**
+ * Reports whether the tally counts a later calendar period than the current one, after the clock
+ * moved back.
+ */
 export function hasLaterPeriod(window: string, tally: BucketSums, at: BudgetTime): boolean {
   const bucket = bucketAt(window, at);
   return rollingMinutes(window) === null && tally.some(([one]) => one > bucket);
 }
 
-/** Returns the time (Unix ms) at which `missing` more fits into the window, or null if never. */
+/** Returns when (Unix ms) the window has capacity for `missing` more, or null if never. */
 export function findTimeWithCapacity(
   window: string,
   tally: BucketSums,

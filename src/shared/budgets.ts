@@ -28,9 +28,7 @@ export type Budget = {
   readonly alertAt: number | null;
 };
 
-/**
- * The owner of budgets. `subject` is "" for the organization and an internal ID for an end user.
- */
+/** A budget's owner. `subject` is "" for the organization and an internal ID for an end user. */
 export type BudgetOwner = { readonly scope: BudgetScope; readonly subject: string };
 
 /** A budget and its current counts. Times are Unix ms. */
@@ -84,7 +82,7 @@ const budgetFieldsSchema = z
   );
 type BudgetFields = z.infer<typeof budgetFieldsSchema>;
 
-/** Returns the schema of at most `countMax` budgets. */
+/** Returns the schema of a list of at most `countMax` budgets. */
 export function budgetsSchema(countMax: number): z.ZodMiniType<readonly BudgetFields[]> {
   return z.array(budgetFieldsSchema).check(
     z.maxLength(countMax),
@@ -165,7 +163,7 @@ function isWindow(window: string): boolean {
   return WINDOW.test(window) && (rollingMinutes(window) ?? 1) <= MINUTES_MAX;
 }
 
-/** Returns a rolling window's minutes, or null for others. */
+/** Returns a rolling window's minutes, or null for other windows. */
 export function rollingMinutes(window: string): number | null {
   return window.endsWith("m") ? Number(window.slice(0, -1)) : null;
 }

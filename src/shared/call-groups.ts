@@ -1,18 +1,18 @@
 import { elapsedMs } from "./clock.ts";
 import type { TimerFunction } from "./timers.ts";
 
-/** Maximum parts of a grouped call, which run in one transaction. */
+/** Maximum calls that one grouped call combines, in one transaction. */
 export const GROUPED_PARTS_MAX = 32;
 const WAITING_PARTS_MAX = 256;
 export const GROUPED_CALL_TIMEOUT_MS = 800;
-/** Age (ms) at which a running call no longer blocks further calls. */
+/** Age (ms) at which a running call no longer blocks other calls. */
 const STALL_MS = 100;
-/** Maximum concurrent calls to an object. Further parts are grouped. */
+/** Maximum concurrent calls to an object. Further calls are grouped. */
 export const CONCURRENT_CALLS_MAX = 4;
 const POLL_MS = { min: 1, max: 20 } as const;
 
 /**
- * The result of one of several combined calls. `apart`: nothing was done, and the call must be sent
+ * The result of one combined call. `apart`: the object did nothing, and the call must be repeated
  * alone.
  */
 export type GroupedPartResult<Answer> =
@@ -29,7 +29,7 @@ type GroupedCall<Part, Answer> = {
 
 /** A failed call. The error is stored as text, because requests can't share error objects. */
 type FailedCall = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
-/** The state of a waiting part. `carry`: its request makes the group's next call. */
+/** The state of a waiting part. `carry`: its request must make the group's next call. */
 type PartState<Answer> =
   | GroupedPartResult<Answer>
   | FailedCall
@@ -52,8 +52,8 @@ type ObjectQueue<Part, Answer> = RunningCalls & {
 };
 
 /**
- * Combines an isolate's calls to an object while its maximum of calls is running. Waiting parts
- * poll with their own timers, because another request's promise may never settle (workerd#2719).
+ * Combines an isolate's calls to an object while too many others are running. Waiting parts poll
+ * with their own timers, because another request's promise may never settle (workerd#2719).
  */
 export class CallGroups<Part, Answer> {
   readonly #queueByName = new Map<string, ObjectQueue<Part, Answer>>();
@@ -64,7 +64,7 @@ export class CallGroups<Part, Answer> {
   }
 
   /**
-   * Sends a part to the object `name`. Throws if the call fails or times out. Retry with the same
+   * Sends a part to the object `name`. Throws if the call fails or times out. Retries need the same
    * ID.
    */
   callPart(name: string, ask: GroupedCall<Part, Answer>): Promise<Answer> {
@@ -171,8 +171,8 @@ function startCall({ runningCalls }: RunningCalls): RunningCall {
 }
 
 /**
- * Removes and returns `callMaker` and the parts that have waited longest. Drops the parts of
- * canceled requests.
+ * Removes and returns `callMaker` and the oldest waiting parts. Drops the parts of canceled
+ * requests.
  */
 function takeGroup<Part, Answer>(
   queue: ObjectQueue<Part, Answer>,

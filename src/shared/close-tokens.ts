@@ -1,7 +1,8 @@
 import { estimateTokens } from "./tokens.ts";
 
 /**
- * Matches o200k_base's pieces of a text (openai/tiktoken), with at most one step of backtracking.
+ * Matches the pieces into which o200k_base splits text (openai/tiktoken). Backtracks at most one
+ * step.
  */
 const PIECE =
   /[^\r\n\p{L}\p{N}]?(?:[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)(?:'(?:[stmd]|re|ve|ll))?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
@@ -16,8 +17,8 @@ const WIDE = /[^ -~]/;
 const LATIN_END = 0x300;
 const CYRILLIC_END = 0x530;
 /**
- * Extra tokens of a word with non-ASCII letters: `from + each * letters`. `end` is above the code
- * of the first such letter. Fitted by test/contract/count-tokens.test.ts.
+ * Extra tokens of a word with non-ASCII letters: `from + each * letters`, from the first row whose
+ * `end` is above the first such letter. Fitted by test/contract/count-tokens.test.ts.
  */
 const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] = [
   [LATIN_END, 0.1, 0.16],

@@ -4,8 +4,8 @@ const encoder = new TextEncoder();
 export type EncryptionSecret = { readonly id: string; readonly secret: string };
 
 /**
- * The purpose and owner of an encrypted text. The purpose selects the encryption key; decryption
- * requires the owner.
+ * The purpose and owner of encrypted text. The purpose selects the encryption key. Decryption
+ * requires the same owner.
  */
 export type EncryptionPurpose = { readonly purpose: string; readonly owner: string };
 

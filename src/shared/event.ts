@@ -3,8 +3,8 @@ import { sha256 } from "./hash.ts";
 import { parseStoredJson } from "./stored-json.ts";
 
 /**
- * Event types. If the data of a new type has a name or address, add that field to
- * `ERASED_PATHS` in event-log.do.ts. `eraseExternalId` replaces an end user's name in `end_user`.
+ * Event types. If a new type's data has a name or address, add that field to `ERASED_PATHS` in
+ * event-log.do.ts. `eraseExternalId` replaces end users' names in `end_user`.
  */
 export const EVENT_TYPES = [
   "balance.credited",
@@ -123,7 +123,7 @@ export function mintEventId(nowMs: number): string {
   return mintId(EVENT_ID, nowMs);
 }
 
-/** Derives an event ID from the values, so that retries record the event once. */
+/** Derives an event ID from values, so that retries record the event once. */
 export function deriveEventId(...words: readonly (string | number | null)[]): string {
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }

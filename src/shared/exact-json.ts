@@ -1,10 +1,10 @@
 /**
- * Details that JavaScript's JSON parsing loses: digits beyond 53 bits, and the position of integer
+ * Details that JSON parsing in JavaScript loses: digits beyond 53 bits, and the order of integer
  * keys. `JSON.stringify` restores them.
  */
 
 type LostDetails = {
-  /** The source text of numbers, by key or index, that JavaScript would write differently. */
+  /** The source texts, by key or index, of numbers that JavaScript would write differently. */
   readonly numbers: ReadonlyMap<PropertyKey, string>;
   readonly order: readonly string[] | null;
 };
@@ -34,7 +34,9 @@ export function parseJson(text: string): unknown {
   return losesDetails(text) ? new ExactJsonReader(text).read() : value;
 }
 
-/** Copies the recorded details of `original` to its edited copy. Returns the copy. */
+/**
+ * Copies the details that `parseJson` recorded of `original` to its edited copy. Returns the copy.
+ */
 export function copyExactJson<T extends object>(original: object, copy: T): T {
   const lostDetails = LOST_DETAILS.get(original);
   return lostDetails === undefined ? copy : attachLostDetails(copy, lostDetails);
@@ -122,7 +124,7 @@ function isPlainDecimal(text: string, start: number, end: number): boolean {
     else if (!isDigit(code)) return false;
   }
   if (point === -1) return text.charCodeAt(start) !== MINUS;
-  // JavaScript writes 1.0 as 1, and 0.0000001 as 1e-7.
+  // JavaScript would write 1.0 as 1, and 0.0000001 as 1e-7.
   return text.charCodeAt(end - 1) !== DIGIT_0 && !text.startsWith("00000", point + 1);
 }
 

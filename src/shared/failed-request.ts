@@ -47,14 +47,14 @@ export type FailureBatch = {
 };
 
 export const ERROR_MESSAGE_MAX = 500;
-/** Maximum reported attempts of a request, which are its last ones. */
+/** Maximum attempts that a failed request reports: the last ones. */
 export const REPORTED_ATTEMPTS_MAX = 16;
 export const FAILURE_BATCH_REQUESTS_MAX = 100;
 export const FAILURE_BATCH_COUNTS_MAX = 1000;
 
 /**
- * A query for failures by hour, for hours that start from `fromMs` to before `beforeMs`. A null
- * `keyIds` matches all keys.
+ * A query for failures in the hours that start from `fromMs` to before `beforeMs`. A null `keyIds`
+ * matches all keys.
  */
 export type FailureQuery = {
   readonly fromMs: number;
@@ -69,8 +69,7 @@ export type StoredFailureQuery = FailureQuery & {
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };
 /**
- * The failures of one model, last-called provider or end user. A null `group` has the failures
- * without one.
+ * The failures of one model, last-called provider or end user, or (null) of requests without one.
  */
 export type FailureGroup = {
   readonly group: string | null;

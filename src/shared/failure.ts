@@ -26,8 +26,8 @@ type FailureKinds =
       readonly isTooLarge?: true;
     }
   /**
-   * `isForGood`: the key can never become valid again. `twoHeaders`: both headers contain keys, and
-   * the named key is invalid or the keys differ.
+   * `isForGood`: the key can never become valid again. `twoHeaders`: with keys in both headers, the
+   * invalid key's header, or `both` if the keys differ.
    */
   | {
       readonly kind: "invalid_api_key";
@@ -36,7 +36,7 @@ type FailureKinds =
       readonly isForGood?: true;
     }
   /**
-   * Amounts in micro-credits. A session gets the amounts of its budget, or 0 if the key's budget or
+   * Amounts are in micro-credits. A session gets its budget's amounts, or 0 if the key's budget or
    * the balance is too low.
    */
   | ({
@@ -75,8 +75,8 @@ type FailureKinds =
     }
   | { readonly kind: "model_not_allowed"; readonly model: string }
   /**
-   * `owner` is the only party that can do this to the hold. Without `owner`, the key or session
-   * lacks `may_hold`.
+   * `owner` is the only party that can change the hold this way. Without `owner`, the key or
+   * session lacks `may_hold`.
    */
   | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
   /** This scope's policy allows none of the model's routes. */
@@ -92,7 +92,7 @@ type FailureKinds =
   | { readonly kind: "organization_suspended" }
   | { readonly kind: "key_is_limited" }
   | { readonly kind: "not_found"; readonly message: string }
-  /** `message` is set if the model has another kind. */
+  /** `message` is set if the model serves another kind of call. */
   | { readonly kind: "model_not_found"; readonly model: string; readonly message?: string }
   | { readonly kind: "method_not_allowed"; readonly allow: readonly string[] }
   | { readonly kind: "request_timeout" }
@@ -103,8 +103,7 @@ type FailureKinds =
       readonly code?: string;
     }
   /**
-   * A request with this Idempotency-Key already created this generation or key, and never runs
-   * again.
+   * An earlier request with this Idempotency-Key created this generation or key. Repeats never run.
    */
   | {
       readonly kind: "idempotency_replay";
@@ -149,7 +148,7 @@ type FailureKinds =
         | "export";
       readonly limit: number;
       readonly retryAfterMs: number;
-      /** The response header `openai-organization`, for a known key. */
+      /** The organization of a known key, for the response header `openai-organization`. */
       readonly orgId?: string;
     }
   /** `limit` is null for a session. */
@@ -197,8 +196,8 @@ type FailureKinds =
   | { readonly kind: "storage_unavailable" }
   | { readonly kind: "prices_unavailable" }
   /**
-   * The hold was not priced with `list`, the organization's price list. Null means the default
-   * prices.
+   * The hold used other prices than those of `list`, the organization's price list (null: the
+   * default prices).
    */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
   /** A policy applies, but the hold request lists no candidate routes. */

@@ -9,8 +9,8 @@ import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /**
- * The bill (micro-credits) of a call that timed out or failed with reported usage. Null if the
- * provider's price is unknown. The operator pays it.
+ * The bill (micro-credits, paid by the operator) of a call that timed out or failed with reported
+ * usage. Null if the provider's price is unknown.
  */
 type LostCall = { readonly model: string; readonly cost: number | null };
 
@@ -63,7 +63,7 @@ export type Generation = {
   readonly trace?: string;
   /** The kind of call. Absent for chat. */
   readonly kind?: string;
-  /** Set if a route other than the first served the request. Stored separately. */
+  /** Set if a fallback route served the request. Stored separately. */
   readonly warm?: WarmRoute;
   readonly purpose?: StoredHoldPurpose;
 };
@@ -95,7 +95,7 @@ export const failedAttemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   ),
 });
 /**
- * The route that took over a conversation, so it has the prompt cached. `affinity` is the
+ * The route that took over a conversation and has its prompt cached. `affinity` is the
  * conversation's hash, and `seconds` the cache's lifetime.
  */
 export type WarmRoute = {
@@ -159,7 +159,9 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 const REQUEST_ID = "req_";
 const RESPONSE_ID_PREFIX = /^[a-z]{3,10}[-_]/;
 
-/** Returns the request ID in the ID of a request, response or hold, or null for other text. */
+/**
+ * Extracts the request ID from the ID of a request, response or hold. Returns null for other text.
+ */
 export function parseRequestId(idOrHoldName: string): string | null {
   const holdName = parseHoldName(idOrHoldName);
   if (holdName !== null) return holdName.id;

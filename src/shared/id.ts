@@ -38,7 +38,7 @@ export function timeToBase62(ms: number): string {
   return out;
 }
 
-/** Returns `prefix` with 24 characters: the time, then random. IDs sort by creation time. */
+/** Returns `prefix` and 24 characters: the time, then random. IDs sort by creation time. */
 export function mintId(prefix: string, nowMs: number): string {
   return prefix + timeToBase62(nowMs) + randomBase62(RANDOM_CHARACTERS);
 }

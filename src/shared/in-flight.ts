@@ -34,8 +34,8 @@ const KEYS_MAX = 10_000;
 const UNKNOWN_OWNER = "";
 
 /**
- * Divides an isolate's memory among open requests. An organization can use at most as much as stays
- * free. Paid requests above this share wait; the organization with the fewest requests goes first.
+ * Divides an isolate's memory among open requests. No organization can use more than stays free.
+ * Paid requests above this share wait; the organization with the fewest requests goes first.
  */
 export class RequestMemoryPool {
   readonly #limits: InFlightLimits;
@@ -280,9 +280,9 @@ export class RequestSlot {
   }
 }
 
-/** Mean timer delay (ms) that indicates an overloaded CPU. */
+/** Mean timer delay (ms) above which the CPU is overloaded. */
 const DELAY_MS_MAX = 4;
-/** Maximum delay (ms) of one timer in the mean, so that the mean falls soon after a stall. */
+/** Maximum delay (ms) of one timer in the mean, so that the mean recovers soon after a stall. */
 const COUNTED_DELAY_MS_MAX = 4 * DELAY_MS_MAX;
 /** Weight of one timer's delay in the mean. */
 const DELAY_WEIGHT = 1 / 16;
@@ -290,7 +290,7 @@ const DELAY_WEIGHT = 1 / 16;
 const CHANGE_MS = 100;
 const DECREASE = 0.8;
 const INCREASE = 1.01;
-/** Minimum of the limit. Organizations with fewer open requests are never affected. */
+/** Minimum of the limit. Organizations with fewer open requests are never limited. */
 export const COMPUTE_REQUESTS_MIN = 128;
 
 /**

@@ -10,7 +10,7 @@ export const WITHOUT_ZOD_MESSAGES: z.core.ParseContext<Issue> = { error: () => "
 const PARAM_SHOWN_MAX = 200;
 const ABSENCE_CODES = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
-/** A problem, as a text that follows the parameter's name. A missing parameter has no problem. */
+/** A problem, worded to follow the name of `param`. Null if the parameter is missing. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
 
 export function describeSchemaError(error: z.core.$ZodError, value: unknown): IssueText {
@@ -120,7 +120,9 @@ function kindOf(value: unknown): string {
 
 type IssueAtPath = { readonly issue: Issue; readonly path: Path };
 
-/** Returns the first problem of a union's best-fitting branch, whose problem is nested deepest. */
+/**
+ * Returns the first problem of a union's best-fitting branch, the branch with the deepest problem.
+ */
 function bestFittingIssue(issue: Issue, path: Path): IssueAtPath {
   if (issue.code !== "invalid_union") return { issue, path };
   const found = issue.errors

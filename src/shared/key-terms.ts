@@ -20,7 +20,7 @@ export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
 type Limits = {
-  /** The budget per `budgetPeriod`, or in total without one. */
+  /** The budget in each `budgetPeriod`, or in total if there is none. */
   readonly budgetMicro: Micros;
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */
@@ -90,7 +90,7 @@ function hasFewerModels(
   return after !== null && after.every((entry) => isModelAllowed(before, entry, names));
 }
 
-/** Reports whether a list of allowed models covers an entry. `author/*` doesn't cover aliases. */
+/** Reports whether a list of allowed models covers a name. `author/*` doesn't cover aliases. */
 export function isModelAllowed(
   allowed: readonly string[],
   entry: string,
@@ -271,7 +271,7 @@ export function keyTermsView(terms: KeyTerms) {
   return mapByField<{ readonly [K in TermName]: TermFieldValues[K] | null }>(show);
 }
 
-/** A key's limits in D1, by field. */
+/** A key's limits as D1 stores them, by field. */
 export type StoredKeyTerms = Readonly<Record<string, StoredValue | null>>;
 
 export function keyTermsToStored(terms: KeyTerms): StoredKeyTerms {
@@ -340,13 +340,11 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** The budgets. A session's status has only its own. */
+  /** The budgets. A session's status has only the session's budgets. */
   readonly budgets: readonly BudgetStatus[];
   /** Running requests under each concurrency limit. Absent for a session. */
   readonly concurrency?: readonly ConcurrencyState[];
-  /**
-   * The wallet's creation time (Unix ms). A session is valid only in the wallet that created it.
-   */
+  /** Creation time (Unix ms) of the wallet. A session is valid only in its own wallet. */
   readonly madeAt: number;
   /** The number of the last key rotation that ended sessions, or 0. */
   readonly sessionsCut: number;

@@ -11,7 +11,10 @@ export type SandboxRow = {
 type KindRow = {
   readonly does: string;
   readonly path: `/v1/${string}`;
-  /** Whether output tokens are billed. Requests then have an output cap, and prices an `output`. */
+  /**
+   * Whether output tokens are billed. If so, requests have an output cap, and prices have an
+   * `output`.
+   */
   readonly hasOutput: boolean;
   readonly hasInput: boolean;
   /** The units, besides tokens, in which the kind can be billed. */

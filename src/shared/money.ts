@@ -21,8 +21,8 @@ export function costFields(costMicro: number) {
 }
 
 /**
- * Converts dollars from a request. Returns null for more than 6 decimals, an invalid number, or one
- * above DOLLARS_MAX. Never truncates: 8.2 * 1e6 is 8199999.999999999.
+ * Converts dollars from a request. Returns null for an invalid number, more than 6 decimals, or
+ * more than DOLLARS_MAX. Never truncates: 8.2 * 1e6 is 8199999.999999999.
  */
 export function microsOfDollars(dollars: number): Micros | null {
   if (!Number.isFinite(dollars) || dollars < 0 || dollars > DOLLARS_MAX) return null;

@@ -6,7 +6,8 @@ import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
 /**
- * The payment of a client's hold: from the balance, or only by counting toward budgets and quotas.
+ * The payment of a client's hold: from the balance, or none (it only counts toward budgets and
+ * quotas).
  */
 export const HOLD_PAYMENTS = ["balance", "quota"] as const;
 
@@ -30,7 +31,7 @@ export function copyHoldPurpose(hold: HoldPurpose): HoldPurpose {
   };
 }
 
-/** A stored purpose. `held` and `charged` are set for a hold that only counts toward quotas. */
+/** A stored purpose. `held` and `charged` are set only if `pays` is `quota`. */
 export type StoredHoldPurpose = HoldPurpose & { readonly held?: Micros; readonly charged?: Micros };
 
 export const holdPurposeSchema: z.ZodMiniType<HoldPurpose> = z.object({
@@ -65,7 +66,7 @@ export function parseHoldName(name: string): HoldName | null {
   return { id: REQUEST_PREFIX + id, orgId, home };
 }
 
-/** Returns the name in usage that replaces the model for a client's hold. */
+/** Returns the name that usage shows in place of a model for a client's hold. */
 export function modelNameOfPurpose({ merchant }: HoldPurpose): string {
   return `charge/${merchant ?? OWN_MERCHANT_NAME}`;
 }

@@ -22,8 +22,8 @@ export const POLICY_SCOPES = ["operator", "organization", "member", "key", "sess
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
 /**
- * A policy that applies to a request, and its source. With `hasAliases`, it can list aliases, which
- * cover only requests that use them.
+ * A policy that applies to a request, with its source. With `hasAliases`, it can list aliases,
+ * which cover only requests that use them.
  */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
@@ -108,7 +108,7 @@ export function allowsModel(
 
 type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyField };
 
-/** Returns the first policy, from the widest scope, that leaves no candidate. */
+/** Returns scope and field of the first policy (widest scope first) that leaves no candidate. */
 export function findPolicyObjection(
   layers: readonly PolicyLayer[],
   candidates: readonly RouteCandidate[],

@@ -7,8 +7,8 @@ const HOST_CHARACTERS_MAX = 253;
 const LABEL_CHARACTERS_MAX = 63;
 
 /**
- * Parses a customer's URL that the gateway calls. Returns the problem unless the URL has HTTPS,
- * port 443, a public host name and no password.
+ * Parses a customer's URL that the gateway calls. Returns a problem unless it has HTTPS, port 443,
+ * a public host name and no password.
  */
 export function parsePublicUrl(text: string, base?: string): URL | string {
   const url = URL.parse(text, base);

@@ -18,7 +18,8 @@ const runningByOrg = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
  * Runs an organization's D1 statement. If D1 is slow, busy or fails, logs a warning and fails with
- * `storage_unavailable` or `overloaded`. The statement may still run, so it must be safe to repeat.
+ * `storage_unavailable` or `overloaded`. The statement must be safe to repeat, because it may still
+ * run.
  */
 export async function queryDatabase<T>(
   statement: () => Promise<T>,
@@ -33,7 +34,7 @@ export async function queryDatabase<T>(
   }
   const statementResult = Promise.resolve()
     .then(statement)
-    // After a timeout, the slot is released only when D1 has finished the statement.
+    // The slot stays taken after a timeout until D1 finishes the statement.
     .finally(() => releaseSlot(orgId, slot));
   try {
     return success(await withTimeout(statementResult, DATABASE_TIMEOUT_MS));

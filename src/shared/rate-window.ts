@@ -25,7 +25,10 @@ type WindowDecision =
  * An exact log of the last 1000 admissions. Never admits more than `limit` requests in any 60 s.
  */
 export class RateWindow {
-  /** Admission times by slot. From the next slot on, around the ring, they never decrease. */
+  /**
+   * Admission times by slot. They never decrease, starting at the next slot and going around the
+   * ring.
+   */
   readonly #times: number[];
   #next: number;
 

@@ -4,7 +4,7 @@ import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
 import type { TimerFunction } from "./timers.ts";
 
-/** Pauses between attempts, and the time for all attempts together, in ms. */
+/** Pauses between attempts in ms. REACH_BUDGET_MS limits all attempts together. */
 const PAUSES_MS: readonly number[] = [50, 200, 800];
 const REACH_BUDGET_MS = 2000;
 

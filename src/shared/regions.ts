@@ -17,7 +17,7 @@ const ROWS = [
     id: "eu",
     jurisdiction: "eu",
     hosts: { strict: ["eu"], relaxed: ["eu", "global"] },
-    // London and Zurich aren't in the EU.
+    // Excludes London and Zurich, which aren't in the EU.
     aws: {
       usual: "eu-central-1",
       pattern: /^eu-(?:central-1|north-1|south-[12]|west-[13])$/,

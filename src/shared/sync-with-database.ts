@@ -12,7 +12,7 @@ type ObjectSync<Row> = {
 
 /**
  * Sends `row` to an object, and again while D1 has a newer row, so that the last of concurrent
- * changes wins. Fails with 503 without a response. Retrying the change completes it.
+ * changes wins. Fails with 503 if no response arrives. Retrying the change completes it.
  */
 export async function syncWithDatabase<Row>(row: Row, sync: ObjectSync<Row>): Promise<Result<Row>> {
   let sentRow = row;

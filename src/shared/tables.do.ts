@@ -4,8 +4,8 @@ import { logAlert } from "./log.ts";
 export type TableMigration = {
   readonly sql: string;
   /**
-   * The oldest version of the code that can use the migrated tables. If the step only adds, repeat
-   * the previous value.
+   * The oldest code version that can use the migrated tables. If the step only adds, repeat the
+   * previous value.
    */
   readonly readableBy: number;
 };

@@ -36,8 +36,8 @@ export function declaredTagsToJson(tags: Tags | undefined, keys: readonly string
 type RequestTags = { readonly tags?: Tags; readonly sessionTags?: readonly string[] };
 
 /**
- * Adds the session's tags. They replace the request's tags of the same keys, and are kept first if
- * there are too many.
+ * Adds the session's tags. They replace the request's tags with the same keys. If there are too
+ * many, the request's last tags are dropped.
  */
 export function tagsWithSession(
   tags: Tags | undefined,

@@ -37,7 +37,7 @@ export class Timers {
   close(): void {
     this.#deadlines.clear();
     this.#disarm();
-    this.#armedMs = -Infinity; // no timer is set
+    this.#armedMs = -Infinity; // prevents further timers
   }
 
   #arm(atMs: number): void {
@@ -65,8 +65,8 @@ export class Timers {
 }
 
 /**
- * Returns the result of `work`, or throws after `limitMs`. The work continues, so it must be safe
- * to repeat.
+ * Returns the result of `work`, or throws after `limitMs`. `work` continues, so it must be safe to
+ * repeat.
  */
 export function withTimeout<T>(
   work: Promise<T>,

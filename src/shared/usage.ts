@@ -29,6 +29,7 @@ export function unitsPerPrice(unit: Unit): number {
   return UNIT_TABLE[unit].per;
 }
 
+/** Returns an object with the same value for each unit. */
 export function fillUnitRecord<U extends Unit, T>(
   units: readonly U[],
   value: T,
@@ -137,7 +138,9 @@ export function sumPromptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;
 }
 
-/** Price of a token cached for an hour, in input prices (platform.claude.com, prompt caching). */
+/**
+ * Factor of the input price for tokens cached for an hour (platform.claude.com, prompt caching).
+ */
 export const HOUR_CACHE_PRICE_FACTOR = 2;
 
 /** A count in a charge, and its price in micro-credits per million. */

@@ -18,8 +18,7 @@ type PaymentVariables = {
 };
 
 /**
- * Parses the STRIPE_* variables. Returns null, which turns card payments off, without
- * STRIPE_SECRET_KEY.
+ * Parses the STRIPE_* variables. Without STRIPE_SECRET_KEY, returns null: card payments are off.
  */
 export function parsePayments(variables: PaymentVariables): PaymentsConfig | null {
   const { text, sandbox, addProblem } = variables;

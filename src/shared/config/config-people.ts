@@ -6,7 +6,7 @@ const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 pla
 /** The schema of LOGIN_ISSUERS, the identity providers. */
 export const loginIssuersSchema = z.array(
   z.strictObject({
-    /** Part of the callback URL that the identity provider knows. */
+    /** The ID in the callback URL that is registered at the identity provider. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
     kind: z.enum(["oidc", "google", "entra", "github"]),
     name: z.optional(plain),
@@ -21,7 +21,7 @@ export const loginIssuersSchema = z.array(
 /** An identity provider of LOGIN_ISSUERS. */
 export type IssuerEntry = z.infer<typeof loginIssuersSchema>[number];
 
-/** The roles of operators. `all` allows every call. */
+/** The roles of operators. `all` permits all calls. */
 export const OPERATOR_ROLES = ["read", "support", "finance", "all"] as const;
 export type OperatorRole = (typeof OPERATOR_ROLES)[number];
 
@@ -48,7 +48,7 @@ type Settings = {
   readonly addProblem: AddProblem;
 };
 
-/** Reports invalid LOGIN_ISSUERS and OPERATOR_LOGINS by `addProblem`. */
+/** Reports invalid LOGIN_ISSUERS and OPERATOR_LOGINS to `addProblem`. */
 export function checkIssuers({ entries, logins, sandbox, text, addProblem }: Settings): void {
   const ids = entries.map(({ id }) => id);
   if (new Set(ids).size !== ids.length) addProblem("LOGIN_ISSUERS", "names an id twice");
@@ -61,7 +61,7 @@ export function checkIssuers({ entries, logins, sandbox, text, addProblem }: Set
   for (const { issuer, subject } of logins) {
     const entry = entries.find(({ id }) => id === issuer);
     if (entry === undefined) addProblem("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
-    // An `oid` is unique only within its tenant, and anyone can create a tenant.
+    // Anyone can create a tenant with the same `oid`, so the subject must include the tenant.
     if (entry?.kind === "entra" && !/^[0-9a-f-]{36}\/[0-9a-f-]{36}$/.test(subject)) {
       addProblem("OPERATOR_LOGINS", `needs <tenant's id>/<oid> as the subject at '${issuer}'`);
     }

@@ -3,7 +3,7 @@ import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "../regions.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
-/** Minimum number of different characters. A repeated `changeme` has 7. */
+/** Minimum number of different characters in a secret. A repeated `changeme` has 7. */
 const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
@@ -103,8 +103,8 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
 
 /**
  * Parses PEERS and their secrets. PEER_OUT_<R> signs messages to region R, and PEER_IN_<R> verifies
- * messages from R. `_NEXT` is for rotation. All secrets must differ, so that nobody can replay a
- * message to its sender.
+ * messages from R. `_NEXT` is for rotation. All secrets must differ, so that messages can't be
+ * replayed to their sender.
  */
 export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],

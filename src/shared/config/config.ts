@@ -71,15 +71,13 @@ const modelSchema = z.strictObject({
 const modelsSchema = z.array(modelSchema.check(z.superRefine(checkUnits)));
 const aliasesSchema = z.record(nameSchema, nameSchema);
 
-/** An entry of PROVIDERS. */
 export type ProviderEntry = z.infer<typeof providersSchema>[number];
-/** An entry of MODELS. */
 export type ModelEntry = z.infer<typeof modelsSchema>[number];
 export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.ts";
 export type { PaymentsConfig } from "./config-payments.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
-/** The integer variables with default, minimum and maximum. */
+/** The integer variables: default, minimum and maximum. */
 export const NUMERIC_VARIABLES = {
   MARKUP_PERCENT: [0, 0, 1000],
   PRICE_LEAD_S: [3600, 300, 604_800],

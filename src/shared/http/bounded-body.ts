@@ -34,7 +34,7 @@ export async function readBoundedText(
 
 const PART_BYTES = 256 * 1024;
 
-/** Passes a body's parts to `onPart`. Returns its first result, or null at the end. */
+/** Passes a body's parts to `onPart` until it returns a result. Returns this result, or null. */
 export async function readBodyParts<T>(
   body: ReadableStream<Uint8Array>,
   onPart: (part: Uint8Array) => T | null,

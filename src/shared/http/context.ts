@@ -61,11 +61,11 @@ export function readOptionalVariable<Name extends keyof Variables>(
   return c.get(name);
 }
 
-/** The caller of a key that the call for the hold admits later. */
+/** The caller of a key that only the call for the hold will admit. */
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admitCaller: () => Promise<Result<AdmittedRequest>>;
-  /** The admission. Null until `admit` is called, or if the hold's call admits the key. */
+  /** The admission. Null if the hold's call admits the key, or before `admitCaller` runs. */
   admission: Promise<Result<AdmittedRequest>> | null;
 };
 
@@ -196,7 +196,7 @@ function log(c: AppContext, admitted: AdmittedRequest | undefined): void {
   });
 }
 
-/** Returns the response's headers, copied from a `fetch` response, whose headers are read-only. */
+/** Returns the response's headers. Copies them if they are read-only, as those of `fetch` are. */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;
   try {
@@ -230,8 +230,8 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: AdmittedRe
 }
 
 /**
- * Sets browser security headers. Browser navigation sends no key, so responses to requests with a
- * key don't need them.
+ * Sets browser security headers. Responses to requests with a key don't need them, because browser
+ * navigation sends no key.
  */
 function setKeylessHeaders(headers: Headers): void {
   // The docs site's pages set their own policy.

@@ -13,7 +13,7 @@ export type ErrorResponse = {
 
 export type FailureOf<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
 
-/** A header that SDKs follow rather than the status. */
+/** A header that forbids retries by SDKs, whatever the status. */
 export const DO_NOT_RETRY = { "x-should-retry": "false" };
 /** The headers of rejections that only open holds cause. Holds usually end within seconds. */
 export const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };

@@ -10,11 +10,10 @@ import { Isolate } from "./isolate.ts";
 import { SINGLE_READ_BYTES_MAX } from "./read-json.ts";
 import type { BodyLimits } from "./read-json.ts";
 
-/** Time for the admission and for storing the outcome, in ms. */
+/** Time for admission and for storing the outcome, in ms. */
 const LEASE_MARGIN_MS = 60_000;
 const NO_KEY = "";
 
-/** Returns the pool of the isolate's memory for requests. */
 export function memoryPoolOfIsolate(config: Config): RequestMemoryPool {
   return Isolate.of(config).get(makeRequestMemory);
 }
@@ -38,7 +37,7 @@ export function declaredBodyBytes(c: AppContext): number {
   return declared > 0 ? declared : Infinity;
 }
 
-/** The callers without a key that share memory for bodies. */
+/** A group of callers without a key, with its own share of the memory for bodies. */
 export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 
 /**

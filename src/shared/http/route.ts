@@ -13,8 +13,8 @@ import type { OperatorRole } from "../config/config.ts";
 export type RouteReach = Route["reach"];
 
 /**
- * The rule for when a console call requires a login within the last ten minutes. A record lists
- * values by field that only lower limits. A change to these values requires none.
+ * The rule for whether a console call requires a login within the last ten minutes. A record lists,
+ * by field, the values that require none, because they only lower limits.
  */
 export type FreshLoginRule = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
 
@@ -29,8 +29,8 @@ export type KeyRoute = Call & {
   readonly reach: "paid" | "here" | "home" | "managed";
   readonly roles: readonly Role[];
   /**
-   * Whether D1's member is read before the handler runs. With `tried`, the handler can run without
-   * it.
+   * Whether the member is read from D1 before the handler runs. With `tried`, the handler also runs
+   * without it.
    */
   readonly member: "unread" | "read" | "tried";
   /** The roles that also see other members' objects. */

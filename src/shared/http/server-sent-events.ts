@@ -9,9 +9,9 @@ const FOREIGN_LENGTH_MAX = 64 * 1024;
 const FIELD_NAMES: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]);
 
 /**
- * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. Replaces the
- * fields `skippedNames` of overlong lines by null. If an event is still too long, sets `overflowed`
- * and stops.
+ * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. In overlong
+ * lines, replaces the fields `skippedNames` with null. If an event is still too long, sets
+ * `overflowed` and stops.
  */
 export class SseDecoder {
   overflowed = false;
@@ -142,8 +142,8 @@ class LineEnds {
 const NAME_MAX = 32;
 
 /**
- * Copies JSON text that arrives in pieces, with the values of some fields replaced by null. Copies
- * invalid JSON unchanged.
+ * Copies JSON text from pieces, with the values of some fields replaced by null. Copies invalid
+ * JSON unchanged.
  */
 export class JsonFieldBlanker {
   readonly #skippedNames: ReadonlySet<string>;
