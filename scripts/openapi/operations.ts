@@ -3,7 +3,7 @@ import { gatewayFieldsSchema } from "../../src/models/core/gateway-fields.ts";
 import { chatBodySchema } from "../../src/models/core/core-request.ts";
 import { embeddingsBodySchema } from "../../src/models/core/embeddings.ts";
 import {
-  countBodySchema,
+  countTokensBodySchema,
   messagesBodySchema,
 } from "../../src/models/protocols/messages/client-request.ts";
 import { completionsBodySchema } from "../../src/models/endpoints/completions.ts";
@@ -103,7 +103,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
     description: "The call is free.",
     200: record.counted,
     headers: [VERSION, BETA],
-    body: countBodySchema,
+    body: countTokensBodySchema,
     errors: ["model_not_found", "paused"],
   }),
 };

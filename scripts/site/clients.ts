@@ -1,4 +1,4 @@
-import { EXAMPLE_ORIGIN, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
+import { ORIGIN_PLACEHOLDER, KEY_PLACEHOLDER } from "../../src/console/browser/lib/clients.ts";
 import type { ClientBlocks } from "../../src/console/browser/lib/clients.ts";
 import { installCommandOf, fillPlaceholders } from "./placed.ts";
 
@@ -35,7 +35,7 @@ function partsOf(text: string): ClientBlocks["parts"] {
     const isAnswer = isPrinted(info, all[index - 1]) && before === "sh";
     before = language;
     if (isAnswer) return [];
-    const code = fillPlaceholders(lines.join("\n").trimEnd(), { origin: EXAMPLE_ORIGIN, key: YOUR_KEY });
+    const code = fillPlaceholders(lines.join("\n").trimEnd(), { origin: ORIGIN_PLACEHOLDER, key: KEY_PLACEHOLDER });
     const [, file = ""] = / file: (\S+)/.exec(info) ?? [];
     written.add(PROGRAMS[language]?.[0] ?? file);
     if (file !== "") {
@@ -60,7 +60,7 @@ function commandsOf(block: Readonly<Record<"language" | "needed" | "writing" | "
   const { language, needed, writing, code } = block;
   const [program, run] = PROGRAMS[language] ?? [];
   return [
-    ...(language === "sh" ? [`export KEY=${YOUR_KEY}`] : []),
+    ...(language === "sh" ? [`export KEY=${KEY_PLACEHOLDER}`] : []),
     needed,
     writing,
     ...(program === undefined ? [code] : [fileCommand(program, code), `${run} ${program}`]),

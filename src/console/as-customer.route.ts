@@ -11,7 +11,11 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { RateLimitState } from "../shared/key-terms.ts";
 import type { Route } from "../shared/http/route.ts";
-import { callConsoleSession, enterSession, failSession } from "./own-session.route.ts";
+import {
+  callConsoleSession,
+  requireSession,
+  respondToSessionFailure,
+} from "./own-session.route.ts";
 import type { ActiveOperator, ActiveSession } from "./own-session.route.ts";
 import { sessionView } from "./session-view.route.ts";
 import { findViewedOrganization, recordView } from "./viewed.store.ts";
@@ -30,7 +34,7 @@ export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promis
   const fields = body.ok ? parseFields(asSchema, [], body.value) : body;
   if (!fields.ok) return fail(c, fields.failure);
   const entered = await operatorSession(c);
-  if (!entered.ok) return failSession(c, entered.failure);
+  if (!entered.ok) return respondToSessionFailure(c, entered.failure);
   const found = await findOrganization(c, fields.value.org);
   if (!found.ok) return fail(c, found.failure);
   const { operator } = entered.value.identity;
@@ -42,14 +46,14 @@ export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promis
 /** Handles DELETE /console/api/as, which ends an operator's view of a customer. */
 export async function endViewRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const entered = await operatorSession(c);
-  if (!entered.ok) return failSession(c, entered.failure);
+  if (!entered.ok) return respondToSessionFailure(c, entered.failure);
   return changeIdentity(c, rows, { session: entered.value, orgId: null });
 }
 
 type OperatorSession = ActiveSession & { readonly identity: ActiveOperator };
 
 async function operatorSession(c: AppContext): Promise<Result<OperatorSession>> {
-  const entered = await enterSession(c, true);
+  const entered = await requireSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
   return identity.kind === "operator"
@@ -88,12 +92,12 @@ async function changeIdentity(
   const identityChange = await callConsoleSession(c, place, (sessions) =>
     sessions.become(place.session, identity),
   );
-  if (!identityChange.ok) return failSession(c, identityChange.failure);
+  if (!identityChange.ok) return respondToSessionFailure(c, identityChange.failure);
   const view = await sessionView(c, rows, {
     identity: { ...session.identity, as: orgId },
     expiresAt,
   });
-  return view.ok ? c.json(view.value) : failSession(c, view.failure);
+  return view.ok ? c.json(view.value) : respondToSessionFailure(c, view.failure);
 }
 
 const OPERATOR_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "operator" };

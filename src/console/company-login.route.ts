@@ -6,7 +6,7 @@ import type { Result } from "../shared/failure.ts";
 import { findIssuerByDomain, findCompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 import { decryptCompanyLoginContext } from "./issuer-context.route.ts";
-import { enterSession } from "./own-session.route.ts";
+import { requireSession } from "./own-session.route.ts";
 import type { ActivePerson } from "./own-session.route.ts";
 import { catchStorageErrors } from "./people.route.ts";
 import { limitFailedLogins } from "./session.route.ts";
@@ -44,7 +44,7 @@ export async function startCompanyLogin(
 }
 
 async function startOwnCompanyLogin(c: AppContext): Promise<Result<StartedLogin>> {
-  const entered = await enterSession(c, true);
+  const entered = await requireSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
   const as = identity.kind === "person" ? identity.acting.as : null;

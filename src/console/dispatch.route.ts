@@ -17,7 +17,7 @@ import { readJson } from "../shared/http/read-json.ts";
 import { LOGIN_BODY_LIMITS } from "./session.route.ts";
 import { viewerAdmission } from "./as-customer.route.ts";
 import { PLAYGROUND_PATHS } from "./allowed-calls.ts";
-import { enterSession, failSession } from "./own-session.route.ts";
+import { requireSession, respondToSessionFailure } from "./own-session.route.ts";
 import type { ActiveIdentity, ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { findFreshLoginRule, hasFreshLogIn, requiresNewLogin } from "./step-up.ts";
 
@@ -57,8 +57,8 @@ export async function dispatchConsoleCall(
   const path = routingPath(request);
   const isPaid = c.req.method === "POST" && target.paidPaths.has(path);
   if (isPaid && !PLAYGROUND_PATHS.has(path)) return respondNotFound(c);
-  const entered = await enterSession(c, !isPaid);
-  if (!entered.ok) return failSession(c, entered.failure);
+  const entered = await requireSession(c, !isPaid);
+  if (!entered.ok) return respondToSessionFailure(c, entered.failure);
   const isFresh = hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
   const needsNoLogin =
     isPaid ||

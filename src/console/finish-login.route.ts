@@ -35,7 +35,7 @@ import type { Identity, Person } from "../accounts/people/person.ts";
 import { creditPromotion, signUp } from "../accounts/people/sign-up.ts";
 import { COMPANY_ISSUER_ID, canStartLogin } from "./company-login.route.ts";
 import { recordBrowser } from "./known-browser.ts";
-import { enterSession, openSession } from "./own-session.route.ts";
+import { requireSession, openSession } from "./own-session.route.ts";
 import type { ActivePerson } from "./own-session.route.ts";
 import { createPeopleServices, catchStorageErrors } from "./people.route.ts";
 import type { PersonSession } from "../shared/contracts/console-session.ts";
@@ -307,7 +307,7 @@ async function finishInSession(
   completed: CompletedLogin,
 ): Promise<LoginResult> {
   const { ticket } = completed;
-  const entered = await enterSession(c, true);
+  const entered = await requireSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
   if (identity.kind === "operator" && ticket.purpose === "step_up") {

@@ -27,7 +27,7 @@ import {
 import type { StartedLogin } from "./company-login.route.ts";
 import { findLoginContext, issuerCacheOf } from "./issuer-context.route.ts";
 import { finishLogIn } from "./finish-login.route.ts";
-import { enterSession } from "./own-session.route.ts";
+import { requireSession } from "./own-session.route.ts";
 import { LOGIN_BODY_LIMITS, limitFailedLogins } from "./session.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
 
@@ -122,7 +122,7 @@ async function personToLogIn(
   connection: CompanyIssuer | null,
 ): Promise<Result<string | null>> {
   if (purpose !== "link" && purpose !== "step_up") return success(null);
-  const entered = await enterSession(c, true);
+  const entered = await requireSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
   if (identity.kind === "operator" && purpose === "step_up") return success(null);

@@ -27,7 +27,7 @@ import type {
 import {
   createExpiredSessionCookie,
   mintSessionCookie,
-  SESSION_S,
+  SESSION_LIFETIME_S,
   readSessionCookie,
 } from "./session-cookie.ts";
 import type { SessionLocation } from "./session-cookie.ts";
@@ -78,8 +78,8 @@ export async function openSession(
   c: AppContext,
   identity: ConsoleIdentity,
 ): Promise<Result<{ readonly cookie: string; readonly expiresAt: number } & SessionLocation>> {
-  const expiresAt = now(c.env) + SESSION_S * 1000;
-  const cookie = await mintSessionCookie(c.var.config, accountOf(identity), SESSION_S);
+  const expiresAt = now(c.env) + SESSION_LIFETIME_S * 1000;
+  const cookie = await mintSessionCookie(c.var.config, accountOf(identity), SESSION_LIFETIME_S);
   const opened = await callConsoleSession(c, cookie, (sessions) =>
     sessions.open(cookie.session, identity, expiresAt),
   );
@@ -101,7 +101,7 @@ function accountOf(identity: ConsoleIdentity): string {
  * Returns the cookie's session. Fails with 401 if its key, operator or member is no longer active,
  * or with 409 if the page shows another organization (`x-organization`).
  */
-export async function enterSession(
+export async function requireSession(
   c: AppContext,
   isCounted: boolean,
 ): Promise<Result<ActiveSession>> {
@@ -131,7 +131,7 @@ function requireShownOrganization(c: AppContext, session: ActiveSession): Result
 }
 
 /** Returns an error response, which deletes an ended session's cookie. */
-export function failSession(c: AppContext, failure: Failure): Response {
+export function respondToSessionFailure(c: AppContext, failure: Failure): Response {
   const response = fail(c, failure);
   if (failure.kind === "no_console_session") {
     response.headers.set("set-cookie", createExpiredSessionCookie(c.var.config.region));

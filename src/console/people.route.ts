@@ -14,7 +14,7 @@ import { createMailSender } from "../accounts/people/mail.ts";
 import { previewInvitation } from "../accounts/people/invitation-handlers.ts";
 import { createMemberActor } from "../accounts/people/people-call.ts";
 import type {
-  OwnSessions,
+  PersonSessions,
   PeopleCall,
   PeopleServices,
   ConsoleSessionSummary,
@@ -22,7 +22,11 @@ import type {
 import { listIdentities } from "../accounts/people/people.store.ts";
 import { personAccountName } from "../accounts/people/removal.ts";
 import type { SessionLocation } from "./session-cookie.ts";
-import { callConsoleSession, enterSession, failSession } from "./own-session.route.ts";
+import {
+  callConsoleSession,
+  requireSession,
+  respondToSessionFailure,
+} from "./own-session.route.ts";
 import type { ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { PEOPLE_ROUTES } from "../accounts/people/endpoints.ts";
 import type { PeopleEndpoint } from "../accounts/people/endpoints.ts";
@@ -58,8 +62,8 @@ async function previewRoute(c: AppContext): Promise<Response> {
 }
 
 async function handlePeopleCall(c: AppContext, row: PeopleEndpoint): Promise<Response> {
-  const entered = await enterSession(c, true);
-  if (!entered.ok) return failSession(c, entered.failure);
+  const entered = await requireSession(c, true);
+  if (!entered.ok) return respondToSessionFailure(c, entered.failure);
   const called = await peopleCallOf(c, entered.value, row);
   if (!called.ok) return fail(c, called.failure);
   const call = called.value;
@@ -142,7 +146,7 @@ function sessionsOf(
   c: AppContext,
   { place }: ActiveSession,
   { session }: ActivePerson,
-): OwnSessions {
+): PersonSessions {
   const { personId, realm } = session;
   const places = async (): Promise<readonly Pick<SessionLocation, "account">[]> => {
     const known = realm === undefined ? await listIdentities(c.env.DB, personId) : [];

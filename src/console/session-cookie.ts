@@ -11,7 +11,7 @@ import { sha256Hex } from "../shared/hash.ts";
  */
 const cookieName = (region: Region): string => `__Host-turnpike-${region}`;
 /** Lifetime of a session in seconds. Use doesn't extend it. */
-export const SESSION_S = 12 * 60 * 60;
+export const SESSION_LIFETIME_S = 12 * 60 * 60;
 /**
  * The cookie's attributes. With `Strict`, browsers wouldn't send it after an identity provider's
  * redirect. `requireConsolePage` rejects other cross-site requests.

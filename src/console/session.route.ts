@@ -12,8 +12,8 @@ import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import {
   closeSession,
-  enterSession,
-  failSession,
+  requireSession,
+  respondToSessionFailure,
   findActiveIdentity,
   openSession,
   findOwnSession,
@@ -119,10 +119,10 @@ async function logIn(c: AppContext, rows: readonly Route[], text: string): Promi
  */
 export async function sessionRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   if (!hasSessionCookie(c.var.config.region, c.req.header("cookie"))) return c.body(null, 204);
-  const entered = await enterSession(c, true);
-  if (!entered.ok) return failSession(c, entered.failure);
+  const entered = await requireSession(c, true);
+  if (!entered.ok) return respondToSessionFailure(c, entered.failure);
   const view = await sessionView(c, rows, entered.value);
-  return view.ok ? c.json(view.value) : failSession(c, view.failure);
+  return view.ok ? c.json(view.value) : respondToSessionFailure(c, view.failure);
 }
 
 export async function logoutRoute(c: AppContext): Promise<Response> {

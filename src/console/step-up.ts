@@ -1,7 +1,7 @@
 import type { PersonSession } from "../shared/contracts/console-session.ts";
 import { pathPattern } from "../shared/http/route.ts";
 import type { FreshLoginRule, Route } from "../shared/http/route.ts";
-import { SESSION_S } from "./session-cookie.ts";
+import { SESSION_LIFETIME_S } from "./session-cookie.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
 
 const FRESH_LOGIN_MS = 600_000;
@@ -23,7 +23,7 @@ export function hasFreshLogIn(
   nowMs: number,
   stepUp: StepUp,
 ): boolean {
-  const pastedAt = expiresAt - SESSION_S * 1000;
+  const pastedAt = expiresAt - SESSION_LIFETIME_S * 1000;
   if (identity.kind === "key") return isFresh(pastedAt, nowMs);
   if (identity.session.kind === "operator") return isFresh(pastedAt, nowMs);
   const { freshAt = pastedAt, freshBy = "exchange" } = identity.session;

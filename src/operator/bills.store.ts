@@ -6,7 +6,7 @@ export type Bill = {
 };
 
 /** Stores bills. A bill replaces an earlier one of its provider and day. */
-export async function putBills(
+export async function storeBills(
   db: D1Database,
   bills: readonly Bill[],
   by: { readonly name: string; readonly nowMs: number },

@@ -10,7 +10,11 @@ import { withoutFreshLogin } from "../shared/http/route.ts";
 import type { TypedRoute } from "../shared/http/route.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findOrganizationIdBySlug } from "../accounts/organizations/organizations.store.ts";
-import { extractDetails, getOperatorEvents, recordOperatorChange } from "./operator-events.ts";
+import {
+  extractChangeDetails,
+  getOperatorEvents,
+  recordOperatorChange,
+} from "./operator-events.ts";
 import { getCatalog } from "./catalog.ts";
 import { patchOrganization } from "./change-organization.ts";
 import {
@@ -190,7 +194,7 @@ function endpoint<
             "This organization is closed. Restore it first, if it was closed recently.";
           return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
         }
-        let noted: ReturnType<typeof extractDetails> = null;
+        let noted: ReturnType<typeof extractChangeDetails> = null;
         const noteDetails: OperatorChange["noteDetails"] = (details) => {
           noted = details;
         };
@@ -198,7 +202,7 @@ function endpoint<
         if (!answer.ok || method === "GET") return answer;
         const { id, ...target } = call.value.params;
         const act = `${method} ${path}`;
-        const details = noted ?? extractDetails(act, call.value.body, answer.value);
+        const details = noted ?? extractChangeDetails(act, call.value.body, answer.value);
         await recordOperatorChange(requestedCall, {
           act,
           orgId: id ?? createdOrganizationId(answer),

@@ -9,7 +9,7 @@ import { microsOfDollars } from "../shared/money.ts";
 import { callObject } from "../shared/reach-object.ts";
 import type { CostGroup, CostQuery, CostReport } from "../shared/contracts/reports.ts";
 import { isLargeDifference } from "./bill-difference.ts";
-import { listOrganizationIds, putBills, readBills } from "./bills.store.ts";
+import { listOrganizationIds, storeBills, readBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
@@ -98,7 +98,7 @@ export async function postCosts(call: OperatorCall) {
     const sum = { day: of, group: provider, boughtMicro: counted };
     for (const one of findDifferingBills([sum], [billed])) logAlert("provider_bill_differs", one);
   }
-  await putBills(call.db, bills, { name: call.actor.id ?? "", nowMs: call.now });
+  await storeBills(call.db, bills, { name: call.actor.id ?? "", nowMs: call.now });
   return created({ imported: bills.length });
 }
 

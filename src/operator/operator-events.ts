@@ -125,7 +125,7 @@ const PRICES_MAX = 5;
 const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
 
 /** Returns a change's details to store, or null. */
-export function extractDetails(act: string, body: unknown, response: object): Details | null {
+export function extractChangeDetails(act: string, body: unknown, response: object): Details | null {
   const sent = Object.entries(body instanceof Object ? body : {});
   const stored = STORED_FIELDS[act] ?? [];
   const others = sent.map(([name]) => name).filter((name) => NAME_ONLY_FIELDS.test(name));

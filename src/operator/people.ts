@@ -7,7 +7,7 @@ import {
   reopenOrganization,
 } from "../accounts/people/close-organization.ts";
 import { companyDomainView, emailOwnersAboutDomain } from "../accounts/people/company.ts";
-import { emailIssuerSettings } from "../accounts/people/company-issuer.ts";
+import { emailOwnersAboutIssuerChange } from "../accounts/people/company-issuer.ts";
 import { findCompanyIssuer, removeIssuer } from "../accounts/people/company-issuer.store.ts";
 import { approveDomain, listDomains } from "../accounts/people/company.store.ts";
 import { endInvitation } from "../accounts/people/invitations.store.ts";
@@ -95,7 +95,7 @@ export async function deleteCompanyIssuer(call: OperatorCall) {
   if (!(await removeIssuer(call.db, id, call))) {
     return refuse({ kind: "not_found", message: "This organization has no company login." });
   }
-  await emailIssuerSettings(call, id);
+  await emailOwnersAboutIssuerChange(call, id);
   return success({ id, deleted: true });
 }
 

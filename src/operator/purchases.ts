@@ -13,7 +13,7 @@ import {
   parseQuery,
 } from "../shared/http/parse-body.ts";
 import { invalid, success } from "../shared/failure.ts";
-import { sha256 } from "../shared/hash.ts";
+import { sha256HexSync } from "../shared/hash.ts";
 import { readIdempotencyKey } from "../shared/idempotency.ts";
 import { micros } from "../shared/money.ts";
 import {
@@ -129,7 +129,7 @@ export async function postRefund(call: OperatorCall) {
     purchase: call.params["purchase_id"] ?? "",
     amountCents: fields.value.amount_cents ?? null,
     reason: fields.value.reason ?? null,
-    name: sha256(`${call.actor.id} ${key.value}`),
+    name: sha256HexSync(`${call.actor.id} ${key.value}`),
     actor: call.actor,
   });
   return refunded.ok ? accepted(operatorPurchaseView(refunded.value)) : refunded;

@@ -8,7 +8,7 @@ import type { Result } from "../shared/failure.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { withTimeout } from "../shared/timers.ts";
 import type { MetricValues, WatchedJob } from "../shared/contracts/metrics.ts";
-import { createDispatchStore, wakePaymentsObjects } from "../money/payments/payments.store.ts";
+import { createEventDispatchStore, wakePaymentsObjects } from "../money/payments/payments.store.ts";
 import { dispatchMissedEvents } from "../money/payments/stripe-events.ts";
 import { createStripeClient } from "../money/payments/stripe.ts";
 import { allOutboxNames } from "../regions/outbox-schedule.ts";
@@ -26,13 +26,13 @@ import { eraseStalePeople } from "../accounts/people/erasure.store.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
 import { reencryptWebhookSecrets } from "../events/webhooks/webhooks.store.ts";
 import { CRON_SCHEDULES } from "./crons.ts";
-import { outboxSeries } from "./sweep-metrics.ts";
+import { outboxGauges } from "./sweep-metrics.ts";
 import { sweepHourly, continueSweep } from "./sweep.store.ts";
 import { createKeyServices } from "../accounts/keys/revocation.ts";
 
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRON_SCHEDULES.round) return runRound(env);
-  return cron === CRON_SCHEDULES.watch ? runWatch(env) : runHourly(env);
+  return cron === CRON_SCHEDULES.watch ? runWatch(env) : runHourlyJobs(env);
 }
 
 async function runWatch(env: Env): Promise<void> {
@@ -53,7 +53,7 @@ async function measureOutboxes(env: Env): Promise<void> {
     );
     return { name, depth };
   });
-  await setGauges(env, outboxSeries(measured), "outboxes");
+  await setGauges(env, outboxGauges(measured), "outboxes");
 }
 
 /**
@@ -75,7 +75,7 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
   const stripe = createStripeClient(payments);
   const { isLive } = payments;
   const sweepTargets = {
-    store: createDispatchStore(env.DB),
+    store: createEventDispatchStore(env.DB),
     payments: objectsOf(env).payments,
     stripe,
     isLive,
@@ -85,7 +85,7 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
   if (listed === null) throw new Error("Stripe did not list its events");
 }
 
-export async function runHourly(env: Env): Promise<void> {
+export async function runHourlyJobs(env: Env): Promise<void> {
   const parsed = configOf(env);
   if (!parsed.ok) {
     logWarning("sweep_skipped", { reason: "misconfigured" });

@@ -74,7 +74,7 @@ export class SweepMetrics {
 type OutboxDepth = { readonly name: string; readonly depth: OutboxState | null };
 
 /** Returns the outboxes' gauges by receiver, such as `own`, `us` or `us/revocations`. */
-export function outboxSeries(outboxes: readonly OutboxDepth[]): MetricValues {
+export function outboxGauges(outboxes: readonly OutboxDepth[]): MetricValues {
   const silent = outboxes.filter(({ depth }) => depth === null).length;
   const series: Record<string, number> = { ...gauge("outboxesSilent", silent) };
   for (const { name, depth } of outboxes) {

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { timestamp } from "./clock.ts";
-import { sha256 } from "./hash.ts";
+import { sha256HexSync } from "./hash.ts";
 import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 
 export const BUDGET_SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
@@ -140,7 +140,7 @@ function budgetOf(fields: BudgetFields): Budget {
   const models = modelList === null ? null : [...new Set(modelList)].toSorted();
   const { window } = fields;
   return {
-    id: `lim_${sha256(JSON.stringify([unit, window, models])).slice(0, 16)}`,
+    id: `lim_${sha256HexSync(JSON.stringify([unit, window, models])).slice(0, 16)}`,
     unit,
     amount,
     window,

@@ -1,5 +1,5 @@
 import { mintId } from "./id.ts";
-import { sha256 } from "./hash.ts";
+import { sha256HexSync } from "./hash.ts";
 import { parseStoredJson } from "./stored-json.ts";
 
 /**
@@ -125,7 +125,7 @@ export function mintEventId(nowMs: number): string {
 
 /** Derives an event ID from values, so that retries record the event once. */
 export function deriveEventId(...words: readonly (string | number | null)[]): string {
-  return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
+  return EVENT_ID + sha256HexSync(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }
 
 /** Shortens event data to DATA_MAX characters. Lists the paths of removed values in `left_out`. */

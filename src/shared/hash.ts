@@ -1,4 +1,4 @@
-import { BASE62 } from "./id.ts";
+import { BASE62_DIGITS } from "./id.ts";
 
 /** Returns the 32-bit FNV-1a hash of a text's UTF-16 units. Not for secrets. */
 export function fnv1a(text: string, seed = 0): number {
@@ -20,7 +20,7 @@ export function distributedHash32(text: string, seed = 0): number {
 /** Returns a base62 hash of a text. Not for secrets. */
 export function base62Hash(text: string, length: number): string {
   let out = "";
-  for (let i = 0; i < length; i++) out += BASE62.charAt(distributedHash32(text, i + 1) % 62);
+  for (let i = 0; i < length; i++) out += BASE62_DIGITS.charAt(distributedHash32(text, i + 1) % 62);
   return out;
 }
 
@@ -41,7 +41,7 @@ export function hexOf(bytes: Uint8Array): string {
 }
 
 /** Returns the SHA-256 (FIPS 180-4) in hex, without `await`, for use in transactions. */
-export function sha256(text: string): string {
+export function sha256HexSync(text: string): string {
   const message = padMessage(encoder.encode(text));
   const state = firstBits(8, 1 / 2);
   for (let at = 0; at < message.byteLength; at += 64) compress(state, message, at);

@@ -1,7 +1,7 @@
 import { assert } from "./assert.ts";
 
 /** The base62 digits in ASCII order, so that encoded times sort. */
-export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+export const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_CHARACTERS = 8;
 const RANDOM_CHARACTERS = 16;
 
@@ -24,7 +24,7 @@ export function randomBase62(length: number): string {
   let out = "";
   while (out.length < length) {
     const byte = randomByte();
-    if (byte < 248) out += BASE62.charAt(byte % 62);
+    if (byte < 248) out += BASE62_DIGITS.charAt(byte % 62);
   }
   return out;
 }
@@ -33,7 +33,7 @@ export function timeToBase62(ms: number): string {
   assert(Number.isSafeInteger(ms) && ms >= 0, `a time must be whole milliseconds, got ${ms}`);
   let out = "";
   for (let rest = ms, i = 0; i < TIME_CHARACTERS; i++, rest = Math.floor(rest / 62)) {
-    out = BASE62.charAt(rest % 62) + out;
+    out = BASE62_DIGITS.charAt(rest % 62) + out;
   }
   return out;
 }
@@ -49,7 +49,7 @@ export function creationTimeOfId(id: string, prefix: string): number | null {
   if (!/^[0-9A-Za-z]+$/.test(id.slice(prefix.length))) return null;
   let ms = 0;
   for (let i = 0; i < TIME_CHARACTERS; i++) {
-    ms = ms * 62 + BASE62.indexOf(id.charAt(prefix.length + i));
+    ms = ms * 62 + BASE62_DIGITS.indexOf(id.charAt(prefix.length + i));
   }
   return ms;
 }

@@ -37,10 +37,10 @@ type Limits = {
   /** Permission for holds and charges, not a limit. */
   readonly mayHold: true;
 };
-export type TermName = keyof Limits;
+export type KeyTermName = keyof Limits;
 
 /** A key's limits, in the form that D1, objects and sessions store. */
-export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
+export type KeyTerms = { readonly [K in KeyTermName]: Limits[K] | null };
 
 /** `isAlias` reports whether a name in a list of allowed models is an alias. */
 type Names = { readonly isAlias: (name: string) => boolean };
@@ -215,44 +215,45 @@ export const KEY_TERMS = {
   }),
 };
 type Terms = typeof KEY_TERMS;
-type TermFieldValues = { readonly [K in TermName]: z.infer<Terms[K]["schema"]> };
+type TermFieldValues = { readonly [K in KeyTermName]: z.infer<Terms[K]["schema"]> };
 const TYPED_TERMS: {
-  readonly [K in TermName]: Term<Limits[K], TermFieldValues[K]> & FieldAccess<TermFieldValues[K]>;
+  readonly [K in KeyTermName]: Term<Limits[K], TermFieldValues[K]> &
+    FieldAccess<TermFieldValues[K]>;
 } = KEY_TERMS;
 type FieldAccess<T> = {
   readonly stored: string;
   readonly of: (fields: KeyTermFields) => T | null | undefined;
 };
 
-const isTerm = (name: string): name is TermName => name in KEY_TERMS;
-export const TERM_NAMES: readonly TermName[] = Object.keys(KEY_TERMS).filter(isTerm);
+const isTerm = (name: string): name is KeyTermName => name in KEY_TERMS;
+export const KEY_TERM_NAMES: readonly KeyTermName[] = Object.keys(KEY_TERMS).filter(isTerm);
 
-function mapByField<V extends { readonly [K in TermName]: unknown }>(
-  valueOf: (name: TermName) => V[TermName],
+function mapByField<V extends { readonly [K in KeyTermName]: unknown }>(
+  valueOf: (name: KeyTermName) => V[KeyTermName],
 ) {
-  const entries = TERM_NAMES.map((name) => [KEY_TERMS[name].field, valueOf(name)]);
-  return Object.fromEntries(entries) as { readonly [K in TermName as Terms[K]["field"]]: V[K] };
+  const entries = KEY_TERM_NAMES.map((name) => [KEY_TERMS[name].field, valueOf(name)]);
+  return Object.fromEntries(entries) as { readonly [K in KeyTermName as Terms[K]["field"]]: V[K] };
 }
 
 /** The body fields that set limits. Null removes a limit, and an absent field keeps it. */
 export const keyTermFields = mapByField<{
-  readonly [K in TermName]: Terms[K]["body"];
+  readonly [K in KeyTermName]: Terms[K]["body"];
 }>((name) => KEY_TERMS[name].body);
 const termsSchema = z.object(keyTermFields);
 export type KeyTermFields = z.infer<typeof termsSchema>;
 
-function mapTerms(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
-  return Object.fromEntries(TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
+function mapTerms(of: <K extends KeyTermName>(name: K) => KeyTerms[K]): KeyTerms {
+  return Object.fromEntries(KEY_TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
 }
 
 export const NO_KEY_TERMS: KeyTerms = mapTerms(() => null);
 
 /** Reports whether no limit was raised or removed, and no permission added. */
-export function isTighter(before: KeyTerms, after: KeyTerms, { isAlias }: Names): boolean {
+export function areKeyTermsTighter(before: KeyTerms, after: KeyTerms, { isAlias }: Names): boolean {
   const of = { isAlias, termsBefore: before };
-  const isNotRaised = <K extends TermName>(name: K, from: KeyTerms[K], to: KeyTerms[K]) =>
+  const isNotRaised = <K extends KeyTermName>(name: K, from: KeyTerms[K], to: KeyTerms[K]) =>
     TYPED_TERMS[name].isNotRaised(from, to, of);
-  return TERM_NAMES.every((name) => isNotRaised(name, before[name], after[name]));
+  return KEY_TERM_NAMES.every((name) => isNotRaised(name, before[name], after[name]));
 }
 
 export function changeKeyTerms(before: KeyTerms, fields: KeyTermFields): KeyTerms {
@@ -264,25 +265,25 @@ export function changeKeyTerms(before: KeyTerms, fields: KeyTermFields): KeyTerm
 }
 
 export function keyTermsView(terms: KeyTerms) {
-  const show = <K extends TermName>(name: K): TermFieldValues[K] | null => {
+  const show = <K extends KeyTermName>(name: K): TermFieldValues[K] | null => {
     const value = terms[name];
     return value === null ? null : TYPED_TERMS[name].show(value);
   };
-  return mapByField<{ readonly [K in TermName]: TermFieldValues[K] | null }>(show);
+  return mapByField<{ readonly [K in KeyTermName]: TermFieldValues[K] | null }>(show);
 }
 
 /** A key's limits as D1 stores them, by field. */
 export type StoredKeyTerms = Readonly<Record<string, StoredValue | null>>;
 
 export function keyTermsToStored(terms: KeyTerms): StoredKeyTerms {
-  const entryOf = <K extends TermName>(
+  const entryOf = <K extends KeyTermName>(
     name: K,
     value: KeyTerms[K],
   ): [string, StoredValue | null] => [
     KEY_TERMS[name].stored,
     value === null ? null : TYPED_TERMS[name].store(value),
   ];
-  return Object.fromEntries(TERM_NAMES.map((name) => entryOf(name, terms[name])));
+  return Object.fromEntries(KEY_TERM_NAMES.map((name) => entryOf(name, terms[name])));
 }
 
 export function keyTermsFromStored(stored: StoredKeyTerms): KeyTerms {
@@ -304,7 +305,7 @@ export function hasLimits(terms: KeyTerms): boolean {
 
 export function hasAnyKeyTerms(terms: KeyTerms): boolean {
   // `terms` from the previous release's objects lack newer limits.
-  return TERM_NAMES.some((name) => (terms[name] ?? null) !== null);
+  return KEY_TERM_NAMES.some((name) => (terms[name] ?? null) !== null);
 }
 
 export function keyTermsToJson(terms: KeyTerms): string | null {
@@ -356,7 +357,7 @@ export type KeyStatus = {
 };
 
 /** Limits with a column in `key_terms`. The column `more` has the others as JSON. */
-export const TERM_COLUMNS = [
+export const KEY_TERM_COLUMNS = [
   "budget_micro",
   "budget_period",
   "tpm_limit",
@@ -364,7 +365,7 @@ export const TERM_COLUMNS = [
   "end_user",
   "expires_at",
 ] as const;
-type TermColumn = (typeof TERM_COLUMNS)[number];
+type TermColumn = (typeof KEY_TERM_COLUMNS)[number];
 
 export type KeyTermsRow = Readonly<Record<TermColumn, string | number | null>> & {
   readonly more: string | null;
@@ -379,7 +380,7 @@ export function keyTermsFromRow({
 
 export function keyTermsToRowValues(
   terms: KeyTerms,
-  columns: readonly string[] = TERM_COLUMNS,
+  columns: readonly string[] = KEY_TERM_COLUMNS,
 ): readonly (string | number | null)[] {
   const stored = keyTermsToStored(terms);
   const otherTerms = Object.entries(stored).filter(

@@ -1,13 +1,13 @@
 import { keySecretsFromJson } from "./key.ts";
 import type { KeySecrets } from "./key.ts";
-import { TERM_COLUMNS, keyTermsFromRow } from "./key-terms.ts";
+import { KEY_TERM_COLUMNS, keyTermsFromRow } from "./key-terms.ts";
 import type { KeyTermsRow, KeyTerms } from "./key-terms.ts";
 
 export const ACTIVE_SECRETS_MAX = 5;
 export const KEY_SECRETS_SUBQUERY = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
    ORDER BY number DESC LIMIT ${ACTIVE_SECRETS_MAX})) AS secrets`;
-const TERMS = [...TERM_COLUMNS, "more"]
+const TERMS = [...KEY_TERM_COLUMNS, "more"]
   .map((column) => `(SELECT ${column} FROM key_terms WHERE key_id = keys.id) AS ${column}`)
   .join(", ");
 

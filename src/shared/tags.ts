@@ -13,7 +13,7 @@ export const TAG_SETS_MAX = 1000;
 export const OTHER_TAG_VALUE = "other";
 export const DEFAULT_TAG_VALUE = "true";
 
-export const TAG_KEY = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$/;
+export const TAG_KEY_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$/;
 export const TAG_KEY_PROBLEM =
   "must have 1 to 64 letters, digits, '_', '.', '/' or '-', and start with a letter or digit";
 
@@ -62,11 +62,11 @@ const tagValueSchema = z.string().check(
 );
 
 export const tagsSchema: z.ZodMiniType<Tags> = z
-  .record(z.string().check(z.regex(TAG_KEY, TAG_KEY_PROBLEM)), tagValueSchema)
+  .record(z.string().check(z.regex(TAG_KEY_PATTERN, TAG_KEY_PROBLEM)), tagValueSchema)
   .check(z.refine((tags) => Object.keys(tags).length <= TAGS_MAX, "must have at most 8 tags"));
 
 export const tagKeysSchema: z.ZodMiniType<readonly string[]> = z
-  .array(z.string().check(z.regex(TAG_KEY, TAG_KEY_PROBLEM)))
+  .array(z.string().check(z.regex(TAG_KEY_PATTERN, TAG_KEY_PROBLEM)))
   .check(
     z.maxLength(TAG_KEYS_MAX),
     z.refine((keys) => new Set(keys).size === keys.length, "must not name a key twice"),

@@ -1,8 +1,8 @@
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { readDemo } from "../../scripts/dev-demo.ts";
-import { formatSpent } from "../../src/console/browser/lib/money.ts";
-import { operatorActSentence } from "../../src/console/browser/lib/operator-acts.ts";
+import { formatCharge } from "../../src/console/browser/lib/money.ts";
+import { describeOperatorCall } from "../../src/console/browser/lib/operator-acts.ts";
 import { navigation } from "./browser.ts";
 import { continueAs, openStarted, signUp } from "./started-gateway.ts";
 import { collectResponses, pageDrawn, rowsOf, unmatchedAmounts } from "./displayed-data.ts";
@@ -102,7 +102,7 @@ describe("the console for a logged-in person", () => {
       expect(await unmatchedAmounts(ann, responses)).toEqual([]);
       end.abort();
       expect(held).toBeGreaterThan(0);
-      expect(await ann.locator("main").innerText()).toContain(formatSpent(Number(held)));
+      expect(await ann.locator("main").innerText()).toContain(formatCharge(Number(held)));
     },
   );
 
@@ -122,7 +122,7 @@ describe("the console for a logged-in person", () => {
     expect(new Set(refunded.map(({ amount_micro: micros }) => micros))).toEqual(new Set([-3e6]));
     await ann
       .getByRole("row")
-      .filter({ hasText: formatSpent(-3e6) })
+      .filter({ hasText: formatCharge(-3e6) })
       .first()
       .waitFor();
   });
@@ -168,10 +168,10 @@ describe("the console on the operator pages Payments and Events", () => {
     const changes = await show(operator, "acts");
     expect(await unmatchedAmounts(operator, changes)).toEqual([]);
     const events = rowsOf(changes, "events") as unknown as Parameters<
-      typeof operatorActSentence
+      typeof describeOperatorCall
     >[0][];
     const shown = await operator.locator("main tbody tr td:nth-child(2)").allInnerTexts();
-    expect(shown).toEqual(events.map(operatorActSentence));
+    expect(shown).toEqual(events.map(describeOperatorCall));
     expect(shown.join(" ")).toContain("refunded $3.00 of $10.00 to Ann");
   });
 });

@@ -1,6 +1,10 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { createKey, postCredits, postMember } from "../../scripts/admin-client.ts";
-import { formatLeft, dollarsToMicros, formatSpent } from "../../src/console/browser/lib/money.ts";
+import {
+  formatBalance,
+  dollarsToMicros,
+  formatCharge,
+} from "../../src/console/browser/lib/money.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { logIn, openWindow } from "./browser.ts";
@@ -171,7 +175,7 @@ describe("the console with data from the API", () => {
     expect(shown).toHaveLength(rows.length);
     for (const [i, row] of rows.entries()) {
       const text = (await shown[i]?.innerText()) ?? "";
-      expect(text).toContain(formatSpent(Number(row["cost_micro"])));
+      expect(text).toContain(formatCharge(Number(row["cost_micro"])));
       expect(text).toContain(String(row["external_id"] ?? ""));
       const code = (row["error"] as Json | null)?.["code"];
       expect(text).toContain(code === undefined ? "Succeeded" : String(code));
@@ -197,7 +201,7 @@ describe("the console with data from the API", () => {
       const text = await row.innerText();
       for (const field of ["daily_quota_dollars", "monthly_quota_dollars"]) {
         const quota = user[field];
-        if (quota !== null) expect(text).toContain(formatLeft(dollarsToMicros(Number(quota))));
+        if (quota !== null) expect(text).toContain(formatBalance(dollarsToMicros(Number(quota))));
       }
     }
   });
@@ -207,7 +211,7 @@ describe("the console with data from the API", () => {
     const json = (at: RegExp): Json =>
       ([...responses].find(([address]) => at.test(address))?.[1] ?? {}) as Json;
     const text = await page.locator("main").innerText();
-    expect(text).toContain(formatLeft(Number(json(/\/balance/)["available_micro"])));
+    expect(text).toContain(formatBalance(Number(json(/\/balance/)["available_micro"])));
     const errors = json(/\/errors/) as { total: number; data: { count: number; group: string }[] };
     expect(errors.total).toBeGreaterThanOrEqual(2);
     expect(errors.data.reduce((sum, { count }) => sum + count, 0)).toBe(errors.total);
@@ -219,7 +223,7 @@ describe("the console with data from the API", () => {
     await page.getByRole("button", { name: "View as table" }).click();
     const balance = [...responses].find(([at]) => at.endsWith("/balance"))?.[1] as Json;
     const newest = page.getByRole("region", { name: "Balance by day" }).getByRole("row").nth(1);
-    await newest.getByText(formatLeft(Number(balance["credits_micro"]))).waitFor();
+    await newest.getByText(formatBalance(Number(balance["credits_micro"]))).waitFor();
     const charged = rowsOf(responses, "data").reduce(
       (sum, row) => sum + Number(row["cost_micro"] ?? 0),
       0,

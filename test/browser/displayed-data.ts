@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
 import {
   formatExact,
-  formatLeft,
+  formatBalance,
   dollarsToMicros,
-  formatSpent,
+  formatCharge,
 } from "../../src/console/browser/lib/money.ts";
 import { pageLoaded } from "./browser.ts";
 
@@ -110,7 +110,7 @@ function amountsOf(responses: Responses): ReadonlySet<string> {
   }
   return new Set(
     micros.flatMap((one) =>
-      [one, -one].flatMap((m) => [formatLeft(m), formatSpent(m), formatExact(m), inError(m)]),
+      [one, -one].flatMap((m) => [formatBalance(m), formatCharge(m), formatExact(m), inError(m)]),
     ),
   );
 }

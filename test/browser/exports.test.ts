@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { formatExact, formatSpent } from "../../src/console/browser/lib/money.ts";
+import { formatExact, formatCharge } from "../../src/console/browser/lib/money.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { PHONE, expectAccessible, goTo, logIn, openWindow, pageLoaded } from "./browser.ts";
@@ -78,7 +78,7 @@ describe("the console", () => {
     };
     const micros = usage.data.find(({ group }) => group === "search")?.cost_micro ?? 0;
     expect(micros).toBeGreaterThan(0);
-    await row.getByText(formatSpent(micros)).first().waitFor();
+    await row.getByText(formatCharge(micros)).first().waitFor();
     await page.getByRole("heading", { name: "Spend by tag team" }).waitFor();
     await expectAccessible(page);
     await row.getByRole("cell").first().click();

@@ -1,5 +1,5 @@
 import { NO_PRICE_LISTS } from "../../src/models/catalog/price-lists.ts";
-import { dollarsPerToken } from "../../src/models/catalog/listed-model.ts";
+import { toDollarsPerToken } from "../../src/models/catalog/listed-model.ts";
 import { expect, it } from "vitest";
 import { findCatalogProblems } from "../../src/models/catalog/catalog-problems.ts";
 import {
@@ -175,7 +175,7 @@ it("the catalog lists every available model and alias once, sorted, with creatio
 
 it("the catalog formats dollars per token exactly, without an exponent", () => {
   expect(
-    [0, 1, 150_000, 2_500_000, 1_000_000_000_000, 1_230_000_000_000].map(dollarsPerToken),
+    [0, 1, 150_000, 2_500_000, 1_000_000_000_000, 1_230_000_000_000].map(toDollarsPerToken),
   ).toEqual(["0", "0.000000000001", "0.00000015", "0.0000025", "1", "1.23"]);
 });
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { EXAMPLE_ORIGIN, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
+import { ORIGIN_PLACEHOLDER, KEY_PLACEHOLDER } from "../../src/console/browser/lib/clients.ts";
 import { clientsIn } from "../../scripts/site/clients.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { gateway } from "./gateway.ts";
@@ -133,7 +133,7 @@ it.for(blocks)(
     const before = await at.balance();
     const home = mkdtempSync(path.join(tools, "home-"));
     const printed = await pasted(
-      text.replaceAll(EXAMPLE_ORIGIN, at.origin).replaceAll(YOUR_KEY, at.key),
+      text.replaceAll(ORIGIN_PLACEHOLDER, at.origin).replaceAll(KEY_PLACEHOLDER, at.key),
       home,
     );
     expect(printed).toMatch(/hello/i);

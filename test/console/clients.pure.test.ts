@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import {
-  EXAMPLE_ORIGIN,
-  withFittingModels,
-  YOUR_KEY,
+  ORIGIN_PLACEHOLDER,
+  replaceAliasesForClient,
+  KEY_PLACEHOLDER,
 } from "../../src/console/browser/lib/clients.ts";
 import { codeExamplesOf } from "../../src/console/browser/lib/copies.ts";
 import { MEDIA, NEWEST, OLDER } from "../clients/python/packages.ts";
@@ -15,7 +15,7 @@ const readText = (file: string): string =>
 const PAGE = readText("../../docs/clients.md");
 
 /** The patterns with address and key for each client's instructions. */
-const AT = EXAMPLE_ORIGIN.replaceAll(".", "\\.");
+const AT = ORIGIN_PLACEHOLDER.replaceAll(".", "\\.");
 const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = [
   ["curl", new RegExp(`^curl -s ${AT}/v1/chat/completions -H "Authorization: Bearer \\$KEY"`, "m")],
   ["OpenAI SDK for JavaScript", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
@@ -23,26 +23,26 @@ const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = 
   [
     "Codex",
     new RegExp(
-      `^export KEY=${YOUR_KEY}\n[^]*base_url = "${AT}/v1"[^]*env_key = "KEY"[^]*\nCODEX_HOME=\\S+ codex`,
+      `^export KEY=${KEY_PLACEHOLDER}\n[^]*base_url = "${AT}/v1"[^]*env_key = "KEY"[^]*\nCODEX_HOME=\\S+ codex`,
     ),
   ],
   ["OpenAI SDK for Python", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
   [
     "OpenAI Agents SDK",
-    new RegExp(`new OpenAI\\(\\{ baseURL: "${AT}/v1", apiKey: "${YOUR_KEY}" \\}\\)`),
-    new RegExp(`AsyncOpenAI\\(base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
+    new RegExp(`new OpenAI\\(\\{ baseURL: "${AT}/v1", apiKey: "${KEY_PLACEHOLDER}" \\}\\)`),
+    new RegExp(`AsyncOpenAI\\(base_url="${AT}/v1", api_key="${KEY_PLACEHOLDER}"\\)`),
   ],
-  ["AI SDK", new RegExp(`baseURL: "${AT}/v1",\n  apiKey: "${YOUR_KEY}"`)],
+  ["AI SDK", new RegExp(`baseURL: "${AT}/v1",\n  apiKey: "${KEY_PLACEHOLDER}"`)],
   [
     "LangChain",
-    new RegExp(`apiKey: "${YOUR_KEY}",\n  configuration: \\{ baseURL: "${AT}/v1" \\}`),
-    new RegExp(`"base_url": "${AT}/v1", "api_key": "${YOUR_KEY}"`),
+    new RegExp(`apiKey: "${KEY_PLACEHOLDER}",\n  configuration: \\{ baseURL: "${AT}/v1" \\}`),
+    new RegExp(`"base_url": "${AT}/v1", "api_key": "${KEY_PLACEHOLDER}"`),
   ],
   ["Claude Code", inShell("ANTHROPIC_BASE_URL", "", "ANTHROPIC_AUTH_TOKEN")],
   [
     "Anthropic's Messages",
     new RegExp(`curl -s ${AT}/v1/messages -H "x-api-key: \\$KEY"`),
-    new RegExp(`Anthropic\\(base_url="${AT}", api_key="${YOUR_KEY}"\\)`),
+    new RegExp(`Anthropic\\(base_url="${AT}", api_key="${KEY_PLACEHOLDER}"\\)`),
   ],
   ["aider", inShell("OPENAI_API_BASE", "/v1", "OPENAI_API_KEY")],
   ["opencode", new RegExp(`"baseURL": "${AT}/v1", "apiKey": "\\{env:KEY\\}"`), /export KEY=/],
@@ -52,33 +52,39 @@ const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = 
   ["pi", new RegExp(`"baseUrl": "${AT}/v1",[^]*"apiKey": "KEY"`), /export KEY=/],
   [
     "Cline",
-    new RegExp(`^export KEY=${YOUR_KEY}\n[^]*\ncline auth .* -k \\$KEY -b ${AT}/v1 -m smart\n`),
     new RegExp(
-      `"apiKey": "${YOUR_KEY}",\n +"baseUrl": "${AT}/v1",[^]*\nEND\ncline .* -P openrouter `,
+      `^export KEY=${KEY_PLACEHOLDER}\n[^]*\ncline auth .* -k \\$KEY -b ${AT}/v1 -m smart\n`,
+    ),
+    new RegExp(
+      `"apiKey": "${KEY_PLACEHOLDER}",\n +"baseUrl": "${AT}/v1",[^]*\nEND\ncline .* -P openrouter `,
     ),
   ],
   ["Qwen Code", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
-  ["Continue", new RegExp(`apiBase: ${AT}/v1\n    apiKey: ${YOUR_KEY}\n`)],
+  ["Continue", new RegExp(`apiBase: ${AT}/v1\n    apiKey: ${KEY_PLACEHOLDER}\n`)],
   [
     "Frameworks for Python",
-    new RegExp(`OpenAIProvider\\(base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
-    new RegExp(`OpenAIChatClient\\("smart", base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
-    new RegExp(`from strands [^]*\\{"base_url": "${AT}/v1", "api_key": "${YOUR_KEY}"\\}`),
-    new RegExp(`from_token\\("${YOUR_KEY}"\\)\n.*api_base_url="${AT}/v1"`),
-    new RegExp(`LLM\\(model="openai/smart", base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
-    new RegExp(`dspy\\.LM\\(.*api_base="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
-    new RegExp(`from llama_index[^]*\\{"api_base": "${AT}/v1", "api_key": "${YOUR_KEY}"\\}`),
-    new RegExp(`from_provider\\("openai/smart", base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
-    new RegExp(`import litellm\n[^]*\\{"api_base": "${AT}/v1", "api_key": "${YOUR_KEY}"\\}`),
-    new RegExp(`OpenAILike\\(id="smart", base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
-    new RegExp(`AsyncOpenAI\\(base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
-    new RegExp(`OpenAIChatCompletionClient\\([^)]*base_url="${AT}/v1", api_key="${YOUR_KEY}"`),
+    new RegExp(`OpenAIProvider\\(base_url="${AT}/v1", api_key="${KEY_PLACEHOLDER}"\\)`),
+    new RegExp(`OpenAIChatClient\\("smart", base_url="${AT}/v1", api_key="${KEY_PLACEHOLDER}"\\)`),
+    new RegExp(`from strands [^]*\\{"base_url": "${AT}/v1", "api_key": "${KEY_PLACEHOLDER}"\\}`),
+    new RegExp(`from_token\\("${KEY_PLACEHOLDER}"\\)\n.*api_base_url="${AT}/v1"`),
+    new RegExp(`LLM\\(model="openai/smart", base_url="${AT}/v1", api_key="${KEY_PLACEHOLDER}"\\)`),
+    new RegExp(`dspy\\.LM\\(.*api_base="${AT}/v1", api_key="${KEY_PLACEHOLDER}"\\)`),
+    new RegExp(`from llama_index[^]*\\{"api_base": "${AT}/v1", "api_key": "${KEY_PLACEHOLDER}"\\}`),
+    new RegExp(
+      `from_provider\\("openai/smart", base_url="${AT}/v1", api_key="${KEY_PLACEHOLDER}"\\)`,
+    ),
+    new RegExp(`import litellm\n[^]*\\{"api_base": "${AT}/v1", "api_key": "${KEY_PLACEHOLDER}"\\}`),
+    new RegExp(`OpenAILike\\(id="smart", base_url="${AT}/v1", api_key="${KEY_PLACEHOLDER}"\\)`),
+    new RegExp(`AsyncOpenAI\\(base_url="${AT}/v1", api_key="${KEY_PLACEHOLDER}"\\)`),
+    new RegExp(
+      `OpenAIChatCompletionClient\\([^)]*base_url="${AT}/v1", api_key="${KEY_PLACEHOLDER}"`,
+    ),
   ],
 ];
 
 function inShell(address: string, ending: string, key: string): RegExp {
   return new RegExp(
-    `^export KEY=${YOUR_KEY}\n(?:npm|pip) install .*\n${address}=${AT}${ending} ${key}=\\$KEY `,
+    `^export KEY=${KEY_PLACEHOLDER}\n(?:npm|pip) install .*\n${address}=${AT}${ending} ${key}=\\$KEY `,
     "m",
   );
 }
@@ -115,7 +121,7 @@ describe("the Connect page", () => {
       }
       const elsewhere = [...code.matchAll(/https?:\/\/[^\s"'/]+/g)].map(([url]) => url);
       const own = elsewhere.filter((url) => url !== "https://opencode.ai");
-      expect(new Set([...own, EXAMPLE_ORIGIN]), name).toEqual(new Set([EXAMPLE_ORIGIN]));
+      expect(new Set([...own, ORIGIN_PLACEHOLDER]), name).toEqual(new Set([ORIGIN_PLACEHOLDER]));
     }
   });
 
@@ -133,14 +139,16 @@ describe("the Connect page", () => {
 
   it("suggests a model of the client's own vendor if available, and otherwise the alias", () => {
     const sold = ["openai/gpt-6-sol", "anthropic/claude-opus-5.5", "anthropic/claude-haiku-5.5"];
-    const claude = withFittingModels("Claude Code", codeOf("Claude Code"), sold);
+    const claude = replaceAliasesForClient("Claude Code", codeOf("Claude Code"), sold);
     expect(claude).toContain("ANTHROPIC_MODEL=claude-opus-5-5 ");
     expect(claude).toContain("ANTHROPIC_DEFAULT_HAIKU_MODEL=claude-haiku-5-5 ");
-    expect(withFittingModels("Codex", codeOf("Codex"), sold)).toContain('model = "gpt-6-sol"');
+    expect(replaceAliasesForClient("Codex", codeOf("Codex"), sold)).toContain(
+      'model = "gpt-6-sol"',
+    );
     for (const { name } of clients) {
       const isOfMaker = name === "Claude Code" || name === "Codex";
       const live = isOfMaker ? ["sandbox/echo"] : sold;
-      expect(withFittingModels(name, codeOf(name), live)).toBe(codeOf(name));
+      expect(replaceAliasesForClient(name, codeOf(name), live)).toBe(codeOf(name));
     }
   });
 
@@ -155,7 +163,7 @@ describe("the Connect page", () => {
 
 it("a copied request is quoted correctly for the shell and for Python", () => {
   const body = { model: "smart", messages: [{ role: "user", content: `it's "1"\\n` }] };
-  const [curl, python] = codeExamplesOf(body, EXAMPLE_ORIGIN);
+  const [curl, python] = codeExamplesOf(body, ORIGIN_PLACEHOLDER);
   const inQuotes = /-d '([\s\S]*)'$/.exec(curl?.text ?? "")?.[1] ?? "";
   expect(JSON.parse(inQuotes.replaceAll(`'\\''`, "'"))).toEqual(body);
   const inPython = /json\.loads\((.*)\)/.exec(python?.text ?? "")?.[1] ?? "";

@@ -7,7 +7,7 @@ import { assignColors } from "../../src/console/browser/state/colors.ts";
 import { labelFieldError } from "../../src/console/browser/lib/form-fields.ts";
 import * as fc from "fast-check";
 import { balanceCurve } from "../../src/console/browser/lib/balance-curve.ts";
-import { DAY, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts";
+import { DAY_MS, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts";
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { apiTypes } from "../../scripts/site/api-types.ts";
@@ -79,7 +79,7 @@ it.each([
 const START = Date.parse("2028-02-01T00:00:00Z");
 
 // the period includes a leap day
-const days = daysBetween(utcDay(START), utcDay(START + 59 * DAY));
+const days = daysBetween(utcDay(START), utcDay(START + 59 * DAY_MS));
 
 it("the balance curve shows each day's closing balance, in whatever order the changes arrive", () => {
   const moved = fc.array(

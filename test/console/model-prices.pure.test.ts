@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { modelHint } from "../../src/console/browser/lib/model-prices.ts";
+import { describeModelPrices } from "../../src/console/browser/lib/model-prices.ts";
 
 const FREE = { prompt: "0", completion: "0", input_cache_read: "0", input_cache_write: "0" };
 
@@ -17,12 +17,12 @@ it.each([
   ],
   ["nothing", {}, "$0.00 in, $0.00 out per million tokens"],
 ])("a model's price hint lists only prices that apply: %s", (_, prices, text) => {
-  expect(modelHint({ pricing: { ...FREE, ...prices } })).toBe(text);
+  expect(describeModelPrices({ pricing: { ...FREE, ...prices } })).toBe(text);
 });
 
 it("an alias's hint names the alias's model", () => {
   const pricing = { ...FREE, image: "0.04" };
-  expect(modelHint({ alias_of: "openai/gpt-image", pricing })).toBe(
+  expect(describeModelPrices({ alias_of: "openai/gpt-image", pricing })).toBe(
     "now openai/gpt-image: $0.04 per image",
   );
 });

@@ -5,11 +5,11 @@ import {
   formatExact,
   formatCount,
   formatMicros,
-  formatLeft,
+  formatBalance,
   dollarsToMicros,
   formatPercent,
   formatShortCount,
-  formatSpent,
+  formatCharge,
 } from "../../src/console/browser/lib/money.ts";
 
 const dollarsOf = (text: string): number => Number(text.replaceAll(/[$,]/g, "").replace("−", "-"));
@@ -30,15 +30,15 @@ describe("the console's format of an amount of money", () => {
     [-1_239_999, "−$1.239999", "−$1.24"],
     [-12_573, "−$0.012573", "−$0.013"], // as in the list of requests
   ])("shows %i micro-credits as %s if available and as %s if spent", (micros, kept, gone) => {
-    expect([formatLeft(micros), formatSpent(micros)]).toEqual([kept, gone]);
+    expect([formatBalance(micros), formatCharge(micros)]).toEqual([kept, gone]);
   });
 
   it("shows neither zero nor more than the available credits, and is at most a tenth off", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
         const [low, high] = [
-          dollarsOf(formatLeft(micros)) * 1e6,
-          dollarsOf(formatSpent(micros)) * 1e6,
+          dollarsOf(formatBalance(micros)) * 1e6,
+          dollarsOf(formatCharge(micros)) * 1e6,
         ];
         expect(low).toBeGreaterThan(0);
         expect(low).toBeLessThanOrEqual(micros + 0.01);

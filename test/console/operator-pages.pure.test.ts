@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it, describe } from "vitest";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
-import { operatorActSentence } from "../../src/console/browser/lib/operator-acts.ts";
+import { describeOperatorCall } from "../../src/console/browser/lib/operator-acts.ts";
 import * as fc from "fast-check";
 import { findBlock } from "../../src/console/browser/lib/blocked.ts";
 import { rewriteAmounts, dollarsToMicros } from "../../src/console/browser/lib/money.ts";
@@ -66,7 +66,7 @@ it("the console uses every operator API call, or lists the reason for an unused 
 const REMOVE = "DELETE /prices/{price_id}";
 
 const said = (act: string, details: object, name: string | null = null): string =>
-  operatorActSentence({
+  describeOperatorCall({
     operator: "admin",
     act,
     organization: { id: "org", name: "Northwind Labs" },
@@ -108,7 +108,7 @@ it("the console shows a sentence for an event without details that an earlier re
   expect(said("DELETE /orgs/{id}/keys/{key_id}", {})).toBe(
     "admin revoked a key of Northwind Labs.",
   );
-  const removal = operatorActSentence({
+  const removal = describeOperatorCall({
     operator: "admin",
     act: REMOVE,
     organization: null,

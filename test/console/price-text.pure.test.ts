@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { priceText, unitPriceTexts } from "../../src/console/browser/lib/price-text.ts";
-import { operatorActSentence } from "../../src/console/browser/lib/operator-acts.ts";
+import { describeOperatorCall } from "../../src/console/browser/lib/operator-acts.ts";
 
 const NO_TOKENS = { input: 0, cached: 0, cache_write: 0, output: 0 };
 
@@ -37,5 +37,5 @@ it("the sentence for a scheduled price names the price's unit", () => {
   const row = { list: "default", item: "acme/say", from, percent: null };
   const prices = [{ ...row, price: { ...NO_TOKENS, character: 15 } }];
   const act = { operator: "admin", act: "POST /prices", organization: null, details: { prices } };
-  expect(operatorActSentence(act)).toContain("acme/say: $15.00 per million characters, from");
+  expect(describeOperatorCall(act)).toContain("acme/say: $15.00 per million characters, from");
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { mintId } from "../../src/shared/id.ts";
 import { deleteOldOperatorEvents } from "../../src/operator/operator-events.store.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
-import { operatorActSentence } from "../../src/console/browser/lib/operator-acts.ts";
+import { describeOperatorCall } from "../../src/console/browser/lib/operator-acts.ts";
 import { admin, bindingsWith, newOrganization, openAccount, send } from "./client.ts";
 import type { MadeOrganization } from "./client.ts";
 
@@ -73,7 +73,7 @@ describe("GET /admin/v1/events", () => {
     await admin("PATCH", org, { status: "suspended" });
     await admin("PATCH", org, { status: "active" });
     const { events } = await page(`org=${orgId}&limit=4`);
-    expect(events.map(operatorActSentence)).toEqual([
+    expect(events.map(describeOperatorCall)).toEqual([
       expect.stringMatching(/^\S+ resumed Contract\.$/),
       expect.stringMatching(/^\S+ suspended Contract\.$/),
       expect.stringMatching(/^\S+ changed Contract: requests per 60 s 500\.$/),
@@ -89,10 +89,10 @@ describe("GET /admin/v1/events", () => {
     const row = `sandbox/echo in the list ${list}: $0.60 in, $4.00 out, from `;
     // Other files add events too.
     let { events: some, next_after: after } = await page("limit=100");
-    const all = some.map(operatorActSentence);
+    const all = some.map(describeOperatorCall);
     while (after !== null) {
       ({ events: some, next_after: after } = await page(`limit=100&after=${after}`));
-      all.push(...some.map(operatorActSentence));
+      all.push(...some.map(describeOperatorCall));
     }
     for (const verb of ["set", "removed"]) {
       expect(all.filter((text) => text.includes(` ${verb} the price of ${row}`))).toHaveLength(1);
@@ -128,7 +128,7 @@ it("the console has a sentence for each change that an operator can make", () =>
   for (const { method, path } of changes) {
     const below = path.replace("/admin/v1", "");
     const act = `${method} ${below.replaceAll(/:(\w+)/g, "{$1}")}`;
-    const text = operatorActSentence({ operator: "eva", act, organization: null });
+    const text = describeOperatorCall({ operator: "eva", act, organization: null });
     expect(text).toMatch(/^eva [a-z ]+\.$/);
     expect(text).not.toContain("called");
   }

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { runHourly } from "../../src/operator/scheduled.ts";
+import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import { holdOf, valueOf } from "../wallet/wallet-fixture.ts";
 import { ADMIN_TOKEN, bindingsWith, SKIPPED_WALLET, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
@@ -28,7 +28,7 @@ describe("GET /admin/v1/health", () => {
     const hold = holdOf(10);
     valueOf(await wallet.hold(hold));
     const getByName = (name: string) => (name === orgId ? wallet : SKIPPED_WALLET);
-    await runHourly(bindingsWith({ WALLET: { getByName } }));
+    await runHourlyJobs(bindingsWith({ WALLET: { getByName } }));
     const response = await send("/admin/v1/health", { key: ADMIN_TOKEN });
     const { sweep } = await response.json<{ sweep: Record<string, number | string> }>();
     expect(Math.abs(Date.parse(String(sweep["at"])) - Date.now())).toBeLessThan(60_000);

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { CRON_SCHEDULES } from "../../src/operator/crons.ts";
-import { runCron, runHourly } from "../../src/operator/scheduled.ts";
+import { runCron, runHourlyJobs } from "../../src/operator/scheduled.ts";
 import {
   ADMIN_TOKEN,
   bindingsWith,
@@ -69,7 +69,7 @@ describe("GET /admin/v1/metrics", () => {
 
   it("includes the last hourly sweep's age and results: holds, wallets, outboxes and sizes", async () => {
     await chat(key);
-    await runHourly(bindingsWith({ WALLET: { getByName: ownWallet } }));
+    await runHourlyJobs(bindingsWith({ WALLET: { getByName: ownWallet } }));
     await runCron(CRON_SCHEDULES.watch, env);
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN });
     const text = await response.text();

@@ -3,7 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { refuse, success } from "../../src/shared/failure.ts";
 import { NEWEST_MIGRATION } from "../../src/accounts/organizations/organizations.store.ts";
-import { runHourly } from "../../src/operator/scheduled.ts";
+import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, bindingsWith, chat, openAccount, send } from "./client.ts";
 import { mockUpstream, UPSTREAM_VARS, upstreamError } from "./upstream.ts";
 
@@ -102,7 +102,7 @@ describe("GET /admin/v1/health", () => {
       await state.storage.deleteAll();
       state.abort("its storage is gone");
     }).catch(() => undefined);
-    await runHourly(bindingsWith({}));
+    await runHourlyJobs(bindingsWith({}));
     // A lost wallet can't be used, so it isn't among recently used ones, but is called anyway.
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
     for (let sweeps = 1; sweeps <= 2; sweeps++) {
@@ -115,7 +115,7 @@ describe("GET /admin/v1/health", () => {
           ) as string,
         },
       ]);
-      await runHourly(bindingsWith({}));
+      await runHourlyJobs(bindingsWith({}));
     }
     const path = `/admin/v1/orgs/${orgId}/rebuild-wallet`;
     expect((await send(path, { key: ADMIN_TOKEN, body: {} })).status).toBe(200);

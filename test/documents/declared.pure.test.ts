@@ -159,7 +159,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Messages, or items of `/v1/responses`": [
     "models/core/core-request.ts MESSAGES_MAX",
     "models/protocols/messages/client-request.ts MESSAGES_MAX",
-    "models/protocols/responses/client-request.ts ITEMS_MAX",
+    "models/protocols/responses/client-request.ts INPUT_ITEMS_MAX",
   ],
   "Tools per request": [
     "models/core/core-request.ts TOOLS_MAX",
@@ -192,7 +192,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "shared/tags.ts TAG_KEYS_MAX",
     "shared/tags.ts TAG_SETS_MAX",
   ],
-  "Model name": ["models/core/core-request.ts MODEL_CHARACTERS_MAX"],
+  "Model name": ["models/core/core-request.ts MODEL_NAME_CHARACTERS_MAX"],
   "Images downloaded per request": [
     "models/core/inline-image.ts IMAGE_BYTES_MAX",
     "models/core/inline-image.ts ALL_BYTES_MAX",

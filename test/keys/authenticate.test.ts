@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import type { KeyAdmitter } from "../../src/accounts/keys/authenticate.ts";
+import type { KeyAdmissionDeps } from "../../src/accounts/keys/authenticate.ts";
 import { admitting, authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
 
 function authenticate(
   authorization: string | null,
-  options: Partial<KeyAdmitter> = {},
+  options: Partial<KeyAdmissionDeps> = {},
 ): ReturnType<typeof authenticateBy> {
   return authenticateBy({
     authorization,
@@ -32,11 +32,11 @@ function failing<Stub>(errors: readonly object[], real: (name: string) => Stub):
   return { made: () => made, stub };
 }
 
-const registerOf = (hash: string): ReturnType<KeyAdmitter["register"]> =>
+const registerOf = (hash: string): ReturnType<KeyAdmissionDeps["register"]> =>
   env.KEY_REGISTER.getByName(hash);
 const { wallet: walletOf } = admitting();
 /** A key object in another region, with this region's database. */
-const registerAway = (hash: string): ReturnType<KeyAdmitter["register"]> => {
+const registerAway = (hash: string): ReturnType<KeyAdmissionDeps["register"]> => {
   const register = env.KEY_REGISTER.getByName(hash);
   return { whose: () => register.whose(), admit: () => register.admit() };
 };

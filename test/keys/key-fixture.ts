@@ -4,9 +4,12 @@ import { configOf } from "../../src/shared/config/config.ts";
 import type { KeySecret } from "../../src/shared/config/config.ts";
 import { mintKey } from "../../src/accounts/keys/api-key.ts";
 import { admitKey, verifyRequestKey, KeyOwnerCache } from "../../src/accounts/keys/authenticate.ts";
-import type { KeyAdmitter, KeyVerification } from "../../src/accounts/keys/authenticate.ts";
+import type {
+  KeyAdmissionDeps,
+  KeyVerificationInput,
+} from "../../src/accounts/keys/authenticate.ts";
 import { insertKey } from "../../src/accounts/keys/keys.store.ts";
-import { NO_SPEND } from "../../src/accounts/keys/stored-key.ts";
+import { ZERO_KEY_SPEND } from "../../src/accounts/keys/stored-key.ts";
 import type { StoredKey } from "../../src/accounts/keys/stored-key.ts";
 import type { AdmittedRequest } from "../../src/shared/caller.ts";
 import type { Result } from "../../src/shared/failure.ts";
@@ -25,14 +28,14 @@ export function keySecrets(): readonly KeySecret[] {
 
 /** Authenticates a request completely, as the application does. */
 export async function authenticateBy(
-  request: KeyVerification & KeyAdmitter,
+  request: KeyVerificationInput & KeyAdmissionDeps,
 ): Promise<Result<AdmittedRequest>> {
   const key = await verifyRequestKey(request);
   return key.ok ? admitKey(key.value, request) : key;
 }
 
 /** Returns services that admit a key of this home region without a cache. */
-export function admitting(): KeyAdmitter {
+export function admitting(): KeyAdmissionDeps {
   return {
     region: "eu",
     register: (hash) => env.KEY_REGISTER.getByName(hash),
@@ -83,7 +86,7 @@ export async function draftKey(
     terms: NO_KEY_TERMS,
     changedAt: null,
     secrets: null,
-    spend: NO_SPEND,
+    spend: ZERO_KEY_SPEND,
   };
   return { key: minted.key, booked };
 }

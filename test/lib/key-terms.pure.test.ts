@@ -4,7 +4,7 @@ import {
   NO_KEY_TERMS,
   keyTermsFromJson,
   keyTermsToJson,
-  TERM_COLUMNS,
+  KEY_TERM_COLUMNS,
   keyTermsFromRow,
   keyTermsToRowValues,
 } from "../../src/shared/key-terms.ts";
@@ -40,7 +40,7 @@ describe("a set of key limits", () => {
       NO_KEY_TERMS,
       { ...NO_KEY_TERMS, allowedModels: ["smart", "a/*"] },
     ]) {
-      expect(inRow(terms, TERM_COLUMNS)).toEqual(terms);
+      expect(inRow(terms, KEY_TERM_COLUMNS)).toEqual(terms);
       expect(inRow(terms, ["tpm_limit"])).toEqual(terms); // a limit without its own column
       expect(keyTermsFromJson(keyTermsToJson(terms))).toEqual(terms);
     }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { formatPrometheusText } from "../../src/events/metrics/prometheus.ts";
 import { METRICS, metricSeriesName, computeAgeGauges } from "../../src/events/metrics/series.ts";
-import { histogramSeriesNames, Tally } from "../../src/events/metrics/tally.ts";
+import { histogramSeriesNames, MetricCounts } from "../../src/events/metrics/tally.ts";
 
 /** Parses the metrics text into values by series. */
 function samples(text: string): Map<string, number> {
@@ -16,7 +16,7 @@ function samples(text: string): Map<string, number> {
 }
 
 it("the metrics text contains each counter with labels, and the help and type of each metric once", () => {
-  const tally = new Tally();
+  const tally = new MetricCounts();
   tally.count("requests", { route: "/v1/models", status: "200" });
   tally.count("requests", { route: "/v1/models", status: "200" });
   tally.count("requests", { route: "/v1/models", status: "429" }, 3);
@@ -35,7 +35,7 @@ it("the metrics text contains each counter with labels, and the help and type of
 it("the metrics text contains a histogram's cumulative buckets, count and sum", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
-      const tally = new Tally();
+      const tally = new MetricCounts();
       const headers = histogramSeriesNames("headers", { route: 'a"\\\n' });
       for (const ms of times) tally.observe(headers, ms / 1000);
       const text = formatPrometheusText(tally.take());
@@ -55,7 +55,7 @@ it("the metrics text contains a histogram's cumulative buckets, count and sum", 
 });
 
 it("the metrics tally adds up counts, and is empty once the counts are taken", () => {
-  const one = new Tally();
+  const one = new MetricCounts();
   one.count("tokens", { model: "m", type: "input" }, 5);
   const first = one.take();
   expect(one.isEmpty).toBe(true);
@@ -81,7 +81,7 @@ it("the metrics text omits unknown metrics", () => {
 });
 
 it("the metrics tally holds at most 5,000 series that an attacker's requests can create", () => {
-  const tally = new Tally();
+  const tally = new MetricCounts();
   for (let i = 0; i < 6000; i++) tally.count("requests", { route: `/${i}`, status: "404" });
   expect(Object.keys(tally.take())).toHaveLength(5000);
 });

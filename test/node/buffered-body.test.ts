@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bundleWorker } from "../../scripts/bundle.ts";
-import { BUFFERED_AHEAD_BYTES } from "../../src/models/core/paced-reader.ts";
+import { BUFFERED_BYTES_MAX } from "../../src/models/core/paced-reader.ts";
 
 /**
  * Data that a provider sends after "a" by path, once the Worker has read "a". Each piece is a
@@ -29,7 +29,7 @@ const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>
     await sleep(50);
     response.destroy();
   },
-  "/much": async (response) => void response.end("b".repeat(4 * BUFFERED_AHEAD_BYTES)),
+  "/much": async (response) => void response.end("b".repeat(4 * BUFFERED_BYTES_MAX)),
 };
 /** Resolve when /words has sent everything, and when its connection is closed. */
 const [sent, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -110,5 +110,5 @@ it("a buffered body wakes a waiting reader when an error occurs, and returns the
 it("a buffered body wakes a waiting reader once its buffer is full, without losing bytes", async () => {
   const { reads, why } = await read("much?waitMs=100000&all");
   expect(why).toBe("woken");
-  expect((reads as string[]).join("")).toBe(`a${"b".repeat(4 * BUFFERED_AHEAD_BYTES)}`);
+  expect((reads as string[]).join("")).toBe(`a${"b".repeat(4 * BUFFERED_BYTES_MAX)}`);
 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { SweepMetrics, outboxSeries } from "../../src/operator/sweep-metrics.ts";
+import { SweepMetrics, outboxGauges } from "../../src/operator/sweep-metrics.ts";
 import type { SweepTotals } from "../../src/operator/sweep-metrics.ts";
 
 afterEach(() => {
@@ -40,10 +40,10 @@ describe("the class SweepMetrics", () => {
   });
 });
 
-describe("the function outboxSeries", () => {
+describe("the function outboxGauges", () => {
   it("adds up a receiver's outboxes, keeps the oldest message, and counts unresponsive outboxes", () => {
     const empty = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
-    const series = outboxSeries([
+    const series = outboxGauges([
       { name: "own/0", depth: { ...empty, waiting: 1, oldestMs: 1000 } },
       { name: "own/1", depth: null },
       { name: "own/15", depth: { waiting: 2, dead: 1, parked: 3, oldestMs: 4000 } },

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { success } from "../../src/shared/failure.ts";
-import { runHourly } from "../../src/operator/scheduled.ts";
+import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import { sweepHourly, continueSweep } from "../../src/operator/sweep.store.ts";
 import { allOutboxNames } from "../../src/regions/outbox-schedule.ts";
 import { bindingsWith, SKIPPED_WALLET } from "../contract/client.ts";
@@ -15,7 +15,7 @@ it("the hourly sweep calls every outbox, including those to other regions, even 
     },
   });
   const WALLET = { getByName: () => SKIPPED_WALLET };
-  await runHourly(bindingsWith({ REGION_OUTBOX: { getByName }, WALLET }));
+  await runHourlyJobs(bindingsWith({ REGION_OUTBOX: { getByName }, WALLET }));
   expect(poked.toSorted()).toEqual([...allOutboxNames(["us"])].toSorted());
   vi.restoreAllMocks();
 });

@@ -8,7 +8,10 @@ import { checkPurchaseLimits } from "../../src/money/payments/payment-rules.ts";
 import { createPendingPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { refundPayment } from "../../src/money/payments/refunding.ts";
 import { dispatchMissedEvents } from "../../src/money/payments/stripe-events.ts";
-import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
+import type {
+  EventDispatchServices,
+  EventSweepCursor,
+} from "../../src/money/payments/stripe-events.ts";
 import type { StripeCall } from "../../src/money/payments/stripe.ts";
 import { PaymentsFixture } from "./payments-fixture.ts";
 import type { Broken, Organization } from "./payments-fixture.ts";
@@ -158,8 +161,8 @@ it("a payments sweep that can't read all events continues in the next sweep, eve
   const START_S = 1_800_000_000;
   const events = manyEvents(12_345, START_S);
   const heard = new Set<string>();
-  let cursor: SweepCursor | null = { sinceS: START_S, rest: null };
-  const to: DispatchServices = {
+  let cursor: EventSweepCursor | null = { sinceS: START_S, rest: null };
+  const to: EventDispatchServices = {
     isLive: false,
     stripe: {
       ask: async (call) => ({ kind: "done", body: pageOf(events, call), requestId: null }),

@@ -10,7 +10,10 @@ import { PurchaseRunner, createPendingPurchase } from "../../src/money/payments/
 import { isPurchaseEnded } from "../../src/money/payments/purchase.ts";
 import type { PaymentDeps } from "../../src/money/payments/purchase.ts";
 import { dispatchEvent, dispatchMissedEvents } from "../../src/money/payments/stripe-events.ts";
-import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
+import type {
+  EventDispatchServices,
+  EventSweepCursor,
+} from "../../src/money/payments/stripe-events.ts";
 import { stripeEventSchema } from "../../src/money/payments/stripe-objects.ts";
 import { createStripeClient } from "../../src/money/payments/stripe.ts";
 import type { FetchFunction } from "../../src/money/payments/stripe.ts";
@@ -177,7 +180,7 @@ export class PaymentsFixture {
   /** The number of database calls that fail from now on. */
   bookDown = 0;
   readonly #customers = new Map<string, string>();
-  #cursor: SweepCursor | null = null;
+  #cursor: EventSweepCursor | null = null;
   #sweptAt = START;
 
   constructor(hasTax: boolean, broken: Broken = {}) {
@@ -291,7 +294,7 @@ export class PaymentsFixture {
     });
   }
 
-  #dispatching(): DispatchServices {
+  #dispatching(): EventDispatchServices {
     return {
       stripe: this.stripe(),
       isLive: false,

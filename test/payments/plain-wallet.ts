@@ -24,7 +24,7 @@ import {
   decideTopUp,
   enableTopUp,
   recordFailedTopUp,
-  NO_TOP_UP,
+  INITIAL_TOP_UP_STATE,
   recordTopUpRequest,
 } from "../../src/money/wallet/rules/top-up.ts";
 import type { TopUpState } from "../../src/money/wallet/rules/top-up.ts";
@@ -47,7 +47,7 @@ const EMPTY: Stored = {
   charges: 0,
   debts: NO_DEBTS,
   payments: new Map(),
-  topUp: NO_TOP_UP,
+  topUp: INITIAL_TOP_UP_STATE,
   setting: null,
 };
 
@@ -173,7 +173,7 @@ export class PlainWallet implements WalletForPayments {
     this.stored = {
       ...this.#book,
       setting: null,
-      topUp: { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" },
+      topUp: { ...INITIAL_TOP_UP_STATE, disabledReason: "wallet_rebuilt" },
     };
     this.endTurn();
   }

@@ -5,7 +5,7 @@ import {
   decideTopUp,
   enableTopUp,
   recordFailedTopUp,
-  NO_TOP_UP,
+  INITIAL_TOP_UP_STATE,
   recordTopUpRequest,
 } from "../../src/money/wallet/rules/top-up.ts";
 
@@ -19,7 +19,7 @@ it("a day's automatic top-ups stay within the daily limit, except the first top-
         maxLength: 60,
       }),
       (wishes) => {
-        let state = NO_TOP_UP;
+        let state = INITIAL_TOP_UP_STATE;
         let nowMs = Date.UTC(2026, 10, 26);
         const days = new Map<string, number[]>();
         for (const { dollars, ms } of wishes) {
@@ -53,13 +53,17 @@ it("a day's automatic top-ups stay within the daily limit, except the first top-
 });
 
 it("automatic top-ups stay paused after a decline even if a person turns them on again", () => {
-  const paused = { ...NO_TOP_UP, disabledReason: "card_declined" as const, pausedUntil: 7 };
+  const paused = {
+    ...INITIAL_TOP_UP_STATE,
+    disabledReason: "card_declined" as const,
+    pausedUntil: 7,
+  };
   expect(enableTopUp(paused)).toMatchObject({ disabledReason: null, pausedUntil: 7 });
 });
 
 it("automatic top-ups pause for 1, 6 and 24 hours after declines, and then stay off", () => {
   const end = { kind: "soft" } as const;
-  let state = NO_TOP_UP;
+  let state = INITIAL_TOP_UP_STATE;
   const pauses = Array.from({ length: 4 }, () => {
     const amountMicro = micros(5_000_000);
     const when = { month: "2026-11", day: "2026-11-26" };
@@ -80,7 +84,11 @@ it("a declined automatic top-up doesn't count toward the daily limit", () => {
   const when = { month: "2026-11", day: "2026-11-26" };
   const amountMicro = micros(60_000_000);
   const setting = { belowMicro: micros(1), amountMicro, mostPerMonthMicro: micros(1e12) };
-  const asked = recordTopUpRequest(NO_TOP_UP, { id: "pur", amountMicro, wantedAt: 0 }, when);
+  const asked = recordTopUpRequest(
+    INITIAL_TOP_UP_STATE,
+    { id: "pur", amountMicro, wantedAt: 0 },
+    when,
+  );
   const declined = recordFailedTopUp(asked, "pur", { end, nowMs: 0 });
   const at = { setting, balance: micros(0), owed: micros(0), isShort: true };
   const later = { ...at, ...when, dailyMaxMicros: MOST_A_DAY, nowMs: 3_600_000 };

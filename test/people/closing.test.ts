@@ -5,7 +5,7 @@ import { eraseStalePeople } from "../../src/accounts/people/erasure.store.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import { mintId } from "../../src/shared/id.ts";
-import { runHourly } from "../../src/operator/scheduled.ts";
+import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import {
   addKey,
   addMember,
@@ -41,7 +41,7 @@ async function runHourlyJob(): Promise<void> {
   const closed = new Set(results.map(({ org_id: orgId }) => orgId));
   const getByName = (name: string): object =>
     closed.has(name) ? env.WALLET.getByName(name) : SKIPPED_WALLET;
-  await runHourly(bindingsWith({ WALLET: { getByName } }));
+  await runHourlyJobs(bindingsWith({ WALLET: { getByName } }));
 }
 
 /** Runs the hourly job as if the 7 days of each closed organization were over. */
@@ -274,7 +274,7 @@ describe("a closed organization", () => {
     const by = { actor: SYSTEM_ACTOR, memberId: null, now: Date.now() };
     expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();
     expect((await send("/v1/balance", { key })).status).toBe(200);
-    await runHourly(env);
+    await runHourlyJobs(env);
     expect(await statusesOf(key)).toEqual(ALL(401));
   });
 
@@ -364,7 +364,7 @@ describe("the deletion of a closed organization after 7 days", () => {
     await close(account.orgId);
     const WALLET = { getByName: () => ({ poke: () => Promise.reject(new Error("down")) }) };
     await env.DB.prepare("UPDATE closed_organizations SET restorable_until = closed_at").run();
-    await runHourly({ ...env, WALLET } as unknown as Env);
+    await runHourlyJobs({ ...env, WALLET } as unknown as Env);
     expect(await read(account.orgId)).toMatchObject({ restorable_until: expect.any(String) });
     expect((await restore(account.orgId)).status).toBe(409);
     await sweep();

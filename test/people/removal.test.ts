@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { runHourly } from "../../src/operator/scheduled.ts";
+import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
 import { Browser, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
 
@@ -212,7 +212,7 @@ it("an operator can connect a login to a member who has only keys, and can close
     .run();
   expect((await admin("DELETE", `/orgs/${orgId}?give_up_balance=true`)).status).toBe(200);
   await env.DB.prepare("UPDATE closed_organizations SET restorable_until = closed_at").run();
-  await runHourly(env);
+  await runHourlyJobs(env);
   const shown = await admin("GET", `/orgs/${orgId}`);
   const { slug } = await shown.json<{ slug: string }>();
   expect(slug).toMatch(/^closed-[0-9a-f]{24}$/);

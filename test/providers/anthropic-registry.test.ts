@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { ANTHROPIC_PROVIDER } from "../../src/models/providers/anthropic.ts";
-import { listActiveProviders, providerProblems } from "../../src/models/providers/registry.ts";
+import { listActiveProviders, findProviderProblems } from "../../src/models/providers/registry.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
 
@@ -29,7 +29,7 @@ it("the Anthropic provider needs only its API key, and requests US-only inferenc
 
 it("the Anthropic provider with an invalid base URL reports an error, and isn't used", () => {
   const config = configOf({ ANTHROPIC_API_KEY: "k", ANTHROPIC_BASE_URL: "no address" });
-  expect(providerProblems(config).map((one) => one.variable)).toEqual(["ANTHROPIC_BASE_URL"]);
+  expect(findProviderProblems(config).map((one) => one.variable)).toEqual(["ANTHROPIC_BASE_URL"]);
   expect(listActiveProviders(config)).toEqual([]);
 });
 

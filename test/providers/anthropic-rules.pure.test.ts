@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { getClaudeRules, claudeReasoningFields } from "../../src/models/claude/claude-rules.ts";
+import { getClaudeRules, toClaudeReasoningFields } from "../../src/models/claude/claude-rules.ts";
 
 function fields(model: string, effort?: string, mayThink = true, cap = 10_000) {
-  return claudeReasoningFields(getClaudeRules(model), effort, cap, mayThink);
+  return toClaudeReasoningFields(getClaudeRules(model), effort, cap, mayThink);
 }
 const ADAPTIVE = { type: "adaptive", display: "summarized" };
 

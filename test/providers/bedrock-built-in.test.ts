@@ -3,7 +3,7 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import {
   buildProviders,
   listActiveProviders,
-  providerProblems,
+  findProviderProblems,
 } from "../../src/models/providers/registry.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-replies.ts";
 import { answerTo } from "./adapter-kit.ts";
@@ -26,7 +26,7 @@ function configOf(vars: Record<string, string>) {
 const host = (region: string) => `https://bedrock-runtime.${region}.amazonaws.com`;
 const liveWith = (vars: Record<string, string>) =>
   listActiveProviders(configOf(vars)).filter(({ id }) => id === "bedrock");
-const problemsWith = (vars: Record<string, string>) => providerProblems(configOf(vars));
+const problemsWith = (vars: Record<string, string>) => findProviderProblems(configOf(vars));
 /** Returns the URL and the authorization of a request. */
 async function askedWith(vars: Record<string, string>) {
   const provider = buildProviders(configOf(vars), BEDROCK).get("bedrock");

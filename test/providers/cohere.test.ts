@@ -4,7 +4,7 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import {
   listActiveProviders,
   buildProviders,
-  providerProblems,
+  findProviderProblems,
 } from "../../src/models/providers/registry.ts";
 import {
   COHERE_CHAT,
@@ -244,7 +244,7 @@ it("the Cohere provider is available with its key, at Cohere's host or at a conf
     "https://api.cohere.com/v2/chat",
     "https://proxy.example/v2/chat",
   ]);
-  expect(providerProblems(configOf({ COHERE_BASE_URL: "ftp://x" }))).toMatchObject([
+  expect(findProviderProblems(configOf({ COHERE_BASE_URL: "ftp://x" }))).toMatchObject([
     { variable: "COHERE_BASE_URL" },
   ]);
 });

@@ -7,7 +7,7 @@ import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { HostProfile } from "../../src/models/protocols/chat/profile.ts";
 import {
-  responsesNativeBody,
+  toResponsesNativeBody,
   toResponsesApiRequest,
 } from "../../src/models/protocols/responses/host-request.ts";
 import type { JsonObject, ChatCall } from "../../src/models/core/provider.ts";
@@ -165,7 +165,7 @@ it("sampling parameters that the model rejects are reported as dropped for a Res
     input: "Hi",
   };
   const native = (call: ChatCall) =>
-    responsesNativeBody({ ...call, native: { body, headers: {} } });
+    toResponsesNativeBody({ ...call, native: { body, headers: {} } });
   expect((await built(native, "gpt-5.4", {})).named).toEqual([
     "temperature",
     "top_logprobs",

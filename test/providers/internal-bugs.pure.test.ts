@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { converseMessages } from "../../src/models/protocols/converse/converse-request.ts";
+import { toConverseMessages } from "../../src/models/protocols/converse/converse-request.ts";
 import { toConversation } from "../../src/models/core/conversation.ts";
 import { createHttpProvider, postRequest } from "../../src/models/core/http-provider.ts";
 import type { CallHandler, ProviderHandlers } from "../../src/models/core/http-provider.ts";
@@ -65,7 +65,7 @@ it("a message with very many parts is merged with the previous message without o
     { role: "user", parts: Array.from({ length: MANY }, () => text) } as const,
   ];
   const rules = { family: "other", toolBlocks: false, thoughts: false } as const;
-  const [merged] = converseMessages({ system: [], turns, downloads: new Map() }, rules);
+  const [merged] = toConverseMessages({ system: [], turns, downloads: new Map() }, rules);
   expect(merged?.content.length).toBe(MANY + 1);
 });
 

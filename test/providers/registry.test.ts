@@ -5,7 +5,7 @@ import type { Provider } from "../../src/models/core/provider.ts";
 import {
   buildProviders,
   listActiveProviders,
-  providerProblems,
+  findProviderProblems,
 } from "../../src/models/providers/registry.ts";
 import { chunkOf, DONE, openAiEvent, usageChunk } from "../fixtures/openai-replies.ts";
 
@@ -143,7 +143,7 @@ it("an invalid profile or address of a provider is reported as an error", () => 
     { ...LOCAL[0], id: "three", base_url: "https://user:pass@host/v1" },
   ];
   const vars = { PROVIDERS: JSON.stringify(entries), OPENAI_BASE_URL: "not an address" };
-  const problems = providerProblems(configOf(vars));
+  const problems = findProviderProblems(configOf(vars));
   expect(problems.map((problem) => problem.variable)).toEqual([
     "PROVIDERS",
     "PROVIDERS",
@@ -151,5 +151,5 @@ it("an invalid profile or address of a provider is reported as an error", () => 
     "OPENAI_BASE_URL",
   ]);
   expect(JSON.stringify(problems)).not.toContain("pass@");
-  expect(providerProblems(configOf({ PROVIDERS: JSON.stringify(LOCAL) }))).toEqual([]);
+  expect(findProviderProblems(configOf({ PROVIDERS: JSON.stringify(LOCAL) }))).toEqual([]);
 });

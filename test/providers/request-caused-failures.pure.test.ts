@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { INCOMPLETE_RESPONSE_FAILURE } from "../../src/models/protocols/converse/converse-answer.ts";
 import { parseConverseFinishReason as converseFinish } from "../../src/models/protocols/converse/converse-answer.ts";
-import { cohereGaveUpFailure } from "../../src/models/protocols/cohere/answer.ts";
+import { createCohereFinishFailure } from "../../src/models/protocols/cohere/answer.ts";
 import { parseGeminiFinishReason as googleFinish } from "../../src/models/protocols/gemini/answer.ts";
 import { readChatCompletion } from "../../src/models/protocols/chat/answer.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
@@ -31,14 +31,14 @@ const PROVOKED: Readonly<Record<string, unknown>> = {
   "Workers AI, a stream": streamed(new WorkersAiStream(256), "error"),
   Gemini: googleFinish("MALFORMED_FUNCTION_CALL"),
   Converse: converseFinish("malformed_tool_use") ?? INCOMPLETE_RESPONSE_FAILURE,
-  Cohere: cohereGaveUpFailure("ERROR"),
+  Cohere: createCohereFinishFailure("ERROR"),
 };
 const OWN: Readonly<Record<string, unknown>> = {
   "OpenAI's API": readChatCompletion(whole("abort")),
   "OpenAI's API, a stream": streamed(new ChatChunkReader(), "insufficient_system_resource"),
   "Workers AI": workersAiAnswer(whole("abort"), callOf()),
   "Workers AI, a stream": streamed(new WorkersAiStream(256), "abort"),
-  Cohere: cohereGaveUpFailure("TIMEOUT"),
+  Cohere: createCohereFinishFailure("TIMEOUT"),
 };
 const kept = (failure: unknown) => {
   const { kind, fault } = failure as ProviderFailure;

@@ -9,7 +9,7 @@ import {
 import type { EmbeddingsCall, ProviderResult } from "../../src/models/core/provider.ts";
 import {
   NINE_CHARACTER_ID_SHAPE,
-  ToolCallIds,
+  AcceptedToolCallIds,
   WORD_CHARACTER_ID_SHAPE,
 } from "../../src/models/core/tool-calls.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
@@ -20,20 +20,20 @@ it.each([
 ])("tool call IDs (%s) are converted to valid, stable and unique IDs", (_, shape) => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (ids) => {
-      const first = new ToolCallIds(shape);
+      const first = new AcceptedToolCallIds(shape);
       const given = ids.map((id) => first.idFor(id));
       for (const id of given) expect(id).toMatch(shape.pattern);
       expect(new Set(given).size).toBe(ids.length);
       expect(ids.map((id) => first.idFor(id))).toEqual(given);
-      const again = new ToolCallIds(shape);
+      const again = new AcceptedToolCallIds(shape);
       expect(ids.map((id) => again.idFor(id))).toEqual(given);
     }),
   );
 });
 
 it("a valid tool call ID is kept, even if another ID would be converted to it", () => {
-  const mapped = new ToolCallIds(NINE_CHARACTER_ID_SHAPE).idFor("call_long");
-  const ids = new ToolCallIds(NINE_CHARACTER_ID_SHAPE);
+  const mapped = new AcceptedToolCallIds(NINE_CHARACTER_ID_SHAPE).idFor("call_long");
+  const ids = new AcceptedToolCallIds(NINE_CHARACTER_ID_SHAPE);
   expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
   expect(ids.idFor(mapped)).toBe(mapped);
   expect(ids.idFor("call_long")).not.toBe(mapped);

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { getPriceForPrompt } from "../../src/models/catalog/price.ts";
 import type { Route } from "../../src/models/catalog/model.ts";
 import { toRoutePreferences } from "../../src/models/core/gateway-fields.ts";
-import { candidateRoutes } from "../../src/models/requests/candidate-routes.ts";
-import { RouteTimes } from "../../src/models/routing/route-times.ts";
+import { listPreferredRoutes } from "../../src/models/requests/candidate-routes.ts";
+import { RouteSpeeds } from "../../src/models/routing/route-times.ts";
 import { costOf } from "../../src/shared/cost.ts";
 import { sumPromptTokens } from "../../src/shared/usage.ts";
 import { effortFor } from "../effort.ts";
@@ -33,12 +33,12 @@ const PROMPT = { bound: 200, estimate: 150, likely: 120 };
 const CAP = { whole: 50, least: 10, choices: 1, isAsked: true };
 const IDS = new Set(["a", "b", "c"]);
 
-function chosen(routes: readonly Route[], provider: object, times = new RouteTimes()) {
+function chosen(routes: readonly Route[], provider: object, times = new RouteSpeeds()) {
   const preferences = toRoutePreferences(provider, null, null);
   if (preferences === null) throw new Error("no preferences");
   const speedOf = (name: string) => times.speedOf(name, "org");
   const choice = { preferences, prompt: PROMPT, cap: CAP, providerIds: IDS, speedOf };
-  return candidateRoutes(MODEL, routes, choice);
+  return listPreferredRoutes(MODEL, routes, choice);
 }
 
 /** A route of provider b that also has a price for a unit. */
@@ -52,7 +52,7 @@ function idsOf(routes: readonly Route[], provider: object): readonly string[] {
   return left.ok ? left.value.map(({ provider: id }) => id) : [];
 }
 
-describe("candidateRoutes", () => {
+describe("listPreferredRoutes", () => {
   const usage = fc
     .record({
       input: fc.integer({ min: 0, max: 60 }),
@@ -93,7 +93,7 @@ describe("candidateRoutes", () => {
 
   it("sorts by price, latency or throughput, and puts unmeasured routes last", () => {
     const routes = [routeOf("a", 3), routeOf("b", 1), routeOf("c", 2)];
-    const times = new RouteTimes();
+    const times = new RouteSpeeds();
     for (let n = 0; n < 3; n++) {
       times.record({ route: "c:m", orgId: "org" }, { latencyMs: 900, streamMs: 1000, output: 100 });
       times.record({ route: "b:m", orgId: "org" }, { latencyMs: 300, streamMs: 1000, output: 20 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { computeCharge, chargeWithoutResponse } from "../../src/models/requests/charge.ts";
+import { computeCharge, computeChargeWithoutResponse } from "../../src/models/requests/charge.ts";
 import type { StreamEnding } from "../../src/models/requests/charge.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { CAP, CHOICES, LIKELY, ROUTE, runOf, SERVING, USAGE } from "./run-fixture.ts";
@@ -93,7 +93,7 @@ describe("the charge for a response", () => {
 
   it("covers only the input, at the called route's price, if the client disconnects before the response", () => {
     const { firstByteMs: _, ...asked } = SERVING;
-    expect(chargeWithoutResponse(run, { ...asked, attempts: 2 })).toEqual({
+    expect(computeChargeWithoutResponse(run, { ...asked, attempts: 2 })).toEqual({
       kind: "settle",
       route: { ...SERVING, attempts: 2, firstByteMs: 7 },
       usage: { ...NO_USAGE, input: LIKELY },

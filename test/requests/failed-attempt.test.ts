@@ -1,12 +1,12 @@
 import * as fc from "fast-check";
 import { expect, it, vi } from "vitest";
 import { reportFailedAttempt } from "../../src/models/requests/call-routes.ts";
-import { Tally } from "../../src/events/metrics/tally.ts";
+import { MetricCounts } from "../../src/events/metrics/tally.ts";
 import { runOf, SERVING } from "./run-fixture.ts";
 
 it("the metrics assign any provider failure to one of a limited number of series", () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  const tally = new Tally();
+  const tally = new MetricCounts();
   const run = runOf({ tally });
   const status = fc.integer({ min: 0, max: 99_999 }).map(String);
   const reasons = fc.oneof(
@@ -30,7 +30,7 @@ it("the metrics count nothing against the provider if the client disconnects", (
   const warned = vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const left = new AbortController();
   left.abort();
-  const tally = new Tally();
+  const tally = new MetricCounts();
   reportFailedAttempt(runOf({ tally }, left.signal), SERVING, { kind: "retry", reason: "aborted" });
   expect([tally.isEmpty, warned.mock.calls]).toEqual([true, []]);
 });

@@ -3,7 +3,7 @@ import { createPriceList } from "../../src/models/catalog/price-lists.ts";
 import type { Pricing } from "../../src/models/catalog/price-lists.ts";
 import { toRoutePreferences } from "../../src/models/core/gateway-fields.ts";
 import { computeCostBounds } from "../../src/models/requests/hold-bounds.ts";
-import { reprice } from "../../src/models/requests/model-options.ts";
+import { applyPricing } from "../../src/models/requests/model-options.ts";
 import type { ModelOption, PaidRequest } from "../../src/models/requests/paid-request.ts";
 import { MODEL, ROUTE, runOf } from "./run-fixture.ts";
 
@@ -38,7 +38,7 @@ const providersOf = ({ routes }: Pick<ModelOption, "routes">) =>
 describe("repricing a request", () => {
   it("excludes routes whose new price exceeds max_price, and caps the remaining routes by max_price", () => {
     const request: PaidRequest = { ...REQUEST, ...optionOf("a", [1, 2], 2.5) };
-    expect(reprice(request, pricingOf(50))).toBeNull();
+    expect(applyPricing(request, pricingOf(50))).toBeNull();
     expect(providersOf(request)).toEqual(["a0"]);
     expect(request.routes[0]?.price.input).toBe(1_500_000);
     expect(request.bounds).toEqual(computeCostBounds(request.routes, prompt, cap));
@@ -49,10 +49,10 @@ describe("repricing a request", () => {
     const options = [optionOf("a", [2], 2.5), optionOf("b", [1, 2], 2.5), optionOf("c", [1], 2.5)];
     const [first] = options;
     const request: PaidRequest = { ...REQUEST, ...first, options };
-    expect(reprice(request, pricingOf(50))).toBeNull();
+    expect(applyPricing(request, pricingOf(50))).toBeNull();
     expect(request.options?.map(providersOf)).toEqual([["b0"], ["c0"]]);
     expect([request.model.id, providersOf(request)]).toEqual(["b", ["b0"]]);
-    expect(reprice(request, pricingOf(200))).toMatchObject({
+    expect(applyPricing(request, pricingOf(200))).toMatchObject({
       failure: { kind: "invalid_request", param: "provider.max_price" },
     });
   });

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { countRunInMetrics } from "../../src/models/requests/observe.route.ts";
 import type { Outcome } from "../../src/models/requests/paid-request.ts";
 import { micros } from "../../src/shared/money.ts";
-import { Tally } from "../../src/events/metrics/tally.ts";
+import { MetricCounts } from "../../src/events/metrics/tally.ts";
 import { runOf, SERVING, USAGE } from "./run-fixture.ts";
 
 const SETTLED: Outcome = {
@@ -17,7 +17,7 @@ const SETTLED: Outcome = {
 
 function counted(progress: object) {
   const run = runOf();
-  const tally = new Tally();
+  const tally = new MetricCounts();
   Object.assign(run.progress, progress);
   countRunInMetrics(run, tally);
   return Object.entries(tally.take()).filter(([name]) => !name.includes("_seconds"));

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RegionSpeeds } from "../../src/events/metrics/region-speeds.ts";
-import { RouteTimes } from "../../src/models/routing/route-times.ts";
+import { RouteSpeeds } from "../../src/models/routing/route-times.ts";
 import { publicPercentiles } from "../../src/shared/route-speed.ts";
 import type { RouteSample, RouteSpeed } from "../../src/shared/route-speed.ts";
 
@@ -72,8 +72,8 @@ function speedOf(organizations: number): RouteSpeed {
 describe("an isolate's order of routes by speed", () => {
   it("doesn't depend on another organization's requests", () => {
     const property = fc.property(requests, (asked) => {
-      const own = new RouteTimes();
-      const all = new RouteTimes();
+      const own = new RouteSpeeds();
+      const all = new RouteSpeeds();
       for (const { org, ms } of asked) {
         const at = { route: "a:m", orgId: String(org) };
         const served = { latencyMs: ms, streamMs: 1000, output: 20 + org };
@@ -86,7 +86,7 @@ describe("an isolate's order of routes by speed", () => {
   });
 
   it("uses the region's speeds if they are public", () => {
-    const times = new RouteTimes();
+    const times = new RouteSpeeds();
     times.setRegionSpeeds([speedOf(2)]);
     expect(times.speedOf("a:m", "0")).toEqual({ latencyMs: null, tokensPerSecond: null });
     times.setRegionSpeeds([speedOf(3)]);
@@ -94,7 +94,7 @@ describe("an isolate's order of routes by speed", () => {
   });
 
   it("sends each request's speed to the region once", () => {
-    const times = new RouteTimes();
+    const times = new RouteSpeeds();
     times.record({ route: "a:m", orgId: "o" }, { latencyMs: 5, streamMs: 0, output: 0 });
     expect(times.takeSamples()).toEqual([sampleOf("o", 5)]);
     expect(times.takeSamples()).toEqual([]);

@@ -7,7 +7,7 @@ import { countRunInMetrics } from "../../src/models/requests/observe.route.ts";
 import { runPaidRequest } from "../../src/models/requests/paid-path.route.ts";
 import type { PaidRequest, Run, RunServices } from "../../src/models/requests/paid-request.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
-import { Tally } from "../../src/events/metrics/tally.ts";
+import { MetricCounts } from "../../src/events/metrics/tally.ts";
 import type { EventStream, Provider, StreamEvent } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { ENDPOINT_ROWS, streamFlagsOf } from "../fixtures/endpoint-table.ts";
@@ -265,7 +265,7 @@ async function broken(way: Way, at: number): Promise<BrokenRun> {
 }
 
 function countsOf(run: Run): Pick<BrokenRun, "bugs" | "absorbed"> {
-  const tally = new Tally();
+  const tally = new MetricCounts();
   countRunInMetrics(run, tally);
   const counted = Object.entries(tally.take());
   const count = (name: string): number =>

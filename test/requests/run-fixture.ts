@@ -8,7 +8,7 @@ import { NO_PRICE_LISTS } from "../../src/models/catalog/price-lists.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import type { ResponseWriter } from "../../src/models/core/endpoint-adapter.ts";
 import type { NumericVariables } from "../../src/shared/config/config.ts";
-import { Tally } from "../../src/events/metrics/tally.ts";
+import { MetricCounts } from "../../src/events/metrics/tally.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
 import { RunProgress } from "../../src/models/requests/paid-request.ts";
 import type { GroupableWalletMethods } from "../../src/shared/contracts/wallet.ts";
@@ -99,7 +99,13 @@ export function runOf(
   client: AbortSignal = new AbortController().signal,
 ): Run {
   const timers = new Timers();
-  const here = { now: () => 7, region: "eu", tally: new Tally(), home: null, providers: new Map() };
+  const here = {
+    now: () => 7,
+    region: "eu",
+    tally: new MetricCounts(),
+    home: null,
+    providers: new Map(),
+  };
   const services = { ...here, ...given } as RunServices;
   const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (given.numbers ??
     {}) as Partial<NumericVariables>;

@@ -4,7 +4,7 @@ import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { getPriceForPrompt } from "../../src/models/catalog/price.ts";
 import { computeRequestBounds } from "../../src/models/requests/bound-request.ts";
-import { computeCharge, chargeWithoutResponse } from "../../src/models/requests/charge.ts";
+import { computeCharge, computeChargeWithoutResponse } from "../../src/models/requests/charge.ts";
 import type { Outcome, PaidRequest } from "../../src/models/requests/paid-request.ts";
 import type { EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
 import { costOf } from "../../src/shared/cost.ts";
@@ -131,7 +131,7 @@ describe.each(MEASURED)("the charge of a request to the $endpoint.name endpoint"
         const ending = { ending: "complete", hasClientStoppedReading: false } as const;
         const seen = { usage, output: 0, finishReason: null };
         const charge = settled(computeCharge(run, serving, seen, ending));
-        const left = settled(chargeWithoutResponse(run, serving));
+        const left = settled(computeChargeWithoutResponse(run, serving));
         expect(charge.cost).toBe(costOf(getPriceForPrompt(route, 0), charge.usage));
         expect(Math.max(charge.cost, left.cost)).toBeLessThanOrEqual(request.bounds.most);
         expectBilled(request, price, { charged: charge.usage, told: usage ?? NO_USAGE });

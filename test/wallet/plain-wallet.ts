@@ -6,14 +6,14 @@ import {
   balanceAfterCredit,
   decideHold,
   decideSettlement,
-  recallHold,
+  findStoredHoldResult,
   findStoredSettlement,
 } from "../../src/money/wallet/rules/ledger.ts";
 import type { HoldDecisionInput, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import {
   removeOpenHold,
   findDueHolds,
-  createTotals,
+  createHoldTotals,
   freeBalance,
   addOpenHold,
 } from "../../src/money/wallet/rules/open-holds.ts";
@@ -53,7 +53,7 @@ function shownKind(failure: Failure, session: number | null): string {
 
 /** The wallet in memory: the real rules over Maps, and a record of all events. */
 export class PlainWallet {
-  readonly totals = createTotals();
+  readonly totals = createHoldTotals();
   readonly rows = new Map<string, KnownHold>();
   readonly users = new Map<string, PlainUser>();
   readonly credits = new Map<string, { amount: number; balance: number }>();
@@ -93,8 +93,8 @@ export class PlainWallet {
     const least = micros(content.least);
     const most = micros(content.least + content.extra);
     const known = this.rows.get(id);
-    const again =
-      known === undefined ? null : recallHold(known, { id, least, most, externalId: content.user });
+    const sameHold = { id, least, most, externalId: content.user };
+    const again = known === undefined ? null : findStoredHoldResult(known, sameHold);
     if (again !== null) {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import { nextTopUpCheckAt } from "../../src/money/wallet/object/top-up.do.ts";
-import { NO_TOP_UP } from "../../src/money/wallet/rules/top-up.ts";
+import { INITIAL_TOP_UP_STATE } from "../../src/money/wallet/rules/top-up.ts";
 import type { WalletMemory } from "../../src/money/wallet/object/memory.do.ts";
 
 const NOW = Date.UTC(2026, 10, 20);
@@ -18,7 +18,7 @@ function dueAt(of: {
   const open = { id: "pur_1", amountMicro: micros(20), wantedAt: NOW, month: "", isTold: true };
   const memory = {
     row: { settings: { autoTopUp: isOn ? setting : null } },
-    topUp: { ...NO_TOP_UP, pausedUntil, open: isOpen ? open : null },
+    topUp: { ...INITIAL_TOP_UP_STATE, pausedUntil, open: isOpen ? open : null },
     ledger: { balance: micros(balance) },
     clock: NOW,
   };

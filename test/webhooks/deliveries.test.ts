@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { env } from "cloudflare:workers";
-import { runHourly } from "../../src/operator/scheduled.ts";
+import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import { addCredits, errorOf } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-fixture.ts";
 import {
@@ -231,7 +231,7 @@ describe("an organization's webhook delivery after a lost alarm", () => {
       .run();
     setClock(Date.now() + 24 * HOUR);
     status = 200;
-    await runHourly(env);
+    await runHourlyJobs(env);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
     }, LONG);
@@ -246,14 +246,14 @@ describe("an organization's webhook delivery after a lost alarm", () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
     }, LONG);
     setClock(Date.now() + 6000);
-    await runHourly(env);
+    await runHourlyJobs(env);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 2 }]);
     }, LONG);
     const [{ next_attempt_at: next } = { next_attempt_at: null }] = await deliveriesOf(hook.id);
     await runInDurableObject(object(), (_, { storage }) => storage.deleteAlarm());
     const sweptAt = Date.now();
-    await runHourly(env);
+    await runHourlyJobs(env);
     const at = await runInDurableObject(object(), (_, { storage }) => storage.getAlarm());
     expect(Number(at) + 6000).toBeGreaterThanOrEqual(Date.parse(next ?? ""));
     expect(at).toBeLessThan(sweptAt + 300_001);

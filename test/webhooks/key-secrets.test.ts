@@ -3,7 +3,7 @@ import { Webhook } from "standardwebhooks";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it, vi } from "vitest";
 import { decryptWebhookSecret } from "../../src/events/webhooks/webhook-secrets.ts";
-import { runHourly } from "../../src/operator/scheduled.ts";
+import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
 import { addCredits } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-fixture.ts";
@@ -36,7 +36,7 @@ it("webhook secrets are re-encrypted after KEY_SECRETS changes, so that the old 
   await vi.waitFor(async () => {
     expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503", attempts: 1 }]);
   }, LONG);
-  await runHourly(bindings(`${NEWER},${env.KEY_SECRETS}`));
+  await runHourlyJobs(bindings(`${NEWER},${env.KEY_SECRETS}`));
   expect(await sealedOf(hook.id)).toEqual([expect.stringMatching(/^z\./)]);
   setClock(Date.now() + 10_000);
   await runInDurableObject(object(), (deliveries: WebhookDeliveries) => {
@@ -57,7 +57,7 @@ it("the credentials of usage receivers are re-encrypted after KEY_SECRETS change
   const settings = { credential: "rk_1", event_name: "ai" };
   const more = { types: ["usage.settled"], format: "stripe_meter_events", receiver: settings };
   const hook = await createWebhook("meters.turnpike.dev", more);
-  await runHourly(bindings(`${NEWER},${env.KEY_SECRETS}`));
+  await runHourlyJobs(bindings(`${NEWER},${env.KEY_SECRETS}`));
   const row = env.DB.prepare("SELECT receiver FROM webhooks WHERE id = ?").bind(hook.id);
   const stored = await row.first<string>("receiver");
   const { sealed, eventName } = JSON.parse(stored ?? "") as { sealed: string; eventName: string };
@@ -70,7 +70,7 @@ it("a webhook secret that KEY_SECRETS can't decrypt raises an alert at the next 
   const hook = await createWebhook("lost.turnpike.dev", { types: ["balance.credited"] });
   const sealed = await sealedOf(hook.id);
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
-  await runHourly(bindings(NEWER));
+  await runHourlyJobs(bindings(NEWER));
   expect(alerts.mock.calls.flat()).toContain(
     `{"event":"alert","alert":"webhook_secret_unreadable","org_id":"${account.orgId}","webhook_id":"${hook.id}"}`,
   );

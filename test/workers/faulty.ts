@@ -3,7 +3,7 @@
  * data. POST /__soak/<action> with JSON controls them. All other requests go to the gateway.
  */
 import worker, * as gateway from "./limited.ts";
-import { runHourly } from "../../src/operator/scheduled.ts";
+import { runHourlyJobs } from "../../src/operator/scheduled.ts";
 import { wrapObject, cachedEnv } from "../../scripts/workers/around.ts";
 import { failingDatabase } from "./failing-database.ts";
 import type { Outage } from "./failing-database.ts";
@@ -119,7 +119,7 @@ export default {
       case "/__soak/look":
         return Response.json(await readObjects(env, body as Names));
       case "/__soak/cron":
-        await runHourly(faultyEnv(env));
+        await runHourlyJobs(faultyEnv(env));
         return Response.json({});
       case "/__soak/collect":
         (globalThis as { gc?: () => void }).gc?.();

@@ -2,7 +2,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { assert } from "../../shared/assert.ts";
 import type { VerifiedKey } from "../../shared/caller.ts";
 import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
-import { BASE62, randomBase62 } from "../../shared/id.ts";
+import { BASE62_DIGITS, randomBase62 } from "../../shared/id.ts";
 import { findRegion, REGIONS } from "../../shared/regions.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { KeyScope } from "../../shared/key.ts";
@@ -73,14 +73,14 @@ export async function mintRotatedSecret(of: RotatedSecretSource): Promise<Minted
 function rootToBase62(value: bigint): string {
   let text = "";
   for (let rest = value; text.length < ROOT_CHARACTERS; rest /= 62n) {
-    text = BASE62.charAt(Number(rest % 62n)) + text;
+    text = BASE62_DIGITS.charAt(Number(rest % 62n)) + text;
   }
   return text;
 }
 
 function rootFromBase62(text: string): string {
   let value = 0n;
-  for (const character of text) value = value * 62n + BigInt(BASE62.indexOf(character));
+  for (const character of text) value = value * 62n + BigInt(BASE62_DIGITS.indexOf(character));
   return value.toString(16).padStart(64, "0");
 }
 
@@ -163,7 +163,9 @@ async function computeTag(hmac: CryptoKey, untagged: string): Promise<string> {
 export function encodeBase62(bytes: Uint8Array, length: number): string {
   let text = "";
   for (let i = 0; i < length; i++) {
-    text += BASE62.charAt(((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)) % BASE62.length);
+    text += BASE62_DIGITS.charAt(
+      ((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)) % BASE62_DIGITS.length,
+    );
   }
   return text;
 }

@@ -19,7 +19,7 @@ import type { Region } from "../../shared/regions.ts";
 const REGISTER_TIMEOUT_MS = 6000;
 
 /** Headers and secrets for verifying a key. */
-export type KeyVerification = {
+export type KeyVerificationInput = {
   readonly authorization: string | null;
   readonly apiKey?: string | null;
   readonly keySecrets: readonly KeySecret[];
@@ -34,7 +34,7 @@ export type KeyVerification = {
  */
 const SESSION_GRACE_MS = 60_000;
 
-export type KeyAdmitter = StubsWithMethods<"register", "whose" | "admit"> &
+export type KeyAdmissionDeps = StubsWithMethods<"register", "whose" | "admit"> &
   StubsWithMethods<"wallet", "admit"> & {
     readonly region: Region;
     readonly callers: KeyOwnerCache;
@@ -42,7 +42,9 @@ export type KeyAdmitter = StubsWithMethods<"register", "whose" | "admit"> &
   };
 
 /** Verifies a request's key without I/O. */
-export async function verifyRequestKey(request: KeyVerification): Promise<Result<VerifiedKey>> {
+export async function verifyRequestKey(
+  request: KeyVerificationInput,
+): Promise<Result<VerifiedKey>> {
   const { token, twoHeaders } = readCredential(request.authorization, request.apiKey ?? null);
   const key = token === null ? null : await verifyToken(token, request.keySecrets);
   if (key === null) return refuse({ kind: "invalid_api_key", ...(twoHeaders && { twoHeaders }) });
@@ -56,7 +58,7 @@ export async function verifyRequestKey(request: KeyVerification): Promise<Result
 
 function refuseSession(
   { shown }: VerifiedKey,
-  { now = 0, origin }: KeyVerification,
+  { now = 0, origin }: KeyVerificationInput,
 ): Refusal | null {
   if (shown?.session === undefined) return null;
   const { expiresAt, origins } = shown.session;
@@ -77,7 +79,7 @@ function verifyToken(token: string, secrets: readonly KeySecret[]): Promise<Veri
  */
 export async function admitKey(
   key: VerifiedKey,
-  admitter: KeyAdmitter,
+  admitter: KeyAdmissionDeps,
 ): Promise<Result<AdmittedRequest>> {
   const { callers, region, after } = admitter;
   if (callers.isRevoked(key)) return refuse({ kind: "invalid_api_key" });
@@ -94,7 +96,7 @@ export async function admitKey(
 
 async function admitAtHome(
   key: VerifiedKey,
-  { register, wallet, callers }: KeyAdmitter,
+  { register, wallet, callers }: KeyAdmissionDeps,
 ): Promise<Result<AdmittedRequest>> {
   let caller = callers.get(key);
   if (caller === undefined) {
@@ -110,7 +112,7 @@ async function admitAtHome(
 
 async function admitAtPeer(
   key: VerifiedKey,
-  { register }: KeyAdmitter,
+  { register }: KeyAdmissionDeps,
 ): Promise<Result<AdmittedRequest>> {
   const { hash: keyHash, home, shown } = key;
   const secret = presentedSecretHash(keyHash, shown);

@@ -2,13 +2,13 @@ import type * as z from "zod/mini";
 import { refuse } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
-import { isTighter, keyTermsToJson } from "../../shared/key-terms.ts";
+import { areKeyTermsTighter, keyTermsToJson } from "../../shared/key-terms.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { changeKey } from "./keys.store.ts";
 import type { keyChangeSchema } from "./new-key.ts";
 import type { KeyServices } from "./revocation.ts";
 import { applyTermFields } from "./terms.ts";
-import type { TermsContext } from "./terms.ts";
+import type { KeyTermsContext } from "./terms.ts";
 
 const ROUNDS_MAX = 5;
 
@@ -23,7 +23,7 @@ type KeyChangeRequest = {
  * completes a partial change. Throws if D1 fails.
  */
 export async function changeKeyEverywhere(
-  services: KeyServices & TermsContext,
+  services: KeyServices & KeyTermsContext,
   { find, fields, refuseRaisedLimits }: KeyChangeRequest,
 ): Promise<Result<StoredKey>> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -33,7 +33,7 @@ export async function changeKeyEverywhere(
     if (!terms.ok) return terms;
     const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
     const raisesLimits =
-      rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value, services.names);
+      rpmLimit > before.rpmLimit || !areKeyTermsTighter(before.terms, terms.value, services.names);
     const refusal = raisesLimits ? await refuseRaisedLimits(before) : null;
     if (refusal !== null) return refusal;
     const change = { name, rpmLimit, terms: terms.value };

@@ -7,7 +7,7 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import {
   hasAnyKeyTerms,
   keyTermsToStored,
-  TERM_COLUMNS,
+  KEY_TERM_COLUMNS,
   keyTermsToRowValues,
 } from "../../shared/key-terms.ts";
 import {
@@ -25,7 +25,7 @@ const NEW_KEYS_MAX = 10_000;
 /** Maximum revoked keys in a list of active and revoked keys. */
 export const LISTED_REVOKED_KEYS_MAX = 100;
 
-const TERM_COLUMN_NAMES = [...TERM_COLUMNS, "more"];
+const TERM_COLUMN_NAMES = [...KEY_TERM_COLUMNS, "more"];
 const TERM_COLUMN_LIST = TERM_COLUMN_NAMES.join(", ");
 const KEY_COLUMNS = `keys.*, ${KEY_SECRETS_SUBQUERY}, ${TERM_COLUMN_LIST}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
   month, monthly_spend_micro, total_spend_micro`;

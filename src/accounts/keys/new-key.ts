@@ -7,7 +7,7 @@ import { labelSchema } from "../../shared/label.ts";
 import type { Key } from "../../shared/key.ts";
 import { hasAnyKeyTerms, keyTermFields, NO_KEY_TERMS } from "../../shared/key-terms.ts";
 import { mintKey } from "./api-key.ts";
-import { NO_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./stored-key.ts";
+import { ZERO_KEY_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./stored-key.ts";
 import type { StoredKey } from "./stored-key.ts";
 
 import { applyTermFields } from "./terms.ts";
@@ -72,7 +72,7 @@ export async function mintMemberKey(
     terms: terms.value,
     changedAt: hasAnyKeyTerms(terms.value) ? minter.now : null,
     secrets: null,
-    spend: NO_SPEND,
+    spend: ZERO_KEY_SPEND,
   };
   return success<NewKey>({ storedKey: booked, key });
 }

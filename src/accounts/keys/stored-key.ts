@@ -77,7 +77,7 @@ function periodSpend(since: string | null, spent: number | null): KeySpend["day"
   return { since: since ?? "", spent: micros(spent ?? 0) };
 }
 
-export const NO_SPEND: KeySpend = {
+export const ZERO_KEY_SPEND: KeySpend = {
   day: periodSpend(null, null),
   week: periodSpend(null, null),
   month: periodSpend(null, null),

@@ -17,13 +17,13 @@ export type ModelNames = {
   readonly isAlias: (name: string) => boolean;
 };
 
-export type TermsContext = { readonly now: number; readonly names: ModelNames };
+export type KeyTermsContext = { readonly now: number; readonly names: ModelNames };
 
 /** Returns a key's terms, such as its limits, after a change. */
 export function applyTermFields(
   before: KeyTerms,
   fields: KeyTermFields,
-  { now, names }: TermsContext,
+  { now, names }: KeyTermsContext,
 ): Result<KeyTerms> {
   const models = normalizeAllowedModels(fields.allowed_models, names);
   if (!models.ok) return models;

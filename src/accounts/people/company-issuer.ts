@@ -152,10 +152,10 @@ function refuseWithoutIssuer() {
 
 async function notifyOwners(call: MemberCall): Promise<void> {
   call.takeEvents(call.as.orgId);
-  await emailIssuerSettings(call, call.as.orgId);
+  await emailOwnersAboutIssuerChange(call, call.as.orgId);
 }
 
-export async function emailIssuerSettings(
+export async function emailOwnersAboutIssuerChange(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   orgId: string,
 ): Promise<void> {

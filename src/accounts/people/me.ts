@@ -17,7 +17,7 @@ import { listRestorableOrganizationsOfPerson } from "./closing.store.ts";
 import { erasePerson, exportPerson, takeExportSlot } from "./erasure.store.ts";
 import { createLoginMethodsMail } from "./mail.ts";
 import { createOrganizationWithWallet, takeSignUpSlots } from "./sign-up.ts";
-import type { CreatedOwner } from "./sign-up.ts";
+import type { CreatedOrganizationIds } from "./sign-up.ts";
 import { createMemberActor } from "./people-call.ts";
 import type {
   MemberCall,
@@ -27,7 +27,7 @@ import type {
 } from "./people-call.ts";
 import {
   endSessionsOfPerson,
-  isIdentityInUse,
+  isIdentityInUseError,
   listIdentities,
   listMemberships,
   recordMembershipUse,
@@ -213,7 +213,7 @@ async function createOwnOrganization(
   call: PeopleCall,
   name: string,
   isPersonal: boolean,
-): Promise<Result<CreatedOwner & { readonly isPersonal: boolean }>> {
+): Promise<Result<CreatedOrganizationIds & { readonly isPersonal: boolean }>> {
   const { person, signUp } = call;
   const isSuspended = signUp.mode === "approve";
   const newOrganization = {
@@ -228,7 +228,7 @@ async function createOwnOrganization(
     const creation = await createOrganizationWithWallet(call, newOrganization);
     return creation.ok ? success({ ...creation.value, isPersonal }) : creation;
   } catch (error) {
-    if (!isPersonal || !isIdentityInUse(error)) throw error;
+    if (!isPersonal || !isIdentityInUseError(error)) throw error;
     return createOwnOrganization(call, name, false);
   }
 }

@@ -37,7 +37,7 @@ export type ConsoleSessionSummary = {
   readonly expiresAt: number;
 };
 
-export type OwnSessions = {
+export type PersonSessions = {
   readonly id: string;
   list(): Promise<Result<readonly ConsoleSessionSummary[]>>;
   close(id: string | null): Promise<Result<null>>;
@@ -47,7 +47,7 @@ export type OwnSessions = {
 /** A console call by a logged-in person. */
 export type PeopleCall = PeopleServices &
   ActingPerson & {
-    readonly sessions: OwnSessions;
+    readonly sessions: PersonSessions;
     /** The organization whose issuer created the session, or '' for the operator's issuers. */
     readonly realm: string;
     readonly tenant: string | null;

@@ -60,12 +60,12 @@ export async function insertPersonIfNew(
     await db.batch([...createInsertPersonStatements(db, person, identity)]);
     return true;
   } catch (error) {
-    if (isIdentityInUse(error)) return false;
+    if (isIdentityInUseError(error)) return false;
     throw error;
   }
 }
 
-export function isIdentityInUse(error: unknown): boolean {
+export function isIdentityInUseError(error: unknown): boolean {
   return (
     error instanceof Error &&
     /UNIQUE constraint failed: (?:identities|personal_organizations)\./.test(error.message)

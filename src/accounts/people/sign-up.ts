@@ -10,7 +10,7 @@ import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { createMemberActor } from "./people-call.ts";
 import type { PeopleServices } from "./people-call.ts";
 import {
-  isIdentityInUse,
+  isIdentityInUseError,
   createLinkMemberStatement,
   createInsertPersonStatements,
 } from "./people.store.ts";
@@ -53,7 +53,7 @@ type SignUpRequest = {
 export async function signUp(
   services: PeopleServices,
   { identity, name, email, address, madeAt }: SignUpRequest,
-): Promise<Result<(CreatedOwner & { readonly person: Person }) | null>> {
+): Promise<Result<(CreatedOrganizationIds & { readonly person: Person }) | null>> {
   const { db, now: nowMs, signUp: rules } = services;
   if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
@@ -84,7 +84,7 @@ export async function signUp(
     if (promotedIdentity !== null) await creditPromotion(services, creation.value.orgId);
     return success({ ...creation.value, person });
   } catch (error) {
-    if (isIdentityInUse(error)) return success(null);
+    if (isIdentityInUseError(error)) return success(null);
     throw error;
   }
 }
@@ -173,7 +173,7 @@ type NewOrganization = {
   readonly promotedIdentity: string | null;
 };
 
-export type CreatedOwner = { readonly orgId: string; readonly memberId: string };
+export type CreatedOrganizationIds = { readonly orgId: string; readonly memberId: string };
 
 /**
  * Creates a person's organization: the wallet, then all rows in one batch. If the batch fails,
@@ -182,7 +182,7 @@ export type CreatedOwner = { readonly orgId: string; readonly memberId: string }
 export async function createOrganizationWithWallet(
   services: PeopleServices,
   newOrganization: NewOrganization,
-): Promise<Result<CreatedOwner>> {
+): Promise<Result<CreatedOrganizationIds>> {
   const { db, region, now: nowMs } = services;
   const { person, isPersonal } = newOrganization;
   const orgId = crypto.randomUUID();
@@ -226,7 +226,7 @@ export async function createOrganizationWithWallet(
       if (creation.ok) break;
     }
   } catch (error) {
-    if (isIdentityInUse(error)) await discardWallet(services, orgId);
+    if (isIdentityInUseError(error)) await discardWallet(services, orgId);
     throw error;
   }
   if (!creation.ok) {

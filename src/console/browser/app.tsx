@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { PHONE_BAR_PATHS, PAGES } from "./pages.ts";
+import { MOBILE_NAVIGATION_PATHS, PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
 import type * as Dialogs from "./pages/command-palette.tsx";
-import { cell, useCell } from "./state/cell.ts";
+import { createCell, useCell } from "./state/cell.ts";
 import { login } from "./api/client.ts";
 import { pendingConfirmation } from "./state/confirming.ts";
 import { reportConnection, reportLostConnection, onRetry } from "./state/connection.ts";
@@ -37,7 +37,7 @@ const INVITATION = loginPart("Invitation");
 const CONFIRM = loginPart("ConfirmLogin");
 const CONFIRMED = loginPart("Confirmed");
 const FAILED = loginPart("FailedLogin");
-const dialogs = cell<typeof Dialogs | undefined>(undefined);
+const dialogs = createCell<typeof Dialogs | undefined>(undefined);
 const loadDialogs = async (): Promise<void> =>
   dialogs.set(await import("./pages/command-palette.tsx"));
 const HALTED: LazyPart = { load: async () => (await import("./pages/halted.tsx")).Halted };
@@ -195,7 +195,7 @@ function Sidebar({ pages, current, onSkip, onMore }: SidebarProps) {
         ),
         <a
           key={page.path}
-          class={PHONE_BAR_PATHS.has(page.path) ? "" : "beyond-bar"}
+          class={MOBILE_NAVIGATION_PATHS.has(page.path) ? "" : "beyond-bar"}
           onPointerEnter={() => preload(page)}
           onFocus={() => preload(page)}
           href={hrefOf(page.path === "" ? [] : [page.path])}

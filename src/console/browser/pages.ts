@@ -2,7 +2,7 @@ import type { FunctionComponent } from "preact";
 import type { Session, ApiCall } from "./api/client.ts";
 import { goTo, route } from "./state/route.ts";
 import {
-  isLimited,
+  hasLimitedKey,
   isOperator,
   isPerson,
   canReadOrganizationUsage,
@@ -69,7 +69,7 @@ type Row = readonly [
 ];
 const ROWS: readonly Row[] = [
   ["", "Overview", "overview", "o", hasUnlimitedKey],
-  ["key", "This key", "overview", "o", isLimited],
+  ["key", "This key", "overview", "o", hasLimitedKey],
   ["activity", "Activity", "activity", "a", canReadOrganizationUsage, "Usage"],
   ["requests", "Requests", "requests", "r", hasUnlimitedKey, "Usage"],
   ["end-users", "End users", "users", "u", hasUnlimitedKey, "Usage"],
@@ -97,13 +97,13 @@ export const PAGES: readonly Page[] = ROWS.map(([path, title, icon, key, canOpen
 });
 
 /** Leaves a page that the new session can't open. */
-export function leaveBarredPage(session: Session): void {
+export function leaveForbiddenPage(session: Session): void {
   const [path] = route.get().path;
   const page = PAGES.find((one) => one.path === path);
   if (page !== undefined && !page.canOpen(session)) goTo([]);
 }
 
-export const PHONE_BAR_PATHS: ReadonlySet<string> = new Set([
+export const MOBILE_NAVIGATION_PATHS: ReadonlySet<string> = new Set([
   "",
   "key",
   "requests",

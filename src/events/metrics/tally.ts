@@ -36,7 +36,7 @@ export function histogramSeriesNames(
 }
 
 /** The counts of one isolate. Histogram buckets aren't cumulative. */
-export class Tally {
+export class MetricCounts {
   #series = new Map<string, number>();
 
   get isEmpty(): boolean {
@@ -85,7 +85,7 @@ type AddCounts = (
 
 /** Collects and flushes an isolate's counts. */
 export class MetricRecorder {
-  readonly tally = new Tally();
+  readonly tally = new MetricCounts();
   readonly #isolate = crypto.randomUUID();
   view: () => Omit<IsolateMetrics, "isolate"> = () => ({ series: {} });
   onSpeeds: (speeds: readonly RouteSpeed[]) => void = () => undefined;

@@ -161,7 +161,7 @@ export function selectDelivery(
   };
 }
 
-export function selectHealth(sql: SqlStorage, nowMs: number): Record<string, WebhookHealth> {
+export function selectWebhookHealth(sql: SqlStorage, nowMs: number): Record<string, WebhookHealth> {
   const rows = sql
     .exec<Omit<WebhookHealth, "delivered24h" | "failed24h"> & { id: string; hours: string | null }>(
       `SELECT id, failing_since AS failingSince, last_success_at AS lastSuccessAt, last_error AS lastError, hours, (SELECT count(*) FROM deliveries

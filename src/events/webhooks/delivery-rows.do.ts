@@ -21,9 +21,9 @@ export const DELIVERY_ID_PREFIX = "dlv_";
 /**
  * The `next_at` of pending usage batches, in the year 2200, so that release 1.1.0 never sends them.
  */
-export const PENDING_BATCH_AT = 7_258_118_400_000;
+export const PENDING_BATCH_NEXT_AT = 7_258_118_400_000;
 const FIRST_DUE_SQL = `${firstDueSql("<= ?2", "next_at")}
-  UNION ALL ${firstDueSql(`= ${PENDING_BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
+  UNION ALL ${firstDueSql(`= ${PENDING_BATCH_NEXT_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
 
 function firstDueSql(nextAt: string, at: string): string {
   return `SELECT * FROM (SELECT number, event_id AS eventId, type, body, attempts, ${at} AS at FROM deliveries
@@ -149,7 +149,7 @@ export function resendDeliveries(
     const resentCount = storage.sql
       .exec(
         `UPDATE deliveries SET state = 'pending', attempts = 0,
-          next_at = iif(type = '${USAGE_SETTLED}', ${PENDING_BATCH_AT}, ?2), last_at = NULL, status = NULL,
+          next_at = iif(type = '${USAGE_SETTLED}', ${PENDING_BATCH_NEXT_AT}, ?2), last_at = NULL, status = NULL,
           error = NULL, answer = NULL, duration_ms = NULL
         WHERE webhook_id = ?1 AND ${where} AND (state = 'pending' OR type <> '${USAGE_SETTLED}') RETURNING number`,
         webhookId,
@@ -266,7 +266,7 @@ function selectFirstDueAt(sql: SqlStorage, webhookId: string): number | null {
   return sql
     .exec<{ at: number | null }>(
       `SELECT min(next_at) AS at FROM deliveries
-      WHERE webhook_id = ? AND state = 'pending' AND next_at < ${PENDING_BATCH_AT}`,
+      WHERE webhook_id = ? AND state = 'pending' AND next_at < ${PENDING_BATCH_NEXT_AT}`,
       webhookId,
     )
     .one().at;
@@ -328,5 +328,5 @@ export function selectDeliveries(
  * The columns of a delivery. A pending usage batch's `nextAt` is its last attempt, or its creation.
  */
 export const DELIVERY_COLUMNS = `id, event_id AS eventId, type, state, attempts, created_at AS createdAt,
-  iif(next_at = ${PENDING_BATCH_AT}, coalesce(last_at, created_at), next_at) AS nextAt, last_at AS lastAt, status,
+  iif(next_at = ${PENDING_BATCH_NEXT_AT}, coalesce(last_at, created_at), next_at) AS nextAt, last_at AS lastAt, status,
   error, answer, duration_ms AS durationMs`;

@@ -23,7 +23,7 @@ const RETRY_AFTER_MAX_MS = 3_600_000;
 /** Ms of continuous failures after which a webhook is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;
 /** The error of a delivery that isn't repeated because the receiver could count its rows twice. */
-export const REPEAT_UNSAFE = "repeat_unsafe";
+export const REPEAT_UNSAFE_ERROR = "repeat_unsafe";
 export const WEBHOOK_RESPONSE_BYTES_MAX = 1024;
 
 export function retryTime(attempts: number, nowMs: number): number | null {
@@ -50,7 +50,8 @@ export function reasonToDisable(
   { failingSince, nowMs }: { readonly failingSince: number; readonly nowMs: number },
 ): "gone" | "failing" | null {
   if (attempt.status === 410) return "gone";
-  const shouldDisable = attempt.error === REPEAT_UNSAFE || nowMs - failingSince >= FAILING_MAX_MS;
+  const shouldDisable =
+    attempt.error === REPEAT_UNSAFE_ERROR || nowMs - failingSince >= FAILING_MAX_MS;
   return shouldDisable ? "failing" : null;
 }
 

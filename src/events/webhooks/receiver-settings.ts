@@ -4,9 +4,9 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { USAGE_SETTLED } from "../../shared/event.ts";
-import { TAG_KEY } from "../../shared/tags.ts";
+import { TAG_KEY_PATTERN } from "../../shared/tags.ts";
 import { TAG_CUSTOMER_PREFIX, findUsageFormat } from "./usage-formats.ts";
-import type { ReceiverSettings, SettingName } from "./usage-formats.ts";
+import type { ReceiverSettings, ReceiverSettingName } from "./usage-formats.ts";
 import { encryptWebhookSecret } from "./webhook-secrets.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
 
@@ -36,7 +36,7 @@ export const receiverSchema = z.nullable(
             (text) =>
               text === "end_user" ||
               (text.startsWith(TAG_CUSTOMER_PREFIX) &&
-                TAG_KEY.test(text.slice(TAG_CUSTOMER_PREFIX.length))),
+                TAG_KEY_PATTERN.test(text.slice(TAG_CUSTOMER_PREFIX.length))),
             'must be "end_user" or "tag:" and the key of a tag',
           ),
         ),
@@ -133,9 +133,9 @@ export function validateWebhookFormat<T extends WebhookShape>(webhook: T): Resul
       );
 }
 
-function settingNames(receiver: ReceiverSettings | null): readonly SettingName[] {
+function settingNames(receiver: ReceiverSettings | null): readonly ReceiverSettingName[] {
   const { sealed, eventName, customer, header } = receiver ?? {};
-  const values: readonly (readonly [SettingName, unknown])[] = [
+  const values: readonly (readonly [ReceiverSettingName, unknown])[] = [
     ["credential", sealed],
     ["event_name", eventName],
     ["customer", customer],

@@ -3,7 +3,7 @@ import type { DeliveryAttempt } from "../../shared/contracts/deliveries.ts";
 import type { UsageStreamRow } from "../../shared/contracts/usage-stream.ts";
 import type { AttemptRecord } from "./attempt-rows.do.ts";
 import { attemptDelivery } from "./delivery-rules.ts";
-import type { REPEAT_UNSAFE } from "./delivery-rules.ts";
+import type { REPEAT_UNSAFE_ERROR } from "./delivery-rules.ts";
 import { selectMeteredRows, findUsageFormat } from "./usage-formats.ts";
 import { decryptValidSecrets, signMessage, decryptWebhookSecret } from "./webhook-secrets.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -87,7 +87,7 @@ export async function decryptKeys(
 
 /** Returns the record of an attempt that sent nothing because of `error`. */
 export function createUnsentAttempt(
-  error: typeof REPEAT_UNSAFE | "secret_unreadable",
+  error: typeof REPEAT_UNSAFE_ERROR | "secret_unreadable",
 ): AttemptRecord {
   const attempt = { status: null, error, answer: "", durationMs: 0, retryAfterMs: null };
   return { attempt, headers: null };

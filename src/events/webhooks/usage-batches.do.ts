@@ -13,8 +13,8 @@ import type {
   StreamStart,
 } from "../../shared/contracts/usage-stream.ts";
 import { recordAttempt } from "./attempt-rows.do.ts";
-import { REPEAT_UNSAFE } from "./delivery-rules.ts";
-import { PENDING_BATCH_AT, DELIVERY_ID_PREFIX } from "./delivery-rows.do.ts";
+import { REPEAT_UNSAFE_ERROR } from "./delivery-rules.ts";
+import { PENDING_BATCH_NEXT_AT, DELIVERY_ID_PREFIX } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectWebhookStates, storeStreamState } from "./receiver-rows.do.ts";
 import { createEventCall, buildUsageCalls } from "./send-calls.ts";
@@ -204,7 +204,7 @@ function storeBatch(
   const { number, attempts } = sql
     .exec<{ number: number; attempts: number }>(
       `INSERT INTO deliveries (id, webhook_id, event_id, type, body, state, created_at, next_at)
-      VALUES (?1, ?2, ?3, '${USAGE_SETTLED}', ?4, 'pending', ?5, ${PENDING_BATCH_AT})
+      VALUES (?1, ?2, ?3, '${USAGE_SETTLED}', ?4, 'pending', ?5, ${PENDING_BATCH_NEXT_AT})
       ON CONFLICT (webhook_id, event_id) DO UPDATE SET state = 'pending', next_at = excluded.next_at
       RETURNING number, attempts`,
       mintId(DELIVERY_ID_PREFIX, nowMs),
@@ -301,7 +301,7 @@ export function recordBatch(
   storage.transactionSync(() => {
     recordAttempt(storage, attempt, {
       ...outcome,
-      nextAt: isSkipped || error === REPEAT_UNSAFE ? null : PENDING_BATCH_AT,
+      nextAt: isSkipped || error === REPEAT_UNSAFE_ERROR ? null : PENDING_BATCH_NEXT_AT,
     }); // the pause delays the next attempt
     if (isSkipped && !isTrace) clearPause(storage.sql, webhookId);
     const stream = readStreamAt(storage.sql, webhookId, batch.from);

@@ -1,7 +1,7 @@
 import type { UsageStreamRow, UsageStreamPage } from "../../shared/contracts/usage-stream.ts";
 import type { SettledGeneration } from "../../shared/contracts/wallet.ts";
 import { HOUR_MS, timestamp } from "../../shared/clock.ts";
-import { sha256 } from "../../shared/hash.ts";
+import { sha256HexSync } from "../../shared/hash.ts";
 import { COUNTED_UNITS, sumPromptTokens } from "../../shared/usage.ts";
 import { deriveEventId, SYSTEM_ACTOR, USAGE_SETTLED } from "../../shared/event.ts";
 
@@ -13,7 +13,7 @@ export type ReceiverSettings = {
   readonly sealed?: string;
   readonly setAt?: number | undefined;
 };
-export type SettingName = "credential" | "event_name" | "customer" | "header";
+export type ReceiverSettingName = "credential" | "event_name" | "customer" | "header";
 
 type UsageRow = UsageStreamRow & { readonly request: SettledGeneration };
 
@@ -24,8 +24,8 @@ type UsageFormat = {
   readonly contentType: string;
   /** Maximum customer requests that one call reports. */
   readonly perCall: number;
-  readonly requires: readonly SettingName[];
-  readonly accepts: readonly SettingName[];
+  readonly requires: readonly ReceiverSettingName[];
+  readonly accepts: readonly ReceiverSettingName[];
   readonly body: (requests: readonly MeteredRequest[], settings: ReceiverSettings) => string;
   readonly isRepeat?: (status: number | null, response: string) => boolean;
   /** Ms after which the receiver counts a repeated request again. */
@@ -204,7 +204,7 @@ const CLIENT_SPAN_KIND = 3;
 /** Returns a request's trace span. A retry gets the same IDs. */
 function traceSpan({ row, micro }: MeteredRequest): object {
   const { request } = row;
-  const hash = sha256(row.id);
+  const hash = sha256HexSync(row.id);
   const [traceId = hash.slice(0, 32), parentSpanId] = request.trace?.split("-") ?? [];
   const operation = operationOf(request);
   return {

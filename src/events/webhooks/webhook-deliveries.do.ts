@@ -32,7 +32,7 @@ import {
   selectDueDelivery,
 } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver } from "./delivery-rows.do.ts";
-import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
+import { recordAttempt, selectDelivery, selectWebhookHealth } from "./attempt-rows.do.ts";
 import {
   DELIVERY_TABLES,
   countTestMessage,
@@ -153,7 +153,9 @@ export class WebhookDeliveries extends DurableObject<Env> implements WebhookDeli
   }
 
   async health(): Promise<Result<Readonly<Record<string, WebhookHealth>>>> {
-    return success(this.#hasTables() ? selectHealth(this.ctx.storage.sql, now(this.env)) : {});
+    return success(
+      this.#hasTables() ? selectWebhookHealth(this.ctx.storage.sql, now(this.env)) : {},
+    );
   }
 
   async resend(orgId: string, webhookId: string, which: ResendSelection): Promise<Result<number>> {

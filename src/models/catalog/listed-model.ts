@@ -114,16 +114,16 @@ export function toListedPrice({ routes }: Pick<Model, "routes">): ListedPrice {
   const price: Price = routes[0]?.price ?? { input: 0, output: 0, cached: 0, cacheWrite: 0 };
   const units = Object.entries(price.units ?? {});
   return {
-    prompt: dollarsPerToken(price.input),
-    completion: dollarsPerToken(price.output),
-    input_cache_read: dollarsPerToken(price.cached),
-    input_cache_write: dollarsPerToken(price.cacheWrite),
-    ...Object.fromEntries(units.map(([unit, each]) => [unit, dollarsPerToken(each)])),
+    prompt: toDollarsPerToken(price.input),
+    completion: toDollarsPerToken(price.output),
+    input_cache_read: toDollarsPerToken(price.cached),
+    input_cache_write: toDollarsPerToken(price.cacheWrite),
+    ...Object.fromEntries(units.map(([unit, each]) => [unit, toDollarsPerToken(each)])),
   };
 }
 
 /** Converts micro-credits per million tokens to exact dollars per token. */
-export function dollarsPerToken(perMillion: number): string {
+export function toDollarsPerToken(perMillion: number): string {
   const digits = String(perMillion).padStart(13, "0");
   const whole = digits.slice(0, -12);
   const rest = digits.slice(-12).replace(/0+$/, "");

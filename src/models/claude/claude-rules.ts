@@ -94,7 +94,7 @@ const BUDGET_TOKENS_MIN = 1024;
  * must be false if a tool is forced, or if a model with a thinking budget called a tool without
  * thinking: the host would return 400 for thinking.
  */
-export function claudeReasoningFields(
+export function toClaudeReasoningFields(
   rules: ClaudeRules,
   effort: unknown,
   cap: number,

@@ -23,7 +23,7 @@ export function computeMaxSecondsByFrames(bytes: Uint8Array): number {
   if (hasTextAt(bytes, 0, "OggS")) return oggSeconds(bytes, view);
   if (isMp4(bytes)) return mp4Seconds(view);
   if (bytes.length >= 4 && view.getUint32(0) === EBML) return matroskaSeconds(bytes, view);
-  return isAdts(bytes, 0) ? adtsSeconds(bytes) : Infinity;
+  return isAdts(bytes, 0) ? computeMaxAdtsSeconds(bytes) : Infinity;
 }
 
 const FLAC_RATES = [0, 88.2, 176.4, 192, 8, 16, 22.05, 24, 32, 44.1, 48, 96];
@@ -349,7 +349,7 @@ function isAdts(bytes: Uint8Array, at: number): boolean {
 }
 
 /** Returns the maximum seconds of AAC audio. An ADTS frame can contain four blocks. */
-export function adtsSeconds(bytes: Uint8Array): number {
+export function computeMaxAdtsSeconds(bytes: Uint8Array): number {
   let blocks = 0;
   let parts = 0;
   for (let at = 0; at !== -1; at = bytes.indexOf(0xff, at + 1)) {

@@ -1,5 +1,10 @@
 import { hasTextAt } from "./audio-codecs.ts";
-import { adtsSeconds, computeMaxSecondsByFrames, isHiddenMp4, isMp4 } from "./audio-frames.ts";
+import {
+  computeMaxAdtsSeconds,
+  computeMaxSecondsByFrames,
+  isHiddenMp4,
+  isMp4,
+} from "./audio-frames.ts";
 
 /** Minimum bytes per second: 8 kbit/s for MP3, 4 kbit/s for other formats. */
 const MP3_BYTE_RATE_MIN = 1000;
@@ -30,7 +35,7 @@ function secondsByFrames(audio: Uint8Array): number {
   if (isWav(audio)) return 0;
   if (isMp4(audio)) return computeMaxSecondsByFrames(audio);
   return isMpeg(audio) || hasTextAt(audio, 0, "ID3")
-    ? adtsSeconds(audio)
+    ? computeMaxAdtsSeconds(audio)
     : computeMaxSecondsByFrames(audio);
 }
 

@@ -17,7 +17,7 @@ export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
  * Returns the paths of cache marks that the provider won't receive. If `isSent`, the provider
  * receives marks, but no lifetime above five minutes.
  */
-export function unsentCacheMarkPaths(
+export function listUnsentCacheMarkPaths(
   { messages, tools }: JsonObject,
   isSent: boolean,
 ): readonly string[] {

@@ -1,4 +1,4 @@
-import { isObject, isShallow, hasTextType, textOf } from "./json-value.ts";
+import { isObject, isShallow, hasTypeField, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, ToolCallDelta } from "./chunk.ts";
@@ -9,7 +9,7 @@ const NESTING_MAX = 8;
  * Returns OpenAI's finish reason, or null if the provider gave up. With tool calls, `stop` becomes
  * `tool_calls`, because clients run tools only for that reason.
  */
-export function chatFinishReason(raw: unknown, hasToolCalls: boolean): string | null {
+export function toChatFinishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;
   const reason = toFinishReason(textOf(raw));
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
@@ -19,7 +19,7 @@ export function chatFinishReason(raw: unknown, hasToolCalls: boolean): string | 
  * Returns the failure of an incomplete response. A finish reason `error` may be the request's
  * fault.
  */
-export function incompleteFailure(finish: unknown): ProviderFailure {
+export function createIncompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
@@ -61,13 +61,13 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
   return (
     Array.isArray(details) &&
     details.length > 0 &&
-    details.every((detail) => isObject(detail) && hasTextType(detail)) &&
+    details.every((detail) => isObject(detail) && hasTypeField(detail)) &&
     isShallow(details, NESTING_MAX)
   );
 }
 
 /** Returns Google's thought signature, which a client must send back with the tool call. */
-export function toolCallExtras({
+export function readToolCallExtras({
   extra_content: extra,
 }: JsonObject): Pick<ToolCallDelta, "extra_content"> {
   return isObject(extra) && isShallow(extra, NESTING_MAX) ? { extra_content: extra } : {};
@@ -134,7 +134,7 @@ export function readToolCallId(raw: unknown): string {
 }
 
 /** Returns tool arguments as JSON text. Some hosts send an object instead. */
-export function argumentsText(raw: unknown): string {
+export function toArgumentsText(raw: unknown): string {
   if (typeof raw === "string") return raw;
   return isObject(raw) ? JSON.stringify(raw) : "";
 }
@@ -149,7 +149,7 @@ function toToolCall(raw: RawToolCall, finish: string | null): ToolCallDelta {
   const functionCall: KnownFields<"name" | "arguments"> = isObject(raw.function)
     ? raw.function
     : {};
-  const argumentsValue = argumentsText(functionCall.arguments);
+  const argumentsValue = toArgumentsText(functionCall.arguments);
   return {
     id,
     type: "function",
@@ -158,6 +158,6 @@ function toToolCall(raw: RawToolCall, finish: string | null): ToolCallDelta {
       name: readTextOrNull(functionCall.name) ?? "",
       arguments: argumentsValue === "" && !isCutOffReason(finish) ? "{}" : argumentsValue,
     },
-    ...toolCallExtras(raw),
+    ...readToolCallExtras(raw),
   };
 }

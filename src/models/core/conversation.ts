@@ -48,7 +48,7 @@ export function toConversation({ messages }: ChatBody): Conversation | ProviderF
   const names = new Map<string, string>();
   for (const [index, message] of messages.entries()) {
     const { role } = message;
-    if (usesLegacyFunctions(message)) return legacyFunctionsFailure();
+    if (usesLegacyFunctions(message)) return createLegacyFunctionsFailure();
     if (role === "system" || role === "developer") {
       const text = joinContentText(message.content);
       if (text === "") continue;
@@ -175,7 +175,7 @@ function assistantParts(
   if (text !== "") parts.push({ kind: "text", text });
   for (const [at, call] of (calls ?? []).entries()) {
     const path = `messages[${index}].tool_calls[${at}]`;
-    if (call.type === "custom") return unsupportedFailure("Custom tool calls", path);
+    if (call.type === "custom") return createUnsupportedFailure("Custom tool calls", path);
     const { name, arguments: argumentsJson } = call.function;
     const input = parseObject(normalizeArguments(argumentsJson)) ?? {};
     names.set(call.id, name);
@@ -184,26 +184,26 @@ function assistantParts(
   return parts;
 }
 
-export function legacyFunctionsFailure(): ProviderFailure {
-  return refusalFailure(
+export function createLegacyFunctionsFailure(): ProviderFailure {
+  return createRefusalFailure(
     "This model does not support 'functions'. Send 'tools' and 'tool_calls'.",
     "messages",
   );
 }
 
-export function unsupportedFailure(feature: string, param: string): ProviderFailure {
-  return refusalFailure(`${feature} are not supported by this model.`, param);
+export function createUnsupportedFailure(feature: string, param: string): ProviderFailure {
+  return createRefusalFailure(`${feature} are not supported by this model.`, param);
 }
 
 /**
  * Returns the failure for an unusable image. Clients detect it by its code and the end of `param`.
  */
-export function badImageFailure(message: string, at: string): ProviderFailure {
+export function createBadImageFailure(message: string, at: string): ProviderFailure {
   return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
 }
 
 /** Returns a failure after which no other route of the model is tried. */
-export function refusalFailure(message: string, param: string): ProviderFailure {
+export function createRefusalFailure(message: string, param: string): ProviderFailure {
   return { kind: "refused", reason: "unsupported", message, param };
 }
 
@@ -226,11 +226,14 @@ export type RequestedTools = {
 export function parseTools(body: ChatBody): RequestedTools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: legacyChoice } = body;
   if (functions !== undefined || legacyChoice !== undefined) {
-    return refusalFailure("This model does not support 'functions'. Send 'tools'.", "functions");
+    return createRefusalFailure(
+      "This model does not support 'functions'. Send 'tools'.",
+      "functions",
+    );
   }
   const list: FunctionTool[] = [];
   for (const [index, tool] of tools.entries()) {
-    if (tool.type === "custom") return unsupportedFailure("Custom tools", `tools[${index}]`);
+    if (tool.type === "custom") return createUnsupportedFailure("Custom tools", `tools[${index}]`);
     const one = {
       name: tool.function.name,
       description: tool.function.description ?? "",
@@ -258,7 +261,10 @@ function chooseTools(
   // Unknown names fail here, because hosts would repeat the names in their errors.
   const chosenTool = list.find((tool) => tool.name === name);
   if (chosenTool !== undefined) return { list, choice: { name: chosenTool.name } };
-  return refusalFailure("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");
+  return createRefusalFailure(
+    "'tool_choice' names a function that isn't in 'tools'.",
+    "tool_choice",
+  );
 }
 
 function selectAllowedTools(
@@ -270,7 +276,10 @@ function selectAllowedTools(
   );
   const allowedTools = list.filter((tool) => names.delete(tool.name));
   if (allowedTools.length === 0 || names.size > 0) {
-    return refusalFailure("'tool_choice' allows a tool that isn't in 'tools'.", "tool_choice");
+    return createRefusalFailure(
+      "'tool_choice' allows a tool that isn't in 'tools'.",
+      "tool_choice",
+    );
   }
   return { list: allowedTools, choice: mode };
 }
@@ -294,7 +303,7 @@ export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
  * messages or tools.
  */
 export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
-  if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
+  if ((body.n ?? 1) > 1) return createUnsupportedFailure("Several choices", "n");
   const conversation = toConversation(body);
   if ("kind" in conversation) return conversation;
   const tools = parseTools(body);

@@ -4,7 +4,7 @@ import { findExternalIdProblem } from "../../shared/external-id.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { imageUrlSchema } from "./data-url.ts";
-import { isObject, hasTextType } from "./json-value.ts";
+import { isObject, hasTypeField } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
 export const PDF_MEDIA_TYPE = "application/pdf";
@@ -13,13 +13,13 @@ export const DEFAULT_PDF_FILENAME = "document.pdf";
 
 const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
-export const MODEL_CHARACTERS_MAX = 256;
+export const MODEL_NAME_CHARACTERS_MAX = 256;
 const nonempty = z.string().check(z.minLength(1));
 /** An object to forward unchanged. Zod's copy would lose a property named `__proto__`. */
 export const opaqueObjectSchema = z.custom<JsonObject>(isObject, "must be an object");
 
 const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
-  (value) => isObject(value) && hasTextType(value),
+  (value) => isObject(value) && hasTypeField(value),
   "must be an object with a 'type'",
 );
 
@@ -179,7 +179,7 @@ export const REASONING_EFFORTS = [
 /** A field that costs extra but has no price in the catalog. Any value is an error. */
 const unsupportedField = z.optional(z.never({ error: "is not supported" }));
 export const chatBodySchema = z.looseObject({
-  model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
+  model: z.string().check(z.minLength(1), z.maxLength(MODEL_NAME_CHARACTERS_MAX)),
   messages: z.array(chatMessage).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
   temperature: numberBetween(0, 2),
   top_p: numberBetween(0, 1),
@@ -309,7 +309,7 @@ export function isPlainChat(body: object): boolean {
 }
 
 function isModelName({ length }: string): boolean {
-  return length >= 1 && length <= MODEL_CHARACTERS_MAX;
+  return length >= 1 && length <= MODEL_NAME_CHARACTERS_MAX;
 }
 
 function arePlainMessages(messages: unknown): boolean {

@@ -1,4 +1,4 @@
-import { unsentCacheMarkPaths } from "./cache-marks.ts";
+import { listUnsentCacheMarkPaths } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
@@ -55,7 +55,7 @@ export function reportUnsentFields(
   const undeliveredFields = Object.keys(body).filter(
     (field) => !UNREPORTED_FIELDS.has(field) && isRequested(body, field) && !isSent(field),
   );
-  onDropped([...undeliveredFields, ...unsentCacheMarkPaths(body, sendsMarks)]);
+  onDropped([...undeliveredFields, ...listUnsentCacheMarkPaths(body, sendsMarks)]);
 }
 
 function isRequested(body: JsonObject, field: string): boolean {

@@ -4,7 +4,7 @@ import { parseBody } from "../../shared/http/parse-body.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { externalIdSchema, removeNulls } from "./core-request.ts";
-import { abilityNeed } from "./input-kind.ts";
+import { createAbilityNeed } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
@@ -79,7 +79,7 @@ export function listEmbeddingRouteNeeds(body: EmbeddingsBody): readonly RouteNee
     isMetBy: ({ limits }) => inputs <= (limits?.inputs ?? inputs),
   };
   if (body.dimensions === undefined) return [severalInputs];
-  return [severalInputs, abilityNeed("dimensions", "dimensions", "change its dimensions")];
+  return [severalInputs, createAbilityNeed("dimensions", "dimensions", "change its dimensions")];
 }
 
 /** Returns the number of vectors: one for a text or a list of tokens, otherwise one per item. */

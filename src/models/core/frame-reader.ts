@@ -37,7 +37,7 @@ export function createFailureEvents(
  * Returns the failure for an event above `bytesMax`. The request counts as the cause, because other
  * hosts would send a similar event.
  */
-export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
+export function createEventTooLargeFailure(bytesMax: number): ProviderFailure {
   return {
     kind: "refused",
     reason: "event_too_large",
@@ -46,7 +46,7 @@ export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
   };
 }
 
-export function addUsageOfEvents(
+export function addEventUsageToFailure(
   failure: ProviderFailure,
   events: readonly StreamEvent[],
 ): ProviderFailure {
@@ -185,7 +185,7 @@ export function createSseReader(reader: FrameReader): StreamReader {
     events: (bytes) => decoder.events(bytes),
     flushEvents: () => decoder.flushEvents(),
     get broken() {
-      return decoder.overflowed ? eventTooLargeFailure(EVENT_LENGTH_MAX) : null;
+      return decoder.overflowed ? createEventTooLargeFailure(EVENT_LENGTH_MAX) : null;
     },
     get foreign() {
       return decoder.foreign;

@@ -3,7 +3,7 @@ import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { PDF_MEDIA_TYPE } from "./core-request.ts";
-import { badImageFailure } from "./conversation.ts";
+import { createBadImageFailure } from "./conversation.ts";
 import type { Conversation, ConversationPart, ConversationTurn } from "./conversation.ts";
 import type { ParsedImageUrl } from "./data-url.ts";
 import { addImage } from "./outgoing-body.ts";
@@ -95,7 +95,7 @@ const TIMED_OUT = `all downloads of a request can't take more than ${ALL_DOWNLOA
 const TOO_LARGE = "it is too large; an image can't exceed 10 MB, and all images together 20 MB";
 
 function imageFailure(why: string, at = "messages"): ProviderFailure {
-  return badImageFailure(`An image can't be used: ${why}.`, at);
+  return createBadImageFailure(`An image can't be used: ${why}.`, at);
 }
 
 function withNormalizedType({ mediaType, base64 }: InlineImage): InlineImage | undefined {

@@ -15,7 +15,7 @@ export type RouteNeed = {
   readonly isMetBy: (route: Route) => boolean;
 };
 
-export function abilityNeed(ability: Ability, param: string, lack: string): RouteNeed {
+export function createAbilityNeed(ability: Ability, param: string, lack: string): RouteNeed {
   return {
     param,
     capability: lack,

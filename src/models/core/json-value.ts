@@ -39,7 +39,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export function hasTextType<T extends KnownFields<"type">>(
+export function hasTypeField<T extends KnownFields<"type">>(
   value: T,
 ): value is T & { readonly type: string } {
   return typeof value.type === "string" && value.type !== "";
@@ -73,7 +73,7 @@ export function numberOf(value: unknown): number | undefined {
 export type ValueReader<T> = (value: unknown) => T;
 
 /** Returns a reader of objects with these fields. */
-export function objectReader<Fields extends Readonly<Record<string, ValueReader<unknown>>>>(
+export function createObjectReader<Fields extends Readonly<Record<string, ValueReader<unknown>>>>(
   fields: Fields,
 ): ValueReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
   const readers = Object.entries(fields);
@@ -90,16 +90,16 @@ export function objectReader<Fields extends Readonly<Record<string, ValueReader<
 }
 
 /** Returns a reader of arrays of objects. */
-export function listReader<T>(one: ValueReader<T>): ValueReader<readonly T[]> {
+export function createListReader<T>(one: ValueReader<T>): ValueReader<readonly T[]> {
   return (value) => listOf(value).filter(isObject).map(one);
 }
 
 /** Returns a reader that returns null for values that aren't objects. */
-export function optionalReader<T>(one: ValueReader<T>): ValueReader<T | null> {
+export function createOptionalReader<T>(one: ValueReader<T>): ValueReader<T | null> {
   return (value) => (isObject(value) ? one(value) : null);
 }
 
 /** Returns the value unchanged. */
-export function anyValue(value: unknown): unknown {
+export function readAnyValue(value: unknown): unknown {
   return value;
 }

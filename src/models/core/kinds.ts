@@ -1,4 +1,4 @@
-import type { CallKindWithoutOutput, UnitOf } from "../../shared/kinds.ts";
+import type { CallKindWithoutOutput, UnitOfKind } from "../../shared/kinds.ts";
 import type { ChatBody } from "./core-request.ts";
 import { EMBEDDINGS_REQUEST_RULES } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
@@ -29,7 +29,7 @@ type Bodies = {
 
 /** The rules for request size and route needs, for each kind of request without output tokens. */
 export const INPUT_REQUEST_RULES: {
-  readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOf<K>>;
+  readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOfKind<K>>;
 } = {
   embeddings: EMBEDDINGS_REQUEST_RULES,
   rerank: RERANK_REQUEST_RULES,

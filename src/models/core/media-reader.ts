@@ -1,7 +1,7 @@
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage, UnitCounts } from "../../shared/usage.ts";
 import {
-  eventTooLargeFailure,
+  createEventTooLargeFailure,
   createFailureEvents,
   END_EVENT,
   createRetryFailure,
@@ -77,7 +77,7 @@ export class ImageReader implements StreamReader {
       else if (this.#state === "plain") at = this.#readStructure(text, at, events);
       else at = this.#readString(text, at, events);
       if (this.kept > OTHER_CHARACTERS_MAX) {
-        this.#fail(events, eventTooLargeFailure(OTHER_CHARACTERS_MAX));
+        this.#fail(events, createEventTooLargeFailure(OTHER_CHARACTERS_MAX));
       }
     }
     return events;

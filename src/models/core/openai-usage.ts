@@ -1,7 +1,7 @@
 import { sumPromptTokens } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { JsonObject } from "./json-value.ts";
-import { anyValue, objectReader } from "./json-value.ts";
+import { readAnyValue, createObjectReader } from "./json-value.ts";
 
 const TOKENS_MAX = 1_000_000_000;
 
@@ -11,7 +11,7 @@ export function readTokenCount(value: unknown): number | null {
 }
 
 /** Returns a token count, 0 if it is absent, or null if it is invalid. */
-export function countOrZero(value: unknown): number | null {
+export function readCountOrZero(value: unknown): number | null {
   return readTokenCount(value ?? 0);
 }
 
@@ -36,22 +36,22 @@ export function toOpenAiInputUsage(usage: Usage): JsonObject {
   return { prompt_tokens: prompt, total_tokens: prompt };
 }
 
-const parseCounts = objectReader({
-  prompt_tokens: anyValue,
-  completion_tokens: anyValue,
-  total_tokens: anyValue,
-  prompt_tokens_details: objectReader({
-    cached_tokens: anyValue,
+const parseCounts = createObjectReader({
+  prompt_tokens: readAnyValue,
+  completion_tokens: readAnyValue,
+  total_tokens: readAnyValue,
+  prompt_tokens_details: createObjectReader({
+    cached_tokens: readAnyValue,
     cache_write_tokens: readTokenCount,
   }),
-  completion_tokens_details: objectReader({ reasoning_tokens: readTokenCount }),
-  prompt_cache_hit_tokens: anyValue,
-  num_cached_tokens: anyValue,
-  cached_tokens: anyValue,
-  prompt_token_details: objectReader({ cached_tokens: anyValue }),
+  completion_tokens_details: createObjectReader({ reasoning_tokens: readTokenCount }),
+  prompt_cache_hit_tokens: readAnyValue,
+  num_cached_tokens: readAnyValue,
+  cached_tokens: readAnyValue,
+  prompt_token_details: createObjectReader({ cached_tokens: readAnyValue }),
 });
 type Counts = ReturnType<typeof parseCounts>;
-const usageField = objectReader({ usage: anyValue });
+const usageField = createObjectReader({ usage: readAnyValue });
 
 /** The ways in which a provider's usage differs from OpenAI's. */
 export type UsageDifferences = {

@@ -1,6 +1,6 @@
 import type { Chunk, ChunkChoice, CompletionChoice, Delta } from "./chunk.ts";
 import type { ChatMessage } from "./core-request.ts";
-import { isObject, hasTextType, textOf } from "./json-value.ts";
+import { isObject, hasTypeField, textOf } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 import {
   NO_THOUGHTS,
@@ -105,7 +105,7 @@ type Detail = JsonObject & { readonly type: string };
 const detailText = ({ text }: JsonObject): string => textOf(text);
 const detailType = ({ type }: JsonObject): string => textOf(type);
 const unsealDetails = ({ data }: JsonObject): readonly Detail[] =>
-  (parseThoughts(textOf(data))?.details ?? []).filter(hasTextType);
+  (parseThoughts(textOf(data))?.details ?? []).filter(hasTypeField);
 const isOurs = (detail: JsonObject): boolean => isUnsigned(detail) || isSealedDetail(detail);
 
 function isUnsigned({ type, format, signature }: JsonObject): boolean {

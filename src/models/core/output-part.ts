@@ -53,10 +53,10 @@ export type OutputPart =
   | { readonly kind: "text" | "thought" | "refusal"; readonly text: string }
   | { readonly kind: "detail"; readonly detail: JsonObject }
   | { readonly kind: "annotation"; readonly annotation: JsonObject }
-  | OutputCall
+  | OutputToolCall
   | { readonly kind: "finish"; readonly reason: FinishReason };
 
-export type OutputCall = {
+export type OutputToolCall = {
   readonly kind: "call";
   /** The provider's ID. The gateway replaces an empty ID. */
   readonly id: string;
@@ -93,7 +93,7 @@ function toChoice(parts: readonly OutputPart[], index: number): CompletionChoice
 
 function toMessage(
   parts: readonly OutputPart[],
-  calls: readonly OutputCall[],
+  calls: readonly OutputToolCall[],
   reason: FinishReason,
 ): Delta {
   const joinParts = (kind: "text" | "thought" | "refusal"): string =>
@@ -121,7 +121,7 @@ function toMessage(
 }
 
 function toToolCall(
-  { id: given, name, arguments: text, isCustom, more }: OutputCall,
+  { id: given, name, arguments: text, isCustom, more }: OutputToolCall,
   cut: boolean,
 ): ToolCallDelta {
   const id = given === "" ? createToolCallId() : given;

@@ -28,7 +28,7 @@ const STREAM_READ_BYTES = 4 * 1024;
 /** Bytes per read of a file or image. The number is large, because each read has a fixed cost. */
 export const FILE_READ_BYTES = 64 * 1024;
 /** Maximum unread bytes to buffer. When the buffer is full, the upstream waits. */
-export const BUFFERED_AHEAD_BYTES = 16 * 1024;
+export const BUFFERED_BYTES_MAX = 16 * 1024;
 
 type ReadPart = { readonly done: boolean; readonly value?: Uint8Array | undefined };
 type BodyReader = {
@@ -102,10 +102,10 @@ export class BufferedBody implements ByteSource {
     this.#isDraining = true;
     try {
       const { done, value } = await bodyReader.readAtLeast(
-        BUFFERED_AHEAD_BYTES,
-        new Uint8Array(BUFFERED_AHEAD_BYTES),
+        BUFFERED_BYTES_MAX,
+        new Uint8Array(BUFFERED_BYTES_MAX),
       );
-      this.#isOver ||= done || (value?.byteLength ?? 0) < BUFFERED_AHEAD_BYTES;
+      this.#isOver ||= done || (value?.byteLength ?? 0) < BUFFERED_BYTES_MAX;
     } catch {
       this.#isOver = true;
     }

@@ -2,9 +2,11 @@ import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { ProviderResponse } from "./provider.ts";
 import type { RerankBody } from "./rerank.ts";
-import { anyValue, listReader, objectReader } from "./json-value.ts";
+import { readAnyValue, createListReader, createObjectReader } from "./json-value.ts";
 
-const readRanks = listReader(objectReader({ index: anyValue, relevance_score: anyValue }));
+const readRanks = createListReader(
+  createObjectReader({ index: readAnyValue, relevance_score: readAnyValue }),
+);
 
 /**
  * Parses ranked documents, best first. Returns null for an empty list, or for a repeated or unknown

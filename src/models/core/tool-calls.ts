@@ -7,7 +7,7 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
  * Gives tool calls unique IDs, because some hosts repeat IDs and others reject repeated IDs.
  * Matches results to calls by their order.
  */
-export class ToolCallPairs {
+export class UniqueToolCallIds {
   readonly #usedIds = new Set<string>();
   #openCalls = new Map<string, string[]>();
   readonly #answeredCalls = new Map<string, string>();
@@ -49,7 +49,7 @@ export const WORD_CHARACTER_ID_SHAPE: ToolCallIdShape = {
  * Maps each tool call ID to an ID that the host accepts. Never changes an ID's mapping, because
  * prompt caches would miss.
  */
-export class ToolCallIds {
+export class AcceptedToolCallIds {
   readonly #shape: ToolCallIdShape;
   readonly #idByOriginal = new Map<string, string>();
   readonly #usedIds = new Set<string>();
@@ -153,7 +153,7 @@ export function normalizeBodyHistory(body: ChatBody): ChatBody {
  * makes call IDs unique.
  */
 export function normalizeHistory(messages: readonly ChatMessage[]): ChatMessage[] {
-  const pairs = new ToolCallPairs();
+  const pairs = new UniqueToolCallIds();
   return messages.map((message) => {
     if (message.role === "tool") {
       const id = pairs.addResult(message.tool_call_id);

@@ -15,7 +15,7 @@ import { creationTimeOfId } from "../../shared/id.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
-import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
+import { INPUT_ITEMS_MAX } from "../protocols/responses/client-request.ts";
 
 /** A request body with stored content in place of references. */
 export type ExpandedBody = {
@@ -36,7 +36,7 @@ export function findStoredReferences(body: object): StoredResponseQuery | null {
     typeof id === "string" && creationTimeOfId(id, RESPONSE_ID_PREFIX) !== null ? id : null;
   const outputs = new Set<string>();
   const inputs = new Set<string>();
-  for (const item of listOf(input).slice(0, ITEMS_MAX)) {
+  for (const item of listOf(input).slice(0, INPUT_ITEMS_MAX)) {
     const place = isReference(item) ? itemPlaceOf(item) : null;
     if (place !== null) (place.of === "output" ? outputs : inputs).add(place.responseId);
   }

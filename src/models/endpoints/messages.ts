@@ -18,7 +18,7 @@ import {
   completeClaudeBlock,
 } from "../protocols/messages/client-answer.ts";
 import type { OriginalToolNames } from "../protocols/messages/client-answer.ts";
-import { messagesToChatBody } from "../protocols/messages/client-convert.ts";
+import { convertMessagesToChatBody } from "../protocols/messages/client-convert.ts";
 import { messagesDialect } from "../protocols/messages/client-dialect.ts";
 import {
   parseBetaHeader,
@@ -50,7 +50,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const parsed = parseMessagesRequest(value, version.value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
-  const converted = messagesToChatBody(body);
+  const converted = convertMessagesToChatBody(body);
   if (!converted.ok) return converted;
   const native = toClaudeNativeRequest(body, parseBetaHeader(at.header("anthropic-beta")));
   if (!native.ok) return native;

@@ -18,7 +18,10 @@ import {
   CONTEXT_LENGTH_CODE,
 } from "../protocols/responses/client-answer.ts";
 import type { ResponseContext } from "../protocols/responses/client-answer.ts";
-import { getImageErrorCode, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
+import {
+  getImageErrorCode,
+  convertItemsToChatMessages,
+} from "../protocols/responses/client-input.ts";
 import type { ConvertedInput } from "../protocols/responses/client-input.ts";
 import type { ResponsesRequest } from "../protocols/responses/client-request.ts";
 import {
@@ -30,7 +33,7 @@ import {
 import { toResponsesNativeRequest } from "../protocols/responses/client-native.ts";
 import { findStoredReferences, toParamOfRequest, expandStoredReferences } from "./expand-stored.ts";
 import type { ExpandedBody } from "./expand-stored.ts";
-import { echoedFields } from "../protocols/responses/client-response-object.ts";
+import { getEchoedFields } from "../protocols/responses/client-response-object.ts";
 import { resolveToolChoice, flattenTools } from "../protocols/responses/client-tools.ts";
 import type { FlattenedTools } from "../protocols/responses/client-tools.ts";
 import type { Dialect } from "../../shared/http/dialect.ts";
@@ -89,7 +92,7 @@ function parseExpanded({ body: value, before, own }: ExpandedBody): Result<Parse
   const native = toResponsesNativeRequest(body, flat.value);
   const asking = {
     wanted: { shown: getRequestedOptionalOutput(body), origins: flat.value.origins },
-    echo: echoedFields(body),
+    echo: getEchoedFields(body),
   };
   return success({
     request: { kind: "chat", body: core },
@@ -139,7 +142,7 @@ function conversationOf({ instructions, input }: ResponsesRequest): Result<Conve
     const messages: ChatMessage[] = [...first, { role: "user", content: input }];
     return success({ messages, left: new Set(), places: new Map() });
   }
-  const converted = chatMessagesOfItems(input);
+  const converted = convertItemsToChatMessages(input);
   if (!converted.ok) return converted;
   const { messages, left, places } = converted.value;
   if (first.length + messages.length === 0) {
@@ -213,7 +216,7 @@ const CODEX_ERROR_CONTEXT = {
     shown: { summary: false, encrypted: false, logprobs: false },
     origins: new Map<string, never>(),
   },
-  echo: echoedFields({ model: UNKNOWN_VALUE, input: UNKNOWN_VALUE }),
+  echo: getEchoedFields({ model: UNKNOWN_VALUE, input: UNKNOWN_VALUE }),
   isNative: false,
 };
 

@@ -23,7 +23,7 @@ import {
   requestsOneHourCache,
   readClaudeNativeMessage,
   ClaudeNativeReader,
-  claudeNativeBody,
+  toClaudeNativeBody,
 } from "../protocols/messages/host-native.ts";
 import { addImageParam } from "../protocols/messages/host-messages.ts";
 
@@ -71,7 +71,7 @@ function createProtocol({ baseUrl, secret, geo }: AnthropicHost): ProviderHandle
     streamType: "text/event-stream",
     chat: {
       async send(call) {
-        const request = claudeNativeBody(call, geo) ?? toMessagesApiRequest(call, geo);
+        const request = toClaudeNativeBody(call, geo) ?? toMessagesApiRequest(call, geo);
         if ("reason" in request) return request;
         return postRequest(call, {
           url: `${removeTrailingSlashes(baseUrl)}/messages`,

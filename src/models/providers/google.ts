@@ -1,7 +1,7 @@
 import { readBoundedText, discardBody } from "../../shared/http/bounded-body.ts";
 import { afterTimeout, withTimeout } from "../../shared/timers.ts";
 import { fromBase64, toBase64Url } from "../core/data-url.ts";
-import { numberOf, parseObject, textOf, objectReader } from "../core/json-value.ts";
+import { numberOf, parseObject, textOf, createObjectReader } from "../core/json-value.ts";
 import type { ProviderFailure, Provider, ProviderCall } from "../core/provider.ts";
 import { JsonAudioReader, WavReader, ImageReader } from "../core/media-reader.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
@@ -46,8 +46,8 @@ const FETCH_TIMEOUT_MS = 10_000;
 const SHARED_FETCH_WAIT_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
-const readTokenResponse = objectReader({ access_token: textOf, expires_in: numberOf });
-const readKeyFields = objectReader({
+const readTokenResponse = createObjectReader({ access_token: textOf, expires_in: numberOf });
+const readKeyFields = createObjectReader({
   client_email: textOf,
   private_key: textOf,
   project_id: textOf,

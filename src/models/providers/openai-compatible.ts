@@ -23,7 +23,7 @@ import type { CallKindWithoutOutput } from "../../shared/kinds.ts";
 import { BodyWithDownloadedImages, MultipartForm } from "../core/outgoing-body.ts";
 import { createSseReader } from "../core/frame-reader.ts";
 import {
-  RESPONSES_ONLY_MODELS,
+  RESPONSES_ONLY_MODEL_PATTERN,
   parseResponsesApiFailure,
 } from "../protocols/responses/host-rules.ts";
 import { parseHttpFailure, parseStreamFailure } from "../core/upstream-failure.ts";
@@ -38,12 +38,18 @@ import {
 } from "../protocols/chat/request.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
-import { isObject, listOf, parseObject, anyValue, objectReader } from "../core/json-value.ts";
+import {
+  isObject,
+  listOf,
+  parseObject,
+  readAnyValue,
+  createObjectReader,
+} from "../core/json-value.ts";
 import { isProviderFailure } from "../core/provider.ts";
 import { readNativeResponse, readResponsesCompletion } from "../protocols/responses/host-answer.ts";
 import {
   findTooLargeEcho,
-  responsesNativeBody,
+  toResponsesNativeBody,
   toResponsesApiRequest,
 } from "../protocols/responses/host-request.ts";
 import { ResponsesChunkReader, ResponsesNativeReader } from "../protocols/responses/host-stream.ts";
@@ -142,7 +148,7 @@ function withResponses(
 function needsResponses(call: ProviderCall): boolean {
   return (
     call.kind === "chat" &&
-    (call.native !== undefined || RESPONSES_ONLY_MODELS.test(call.upstreamId))
+    (call.native !== undefined || RESPONSES_ONLY_MODEL_PATTERN.test(call.upstreamId))
   );
 }
 
@@ -267,7 +273,7 @@ function responsesProtocol({ id, url, headers, secret }: ResponsesHost): Provide
     chat: {
       async send(call) {
         const isNative = call.native !== undefined;
-        const requested = isNative ? responsesNativeBody(call) : toResponsesApiRequest(call);
+        const requested = isNative ? toResponsesNativeBody(call) : toResponsesApiRequest(call);
         if (isProviderFailure(requested)) return requested;
         const echoFailure = call.stream ? null : findTooLargeEcho(requested);
         if (echoFailure !== null) return echoFailure;
@@ -300,8 +306,8 @@ function responsesProtocol({ id, url, headers, secret }: ResponsesHost): Provide
 const ERROR_BYTES_MAX = 64 * 1024;
 const FOREIGN_REASONING_CODE = "invalid_encrypted_content";
 
-const readType = objectReader({ type: anyValue });
-const readErrorCode = objectReader({ error: objectReader({ code: anyValue }) });
+const readType = createObjectReader({ type: readAnyValue });
+const readErrorCode = createObjectReader({ error: createObjectReader({ code: readAnyValue }) });
 
 type SendResult = Response | ProviderFailure;
 

@@ -1,7 +1,7 @@
 import type { FieldRule, HostProfile, RequiredFields } from "../protocols/chat/profile.ts";
 import {
   MODELS_WITHOUT_MINIMAL_EFFORT,
-  REASONING_MODELS,
+  REASONING_MODEL_PATTERN,
 } from "../protocols/responses/host-rules.ts";
 import {
   IMAGE_PROTOCOL,
@@ -74,7 +74,7 @@ const COMMON_PROFILE: HostProfile = {
  */
 const REASONING_RULES: readonly FieldRule[] = [
   {
-    models: REASONING_MODELS,
+    models: REASONING_MODEL_PATTERN,
     fields: [...PENALTY_FIELDS, ...LOGPROB_FIELDS, "logit_bias", "temperature", "top_p"],
     unless: ["reasoning_effort", "none"],
   },

@@ -50,7 +50,7 @@ export function listActiveProviders(config: ProviderConfig): readonly Configured
 }
 
 /** Returns the configuration problems that must stop the deployment from serving requests. */
-export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
+export function findProviderProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const profileProblems = config.providers
     .filter((entry) => !HOST_PROFILES.has(entry.profile))
     .map((entry) => ({

@@ -18,7 +18,7 @@ const CACHE_SECONDS_BY_PROVIDER: ReadonlyMap<string, number> = new Map([
 const CACHE_SECONDS_DEFAULT = 300;
 const HOUR_CACHE_SECONDS = 3600;
 
-export function promptCacheSeconds(provider: string, { hourCache }: PromptSize): number {
+export function getPromptCacheSeconds(provider: string, { hourCache }: PromptSize): number {
   return hourCache === true
     ? HOUR_CACHE_SECONDS
     : (CACHE_SECONDS_BY_PROVIDER.get(provider) ?? CACHE_SECONDS_DEFAULT);

@@ -15,8 +15,8 @@ import type { CallKindWithoutOutput } from "../../shared/kinds.ts";
 import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
 import { isGatewayParam } from "../core/gateway-fields.ts";
 import { computeConversationHash } from "./affinity.ts";
-import { candidateRoutes } from "./candidate-routes.ts";
-import type { RouteChoice } from "./candidate-routes.ts";
+import { listPreferredRoutes } from "./candidate-routes.ts";
+import type { RouteChoiceFacts } from "./candidate-routes.ts";
 import { limitCapToMemory, computeCostBounds, computeOutputCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import {
@@ -27,7 +27,7 @@ import {
   measureNativePrompt,
 } from "../core/prompt-size.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
-import { abilityNeed, filterRoutesByNeeds } from "../core/input-kind.ts";
+import { createAbilityNeed, filterRoutesByNeeds } from "../core/input-kind.ts";
 import type { RouteNeed } from "../core/input-kind.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
@@ -41,7 +41,7 @@ export type SaleContext = {
   readonly defaultCap: number;
   readonly pricing?: Pricing;
   readonly providerIds?: ReadonlySet<string>;
-  readonly speedOf?: RouteChoice["speedOf"];
+  readonly speedOf?: RouteChoiceFacts["speedOf"];
 };
 
 /**
@@ -96,7 +96,7 @@ function computeChatBounds(
   const supported = requireNativeRoutes(readable.value, parsed.native, sale.providers);
   if (!supported.ok) return supported;
   const choice = toRouteChoice(parsed, sale, { prompt, cap });
-  const routes = candidateRoutes(model, supported.value, choice);
+  const routes = listPreferredRoutes(model, supported.value, choice);
   if (!routes.ok) return routes;
   const tooLong = refuseLongPrompts(parsed, routes.value, prompt);
   if (tooLong !== null) return tooLong;
@@ -118,8 +118,8 @@ function applyPrices(model: Model, { pricing }: SaleContext): Model {
 function toRouteChoice(
   { preferences = null }: ParsedRequest,
   { providerIds = NO_PROVIDER_IDS, speedOf = noMeasuredSpeed }: SaleContext,
-  size: Pick<RouteChoice, "prompt" | "cap">,
-): RouteChoice | null {
+  size: Pick<RouteChoiceFacts, "prompt" | "cap">,
+): RouteChoiceFacts | null {
   return preferences === null ? null : { ...size, preferences, providerIds, speedOf };
 }
 
@@ -205,7 +205,7 @@ function computeInputBounds<K extends CallKindWithoutOutput>(
   if (!capable.ok) return capable;
   const prompt = rules.size(body, priced);
   const choice = toRouteChoice(parsed, sale, { prompt, cap: null });
-  const routes = candidateRoutes(model, capable.value, choice);
+  const routes = listPreferredRoutes(model, capable.value, choice);
   if (!routes.ok) return routes;
   return success({
     ...commonFields(parsed, model, sale),
@@ -342,9 +342,9 @@ export function findCapableRoutes(
     },
   ];
   if (VISUAL_PARTS.some(([type]) => hasPartsOfType(chat, type))) {
-    needs.push(abilityNeed("vision", "messages", "accept images"));
+    needs.push(createAbilityNeed("vision", "messages", "accept images"));
   }
-  if (usesTools(chat)) needs.push(abilityNeed("tools", "tools", "call tools"));
+  if (usesTools(chat)) needs.push(createAbilityNeed("tools", "tools", "call tools"));
   needs.push({
     param: "max_tokens",
     capability: "give an answer of that length",

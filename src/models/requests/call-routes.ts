@@ -2,7 +2,7 @@ import type { Failure, Result } from "../../shared/failure.ts";
 import { refuse } from "../../shared/failure.ts";
 import { CONCURRENT_PROVIDER_CALLS_MAX } from "../core/separate-prompts.ts";
 import type { ProviderFailure, FailedUsage } from "../core/provider.ts";
-import { failover, failureReason } from "../routing/failover.ts";
+import { failover, getFailureLogReason } from "../routing/failover.ts";
 import type { AttemptedRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
 import { TIMEOUT_FAILURE_REASON } from "../routing/attempt.ts";
 import { formatRouteName } from "../routing/route-health.ts";
@@ -12,7 +12,7 @@ import { applyModelOption } from "./model-options.ts";
 import {
   EXCEPTION_OUTCOME,
   computeCharge,
-  chargeWithoutResponse,
+  computeChargeWithoutResponse,
   recordOpenCall,
   addChargeToFailure,
 } from "./charge.ts";
@@ -236,7 +236,7 @@ function endWithoutResponse(run: Run, failure: Failure, last: LastCall): EndedRe
 }
 
 function chargeForLastCall(run: Run, { tried, spent }: LastCall): Outcome | null {
-  if (spent === null) return tried === null ? null : chargeWithoutResponse(run, tried);
+  if (spent === null) return tried === null ? null : computeChargeWithoutResponse(run, tried);
   applyModelOption(run.request, spent.tried.option);
   return spentCharge(run, spent);
 }
@@ -247,7 +247,7 @@ function billOfFailure(
   tried: CalledRoute,
   { reason, spent }: ProviderFailure,
 ): Charge | null {
-  if (reason === TIMEOUT_FAILURE_REASON) return chargeWithoutResponse(run, tried);
+  if (reason === TIMEOUT_FAILURE_REASON) return computeChargeWithoutResponse(run, tried);
   const outcome = spent === undefined ? null : spentCharge(run, { tried, spent });
   return outcome?.kind === "settle" ? outcome : null;
 }
@@ -334,7 +334,7 @@ function recordAttempt(run: Run, route: string, { status, failure, lost }: Faile
   const hasStatus = !isMisconfigured && /^\d+$/.test(status);
   const attempt = {
     route,
-    why: failureReason(failure),
+    why: getFailureLogReason(failure),
     ...(hasStatus && { status: Number(status) }),
   };
   addAttempt(run, attempt, lost);

@@ -11,8 +11,8 @@ import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import {
-  OPERATOR_POLICY,
-  ORGANIZATION_POLICY,
+  OPERATOR_POLICY_OWNER,
+  ORGANIZATION_POLICY_OWNER,
   collectPolicyLayers,
   setPolicy,
 } from "../../money/wallet/rules/policies.ts";
@@ -63,8 +63,8 @@ export async function readOrganizationTerms(
   if (!organization.ok) return organization;
   const { policy, operatorPolicy } = settings.value;
   const stored: PoliciesByOwner = new Map();
-  setPolicy(stored, OPERATOR_POLICY, operatorPolicy);
-  setPolicy(stored, ORGANIZATION_POLICY, policy);
+  setPolicy(stored, OPERATOR_POLICY_OWNER, operatorPolicy);
+  setPolicy(stored, ORGANIZATION_POLICY_OWNER, policy);
   const priceList = organization.value?.priceList ?? null;
   const policies = collectPolicyLayers(stored, NO_KEY_TERMS);
   return success({ policies, ...(priceList !== null && { priceList }) });

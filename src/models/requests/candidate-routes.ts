@@ -12,7 +12,7 @@ import { getHighestInputPrice } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 
 /** The facts by which routes are chosen and ordered. */
-export type RouteChoice = {
+export type RouteChoiceFacts = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
@@ -51,10 +51,10 @@ function routesMeetingRules(
 }
 
 /** Returns the routes that meet the request's preferences, in the preferred order. */
-export function candidateRoutes(
+export function listPreferredRoutes(
   model: Pick<Model, "id">,
   routes: readonly Route[],
-  choice: RouteChoice | null,
+  choice: RouteChoiceFacts | null,
 ): Result<readonly Route[]> {
   if (choice === null) return success(routes);
   const unknown = refuseUnknownProvider(choice);
@@ -68,7 +68,7 @@ const PREFERENCE_LISTS = ["order", "only", "ignore"] as const;
 function refuseUnknownProvider({
   preferences,
   providerIds,
-}: RouteChoice): ReturnType<typeof invalid> | null {
+}: RouteChoiceFacts): ReturnType<typeof invalid> | null {
   for (const list of PREFERENCE_LISTS) {
     const names = preferences[list] ?? [];
     const at = names.findIndex((name) => !providerIds.has(name));
@@ -79,14 +79,14 @@ function refuseUnknownProvider({
   return null;
 }
 
-export function getSkipReason(route: Route, choice: RouteChoice | null): SkippedRoute["why"] {
+export function getSkipReason(route: Route, choice: RouteChoiceFacts | null): SkippedRoute["why"] {
   if (choice === null) return "parameter";
   const rule = preferenceRules(choice).find(({ allows }) => !allows(route));
   if (rule !== undefined) return rule.why;
   return choice.preferences.allowsFallbacks ? "parameter" : "preference";
 }
 
-function preferenceRules({ preferences, prompt }: RouteChoice): RouteCondition[] {
+function preferenceRules({ preferences, prompt }: RouteChoiceFacts): RouteCondition[] {
   const { field, order, only, ignore, allowsFallbacks, maxPrice } = preferences;
   const rules: RouteCondition[] = [
     {
@@ -133,7 +133,7 @@ function isWithinMaxPrice(route: Route, prompt: PromptSize, maxPrice: MaxPrice):
   });
 }
 
-function orderRoutes(routes: readonly Route[], choice: RouteChoice): readonly Route[] {
+function orderRoutes(routes: readonly Route[], choice: RouteChoiceFacts): readonly Route[] {
   const { order, allowsFallbacks, sort } = choice.preferences;
   const sorted = sort === null ? routes : sortRoutes(sort, routes, choice);
   const rank = ({ provider }: Route): number => {
@@ -147,7 +147,7 @@ function orderRoutes(routes: readonly Route[], choice: RouteChoice): readonly Ro
 function sortRoutes(
   sort: RouteSortOrder,
   routes: readonly Route[],
-  { prompt, cap, speedOf }: RouteChoice,
+  { prompt, cap, speedOf }: RouteChoiceFacts,
 ): readonly Route[] {
   const costOf = (route: Route): number => {
     const price: Price = getPriceForPrompt(route, prompt.bound);

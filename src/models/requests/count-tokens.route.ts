@@ -19,8 +19,8 @@ import { toChatPromptFields } from "../protocols/messages/client-convert.ts";
 import { ConversionLosses } from "../protocols/messages/client-tools.ts";
 import { parseMessagesVersion } from "../endpoints/messages.ts";
 import { parseBetaHeader, toClaudeNativeRequest } from "../protocols/messages/client-native.ts";
-import { parseCountRequest } from "../protocols/messages/client-request.ts";
-import type { CountBody } from "../protocols/messages/client-request.ts";
+import { parseCountTokensRequest } from "../protocols/messages/client-request.ts";
+import type { CountTokensBody } from "../protocols/messages/client-request.ts";
 
 /**
  * Factor on estimates of Claude's tokens. If a count is too low, clients compact their conversation
@@ -53,7 +53,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   const read = await readBodyInMemorySlot(c, readJson, limits);
   if ("shed" in read) return rejectOverloaded(c, read.shed);
   if (!read.ok) return read;
-  const parsed = parseCountRequest(read.value);
+  const parsed = parseCountTokensRequest(read.value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
   const catalog = getDeployment(c.var.config).catalogAt(now(c.env));
@@ -67,7 +67,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   return success(providerCount ?? estimate.value);
 }
 
-function estimateCount(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
+function estimateCount(c: Context<AppEnv>, body: CountTokensBody, model: Model): Result<number> {
   const prompt = toChatPromptFields(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
   const core = parseChatRequest({ model: body.model, ...prompt.value });
@@ -131,7 +131,7 @@ type CountingProvider = { readonly provider: Provider; readonly upstreamId: stri
 
 async function countAtProvider(
   c: Context<AppEnv>,
-  body: CountBody,
+  body: CountTokensBody,
   model: Model,
 ): Promise<number | null> {
   const counter = findCountingProvider(c, model);

@@ -9,11 +9,11 @@ import {
   BUILT_IN_PROVIDERS,
   buildProviders,
   listActiveProviders,
-  providerProblems,
+  findProviderProblems,
 } from "../providers/registry.ts";
 import { RouteHealth } from "../routing/route-health.ts";
-import { RouteTimes } from "../routing/route-times.ts";
-import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
+import { RouteSpeeds } from "../routing/route-times.ts";
+import { createSandboxProvider } from "../providers/sandbox/sandbox.ts";
 
 /** An isolate's catalogs, providers and route health. */
 export type Deployment = {
@@ -25,7 +25,7 @@ export type Deployment = {
   readonly providers: ReadonlyMap<string, Provider>;
   readonly providerIds: ReadonlySet<string>;
   readonly health: RouteHealth;
-  readonly times: RouteTimes;
+  readonly times: RouteSpeeds;
   readonly problems: readonly ConfigProblem[];
 };
 
@@ -34,7 +34,7 @@ export function getDeployment(config: Config): Deployment {
 }
 
 function makeDeployment(config: Config): Deployment {
-  const providers = buildProviders(config, sandboxProvider());
+  const providers = buildProviders(config, createSandboxProvider());
   return {
     ...catalogsOf(config),
     providers,
@@ -44,13 +44,13 @@ function makeDeployment(config: Config): Deployment {
       ...providers.keys(),
     ]),
     health: new RouteHealth(),
-    times: new RouteTimes(),
+    times: new RouteSpeeds(),
     problems: [
       ...findCatalogProblems(
         config,
         BUILT_IN_PROVIDERS.map((builtIn) => builtIn.id),
       ),
-      ...providerProblems(config),
+      ...findProviderProblems(config),
       ...uncallableModels(config, providers),
     ],
   };

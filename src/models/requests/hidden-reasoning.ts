@@ -7,7 +7,7 @@ const HIDDEN_TOKENS_PER_SECOND = 100;
 const SILENCE_MS = 1000;
 
 /** The facts for estimating reasoning that the provider doesn't send. */
-export type ReasoningModel = {
+export type ReasoningFacts = {
   readonly mayThink: boolean;
   readonly summarizes: boolean;
   readonly askedMs: number;
@@ -19,13 +19,13 @@ export function estimateHiddenTokens(ms: number): number {
 
 /** Estimates the reasoning that a provider bills but doesn't send. */
 export class HiddenReasoning {
-  readonly #model: ReasoningModel;
+  readonly #model: ReasoningFacts;
   #lastEventMs: number;
   #hiddenSinceMs: number | null;
   #hiddenMs = 0;
   #isShown = false;
 
-  constructor(model: ReasoningModel) {
+  constructor(model: ReasoningFacts) {
     this.#model = model;
     this.#lastEventMs = model.askedMs;
     this.#hiddenSinceMs = model.mayThink ? model.askedMs : null;

@@ -32,7 +32,7 @@ export type OutputCap = {
  * Cost bounds of the most expensive route. `least` covers the minimum output and the estimated
  * prompt tokens. `sure` uses the prompt's upper bound instead of the estimate.
  */
-export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
+export type CostBounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
 type RequestedOutput = {
   readonly cap: number | null;
@@ -91,14 +91,14 @@ export function computeCostBounds(
   routes: readonly Route[],
   prompt: PromptSize,
   cap: OutputCap | null,
-): Bounds {
+): CostBounds {
   const choices = cap?.choices ?? 1;
   const maximumCostOf = (promptTokens: number, allowed: number): number =>
     Math.max(
       ...routes.map((route) => {
-        const tokens = billedOutputTokens(
+        const tokens = computeMaxBilledTokens(
           route,
-          routeCap(route, { prompt, cap, allowed }),
+          computeRouteCap(route, { prompt, cap, allowed }),
           choices,
         );
         return maximumCost(
@@ -125,7 +125,7 @@ export function computeAffordableCap(
   cap: OutputCap,
   grantedMicro: Micros,
 ): number | null {
-  const whole = routeCap(route, { prompt, cap, allowed: cap.whole });
+  const whole = computeRouteCap(route, { prompt, cap, allowed: cap.whole });
   if (whole < cap.least) return null;
   for (const promptTokens of [prompt.bound, prompt.estimate]) {
     const billedTokens = affordableTokens(route, { prompt, promptTokens, granted: grantedMicro });
@@ -138,7 +138,7 @@ export function computeAffordableCap(
 }
 
 /** Returns the route's output cap. A default cap leaves room for the prompt. */
-export function routeCap(
+export function computeRouteCap(
   { limits }: Route,
   {
     prompt,
@@ -154,7 +154,7 @@ export function routeCap(
 const FACTOR_SCALE = 1000;
 
 /** Returns the maximum output tokens that a route bills for a cap, including separate reasoning. */
-export function billedOutputTokens(route: Route, cap: number, choices: number): number {
+export function computeMaxBilledTokens(route: Route, cap: number, choices: number): number {
   const extraReasoning = route.limits?.reasoningTokens ?? 0;
   const scaledTokens = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
   return Math.max(scaledTokens, (cap + extraReasoning) * choices);

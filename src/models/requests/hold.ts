@@ -8,8 +8,8 @@ import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 import { supportsNativeRequest } from "./bound-request.ts";
-import { getModelOptions, reprice, listRoutesSkippedByGrant } from "./model-options.ts";
-import { computeAffordableCap, computeCostBounds, routeCap } from "./hold-bounds.ts";
+import { getModelOptions, applyPricing, listRoutesSkippedByGrant } from "./model-options.ts";
+import { computeAffordableCap, computeCostBounds, computeRouteCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import { decideResponseStorage } from "./store-response.ts";
 import type {
@@ -60,7 +60,7 @@ async function holdAtCurrentPrices(run: Run): Promise<ObjectCallResult<HoldGrant
   // price list.
   if (walletCall.unanswered) return walletCall;
   if (!pricing.ok) return { unanswered: false, result: pricing };
-  const excluded = reprice(request, pricing.value);
+  const excluded = applyPricing(request, pricing.value);
   return excluded === null ? holdWithCandidates(run) : { unanswered: false, result: excluded };
 }
 
@@ -201,7 +201,7 @@ function paidRoutes(
     const isLowered =
       cap !== null &&
       affordable !== null &&
-      affordable < routeCap(route, { prompt, cap, allowed: cap.whole });
+      affordable < computeRouteCap(route, { prompt, cap, allowed: cap.whole });
     return {
       route,
       option,

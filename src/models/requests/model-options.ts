@@ -11,7 +11,7 @@ import type { ModelFallback, RoutePreferences } from "../core/gateway-fields.ts"
 import { formatRouteName } from "../routing/route-health.ts";
 import { computeRequestBounds } from "./bound-request.ts";
 import type { SaleContext } from "./bound-request.ts";
-import { candidateRoutes, getSkipReason } from "./candidate-routes.ts";
+import { listPreferredRoutes, getSkipReason } from "./candidate-routes.ts";
 import { computeCostBounds } from "./hold-bounds.ts";
 import type { ModelOption, PaidRequest, PaidRoute, Run } from "./paid-request.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
@@ -110,7 +110,7 @@ function toModelOption(request: ModelOption): ModelOption {
  * Applies the prices of another price list. Drops routes that the client's preferences exclude at
  * these prices. Returns a failure if no route is left.
  */
-export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
+export function applyPricing(request: PaidRequest, pricing: Pricing): Refusal | null {
   const options = getModelOptions(request);
   const all = options.map((option) => repriceOption(option, pricing));
   const remaining = all.flatMap((one) => (one.ok ? [one.value] : []));
@@ -138,7 +138,7 @@ function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOptio
     option.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
   );
   const priced = applyPriceLists({ ...model, routes: bounded }, pricing).routes;
-  const routes = candidateRoutes(model, priced, choice);
+  const routes = listPreferredRoutes(model, priced, choice);
   if (!routes.ok) return routes;
   return success({
     ...toModelOption(option),

@@ -9,7 +9,7 @@ import { flushMetricCounts, metricRecorderOf } from "../../events/metrics/count-
 import { METRICS, metricSeriesName } from "../../events/metrics/series.ts";
 import type { MetricValues } from "../../shared/contracts/metrics.ts";
 import { counterSeriesName, histogramSeriesNames } from "../../events/metrics/tally.ts";
-import type { Tally } from "../../events/metrics/tally.ts";
+import type { MetricCounts } from "../../events/metrics/tally.ts";
 import { formatRouteName } from "../routing/route-health.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { Charge, Run, OverloadCounters } from "./paid-request.ts";
@@ -45,7 +45,7 @@ export function observeRun(c: Context<AppEnv>, run: Run, status: number): void {
   if (!isCounted) logRun(run, { route, status, failure });
 }
 
-export function countRunInMetrics(run: Run, tally: Tally): void {
+export function countRunInMetrics(run: Run, tally: MetricCounts): void {
   const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
   if (isBroken) tally.count("bugs");
   if (outcome === null) return;

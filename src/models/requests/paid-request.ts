@@ -17,11 +17,11 @@ import type {
   StoredResponsesMethods,
   StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
-import type { Tally } from "../../events/metrics/tally.ts";
+import type { MetricCounts } from "../../events/metrics/tally.ts";
 import type { AttemptCandidate } from "../routing/attempt.ts";
 import type { CoreRequest } from "../core/kinds.ts";
 import type { JsonObject, Provider } from "../core/provider.ts";
-import type { RouteTimes } from "../routing/route-times.ts";
+import type { RouteSpeeds } from "../routing/route-times.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import type { GroupableWalletMethods, HoldGrant } from "../../shared/contracts/wallet.ts";
@@ -35,8 +35,8 @@ import type {
 } from "../core/endpoint-adapter.ts";
 import type { PeerStoredResponsesRequest } from "./stored-format.ts";
 import type { RunTimer } from "./run-timer.ts";
-import type { RouteChoice } from "./candidate-routes.ts";
-import type { Bounds, OutputCap } from "./hold-bounds.ts";
+import type { RouteChoiceFacts } from "./candidate-routes.ts";
+import type { CostBounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
 /** A model that may serve the request: the requested one or a fallback. */
@@ -48,7 +48,7 @@ export type ModelOption = {
    * empty.
    */
   readonly routes: readonly Route[];
-  readonly choice?: RouteChoice | null;
+  readonly choice?: RouteChoiceFacts | null;
   /**
    * A hash that identifies the conversation. Set if prompt caching can affect the choice of the
    * route.
@@ -58,7 +58,7 @@ export type ModelOption = {
   readonly cap: OutputCap | null;
   /** Whether the model may reason, visibly or not. */
   readonly mayThink: boolean;
-  readonly bounds: Bounds;
+  readonly bounds: CostBounds;
 };
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -124,8 +124,8 @@ export type RunServices = MoneyPlace & {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
-  readonly times: RouteTimes;
-  readonly tally: Tally;
+  readonly times: RouteSpeeds;
+  readonly tally: MetricCounts;
   readonly numbers: NumericVariables;
   readonly callers: KeyOwnerCache;
   readonly sheds: OverloadCounters;

@@ -5,7 +5,7 @@ import { logEvent, errorMessageOf } from "../../shared/log.ts";
 import type { SettleResult } from "../../shared/contracts/wallet.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { formatRouteName } from "../routing/route-health.ts";
-import { promptCacheSeconds } from "./affinity.ts";
+import { getPromptCacheSeconds } from "./affinity.ts";
 import { tagsWithSession } from "../../shared/tags.ts";
 import { listSkippedRoutes } from "./model-options.ts";
 import { storeResponse } from "./store-response.ts";
@@ -219,7 +219,7 @@ function warmRouteFields(
 ): Pick<Generation, "warm"> {
   if (conversationHash === null || isFallback !== true) return {};
   const { provider, upstreamId } = route;
-  const seconds = promptCacheSeconds(provider, prompt);
+  const seconds = getPromptCacheSeconds(provider, prompt);
   return {
     warm: { affinity: conversationHash, route: formatRouteName(provider, upstreamId), seconds },
   };

@@ -3,7 +3,7 @@ import {
   listOf,
   objectOf,
   textOf,
-  objectReader,
+  createObjectReader,
   parseStringLiteral,
 } from "../core/json-value.ts";
 import type { JsonObject, StreamEvent, ProviderFailure } from "../core/provider.ts";
@@ -12,7 +12,7 @@ import type { Usage } from "../../shared/usage.ts";
 import type { Chunk, Delta } from "../core/chunk.ts";
 import { joinOutputText } from "../core/chunk.ts";
 import { HiddenReasoning } from "./hidden-reasoning.ts";
-import type { ReasoningModel } from "./hidden-reasoning.ts";
+import type { ReasoningFacts } from "./hidden-reasoning.ts";
 import { isCausedByRequest } from "../core/provider.ts";
 import type { StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
@@ -47,7 +47,7 @@ function encryptedCharacters(value: unknown, depth = DEPTH_MAX): number {
 
 type ReasoningSign = { readonly isThought: boolean; readonly sealed: number };
 
-const typeReader = objectReader({ type: textOf });
+const typeReader = createObjectReader({ type: textOf });
 const NO_REASONING_SIGN: ReasoningSign = { isThought: false, sealed: 0 };
 
 function reasoningSignOf({ type, delta, content_block: block, item }: JsonObject): ReasoningSign {
@@ -92,7 +92,7 @@ class TokenCounter {
   }
 }
 
-const NON_REASONING_MODEL: ReasoningModel = { mayThink: false, summarizes: false, askedMs: 0 };
+const NON_REASONING_MODEL: ReasoningFacts = { mayThink: false, summarizes: false, askedMs: 0 };
 
 export class StreamMeter {
   readonly #choices: number;
@@ -106,7 +106,7 @@ export class StreamMeter {
   finishReason: string | null = null;
   #isThought = false;
 
-  constructor(choices: number, model: ReasoningModel = NON_REASONING_MODEL) {
+  constructor(choices: number, model: ReasoningFacts = NON_REASONING_MODEL) {
     this.#choices = choices;
     this.#hidden = new HiddenReasoning(model);
   }

@@ -3,7 +3,7 @@ import type { Result } from "../../shared/failure.ts";
 import {
   DEFAULT_TAG_VALUE,
   TAGS_MAX,
-  TAG_KEY,
+  TAG_KEY_PATTERN,
   TAG_KEY_PROBLEM,
   findTagValueProblem,
 } from "../../shared/tags.ts";
@@ -66,7 +66,9 @@ function tagsOf(tags: ReadonlyMap<string, string>): Tags | null {
 }
 
 function tagProblem(key: string, value: string): string | null {
-  return TAG_KEY.test(key) ? findTagValueProblem(value) : `has a key that ${TAG_KEY_PROBLEM}`;
+  return TAG_KEY_PATTERN.test(key)
+    ? findTagValueProblem(value)
+    : `has a key that ${TAG_KEY_PROBLEM}`;
 }
 
 function tagConflict(tags: ReadonlyMap<string, string>, key: string, value: string): string | null {

@@ -11,7 +11,7 @@ import type {
   StreamEvent,
 } from "../core/provider.ts";
 import { sendPromptsSeparately } from "../core/separate-prompts.ts";
-import { addUsageOfEvents } from "../core/frame-reader.ts";
+import { addEventUsageToFailure } from "../core/frame-reader.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
 export type AttemptCandidate = {
@@ -129,10 +129,10 @@ async function waitForFirstEvents(
   if (batch === CONNECTION_BROKEN) return retryFailure("connection");
   const error = batch.find((event) => event.kind === "error");
   if (error !== undefined) {
-    return { kind: "failure", failure: addUsageOfEvents(error.failure, batch) };
+    return { kind: "failure", failure: addEventUsageToFailure(error.failure, batch) };
   }
   if (batch.every(({ kind }) => kind === "end" || kind === "usage")) {
-    return { kind: "failure", failure: addUsageOfEvents(EMPTY_STREAM, batch) };
+    return { kind: "failure", failure: addEventUsageToFailure(EMPTY_STREAM, batch) };
   }
   return { kind: "stream", events: prependBatch(Promise.resolve(batch), events) };
 }

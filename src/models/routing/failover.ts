@@ -72,7 +72,7 @@ class RouteSequence {
   }
 
   recordFailure(failure: ProviderFailure): void {
-    this.failed = [...this.failed, { index: this.#index, why: failureReason(failure) }];
+    this.failed = [...this.failed, { index: this.#index, why: getFailureLogReason(failure) }];
     this.#health.recordFailure(this.#route, this.#permit, failure, this.#now());
     this.#last = failure;
     if (failure.kind !== "disabled" || this.failure === null) this.failure = failure;
@@ -161,7 +161,7 @@ class RouteSequence {
  * Returns the reason for the log. `unavailable` means that the provider rejects our key or model
  * name.
  */
-export function failureReason({ kind, reason }: ProviderFailure): string {
+export function getFailureLogReason({ kind, reason }: ProviderFailure): string {
   if (kind === "disabled") return "unavailable";
   return kind === "overloaded" ? kind : reason;
 }

@@ -20,7 +20,7 @@ type Samples = { readonly latencies: number[]; readonly speeds: number[] };
  * Otherwise, returns the organization's own speed in this isolate. The order of routes thus reveals
  * no other organization's usage.
  */
-export class RouteTimes {
+export class RouteSpeeds {
   readonly #localSamples = new Map<string, Samples>();
   #regionSpeeds = new Map<string, MedianSpeed>();
   #unsentSamples: RouteSample[] = [];

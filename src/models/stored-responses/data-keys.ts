@@ -7,7 +7,7 @@ const KEY_BYTES = 32;
 type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 
 /** Creates a data key and encrypts it with the first of KEY_SECRETS. */
-export async function makeDataKey(owner: string, by: EncryptionSecret): Promise<DataKey> {
+export async function createDataKey(owner: string, by: EncryptionSecret): Promise<DataKey> {
   const raw = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
   return {
     key: await importKey(raw),

@@ -12,7 +12,7 @@ import type { EncryptionSecret } from "../../shared/encryption.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import { makeDataKey, decryptDataKey, reencryptDataKey } from "./data-keys.ts";
+import { createDataKey, decryptDataKey, reencryptDataKey } from "./data-keys.ts";
 import {
   STORED_RESPONSE_BYTES_MAX,
   CONVERSATION_TURNS_MAX,
@@ -328,7 +328,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     if (newest !== undefined && known !== null) return { number: newest.number, key: known };
     const [first] = this.#secrets();
     if (first === undefined) throw new Error("KEY_SECRETS are not set");
-    const { key, sealed } = await makeDataKey(this.ctx.id.toString(), first);
+    const { key, sealed } = await createDataKey(this.ctx.id.toString(), first);
     const number = (newest?.number ?? 0) + 1;
     storeDataKey(this.#sql, number, sealed);
     this.#openedKeys.set(number, Promise.resolve(key));

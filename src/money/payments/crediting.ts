@@ -6,7 +6,7 @@ import {
   storePurchase,
 } from "./purchase-transitions.ts";
 import type { Payment, PaymentDeps } from "./purchase.ts";
-import type { RunPurchaseStep } from "./steps.ts";
+import type { PurchaseStepFunction } from "./steps.ts";
 import {
   buildDefaultCardParams,
   buildPostCall,
@@ -19,7 +19,7 @@ import { parseStripeBody } from "./stripe.ts";
 const CARD_ORGANIZATIONS_MAX = 3;
 
 /** Credits a payment to the wallet, which credits each reference only once. */
-export const creditWalletStep: RunPurchaseStep = async (deps, purchase) => {
+export const creditWalletStep: PurchaseStepFunction = async (deps, purchase) => {
   const { rows } = deps;
   const { id, method, actor, paymentId } = purchase;
   const payment = paymentId === null ? null : rows.payment(paymentId);

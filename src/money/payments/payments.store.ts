@@ -1,5 +1,5 @@
 import { now } from "../../shared/clock.ts";
-import type { DispatchStore, SweepCursor } from "./stripe-events.ts";
+import type { EventDispatchStore, EventSweepCursor } from "./stripe-events.ts";
 import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
@@ -21,7 +21,7 @@ export async function addCustomer(
     .run();
 }
 
-export async function readBuyingOrganization(
+export async function readOrganizationForPurchase(
   db: D1Database,
   orgId: string,
 ): Promise<{ readonly name: string; readonly createdAt: number } | null> {
@@ -47,20 +47,20 @@ export async function addCard(db: D1Database, fingerprint: string, orgId: string
   return seen ?? 0;
 }
 
-function parseCursor(stored: string): SweepCursor {
+function parseCursor(stored: string): EventSweepCursor {
   const [sinceS = 0, beforeS, startedS] = stored.split(":").map(Number);
   const isCut = beforeS !== undefined && startedS !== undefined;
   return { sinceS, rest: isCut ? { beforeS, startedS } : null };
 }
 
-export function createDispatchStore(db: D1Database): DispatchStore {
+export function createEventDispatchStore(db: D1Database): EventDispatchStore {
   return {
     organizationOf: (customerId) =>
       db
         .prepare("SELECT org_id FROM stripe_customers WHERE customer_id = ?")
         .bind(customerId)
         .first<string>("org_id"),
-    isOrganization: async (orgId) => (await readBuyingOrganization(db, orgId)) !== null,
+    isOrganization: async (orgId) => (await readOrganizationForPurchase(db, orgId)) !== null,
     cursor: async () => {
       const after = await readCursor(db, "stripe_events");
       return after === null ? null : parseCursor(after);

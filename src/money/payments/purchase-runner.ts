@@ -20,7 +20,7 @@ import {
   payInvoiceStep,
   createCheckoutStep,
 } from "./steps.ts";
-import type { RunPurchaseStep } from "./steps.ts";
+import type { PurchaseStepFunction } from "./steps.ts";
 import {
   discardInvoiceStep,
   expireCheckoutStep,
@@ -28,7 +28,7 @@ import {
   voidInvoiceStep,
 } from "./read-purchase.ts";
 
-const STEPS: Readonly<Record<PurchaseStep, RunPurchaseStep>> = {
+const STEPS: Readonly<Record<PurchaseStep, PurchaseStepFunction>> = {
   customer: createCustomerStep,
   session: createCheckoutStep,
   invoice: createInvoiceStep,

@@ -58,7 +58,7 @@ export function restartPurchaseStep(deps: PaymentDeps, purchase: Purchase): Purc
 }
 
 /** Stores that the customer must pay or confirm at a URL. */
-export function moveToWaitingForCustomer(
+export function markWaitingForCustomer(
   deps: PaymentDeps,
   purchase: Purchase,
   at: { readonly url: string | null; readonly expiresAt: number },

@@ -22,7 +22,7 @@ import { hashIdempotentRequest, readIdempotencyKey } from "../../shared/idempote
 import { creationTimeOfId } from "../../shared/id.ts";
 import { micros, MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import { callObjectWithRetries, callObject } from "../../shared/reach-object.ts";
-import { readBuyingOrganization } from "./payments.store.ts";
+import { readOrganizationForPurchase } from "./payments.store.ts";
 import { creditPageView, purchasePageView, purchaseView } from "./payment-views.ts";
 
 const RETRY_BUDGET_MS = 8000;
@@ -142,7 +142,7 @@ async function readBuyer(
   const { orgId, keyId } = c.var.admitted.caller;
   const fields = { org_id: orgId, key_id: keyId };
   const found = await queryDatabase(
-    () => readBuyingOrganization(c.env.DB, orgId),
+    () => readOrganizationForPurchase(c.env.DB, orgId),
     "buyer_unreadable",
     fields,
   );

@@ -12,13 +12,13 @@ import {
   declineAsMisconfigured,
   moveToPurchaseStep,
   schedulePurchaseRetry,
-  moveToWaitingForCustomer,
+  markWaitingForCustomer,
   storePurchase,
 } from "./purchase-transitions.ts";
 import { createDeclinedEnding, isPurchaseEnded } from "./purchase.ts";
 import type { CapturedAmounts, Purchase, PaymentDeps } from "./purchase.ts";
 import { recoverLostCheckout } from "./steps.ts";
-import type { RunPurchaseStep } from "./steps.ts";
+import type { PurchaseStepFunction } from "./steps.ts";
 import { parseStripeBody } from "./stripe.ts";
 import type { RefusedStripeCall, StripeCall } from "./stripe.ts";
 import {
@@ -36,7 +36,7 @@ const CONFIRMATION_MAX_MS = 23 * HOUR_MS;
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
 
 /** Reads a purchase's result from its Stripe object, never from a webhook event. */
-export const readPurchaseStep: RunPurchaseStep = async (deps, purchase) => {
+export const readPurchaseStep: PurchaseStepFunction = async (deps, purchase) => {
   if (purchase.invoiceId !== null) return readInvoiceStep(deps, purchase, purchase.invoiceId);
   if (purchase.sessionId !== null) return readSessionStep(deps, purchase, purchase.sessionId);
   if (purchase.method === "checkout") return recoverLostCheckout(deps, purchase);
@@ -79,7 +79,7 @@ function handleUnpaidSession(
   }
   const expiresAt = session.expires_at * 1000;
   const isClosing = purchase.ending !== null || deps.now() >= expiresAt;
-  if (!isClosing) return moveToWaitingForCustomer(deps, purchase, { url, expiresAt });
+  if (!isClosing) return markWaitingForCustomer(deps, purchase, { url, expiresAt });
   const ending = purchase.ending ?? ABANDONED;
   return moveToPurchaseStep(deps, purchase, "expire", { ending, tries: purchase.tries });
 }
@@ -171,7 +171,7 @@ function handleOpenInvoice(
   if (canWait && (hasWaited || intents.some(needsConfirmation))) {
     const url = invoice.hosted_invoice_url ?? null;
     const expiresAt = purchase.expiresAt ?? purchase.createdAt + CONFIRMATION_MAX_MS;
-    if (deps.now() < expiresAt) return moveToWaitingForCustomer(deps, purchase, { url, expiresAt });
+    if (deps.now() < expiresAt) return markWaitingForCustomer(deps, purchase, { url, expiresAt });
     return moveToPurchaseStep(deps, purchase, "void", { ending: ABANDONED });
   }
   return moveToPurchaseStep(deps, purchase, ending === null ? "pay" : "void", { tries });
@@ -259,20 +259,20 @@ function isObject(
 
 const hasStatus = (status: string) => (body: unknown) => isObject(body) && body.status === status;
 
-export const expireCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
+export const expireCheckoutStep: PurchaseStepFunction = async (deps, purchase) => {
   const { id, sessionId } = purchase;
   const key = `${id}:expire:${purchase.tries}`;
   const call = buildPostCall(`/v1/checkout/sessions/${sessionId}/expire`, {}, key);
   return closeStripeObject(deps, purchase, call, hasStatus("expired"));
 };
 
-export const voidInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
+export const voidInvoiceStep: PurchaseStepFunction = async (deps, purchase) => {
   const { id, invoiceId } = purchase;
   const call = buildPostCall(`/v1/invoices/${invoiceId}/void`, {}, `${id}:void:${purchase.tries}`);
   return closeStripeObject(deps, purchase, call, hasStatus("void"));
 };
 
-export const discardInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
+export const discardInvoiceStep: PurchaseStepFunction = async (deps, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}`;
   const call = { method: "DELETE", path, body: null, key: null } as const;
   return closeStripeObject(deps, purchase, call, (body) => {

@@ -7,7 +7,7 @@ import {
   declineAsMisconfigured,
   moveToPurchaseStep,
   schedulePurchaseRetry,
-  moveToWaitingForCustomer,
+  markWaitingForCustomer,
   storePurchase,
 } from "./purchase-transitions.ts";
 import { createDeclinedEnding, isPurchaseEnded } from "./purchase.ts";
@@ -36,7 +36,7 @@ import { parseStripeBody } from "./stripe.ts";
 import type { RefusedStripeCall, StripeParams, StripeResult } from "./stripe.ts";
 
 /** A step of a purchase. Changes at most one thing at Stripe. */
-export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
+export type PurchaseStepFunction = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
 const FAULTS_MAX = 3;
 /**
@@ -96,7 +96,7 @@ function saleOf(
 }
 
 /** Creates the Stripe customer if needed, and stores it before its first use. */
-export const createCustomerStep: RunPurchaseStep = async (deps, purchase) => {
+export const createCustomerStep: PurchaseStepFunction = async (deps, purchase) => {
   const { rows, store } = deps;
   const head = rows.head();
   if (head.customer === null) {
@@ -178,7 +178,7 @@ export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Pur
 const isRunningCharge = (one: Purchase): boolean =>
   one.paymentMethod !== null && !isPurchaseEnded(one);
 
-export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
+export const createCheckoutStep: PurchaseStepFunction = async (deps, purchase) => {
   const params = buildCheckoutSessionParams(saleOf(deps, purchase));
   const call = { path: "/v1/checkout/sessions", params, key: purchase.id };
   const { answer, now } = await sendStepCall(deps, purchase, call);
@@ -188,7 +188,7 @@ export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
     const { id: sessionId, url = null, expires_at } = made;
     const known = storePurchase(deps, now, { sessionId });
     if (known.ending !== null) return moveToPurchaseStep(deps, known, "expire");
-    return moveToWaitingForCustomer(deps, known, { url, expiresAt: expires_at * 1000 });
+    return markWaitingForCustomer(deps, known, { url, expiresAt: expires_at * 1000 });
   }
   if (!mustStopRetrying(deps, now, answer)) return schedulePurchaseRetry(deps, now, answer);
   return recoverLostCheckout(deps, now);
@@ -227,7 +227,7 @@ async function findStripeObject(
   return list.has_more ? undefined : null;
 }
 
-export const createInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
+export const createInvoiceStep: PurchaseStepFunction = async (deps, purchase) => {
   const { paymentMethod } = purchase;
   const params = buildInvoiceParams(saleOf(deps, purchase), paymentMethod ?? "");
   const call = { path: "/v1/invoices", params, key: idempotencyKeyOf(purchase) };
@@ -244,7 +244,7 @@ export const createInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
     : moveToPurchaseStep(deps, after, "item", { invoiceId: found, anew: 1 });
 };
 
-export const addInvoiceItemStep: RunPurchaseStep = async (deps, purchase) => {
+export const addInvoiceItemStep: PurchaseStepFunction = async (deps, purchase) => {
   const { invoiceId } = purchase;
   const params = buildInvoiceItemParams(saleOf(deps, purchase), invoiceId ?? "");
   const call = { path: "/v1/invoiceitems", params, key: idempotencyKeyOf(purchase) };
@@ -260,7 +260,7 @@ export const addInvoiceItemStep: RunPurchaseStep = async (deps, purchase) => {
   });
 };
 
-export const finalizeInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
+export const finalizeInvoiceStep: PurchaseStepFunction = async (deps, purchase) => {
   if (purchase.ending !== null) return moveToPurchaseStep(deps, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/finalize`;
   const call = { path, params: finalizeInvoiceParams, key: idempotencyKeyOf(purchase) };
@@ -284,7 +284,7 @@ export const finalizeInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
 };
 
 /** Charges the saved card. Never retries a declined charge. */
-export const payInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
+export const payInvoiceStep: PurchaseStepFunction = async (deps, purchase) => {
   if (purchase.ending !== null) return moveToPurchaseStep(deps, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/pay`;
   const params = buildPayInvoiceParams(purchase.paymentMethod ?? "");

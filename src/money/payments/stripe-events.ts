@@ -42,21 +42,21 @@ const EVENT_KINDS: Readonly<Record<string, StripeHint["kind"]>> = {
  * The time (Unix s) up to which all events were read. If `rest` is set, the sweep that began at
  * `startedS` must still read the events before `beforeS`.
  */
-export type SweepCursor = {
+export type EventSweepCursor = {
   readonly sinceS: number;
   readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
 };
 
 /** D1 queries for the delivery of Stripe events. */
-export type DispatchStore = {
+export type EventDispatchStore = {
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;
-  cursor(): Promise<SweepCursor | null>;
-  moveCursor(to: SweepCursor): Promise<void>;
+  cursor(): Promise<EventSweepCursor | null>;
+  moveCursor(to: EventSweepCursor): Promise<void>;
 };
 
-export type DispatchServices = StubsWithMethods<"payments", "hint"> & {
-  readonly store: DispatchStore;
+export type EventDispatchServices = StubsWithMethods<"payments", "hint"> & {
+  readonly store: EventDispatchStore;
   readonly stripe: StripeClient;
   readonly isLive: boolean;
 };
@@ -65,13 +65,13 @@ export type DispatchServices = StubsWithMethods<"payments", "hint"> & {
  * The result of an event. `none`: the event concerns no organization of this region. `unsure`:
  * the caller must retry.
  */
-export type DispatchResult = "told" | "none" | "unsure";
+export type EventDispatchResult = "told" | "none" | "unsure";
 
 /** Sends an event to its organization's payment object as a hint, which has only IDs. */
 export async function dispatchEvent(
-  to: DispatchServices,
+  to: EventDispatchServices,
   event: StripeEvent,
-): Promise<DispatchResult> {
+): Promise<EventDispatchResult> {
   const kind = EVENT_KINDS[event.type];
   if (kind === undefined || event.livemode !== to.isLive) return "none";
   const named = await idsOfEvent(to, event, kind);
@@ -84,9 +84,9 @@ export async function dispatchEvent(
 }
 
 async function handleUnknownCustomer(
-  { store }: DispatchServices,
+  { store }: EventDispatchServices,
   { id, data }: StripeEvent,
-): Promise<DispatchResult> {
+): Promise<EventDispatchResult> {
   const orgId = data.object.metadata?.["org_id"];
   if (orgId !== undefined && (await store.isOrganization(orgId))) {
     logAlert("payment_of_unknown_customer", { org_id: orgId, event_id: id });
@@ -102,10 +102,10 @@ const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
  * from Stripe.
  */
 async function idsOfEvent(
-  to: DispatchServices,
+  to: EventDispatchServices,
   { data }: StripeEvent,
   kind: StripeHint["kind"],
-): Promise<EventIds | DispatchResult> {
+): Promise<EventIds | EventDispatchResult> {
   const { object } = data;
   const id = object.id ?? "";
   if (!ID.test(id)) return "none";
@@ -115,18 +115,18 @@ async function idsOfEvent(
 }
 
 async function idsOfMoney(
-  to: DispatchServices,
+  to: EventDispatchServices,
   { object: type, id, charge, payment_intent: paymentId }: StripeEvent["data"]["object"],
   customer: string | null,
-): Promise<EventIds | DispatchResult> {
+): Promise<EventIds | EventDispatchResult> {
   if (!paymentId) return idsOfCharge(to, type === "charge" ? id : charge);
   return customer === null ? idsOfPayment(to, paymentId) : { object: paymentId, customer };
 }
 
 async function idsOfPayment(
-  { stripe }: DispatchServices,
+  { stripe }: EventDispatchServices,
   id: string,
-): Promise<EventIds | DispatchResult> {
+): Promise<EventIds | EventDispatchResult> {
   const intent = await readStripeObject(
     stripe,
     buildReadPaymentIntentCall(id),
@@ -138,9 +138,9 @@ async function idsOfPayment(
 }
 
 async function idsOfCharge(
-  { stripe }: DispatchServices,
+  { stripe }: EventDispatchServices,
   id: string | null | undefined,
-): Promise<EventIds | DispatchResult> {
+): Promise<EventIds | EventDispatchResult> {
   if (id === null || id === undefined) return "none";
   const charge = await readStripeObject(stripe, buildGetCall(`/v1/charges/${id}`), chargeSchema);
   if (typeof charge === "string") return charge;
@@ -160,7 +160,7 @@ const PAGES_MAX = 50;
  * must be retried. Returns the number of events, or null if Stripe didn't respond.
  */
 export async function dispatchMissedEvents(
-  to: DispatchServices,
+  to: EventDispatchServices,
   nowMs: number,
 ): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);
@@ -187,7 +187,7 @@ type SweepResult = {
 };
 
 async function sweepPages(
-  to: DispatchServices,
+  to: EventDispatchServices,
   created: { readonly gte: number; readonly lte?: number },
 ): Promise<SweepResult | null> {
   const types = Object.keys(EVENT_KINDS);

@@ -6,9 +6,9 @@ import { now } from "../../shared/clock.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import { createDispatchStore } from "./payments.store.ts";
+import { createEventDispatchStore } from "./payments.store.ts";
 import { dispatchEvent } from "./stripe-events.ts";
-import type { DispatchResult } from "./stripe-events.ts";
+import type { EventDispatchResult } from "./stripe-events.ts";
 import { stripeEventSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
 import { isSignedByStripe, parseSignatureHeader, createStripeClient } from "./stripe.ts";
@@ -36,13 +36,13 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const event = parseEvent(bytes.value);
   if (event === null) return c.json({ received: true });
   const to = {
-    store: createDispatchStore(c.env.DB),
+    store: createEventDispatchStore(c.env.DB),
     payments: objectsOf(c.env).payments,
     stripe: createStripeClient(payments),
     isLive: payments.isLive,
   };
   const dispatched = await withTimeout(dispatchEvent(to, event), RESPONSE_WAIT_MS).catch(
-    (error: unknown): DispatchResult => {
+    (error: unknown): EventDispatchResult => {
       logWarning("payment_event_not_taken", { event_id: event.id, reason: errorMessageOf(error) });
       return "unsure";
     },

@@ -208,14 +208,16 @@ async function readPublishResult(
   return { ...reported, head };
 }
 
-export type PagedTable = Exclude<keyof typeof TABLES, "settings" | "debts">;
-const isPaged = (name: string): name is PagedTable => name !== "settings" && name !== "debts";
-export const PAGED_TABLES: readonly PagedTable[] = Object.keys(TABLES).filter(isPaged);
+export type PagedSnapshotTable = Exclude<keyof typeof TABLES, "settings" | "debts">;
+const isPaged = (name: string): name is PagedSnapshotTable =>
+  name !== "settings" && name !== "debts";
+export const PAGED_SNAPSHOT_TABLES: readonly PagedSnapshotTable[] =
+  Object.keys(TABLES).filter(isPaged);
 
 export async function* readSnapshotPages(
   db: D1Database,
   orgId: string,
-  table: PagedTable,
+  table: PagedSnapshotTable,
 ): AsyncGenerator<readonly SnapshotRow[]> {
   const { key } = TABLES[table];
   const next = db.prepare(

@@ -25,7 +25,7 @@ import * as settings from "./object/settings.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
 import { readUsageStream } from "./object/usage-stream.do.ts";
 import { readUsage } from "./object/usage.do.ts";
-import { selectUsedKey } from "./tables/key-rows.do.ts";
+import { selectKeyRecordById } from "./tables/key-rows.do.ts";
 
 const BATCHES_MAX = 50;
 
@@ -57,7 +57,7 @@ const TRANSACTIONS = {
   readEndUser: endUsers.readEndUser,
   listEndUsers: endUsers.listEndUsers,
   eraseEndUsers: endUsers.eraseEndUsers,
-  keyOf: ({ sql }, keyId) => success(selectUsedKey(sql, keyId)),
+  keyOf: ({ sql }, keyId) => success(selectKeyRecordById(sql, keyId)),
   sessions: (tx, query) => success(listSessions(tx, query)),
   endSession: endSessionForCaller,
   creditPayment: payments.creditPayment,
@@ -74,7 +74,7 @@ const TRANSACTIONS = {
   },
   creditPage: payments.readCredits,
   ledger: (tx, afterSeq, limit) => success(reads.readLedger(tx, afterSeq, limit)),
-  newestLedger: (tx, beforeSeq, limit) => success(reads.readNewestLedger(tx, beforeSeq, limit)),
+  newestLedger: (tx, beforeSeq, limit) => success(reads.readNewestLedgerRows(tx, beforeSeq, limit)),
   holds: reads.readHolds,
   alerts: reads.readAlerts,
   request: reads.readRequest,

@@ -31,7 +31,7 @@ export type UsageReport = {
 const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user", "member"] as const;
 export type MemberIdByKeyId = Readonly<Record<string, string>>;
 /** A field by which reports group requests. */
-export type RowDimension = (typeof ROW_DIMENSIONS)[number] | TagGroup;
+export type RequestDimension = (typeof ROW_DIMENSIONS)[number] | TagGroup;
 export type TagFilter = { readonly key: string; readonly value: string };
 /**
  * A query for requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match all
@@ -40,7 +40,7 @@ export type TagFilter = { readonly key: string; readonly value: string };
 export type RequestSumsQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
-  readonly by: readonly RowDimension[];
+  readonly by: readonly RequestDimension[];
   readonly models: readonly string[] | null;
   readonly providers: readonly string[] | null;
   readonly keyIds: readonly string[] | null;

@@ -3,7 +3,7 @@ import type { BudgetScope } from "../budgets.ts";
 import { timestamp } from "../clock.ts";
 import { shortenModelName } from "../issue-text.ts";
 import type { PolicyScope } from "../policy.ts";
-import type { FailureOf } from "./error-response.ts";
+import type { FailureOfKind } from "./error-response.ts";
 import { forbiddenResponse } from "./error-response.ts";
 
 type Why = Extract<Failure, { readonly kind: "login_refused" }>["why"];
@@ -65,13 +65,13 @@ const PAUSED: Readonly<Record<BudgetScope, string>> = {
 };
 
 export const POLICY_ERROR_RESPONSES = {
-  model_not_allowed: ({ model }: FailureOf<"model_not_allowed">) =>
+  model_not_allowed: ({ model }: FailureOfKind<"model_not_allowed">) =>
     forbiddenResponse(
       "model_not_allowed",
       `This API key can't use the model '${shortenModelName(model)}'.`,
       { param: "model" },
     ),
-  route_not_allowed: ({ model, scope, field }: FailureOf<"route_not_allowed">) =>
+  route_not_allowed: ({ model, scope, field }: FailureOfKind<"route_not_allowed">) =>
     forbiddenResponse(
       "route_not_allowed",
       `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortenModelName(model)}'. Use another model, or change the policy.`,
@@ -80,7 +80,7 @@ export const POLICY_ERROR_RESPONSES = {
         extra: { scope, policy_field: field },
       },
     ),
-  paused: ({ pauseId, scope, reason, until }: FailureOf<"paused">) => {
+  paused: ({ pauseId, scope, reason, until }: FailureOfKind<"paused">) => {
     const end = until === null ? null : timestamp(until);
     const why = reason === null ? "" : ` Reason: ${reason}`;
     const message = `New requests of ${PAUSED[scope ?? "session"]} are paused${end === null ? "" : ` until ${end}`}.${why}`;

@@ -8,7 +8,7 @@ import type { FieldsSchema } from "./parse-body.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "./read-json.ts";
 import type { JsonBody } from "./read-json.ts";
 import { readBodyInMemorySlot } from "./request-slots.ts";
-import type { BodyOwner } from "./request-slots.ts";
+import type { AnonymousBodyOwner } from "./request-slots.ts";
 import { queryDatabase } from "../query-database.ts";
 
 export type EndpointResult = (Success<object> & { readonly status?: 201 | 202 }) | Refusal;
@@ -29,7 +29,10 @@ export function respond(c: AppContext, answer: EndpointResult): Response {
  * Reads the JSON body of an unpaid request. Fails with 400, 408, 413, 415 or 503. `owner`
  * identifies a caller without a key.
  */
-export async function readBody(c: AppContext, owner?: BodyOwner): Promise<Result<JsonBody>> {
+export async function readBody(
+  c: AppContext,
+  owner?: AnonymousBodyOwner,
+): Promise<Result<JsonBody>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
   const body = await readBodyInMemorySlot(c, readJsonBody, limits, owner);

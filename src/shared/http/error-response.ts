@@ -11,7 +11,7 @@ export type ErrorResponse = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-export type FailureOf<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
+export type FailureOfKind<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
 
 /** A header that forbids retries by SDKs, whatever the status. */
 export const DO_NOT_RETRY = { "x-should-retry": "false" };

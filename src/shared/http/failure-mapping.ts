@@ -7,7 +7,7 @@ import {
   forbiddenResponse,
   invalidRequestResponse,
 } from "./error-response.ts";
-import type { ErrorResponse, FailureOf } from "./error-response.ts";
+import type { ErrorResponse, FailureOfKind } from "./error-response.ts";
 import {
   BUDGET_ERROR_RESPONSES,
   PAYMENT_ERROR_RESPONSES,
@@ -17,7 +17,7 @@ import { LOGIN_ERROR_RESPONSES, POLICY_ERROR_RESPONSES } from "./access-errors.t
 import { createRateLimitHeaders } from "./rate-headers.ts";
 
 type Kind = Failure["kind"];
-type ErrorResponses = { readonly [K in Kind]: (failure: FailureOf<K>) => ErrorResponse };
+type ErrorResponses = { readonly [K in Kind]: (failure: FailureOfKind<K>) => ErrorResponse };
 
 export function errorResponseOf(failure: Failure): ErrorResponse {
   const errorResponse = errorResponseOfKind(failure.kind, failure);
@@ -56,7 +56,7 @@ export function errorDocsAnchorOf(failure: Failure): string {
   return (isOwn ? code : undefined) ?? (GENERAL_TYPES.has(type) ? failure.kind : type);
 }
 
-function errorResponseOfKind<K extends Kind>(kind: K, failure: FailureOf<K>): ErrorResponse {
+function errorResponseOfKind<K extends Kind>(kind: K, failure: FailureOfKind<K>): ErrorResponse {
   return ERROR_RESPONSES[kind](failure);
 }
 
@@ -212,7 +212,7 @@ const TWO_KEYS_MESSAGES = {
     "Invalid API key in 'x-api-key', and 'Authorization' is not a key of this service. Send one active key.",
 };
 
-function balanceTooLow(failure: FailureOf<"balance_too_low">): ErrorResponse {
+function balanceTooLow(failure: FailureOfKind<"balance_too_low">): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
   const isSession = failure.session === true;
   const hint = isSession || purchaseId === undefined ? DO_NOT_RETRY : RETRY_AFTER_TOP_UP;
@@ -230,7 +230,7 @@ function balanceTooLow(failure: FailureOf<"balance_too_low">): ErrorResponse {
   };
 }
 
-function balanceMessage(failure: FailureOf<"balance_too_low">): string {
+function balanceMessage(failure: FailureOfKind<"balance_too_low">): string {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
   return onlyHolds
     ? `This request needs at least ${requiredMicro} micro-credits. The balance is ${balanceMicro}, of which ${heldMicro} are held by requests in progress. Please retry after 1s.`
@@ -238,7 +238,10 @@ function balanceMessage(failure: FailureOf<"balance_too_low">): string {
 }
 
 /** Returns a session's message, without the organization's amounts. */
-function sessionBalanceMessage({ requiredMicro, onlyHolds }: FailureOf<"balance_too_low">): string {
+function sessionBalanceMessage({
+  requiredMicro,
+  onlyHolds,
+}: FailureOfKind<"balance_too_low">): string {
   return onlyHolds
     ? `This request needs at least ${requiredMicro} micro-credits, which requests in progress hold. Please retry after 1s.`
     : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits, and the key or organization that pays for this session has less left.`;
@@ -260,7 +263,7 @@ function rateLimited({
   limit,
   retryAfterMs,
   orgId,
-}: FailureOf<"rate_limited">): ErrorResponse {
+}: FailureOfKind<"rate_limited">): ErrorResponse {
   const [span, secondsMax] =
     scope === "export"
       ? (["10 minutes", EXPORT_RETRY_AFTER_MAX_S] as const)
@@ -283,7 +286,7 @@ function rateLimited({
   };
 }
 
-function tokensLimited(failure: FailureOf<"tokens_limited">): ErrorResponse {
+function tokensLimited(failure: FailureOfKind<"tokens_limited">): ErrorResponse {
   const { limit, remaining, required, retryAfterMs } = failure;
   const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
   return {

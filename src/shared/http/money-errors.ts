@@ -5,7 +5,7 @@ import {
   forbiddenResponse,
   invalidRequestResponse,
 } from "./error-response.ts";
-import type { ErrorResponse, FailureOf } from "./error-response.ts";
+import type { ErrorResponse, FailureOfKind } from "./error-response.ts";
 
 const BUDGET_OWNERS = {
   organization: "your organization",
@@ -26,7 +26,7 @@ const PERIOD_NAMES = { day: "daily", week: "weekly", month: "monthly" } as const
 export const BUDGET_ERROR_RESPONSES = {
   key_budget_exceeded: keyBudgetExceeded,
   quota_exceeded: quotaExceeded,
-  budget_exceeded: (failure: FailureOf<"budget_exceeded">) => {
+  budget_exceeded: (failure: FailureOfKind<"budget_exceeded">) => {
     const { scope, budgetId, unit, limit, left, held, required, onlyHolds, resetsAt } = failure;
     const [field, unitText] = UNITS[unit];
     const isEndUser = scope === "end_user";
@@ -62,7 +62,7 @@ function windowText(window: string): string {
   return minutes === 1 ? "in any minute" : `in any ${minutes} minutes`;
 }
 
-function keyBudgetExceeded(failure: FailureOf<"key_budget_exceeded">): ErrorResponse {
+function keyBudgetExceeded(failure: FailureOfKind<"key_budget_exceeded">): ErrorResponse {
   const { period, budgetMicro, resetsAt } = failure;
   const owner = failure.session === true ? "session" : "API key";
   const name = period === null ? "budget" : `${PERIOD_NAMES[period]} budget`;
@@ -80,7 +80,7 @@ function keyBudgetExceeded(failure: FailureOf<"key_budget_exceeded">): ErrorResp
   };
 }
 
-type ShortageFailure = FailureOf<"key_budget_exceeded"> | FailureOf<"quota_exceeded">;
+type ShortageFailure = FailureOfKind<"key_budget_exceeded"> | FailureOfKind<"quota_exceeded">;
 
 function shortageDetails(
   { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: ShortageFailure,
@@ -104,7 +104,7 @@ function shortageDetails(
  * Returns an end user's quota error. Clients stop on "You exceeded your current ... quota". An
  * error that only open holds cause omits this text.
  */
-function quotaExceeded(failure: FailureOf<"quota_exceeded">): ErrorResponse {
+function quotaExceeded(failure: FailureOfKind<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;
   const name = period === "day" ? "daily" : "monthly";
   const { left, extra, headers } = shortageDetails(failure, resetsAt);
@@ -139,9 +139,9 @@ const HOLD_OWNERS = {
 } as const;
 
 export const PAYMENT_ERROR_RESPONSES = {
-  hold_not_allowed: ({ owner }: FailureOf<"hold_not_allowed">) =>
+  hold_not_allowed: ({ owner }: FailureOfKind<"hold_not_allowed">) =>
     forbiddenResponse("hold_not_allowed", HOLD_OWNERS[owner ?? "none"]),
-  payment_reversed: ({ owedMicro }: FailureOf<"payment_reversed">) => ({
+  payment_reversed: ({ owedMicro }: FailureOfKind<"payment_reversed">) => ({
     status: 402,
     type: "insufficient_balance",
     code: "payment_reversed",
@@ -158,7 +158,7 @@ export const PAYMENT_ERROR_RESPONSES = {
       "Card payments are disabled in this region. Please ask the operator of this service.",
       { code: "payments_off" },
     ),
-  purchase_limit: ({ why, limit, retryAfterMs }: FailureOf<"purchase_limit">) => {
+  purchase_limit: ({ why, limit, retryAfterMs }: FailureOfKind<"purchase_limit">) => {
     const seconds = Math.min(SECONDS_MAX, Math.max(1, Math.ceil(retryAfterMs / 1000)));
     return {
       status: 429,
@@ -169,7 +169,7 @@ export const PAYMENT_ERROR_RESPONSES = {
       headers: { "retry-after": String(seconds), ...DO_NOT_RETRY },
     };
   },
-  purchase_in_progress: ({ purchaseId }: FailureOf<"purchase_in_progress">) =>
+  purchase_in_progress: ({ purchaseId }: FailureOfKind<"purchase_in_progress">) =>
     invalidRequestResponse(
       409,
       `The saved card is being charged for the purchase '${purchaseId}'. Please wait until it has finished.`,

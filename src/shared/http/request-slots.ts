@@ -38,7 +38,7 @@ export function declaredBodyBytes(c: AppContext): number {
 }
 
 /** A group of callers without a key, with its own share of the memory for bodies. */
-export type BodyOwner = "operators" | "merchants" | `person:${string}`;
+export type AnonymousBodyOwner = "operators" | "merchants" | `person:${string}`;
 
 /**
  * An isolate's memory for bodies of requests without a key. Stripe's webhooks have separate memory
@@ -87,7 +87,7 @@ export async function readBodyInMemorySlot<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
   limits: BodyLimits,
-  owner?: BodyOwner,
+  owner?: AnonymousBodyOwner,
 ): Promise<Result<T> | OverloadRefusal> {
   const caller = readOptionalVariable(c, "admitted")?.caller;
   const length = declaredBodyBytes(c);

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { messagesToChatBody } from "../../../src/models/protocols/messages/client-convert.ts";
+import { convertMessagesToChatBody } from "../../../src/models/protocols/messages/client-convert.ts";
 import { parseMessagesRequest } from "../../../src/models/protocols/messages/client-request.ts";
 import { AcceptedToolNames } from "../../../src/models/core/tool-calls.ts";
 import { serializeThoughts } from "../../../src/models/core/stored-thoughts.ts";
@@ -14,7 +14,7 @@ const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: 
 function converted(more: Json): { body: Json; dropped: string[] } {
   const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
-  const made = messagesToChatBody(parsed.value);
+  const made = convertMessagesToChatBody(parsed.value);
   if (!made.ok) throw new Error(JSON.stringify(made.failure));
   const { body, losses } = made.value;
   return { body, dropped: [...losses.dropped] };
@@ -23,7 +23,7 @@ function converted(more: Json): { body: Json; dropped: string[] } {
 /** Returns the field that an error names. */
 function refused(more: Json): unknown {
   const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
-  const made = parsed.ok ? messagesToChatBody(parsed.value) : parsed;
+  const made = parsed.ok ? convertMessagesToChatBody(parsed.value) : parsed;
   if (made.ok) {
     const { lack } = made.value.losses;
     if (lack === null) throw new Error("it was taken");

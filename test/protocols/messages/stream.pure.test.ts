@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { toClientMessage } from "../../../src/models/protocols/messages/client-answer.ts";
 import type { Chunk, Delta } from "../../../src/models/core/chunk.ts";
 import { MessagesBlockWriter } from "../../../src/models/protocols/messages/client-stream.ts";
-import { recallThoughts } from "../../../src/models/protocols/messages/client-convert.ts";
+import { readReturnedThoughts } from "../../../src/models/protocols/messages/client-convert.ts";
 import { parseEvents, foldBlocks } from "./fold.ts";
 
 type Json = Record<string, unknown>;
@@ -121,7 +121,7 @@ function alternating(lists: readonly (readonly Chunk[])[]): Chunk[] {
 function essence(content: readonly Json[]): Json {
   const isThought = ({ type }: Json): boolean =>
     type === "thinking" || type === "redacted_thinking";
-  const thoughts = recallThoughts(content.filter(isThought));
+  const thoughts = readReturnedThoughts(content.filter(isThought));
   return {
     details: thoughts.details,
     reasoning: thoughts.reasoning,

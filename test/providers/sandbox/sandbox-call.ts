@@ -7,10 +7,10 @@ import type {
   ProviderCall,
   StreamEvent,
 } from "../../../src/models/core/provider.ts";
-import { sandboxProvider } from "../../../src/models/providers/sandbox/sandbox.ts";
+import { createSandboxProvider } from "../../../src/models/providers/sandbox/sandbox.ts";
 
 export const CREATED = 1_763_000_000;
-export const sandbox = sandboxProvider({
+export const sandbox = createSandboxProvider({
   delays: { firstByteMs: 2, wordMs: 1, endlessMs: 0 },
   clock: () => CREATED * 1000 + 999,
 });

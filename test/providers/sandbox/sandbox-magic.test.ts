@@ -1,7 +1,7 @@
 import { callOf } from "../adapter-kit.ts";
 import { describe, expect, it } from "vitest";
 import type { ProviderFailure } from "../../../src/models/core/provider.ts";
-import { sandboxProvider } from "../../../src/models/providers/sandbox/sandbox.ts";
+import { createSandboxProvider } from "../../../src/models/providers/sandbox/sandbox.ts";
 import {
   callSandbox,
   batches,
@@ -44,7 +44,7 @@ describe("the sandbox model slow-first-byte", () => {
   });
 
   it("stops waiting when aborted, which allows a retry of JSON requests and breaks off streams", async () => {
-    const slow = sandboxProvider({ delays: { firstByteMs: 3_600_000 } });
+    const slow = createSandboxProvider({ delays: { firstByteMs: 3_600_000 } });
     const controller = new AbortController();
     const { signal } = controller;
     const call = { ...callOf({ upstreamId: "slow-first-byte", body, cap: 10 }), signal };

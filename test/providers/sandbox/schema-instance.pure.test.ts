@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { schemaInstance } from "../../../src/models/providers/sandbox/schema-instance.ts";
+import { createSchemaInstance } from "../../../src/models/providers/sandbox/schema-instance.ts";
 import { misfit } from "./schema-validator.ts";
 
 function range<T>(arbitrary: fc.Arbitrary<T>, names: readonly [string, string]) {
@@ -71,9 +71,9 @@ const schemas = fc.letrec<{ schema: object }>((tie) => ({
 it("the sandbox returns a valid and reproducible instance for each variant of a schema", () => {
   fc.assert(
     fc.property(schemas.schema, fc.nat(3), (schema, variant) => {
-      const value = JSON.parse(JSON.stringify(schemaInstance(schema, variant))) as unknown;
+      const value = JSON.parse(JSON.stringify(createSchemaInstance(schema, variant))) as unknown;
       expect(misfit(schema, value)).toBeNull();
-      expect(JSON.stringify(schemaInstance(schema, variant))).toBe(JSON.stringify(value));
+      expect(JSON.stringify(createSchemaInstance(schema, variant))).toBe(JSON.stringify(value));
     }),
     { numRuns: 2000 },
   );
@@ -90,8 +90,8 @@ it("the sandbox returns finite instances of recursive schemas: lists, trees and 
     required: ["value", "next", "children"],
   };
   const schema = { $ref: "#/$defs/node", $defs: { node } };
-  expect(misfit(schema, schemaInstance(schema))).toBeNull();
-  expect(JSON.stringify(schemaInstance(schema)).length).toBeLessThan(2000);
+  expect(misfit(schema, createSchemaInstance(schema))).toBeNull();
+  expect(JSON.stringify(createSchemaInstance(schema)).length).toBeLessThan(2000);
 
   const leaf = { type: "object", properties: { leaf: { const: 1 } }, required: ["leaf"] };
   const fork = {
@@ -101,7 +101,7 @@ it("the sandbox returns finite instances of recursive schemas: lists, trees and 
   };
   const tree = { anyOf: [{ $ref: "#/$defs/fork" }, { $ref: "#/$defs/leaf" }] };
   const forest = { $ref: "#/$defs/tree", $defs: { tree, fork, leaf } };
-  expect(misfit(forest, schemaInstance(forest))).toBeNull();
+  expect(misfit(forest, createSchemaInstance(forest))).toBeNull();
 });
 
 it("the sandbox returns a value even for unsatisfiable, self-referential and endless schemas", () => {
@@ -138,7 +138,7 @@ it("the sandbox returns a value even for unsatisfiable, self-referential and end
     { $ref: "#" },
     { allOf: [{ $ref: "#" }] },
   ]) {
-    expect(JSON.stringify(schemaInstance(schema)).length).toBeLessThan(2_000_000);
+    expect(JSON.stringify(createSchemaInstance(schema)).length).toBeLessThan(2_000_000);
   }
 });
 
@@ -149,11 +149,11 @@ it("the sandbox combines the parts of allOf, and ignores unknown references", ()
       { maximum: 6, multipleOf: 3 },
     ],
   };
-  expect(schemaInstance(both)).toBe(6);
-  expect(schemaInstance({ $ref: "https://example.com/schema.json" })).toBe("text");
-  expect(schemaInstance({ $ref: "#/$defs/a~1b", $defs: { "a/b": { const: 7 } } })).toBe(7);
+  expect(createSchemaInstance(both)).toBe(6);
+  expect(createSchemaInstance({ $ref: "https://example.com/schema.json" })).toBe("text");
+  expect(createSchemaInstance({ $ref: "#/$defs/a~1b", $defs: { "a/b": { const: 7 } } })).toBe(7);
   const sided = { type: "object", properties: { a: { const: 1 } }, oneOf: [{ required: ["a"] }] };
-  expect(schemaInstance(sided)).toEqual({ a: 1 });
+  expect(createSchemaInstance(sided)).toEqual({ a: 1 });
 });
 
 it("the sandbox returns unique items if the schema allows them", () => {
@@ -166,12 +166,12 @@ it("the sandbox returns unique items if the schema allows them", () => {
     { type: "object", properties: { id: { type: "string", format: "uuid" } }, required: ["id"] },
   ]) {
     const schema = { type: "array", items, minItems: 4, uniqueItems: true };
-    expect(misfit(schema, schemaInstance(schema))).toBeNull();
+    expect(misfit(schema, createSchemaInstance(schema))).toBeNull();
   }
 });
 
 it("the sandbox ignores a schema's patterns without running them", () => {
   for (const pattern of ["^[A-Z]{3}$", "(", "a{999999}", "^(a+)+$"]) {
-    expect(schemaInstance({ type: "string", pattern })).toBe("text");
+    expect(createSchemaInstance({ type: "string", pattern })).toBe("text");
   }
 });

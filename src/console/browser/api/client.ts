@@ -77,7 +77,7 @@ export async function fetchFileOfCall<C extends ApiReadCall>(
     if (response.ok) return { ok: true, value: await response.blob() };
     return { ok: false, failure: failureOf(response, await response.text()) };
   } catch {
-    return failed("no_answer", "The download was interrupted. Try again.");
+    return createFailedOutcome("no_answer", "The download was interrupted. Try again.");
   }
 }
 
@@ -117,12 +117,12 @@ export async function send<T>(url: string, init: RequestInit = {}): Promise<Call
       error instanceof SyntaxError
         ? "The response isn't JSON. A proxy may have changed it."
         : "The region didn't respond.";
-    return failed("no_answer", message);
+    return createFailedOutcome("no_answer", message);
   }
 }
 
 /** Returns a failure that the console detected, not the API. */
-export function failed(code: string, message: string, param: string | null = null) {
+export function createFailedOutcome(code: string, message: string, param: string | null = null) {
   const failure = { status: 0, code, message, param, requestId: null, docsUrl: null };
   return { ok: false, failure } as const;
 }

@@ -1,4 +1,4 @@
-import { formatCount, formatLeft, formatPercent, formatSpent } from "./money.ts";
+import { formatCount, formatBalance, formatPercent, formatCharge } from "./money.ts";
 import { formatDuration } from "./time.ts";
 
 /** The unit of a chart. Spend is rounded up, a balance down. `rate` is per second. */
@@ -6,8 +6,8 @@ export type ChartUnit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
 
 /** The format of each unit's axis labels. */
 export const AXIS_LABEL_FORMATS: Readonly<Record<ChartUnit, (value: number) => string>> = {
-  spend: formatSpent,
-  balance: formatLeft,
+  spend: formatCharge,
+  balance: formatBalance,
   count: formatCount,
   ms: formatDuration,
   share: formatPercent,
@@ -100,7 +100,7 @@ function decimalsOf(step: number): number {
   return 9;
 }
 
-export function labelStride(columnWidth: number, labelWidth: number): number {
+export function columnsPerLabel(columnWidth: number, labelWidth: number): number {
   const steps = [1, 2, 5, 7, 14, 30, 60, 120, 400];
   return steps.find((step) => step * columnWidth >= labelWidth) ?? 400;
 }

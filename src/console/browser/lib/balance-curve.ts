@@ -1,6 +1,6 @@
-import { formatSpent } from "./money.ts";
+import { formatCharge } from "./money.ts";
 import type { DayRow } from "./spend.ts";
-import { DAY, dayName, daysBetween, utcDay } from "./time.ts";
+import { DAY_MS, dayName, daysBetween, utcDay } from "./time.ts";
 
 /** A change of the balance on a UTC day, in micro-credits. Spend is negative. */
 export type BalanceMovement = { readonly day: string; readonly micros: number };
@@ -29,8 +29,8 @@ export function runway(
   now: number,
 ): string {
   const today = utcDay(now);
-  const weekStart = utcDay(now - 7 * DAY);
-  const rows = all.filter(({ day }) => day >= utcDay(now - RUNWAY_DAYS * DAY));
+  const weekStart = utcDay(now - 7 * DAY_MS);
+  const rows = all.filter(({ day }) => day >= utcDay(now - RUNWAY_DAYS * DAY_MS));
   const first = rows.reduce((least, { day }) => (day < least ? day : least), today);
   const isNew = first > weekStart;
   const days = isNew ? daysBetween(first, today).length : 7;
@@ -43,7 +43,7 @@ export function runway(
   if (availableMicro <= 0) return "Nothing is left";
   const daysLeft = Math.floor((availableMicro / spent) * days);
   const end =
-    daysLeft > 365 ? "for more than a year" : `until ${dayName(utcDay(now + daysLeft * DAY))}`;
-  const perDay = formatSpent(Math.ceil(spent / days));
+    daysLeft > 365 ? "for more than a year" : `until ${dayName(utcDay(now + daysLeft * DAY_MS))}`;
+  const perDay = formatCharge(Math.ceil(spent / days));
   return `Lasts ${end} if you spend as ${days === 1 ? "today" : `in the last ${days} days`} (${perDay} a day)`;
 }

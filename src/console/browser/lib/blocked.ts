@@ -1,6 +1,6 @@
 import type { EndUser, Pause } from "../api/types.ts";
 import { budgetLimitOf, windowText } from "./budgets.ts";
-import { DAY, monthStart, utcDay, utcText } from "./time.ts";
+import { DAY_MS, monthStart, utcDay, utcText } from "./time.ts";
 
 /** The reason why an end user's paid requests are currently rejected. */
 export type EndUserBlock = {
@@ -51,7 +51,7 @@ export function findBlock(
 function limitsOf(user: BlockFields, now: number): readonly UsedLimit[] {
   const today = utcDay(now);
   const { daily_quota_dollars: daily, monthly_quota_dollars: monthly } = user;
-  const day = daily === 0 ? null : Date.parse(today) + DAY;
+  const day = daily === 0 ? null : Date.parse(today) + DAY_MS;
   const month = monthly === 0 ? null : Date.parse(monthStart(today, -1));
   return [
     ["monthly quota", user.monthly_spend_dollars, monthly, month],

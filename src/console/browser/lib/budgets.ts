@@ -1,5 +1,5 @@
 import type { Budget, BudgetStatus, Key } from "../api/types.ts";
-import { countText, formatLeft, dollarsToMicros, formatSpent } from "./money.ts";
+import { countText, formatBalance, dollarsToMicros, formatCharge } from "./money.ts";
 
 export type ListedBudget = Budget | BudgetStatus;
 export type BudgetUnit = "dollars" | "tokens" | "requests";
@@ -19,14 +19,14 @@ export function budgetLimitOf(budget: Partial<Budget>): readonly [unit: BudgetUn
 export function formatAmount(
   unit: BudgetUnit,
   amount: number,
-  money: typeof formatLeft = formatSpent,
+  money: typeof formatBalance = formatCharge,
 ): string {
   return unit === "dollars" ? money(dollarsToMicros(amount)) : countText(amount, unit.slice(0, -1));
 }
 
 export function budgetText(budget: ListedBudget): string {
   const [unit, limit] = budgetLimitOf(budget);
-  const limitText = `${formatAmount(unit, limit, formatLeft)} ${windowText(budget.window)}`;
+  const limitText = `${formatAmount(unit, limit, formatBalance)} ${windowText(budget.window)}`;
   if (!("usage" in budget)) return limitText;
   const held = budget.held > 0 ? `, ${formatAmount(unit, budget.held)} on hold` : "";
   return `${formatAmount(unit, budget.usage)} of ${limitText}${held}`;
@@ -90,7 +90,7 @@ export function findMostUsedBudget(key: Key): BudgetUse | null {
   const all: BudgetUse[] = (budgets ?? []).map((budget) => {
     const [unit, limit] = budgetLimitOf(budget);
     const used = budgets_used?.[budget.id] ?? 0;
-    const limitText = `${formatAmount(unit, limit, formatLeft)} ${windowText(budget.window)}`;
+    const limitText = `${formatAmount(unit, limit, formatBalance)} ${windowText(budget.window)}`;
     return { used, limit, label: `${formatAmount(unit, used)} of ${limitText}` };
   });
   const simple = findSimpleBudgetUse(key);
@@ -102,7 +102,7 @@ export function findMostUsedBudget(key: Key): BudgetUse | null {
 export function findSimpleBudgetUse(key: Key): BudgetUse | null {
   const { budget_dollars: limit = null, budget_period: period, spent_dollars: used } = key;
   if (limit === null) return null;
-  const limitText = `${formatAmount("dollars", limit, formatLeft)}${period ? ` a ${period}` : ""}`;
+  const limitText = `${formatAmount("dollars", limit, formatBalance)}${period ? ` a ${period}` : ""}`;
   return { used: used ?? 0, limit, label: `${formatAmount("dollars", used ?? 0)} of ${limitText}` };
 }
 

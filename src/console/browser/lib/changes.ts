@@ -1,6 +1,6 @@
 import { formatAmount, windowText } from "./budgets.ts";
 import type { BudgetUnit } from "./budgets.ts";
-import { formatLeft, dollarsToMicros } from "./money.ts";
+import { formatBalance, dollarsToMicros } from "./money.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Change = { readonly from?: unknown; readonly to?: unknown };
@@ -81,9 +81,9 @@ function valueOf(field: string, stored: unknown): string {
 }
 
 function numberText(name: string, value: number): string {
-  if (name.endsWith("_micro")) return formatLeft(value);
+  if (name.endsWith("_micro")) return formatBalance(value);
   if (name.endsWith("_at")) return formatUtcMinute(new Date(value).toISOString());
-  return name.endsWith("_dollars") ? formatLeft(dollarsToMicros(value)) : valueText(value);
+  return name.endsWith("_dollars") ? formatBalance(dollarsToMicros(value)) : valueText(value);
 }
 
 function policyText(policy: Fields): string {
@@ -92,7 +92,7 @@ function policyText(policy: Fields): string {
 }
 
 function topUpText(settings: Fields): string {
-  const amount = (name: string): string => formatLeft(Number(settings[`${name}Micro`] ?? 0));
+  const amount = (name: string): string => formatBalance(Number(settings[`${name}Micro`] ?? 0));
   return `${amount("amount")} below ${amount("below")}, at most ${amount("mostPerMonth")} a month`;
 }
 
@@ -101,7 +101,7 @@ type StoredBudget = { readonly unit: BudgetUnit; readonly amount: number; readon
 function budgetsText(budgets: unknown): string {
   if (!Array.isArray(budgets)) return valueText(budgets);
   const texts = (budgets as readonly StoredBudget[]).map(({ unit, amount, window }) => {
-    return `${formatAmount(unit, unit === "dollars" ? amount / 1e6 : amount, formatLeft)} ${windowText(window)}`;
+    return `${formatAmount(unit, unit === "dollars" ? amount / 1e6 : amount, formatBalance)} ${windowText(window)}`;
   });
   return texts.join(" and ") || "none";
 }

@@ -4,9 +4,9 @@ export type ClientBlocks = {
 };
 
 /** A placeholder for the region's address in examples. */
-export const EXAMPLE_ORIGIN = "https://this-region.invalid";
+export const ORIGIN_PLACEHOLDER = "https://this-region.invalid";
 /** A placeholder for the key in examples. */
-export const YOUR_KEY = "YOUR_KEY";
+export const KEY_PLACEHOLDER = "YOUR_KEY";
 
 const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {
   "Claude Code": [/^anthropic\/claude-(?:opus|sonnet)-/, /^anthropic\/claude-haiku-/],
@@ -17,7 +17,11 @@ const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: 
  * Replaces aliases with models of the client's vendor, if any, because the client knows their
  * limits.
  */
-export function withFittingModels(client: string, text: string, live: readonly string[]): string {
+export function replaceAliasesForClient(
+  client: string,
+  text: string,
+  live: readonly string[],
+): string {
   const [large, small] = MODELS_BY_CLIENT[client] ?? [/^$/, /^$/];
   return text
     .replaceAll(/\bsmart\b/g, nameOf(live.find((id) => large.test(id))) ?? "smart")

@@ -8,7 +8,7 @@ import {
   valueText,
 } from "./changes.ts";
 import { memberName } from "./names.ts";
-import { formatLeft, formatPercent, formatSpent } from "./money.ts";
+import { formatBalance, formatPercent, formatCharge } from "./money.ts";
 
 export type EventType = Event["type"];
 /** Returns the name of a key, member or webhook by ID. */
@@ -33,8 +33,8 @@ function inputOf(event: Event, nameOf: NameOf) {
     changes: formatChanges(data["changes"], nameOf),
     changeOf: (field: string) => findOnlyChange(data["changes"], field),
     text: (name: string) => ((data[name] ?? null) === null ? "" : valueText(data[name])),
-    money: (name: string) => (typeof data[name] === "number" ? formatSpent(data[name]) : ""),
-    left: (name: string) => (typeof data[name] === "number" ? formatLeft(data[name]) : ""),
+    money: (name: string) => (typeof data[name] === "number" ? formatCharge(data[name]) : ""),
+    left: (name: string) => (typeof data[name] === "number" ? formatBalance(data[name]) : ""),
     time: (name: string) => (typeof data[name] === "string" ? formatUtcMinute(data[name]) : ""),
     share: (name: string) => (typeof data[name] === "number" ? formatPercent(data[name]) : "part"),
   };

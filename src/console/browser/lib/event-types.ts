@@ -6,7 +6,7 @@ export const EVENT_TYPES = Object.keys(EVENT_SENTENCES).map(
 );
 
 /** Matches event types that the Events page highlights. */
-export const ATTENTION_TYPES =
+export const HIGHLIGHTED_EVENT_TYPE_PATTERN =
   /\.low|needs|declined|reversed|paused|reached|disabled|alert|expiring|pause.cr/;
 
 export const WEBHOOK_TYPES = [...EVENT_TYPES, ["usage.settled", "usage: settled"]] as const;

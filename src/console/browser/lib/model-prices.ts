@@ -1,5 +1,5 @@
 import type { Model } from "../api/types.ts";
-import { formatSpent } from "./money.ts";
+import { formatCharge } from "./money.ts";
 
 /** Prices as texts, in dollars per token or unit. */
 type Pricing = {
@@ -26,7 +26,7 @@ export type ListedModel = {
 };
 
 function perMillion(dollars: string): string {
-  return formatSpent(Math.round(Number(dollars) * 1e12));
+  return formatCharge(Math.round(Number(dollars) * 1e12));
 }
 
 const NOT_UNITS = /^(?:prompt|completion|input_cache|from)/;
@@ -37,7 +37,7 @@ function unitPrices(pricing: Pricing): readonly string[] {
     const unit = name.replaceAll("_", " ");
     return /token|character/.test(name)
       ? `${perMillion(dollars)} per million ${unit}s`
-      : `${formatSpent(Number(dollars) * 1e6)} per ${unit}`;
+      : `${formatCharge(Number(dollars) * 1e6)} per ${unit}`;
   });
 }
 
@@ -60,7 +60,7 @@ export function nextPrice({ next_price: next }: ListedModel): string {
 }
 
 /** Returns a model's prices in one line. For an alias, adds its model. */
-export function modelHint({
+export function describeModelPrices({
   alias_of,
   pricing,
 }: Pick<ListedModel, "alias_of" | "pricing">): string {

@@ -15,7 +15,7 @@ function trimZeros(decimals: string): string {
 }
 
 /** Formats a balance or limit. Rounds $10 or more down to cents. Shows smaller amounts exactly. */
-export function formatLeft(micros: number): string {
+export function formatBalance(micros: number): string {
   return formatDollars(micros, Math.abs(micros) < 10 * MICROS ? 6 : 2, Math.floor);
 }
 
@@ -23,7 +23,7 @@ export function formatLeft(micros: number): string {
  * Formats a charge (positive or negative), rounded up, with at least two nonzero digits: `$12.40`,
  * `$0.000012`.
  */
-export function formatSpent(micros: number): string {
+export function formatCharge(micros: number): string {
   const digits = 8 - String(Math.floor(Math.abs(micros))).length;
   const round = micros < 0 ? Math.floor : Math.ceil;
   return formatDollars(micros, Math.max(2, Math.min(6, digits)), round);

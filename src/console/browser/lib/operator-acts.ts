@@ -1,6 +1,6 @@
 import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
 import { withAffixes, fieldsText, formatUtcMinute } from "./changes.ts";
-import { countText, formatLeft, dollarsToMicros, formatSpent } from "./money.ts";
+import { countText, formatBalance, dollarsToMicros, formatCharge } from "./money.ts";
 
 type Details = Readonly<Record<string, unknown>>;
 type ActInput = {
@@ -41,20 +41,20 @@ const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
       return `added or corrected credits${withAffixes(" of ", whose)}`;
     }
     const [verb, where] = micros < 0 ? ["took", "from"] : ["added", "to"];
-    return `${verb} ${formatLeft(Math.abs(micros))} ${where} ${whose}${withAffixes(": ", text("reference"))}`;
+    return `${verb} ${formatBalance(Math.abs(micros))} ${where} ${whose}${withAffixes(": ", text("reference"))}`;
   },
   "POST /orgs/{id}/purchases/{purchase_id}/check": "checked a purchase of",
   "POST /orgs/{id}/purchases/{purchase_id}/refund": ({ whose, details, text }) => {
     const { amount_cents: cents, purchase_dollars: dollars } = details;
-    const part = typeof cents === "number" ? formatSpent(cents * 10_000) : "the rest";
+    const part = typeof cents === "number" ? formatCharge(cents * 10_000) : "the rest";
     const whole =
-      typeof dollars === "number" ? formatSpent(dollarsToMicros(dollars)) : "a purchase";
+      typeof dollars === "number" ? formatCharge(dollarsToMicros(dollars)) : "a purchase";
     const reason = text("reason").replaceAll("_", " ");
     return `refunded ${part} of ${whole}${withAffixes(" to ", whose)}${withAffixes(": ", reason)}`;
   },
   "POST /orgs/{id}/owed": ({ whose, details, text }) => {
     const { forgive_micro: micros } = details;
-    const part = typeof micros === "number" ? `${formatLeft(micros)} of a debt` : "a debt";
+    const part = typeof micros === "number" ? `${formatBalance(micros)} of a debt` : "a debt";
     return `wrote off ${part}${withAffixes(" of ", whose)}${withAffixes(": ", text("reference"))}`;
   },
   "POST /orgs/{id}/reconcile": "reconciled",
@@ -119,7 +119,7 @@ function pricesText({ details }: ActInput, verb: string, other: string): string 
 function priceText({ list, item, from, percent, price }: Price): string {
   const amounts = Object.entries(price ?? {})
     .filter(([unit, dollars]) => dollars > 0 && !unit.startsWith("cache"))
-    .map(([field, dollars]) => `${formatSpent(dollarsToMicros(dollars))} ${pricedText(field)}`)
+    .map(([field, dollars]) => `${formatCharge(dollarsToMicros(dollars))} ${pricedText(field)}`)
     .join(", ");
   const where = list === "default" ? "" : ` in the list ${list}`;
   return `${item}${where}: ${amounts || `${percent ?? 0}% above cost`}, from ${formatUtcMinute(from)}`;
@@ -132,7 +132,7 @@ function pricedText(field: string): string {
 }
 
 /** Returns a sentence about an operator's call, or an unknown call's path. */
-export function operatorActSentence({
+export function describeOperatorCall({
   operator,
   act,
   organization,

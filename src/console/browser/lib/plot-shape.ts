@@ -1,4 +1,4 @@
-import { AXIS_LABEL_FORMATS, createAxis, labelStride } from "./axis.ts";
+import { AXIS_LABEL_FORMATS, createAxis, columnsPerLabel } from "./axis.ts";
 import type { ChartUnit } from "./axis.ts";
 import { dayName } from "./time.ts";
 
@@ -81,7 +81,7 @@ export function layOutChart(
       text: AXIS_LABEL_FORMATS[unit](sums[index] ?? 0),
     })),
     breaks: beyond,
-    every: labelStride(column, 12 + Math.max(...days.map((day) => widthOf(dayName(day))))),
+    every: columnsPerLabel(column, 12 + Math.max(...days.map((day) => widthOf(dayName(day))))),
   };
 }
 

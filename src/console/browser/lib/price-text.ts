@@ -1,8 +1,8 @@
 import type { ListPrice, PriceRow } from "../api/types.ts";
 import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
-import { dollarsToMicros, formatSpent } from "./money.ts";
+import { dollarsToMicros, formatCharge } from "./money.ts";
 
-export const dollarsText = (price: number): string => formatSpent(dollarsToMicros(price));
+export const dollarsText = (price: number): string => formatCharge(dollarsToMicros(price));
 
 /**
  * Returns a price as text, such as `$0.60 in, $4.00 out`. Omits tokens if only units have a price.

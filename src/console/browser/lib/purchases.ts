@@ -1,5 +1,5 @@
 import type { Calls } from "../api/types.ts";
-import { formatLeft, dollarsToMicros } from "./money.ts";
+import { formatBalance, dollarsToMicros } from "./money.ts";
 import { dayName } from "./time.ts";
 
 export type Purchase = Calls["GET /v1/credits/purchases/{id}"]["answer"];
@@ -42,7 +42,7 @@ export function creditSumText(credits: readonly CreditRow[]): string {
     dayName(row?.created_at.slice(0, 10) ?? ""),
   );
   const sumText = (rows: readonly CreditRow[], name: string): string =>
-    `${formatLeft(rows.reduce((sum, { amount_micro }) => sum + amount_micro, 0))} ${name}`;
+    `${formatBalance(rows.reduce((sum, { amount_micro }) => sum + amount_micro, 0))} ${name}`;
   const sums = SOURCES.flatMap(([name, kinds]) => {
     const rows = credits.filter(({ kind }) => kinds.includes(kind));
     return rows.length === 0 ? [] : [sumText(rows, name)];

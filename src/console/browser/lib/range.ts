@@ -1,4 +1,4 @@
-import { DAY, hourStart, monthStart, utcDay } from "./time.ts";
+import { DAY_MS, hourStart, monthStart, utcDay } from "./time.ts";
 
 /** A period: its first and last UTC day or hour. */
 export type DateRange = { readonly from: string; readonly to: string };
@@ -6,11 +6,11 @@ type Query = Readonly<Record<string, string>>;
 
 /** Returns the days of the Errors tab: by default the last seven. */
 export function errorDays({ from, to }: Query, now: number): DateRange {
-  return { from: from ?? to ?? utcDay(now - 6 * DAY), to: to ?? utcDay(now) };
+  return { from: from ?? to ?? utcDay(now - 6 * DAY_MS), to: to ?? utcDay(now) };
 }
 
 export function rangeLength({ from, to }: DateRange): number {
-  return hourStart(to) + (to.includes("T") ? DAY / 24 : DAY) - hourStart(from);
+  return hourStart(to) + (to.includes("T") ? DAY_MS / 24 : DAY_MS) - hourStart(from);
 }
 
 /** Returns the preceding period of the same length. */
@@ -19,20 +19,20 @@ export function rangeBefore(range: DateRange): DateRange {
   const asHours = range.from.includes("T") || range.to.includes("T");
   const at = (ms: number): string => new Date(ms).toISOString().slice(0, asHours ? 13 : 10);
   const start = hourStart(range.from);
-  return { from: at(start - length), to: at(start - (asHours ? DAY / 24 : DAY)) };
+  return { from: at(start - length), to: at(start - (asHours ? DAY_MS / 24 : DAY_MS)) };
 }
 
-export function daysOf({ from, to }: DateRange): DateRange {
+export function roundRangeToDays({ from, to }: DateRange): DateRange {
   return { from: from.slice(0, 10), to: to.slice(0, 10) };
 }
 
 const A_DAY_OR_HOUR = /^\d{4}-\d\d-\d\d(?:T\d\d)?$/;
 
 const hourOf = (at: number): string => new Date(at).toISOString().slice(0, 13);
-const dayBefore = (day: string): string => utcDay(Date.parse(day) - DAY);
+const dayBefore = (day: string): string => utcDay(Date.parse(day) - DAY_MS);
 const PRESETS: Readonly<Record<string, (now: number) => DateRange>> = {
-  "24h": (now) => ({ from: hourOf(now - DAY + DAY / 24), to: hourOf(now) }),
-  yesterday: (now) => ({ from: utcDay(now - DAY), to: utcDay(now - DAY) }),
+  "24h": (now) => ({ from: hourOf(now - DAY_MS + DAY_MS / 24), to: hourOf(now) }),
+  yesterday: (now) => ({ from: utcDay(now - DAY_MS), to: utcDay(now - DAY_MS) }),
   month: (now) => ({ from: monthStart(utcDay(now)), to: utcDay(now) }),
   "last-month": (now) => ({
     from: monthStart(utcDay(now), 1),
@@ -44,11 +44,11 @@ export function readRange(query: Query, now: number): DateRange {
   const today = utcDay(now);
   const { range = "30", from = "", to = "" } = query;
   if (A_DAY_OR_HOUR.test(from) && A_DAY_OR_HOUR.test(to) && from <= to) {
-    const first = utcDay(Date.parse(to.slice(0, 10)) - 365 * DAY);
+    const first = utcDay(Date.parse(to.slice(0, 10)) - 365 * DAY_MS);
     return { from: from < first ? first : from, to };
   }
   const preset = PRESETS[range]?.(now);
   if (preset !== undefined) return preset;
   const count = Math.min(90, Math.max(1, Number(range) || 30));
-  return { from: utcDay(now - (count - 1) * DAY), to: today };
+  return { from: utcDay(now - (count - 1) * DAY_MS), to: today };
 }

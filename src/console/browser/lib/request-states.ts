@@ -1,10 +1,10 @@
 import type { Errors, Generation, Usage } from "../api/types.ts";
-import { STOPPED_CODE, isError, usageWithRequests } from "./spend.ts";
+import { STOPPED_CODE, isError, usageWithOnlyRequests } from "./spend.ts";
 import type { DayRow } from "./spend.ts";
 
 export const SUCCEEDED_LABEL = "Succeeded";
 export const FAILED_LABEL = "Failed or rejected";
-export const STOPPED = "Stopped by the client";
+export const STOPPED_LABEL = "Stopped by the client";
 
 type Counts = {
   /** Charged requests by hour or day, including failed ones. */
@@ -26,16 +26,20 @@ export function requestsByState({ settled, failed, errors, length }: Counts): re
       return rowOf(day, SUCCEEDED_LABEL, Math.max(0, requests - (charged.get(day)?.length ?? 0)));
     }),
     ...errors.map((row) =>
-      rowOf((row.hour ?? "").slice(0, length), isError(row) ? FAILED_LABEL : STOPPED, row.count),
+      rowOf(
+        (row.hour ?? "").slice(0, length),
+        isError(row) ? FAILED_LABEL : STOPPED_LABEL,
+        row.count,
+      ),
     ),
   ];
 }
 
 /** Returns the display text of an error code. */
 export function codeText(code: string | null | undefined): string {
-  return code === STOPPED_CODE ? STOPPED.toLowerCase() : (code ?? "none");
+  return code === STOPPED_CODE ? STOPPED_LABEL.toLowerCase() : (code ?? "none");
 }
 
 function rowOf(day: string, group: string, requests: number): DayRow {
-  return { day, group, ...usageWithRequests(requests) };
+  return { day, group, ...usageWithOnlyRequests(requests) };
 }

@@ -16,7 +16,7 @@ export type DayRow = Amounts & {
   readonly first_byte_ms?: { readonly p50: number | null; readonly p99: number | null };
   readonly tokens_per_s?: number | null;
 };
-export function usageWithRequests(requests: number): Amounts {
+export function usageWithOnlyRequests(requests: number): Amounts {
   const sums = Object.fromEntries(METRICS.map((name) => [name, 0]));
   return { ...sums, requests } as Amounts;
 }

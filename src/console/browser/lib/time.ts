@@ -1,7 +1,7 @@
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-export const DAY = 24 * HOUR;
+export const DAY_MS = 24 * HOUR;
 
 /** Formats a time relative to now, or as a local date if more than a day away. */
 export function relativeTime(time: string | number, now: number, withClock = false): string {
@@ -9,7 +9,7 @@ export function relativeTime(time: string | number, now: number, withClock = fal
   const past = now - at.getTime();
   const size = Math.abs(past);
   if (size < 5 * SECOND) return "just now";
-  if (size < DAY) {
+  if (size < DAY_MS) {
     return past > 0 ? `${formatWholeDuration(size)} ago` : `in ${formatWholeDuration(size)}`;
   }
   const sameYear = at.getFullYear() === new Date(now).getFullYear();
@@ -24,8 +24,8 @@ export function relativeTime(time: string | number, now: number, withClock = fal
 export function formatWholeDuration(ms: number): string {
   if (ms < MINUTE) return `${Math.max(1, Math.floor(ms / SECOND))} s`;
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
-  if (ms < DAY) return `${Math.floor(ms / HOUR)} h`;
-  const days = Math.floor(ms / DAY);
+  if (ms < DAY_MS) return `${Math.floor(ms / HOUR)} h`;
+  const days = Math.floor(ms / DAY_MS);
   return days === 1 ? "1 day" : `${days} days`;
 }
 
@@ -65,7 +65,7 @@ export function utcDay(time: number): string {
 
 export function daysBetween(from: string, to: string): string[] {
   const days: string[] = [];
-  for (let at = Date.parse(from); at <= Date.parse(to) && days.length < 400; at += DAY) {
+  for (let at = Date.parse(from); at <= Date.parse(to) && days.length < 400; at += DAY_MS) {
     days.push(utcDay(at));
   }
   return days;
@@ -74,7 +74,7 @@ export function daysBetween(from: string, to: string): string[] {
 /** Returns the UTC hours of a period up to now, such as `2026-11-22T14`. */
 export function hoursBetween(from: string, to: string, now: number): string[] {
   const hours: string[] = [];
-  const end = to.includes("T") ? hourStart(to) : Date.parse(to) + DAY - HOUR;
+  const end = to.includes("T") ? hourStart(to) : Date.parse(to) + DAY_MS - HOUR;
   for (let at = hourStart(from); at <= Math.min(end, now) && hours.length < 72; at += HOUR) {
     hours.push(new Date(at).toISOString().slice(0, 13));
   }
@@ -104,5 +104,5 @@ export function monthStart(day: string, months = 0): string {
 /** Returns the next UTC day (YYYY-MM-DD). Returns other text unchanged. */
 export function dayAfter(day: string): string {
   const ms = Date.parse(day);
-  return Number.isNaN(ms) ? day : utcDay(ms + DAY);
+  return Number.isNaN(ms) ? day : utcDay(ms + DAY_MS);
 }

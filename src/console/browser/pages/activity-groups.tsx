@@ -1,4 +1,4 @@
-import { daysOf } from "../lib/range.ts";
+import { roundRangeToDays } from "../lib/range.ts";
 import {
   useActivityQuery,
   LATENCY_PARAMETER,
@@ -33,7 +33,9 @@ import { formatCount } from "../lib/money.ts";
 
 export function ActivityGroups() {
   const { range, only, by, second, metric } = useActivityQuery();
-  if (metric === "errors") return <ErrorGroups by={by} range={daysOf(range)} only={only} />;
+  if (metric === "errors") {
+    return <ErrorGroups by={by} range={roundRangeToDays(range)} only={only} />;
+  }
   const asked = { ...range, ...only };
   if (second === undefined) return <GroupTimes by={by} asked={asked} />;
   return <PairTable by={by} second={second} asked={asked} />;
@@ -117,7 +119,12 @@ export function ActivityMeasures() {
     return (
       <>
         <FilterNotice only={only} />
-        <ErrorChart range={daysOf(range)} keyId={only.key_id} parts={parts} onSelect={pick} />
+        <ErrorChart
+          range={roundRangeToDays(range)}
+          keyId={only.key_id}
+          parts={parts}
+          onSelect={pick}
+        />
       </>
     );
   }

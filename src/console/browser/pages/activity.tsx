@@ -1,7 +1,7 @@
 import { stackGroups, sumMetric } from "../lib/spend.ts";
 import type { DayRow, UsageMetric } from "../lib/spend.ts";
 import { countText } from "../lib/money.ts";
-import { daysOf, rangeBefore } from "../lib/range.ts";
+import { roundRangeToDays, rangeBefore } from "../lib/range.ts";
 import {
   FILTER_CHIPS,
   LATENCY_PARAMETER,
@@ -65,7 +65,7 @@ export function Activity() {
         <ModelFilter />
         <Chips />
         {only.member_id === undefined && (
-          <a href={hrefOf(["requests"], { ...daysOf(range), ...only })}>View requests</a>
+          <a href={hrefOf(["requests"], { ...roundRangeToDays(range), ...only })}>View requests</a>
         )}
       </div>
       <ReadResult read={read} height={720}>

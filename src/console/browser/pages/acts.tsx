@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Calls } from "../api/types.ts";
-import { operatorActSentence } from "../lib/operator-acts.ts";
+import { describeOperatorCall } from "../lib/operator-acts.ts";
 import { dayAfter } from "../lib/time.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { Facts, PageHead, Time } from "../ui/basics.tsx";
@@ -54,13 +54,13 @@ export function Acts() {
 
 const COLUMNS: readonly Column<Act>[] = [
   timeColumn("time", "Time", ({ created_at }) => created_at, { withClock: true }),
-  column("sentence", "Event", (act: Act) => operatorActSentence(act), {
+  column("sentence", "Event", (act: Act) => describeOperatorCall(act), {
     csv: [
       ["event_id", ({ id }) => id],
       ["operator", ({ operator }) => operator],
       ["act", ({ act }) => act],
       ["organization", ({ organization }) => organization?.id ?? null],
-      ["sentence", operatorActSentence],
+      ["sentence", describeOperatorCall],
       ["request_id", ({ request_id }) => request_id],
     ],
   }),
@@ -70,7 +70,7 @@ function Detail({ act, onClose }: { act: Act; onClose: () => void }) {
   const { organization, target } = act;
   return (
     <Dialog title="Event" onClose={onClose} wide>
-      <p class="said">{operatorActSentence(act)}</p>
+      <p class="said">{describeOperatorCall(act)}</p>
       <Facts
         facts={[
           ["Time", <Time at={act.created_at} />],

@@ -1,5 +1,5 @@
 import { findBlock } from "../lib/blocked.ts";
-import { DAY } from "../lib/time.ts";
+import { DAY_MS } from "../lib/time.ts";
 import { useNow } from "../state/cell.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -15,7 +15,7 @@ export function Alerts() {
   if (alerts === undefined || read.failure !== undefined) {
     return <p class="notice calm" children={<Inline read={read}>{() => "Alerts"}</Inline>} />;
   }
-  const open = alerts.filter(({ created_at }) => now - Date.parse(created_at) < DAY);
+  const open = alerts.filter(({ created_at }) => now - Date.parse(created_at) < DAY_MS);
   if (open.length === 0) return <p class="notice calm muted">No alerts in the last 24 hours</p>;
   const [first] = open;
   return (

@@ -1,5 +1,5 @@
 import { balanceCurve, runway } from "../lib/balance-curve.ts";
-import { DAY, daysBetween, utcDay } from "../lib/time.ts";
+import { DAY_MS, daysBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { Panel } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
@@ -11,7 +11,7 @@ const CREDITS_MAX = 100;
 export function BalanceCurve() {
   const now = useNow();
   const today = utcDay(now);
-  const from = utcDay(now - (DAYS - 1) * DAY);
+  const from = utcDay(now - (DAYS - 1) * DAY_MS);
   const balance = useRead("GET /v1/balance", {}, { every: 5000 });
   const usage = useRead("GET /v1/usage", { query: { from, to: today, group_by: "day" } });
   const credits = useRead("GET /v1/credits", { query: { limit: CREDITS_MAX } });

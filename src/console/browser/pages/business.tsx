@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Margin } from "../api/types.ts";
 import type { CallOutcome } from "../api/client.ts";
 import { countText, formatCount, formatPercent } from "../lib/money.ts";
-import { daysOf, readRange } from "../lib/range.ts";
+import { roundRangeToDays, readRange } from "../lib/range.ts";
 import { localAndUtcTime } from "../lib/time.ts";
 import { change, readOnce, useCustomRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
@@ -62,7 +62,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   const [isImporting, setImporting] = useState(false);
   const by = SPLITS.find(([name]) => name === query["by"])?.[0] ?? "provider";
   const isDaily = query["rows"] === "day";
-  const range = daysOf(readRange({ range: query["range"] ?? "7" }, useNow()));
+  const range = roundRangeToDays(readRange({ range: query["range"] ?? "7" }, useNow()));
   const read = useCustomRead(`margin ${by} ${range.from} ${range.to}`, () =>
     readAllMargin({ ...range, by }),
   );

@@ -1,5 +1,5 @@
 import { useMemo, useState, useEffect } from "preact/hooks";
-import { formatLeft, dollarsToMicros, formatSpent } from "../lib/money.ts";
+import { formatBalance, dollarsToMicros, formatCharge } from "../lib/money.ts";
 import {
   describeCard,
   disabledReasonText,
@@ -36,7 +36,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
   return (
     <Panel title="Add credits">
       <Form
-        verb={`Pay ${formatLeft(dollarsToMicros(Number(dollars)))}`}
+        verb={`Pay ${formatBalance(dollarsToMicros(Number(dollars)))}`}
         run={() => change("POST /v1/credits/purchases", { body, idempotencyKey }, TOUCHES)}
         onDone={(purchase) => {
           setAttempt(attempt + 1);
@@ -131,7 +131,7 @@ function Terms({ chosen, bought }: { chosen: TopUpSettings; bought: number }) {
       <UsageBar
         used={bought}
         limit={dollarsToMicros(most)}
-        label={`${formatSpent(bought)} of at most $${most} this month`}
+        label={`${formatCharge(bought)} of at most $${most} this month`}
       />
     </>
   );
@@ -198,7 +198,7 @@ function PurchaseNotice({ purchase, onClose }: { purchase: Purchase; onClose: ()
     <div class="notice" role="status">
       {state === "credited" && (
         <span>
-          ● <strong>{formatLeft(credited ?? 0)} were added</strong> to your balance.
+          ● <strong>{formatBalance(credited ?? 0)} were added</strong> to your balance.
         </span>
       )}
       {state === "declined" && (

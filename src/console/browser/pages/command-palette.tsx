@@ -9,11 +9,11 @@ import type { Page } from "../pages.ts";
 import { findTopics } from "../lib/page-topics.ts";
 import { extractKeyPrefix } from "../lib/names.ts";
 import { countText } from "../lib/money.ts";
-import { DAY, utcDay } from "../lib/time.ts";
+import { DAY_MS, utcDay } from "../lib/time.ts";
 import { latestOf, useCustomRead, useRead, useModels } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import {
-  isLimited,
+  hasLimitedKey,
   isOperator,
   canReadOrganizationUsage,
   useSession,
@@ -129,12 +129,12 @@ function useOwnResults(text: string, pages: readonly Page[]): SearchResults {
   const models = useModelResults(isSecret ? "" : text, isPayer);
   const documents = useDocumentResults(isSecret ? "" : text);
   const typed = useTextAfterTyping(text);
-  const endUsers = useEndUserResults(typed, isPayer && !isLimited(who) && !isSecret);
+  const endUsers = useEndUserResults(typed, isPayer && !hasLimitedKey(who) && !isSecret);
   if (isSecret || text === "") {
     const none = "No key that you can see starts with this.";
     return { finds: keys, none: hasKeys && !isRead ? "Searching…" : none };
   }
-  const canOpenById = isPayer && !isLimited(who);
+  const canOpenById = isPayer && !hasLimitedKey(who);
   const byId = IDS.flatMap(([begins, what, to]) =>
     canOpenById && begins.test(text) ? [{ what, text, href: to(text) }] : [],
   );
@@ -172,7 +172,7 @@ function useKeyResults(
   const answer = latestOf(useRead(isAsked ? "GET /v1/keys" : null));
   const isRead = answer !== undefined;
   const keys = answer?.keys ?? [];
-  const range = { from: utcDay(now - DAY), to: utcDay(now) };
+  const range = { from: utcDay(now - DAY_MS), to: utcDay(now) };
   const shares = latestOf(useSpendByGroup(senior && isSecret ? "key" : null, range));
   if (text === "") return [[], isRead];
   const low = text.toLowerCase();

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { startLogIn } from "../api/people.ts";
-import { withoutFreshLogin } from "../state/confirming.ts";
+import { callWithConfirmation } from "../state/confirming.ts";
 import type { CompanyDomain } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Badge, Panel, Button } from "../ui/basics.tsx";
@@ -60,7 +60,7 @@ function OwnIssuer() {
                 <Action
                   tone="quiet"
                   verb="Connect your account there"
-                  run={() => withoutFreshLogin("link", connect)}
+                  run={() => callWithConfirmation("link", connect)}
                 />{" "}
                 <Action
                   tone="quiet"

@@ -1,5 +1,5 @@
 import { useState, useEffect, useRef } from "preact/hooks";
-import { EXAMPLE_ORIGIN, withFittingModels, YOUR_KEY } from "../lib/clients.ts";
+import { ORIGIN_PLACEHOLDER, replaceAliasesForClient, KEY_PLACEHOLDER } from "../lib/clients.ts";
 import type { ClientBlocks } from "../lib/clients.ts";
 import type { FreshKey, Generation } from "../api/types.ts";
 import { send } from "../api/client.ts";
@@ -11,7 +11,7 @@ import { connectKey, isViewingCustomer, useCanMakeCall, useSession } from "../st
 import { CodeBlock, CopyButton, PageHead, Button, ModelName, Panel } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
-import { formatSpent } from "../lib/money.ts";
+import { formatCharge } from "../lib/money.ts";
 import { describeRequest } from "../ui/request-sentence.ts";
 
 const BLOCKS = "/console/clients.json";
@@ -27,7 +27,7 @@ export function Connect() {
     <>
       <PageHead
         title="Connect"
-        text={`Each block works in an empty shell. It contains the ${who.region.toUpperCase()} region's address and ${held === null ? YOUR_KEY : "your key"}.`}
+        text={`Each block works in an empty shell. It contains the ${who.region.toUpperCase()} region's address and ${held === null ? KEY_PLACEHOLDER : "your key"}.`}
       />
       {!isViewingCustomer(who) && <KeyLine client={query["client"] ?? "my first client"} />}
       <ReadResult read={read} height={480}>
@@ -57,24 +57,24 @@ export function Connect() {
 }
 
 function fillIn(text: string, key: string): string {
-  return text.replaceAll(EXAMPLE_ORIGIN, location.origin).replaceAll(YOUR_KEY, key);
+  return text.replaceAll(ORIGIN_PLACEHOLDER, location.origin).replaceAll(KEY_PLACEHOLDER, key);
 }
 
 function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: string | null }) {
-  const masked = secret === null ? YOUR_KEY : `${secret.slice(0, SHOWN_CHARACTERS)}…`;
+  const masked = secret === null ? KEY_PLACEHOLDER : `${secret.slice(0, SHOWN_CHARACTERS)}…`;
   const live = (latestOf(useModels())?.data ?? []).flatMap(({ id, alias_of }) =>
     alias_of === undefined ? [id] : [],
   );
   return (
     <section class="panel" role="tabpanel" aria-label={name}>
       {parts.map(({ kind, text: written }) => {
-        if (kind === "text") return <p key={written}>{fillIn(written, YOUR_KEY)}</p>;
-        const text = withFittingModels(name, written, live);
+        if (kind === "text") return <p key={written}>{fillIn(written, KEY_PLACEHOLDER)}</p>;
+        const text = replaceAliasesForClient(name, written, live);
         return (
           <CodeBlock
             key={written}
             text={fillIn(text, masked)}
-            copied={fillIn(text, secret ?? YOUR_KEY)}
+            copied={fillIn(text, secret ?? KEY_PLACEHOLDER)}
           />
         );
       })}
@@ -216,7 +216,7 @@ function RequestArrived({ of }: { of: Generation }) {
     <p role="status" class={isGood ? "good-text" : ""}>
       {isGood && of.model !== null ? (
         <>
-          ● It works: <ModelName id={of.model} /> answered for {formatSpent(of.cost_micro)}.
+          ● It works: <ModelName id={of.model} /> answered for {formatCharge(of.cost_micro)}.
         </>
       ) : (
         <>

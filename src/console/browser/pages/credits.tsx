@@ -1,4 +1,4 @@
-import { formatLeft, dollarsToMicros, formatSpent } from "../lib/money.ts";
+import { formatBalance, dollarsToMicros, formatCharge } from "../lib/money.ts";
 import { describeCard, creditKindText, creditSumText, methodText } from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
@@ -65,7 +65,7 @@ function DebtNotice({ micros }: { micros: number }) {
     <Notice>
       ■{" "}
       <span>
-        <strong>{formatSpent(micros)} are owed.</strong> A payment was reversed after its credits
+        <strong>{formatCharge(micros)} are owed.</strong> A payment was reversed after its credits
         were spent. New credits pay this amount first. Until then, paid requests are rejected.{" "}
         <a href={ABOUT_OWED}>What that means</a>
       </span>
@@ -152,15 +152,15 @@ function PurchaseList() {
 function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
   const { amount_dollars: dollars, credited_micro: credited, returned_micro: returned } = purchase;
   return (
-    <Dialog title={`Purchase of ${formatSpent(dollarsToMicros(dollars))}`} onClose={onClose}>
+    <Dialog title={`Purchase of ${formatCharge(dollarsToMicros(dollars))}`} onClose={onClose}>
       <Facts
         facts={[
           ["State", <PurchaseState of={purchase} />],
           ["When", <Time at={purchase.created_at} withClock />],
           ["How", methodText(purchase)],
           ["Card", purchase.card && describeCard(purchase.card)],
-          ["Credits added", credited === null ? null : formatLeft(credited)],
-          ["Refunded or disputed", returned === 0 ? null : formatSpent(returned)],
+          ["Credits added", credited === null ? null : formatBalance(credited)],
+          ["Refunded or disputed", returned === 0 ? null : formatCharge(returned)],
           ["Id", <code>{purchase.id}</code>],
         ]}
       />

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { EndUser } from "../api/types.ts";
 import { findBlock } from "../lib/blocked.ts";
 import type { EndUserBlock } from "../lib/blocked.ts";
-import { formatLeft, dollarsToMicros, formatPercent } from "../lib/money.ts";
+import { formatBalance, dollarsToMicros, formatPercent } from "../lib/money.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { canReadOrganizationUsage, useCanMakeCall, useSession } from "../state/session.ts";
@@ -18,7 +18,7 @@ import type { Column } from "../ui/table.tsx";
 import type { ComponentChildren } from "preact";
 import { sumMetric, sumByGroup } from "../lib/spend.ts";
 import type { GroupSum } from "../lib/spend.ts";
-import { daysOf, readRange } from "../lib/range.ts";
+import { roundRangeToDays, readRange } from "../lib/range.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { REQUESTS_COLUMN, SPEND_COLUMN, shareColumn } from "../ui/spend-columns.tsx";
@@ -144,7 +144,7 @@ function Quota({ of, period }: { of: EndUser; period: keyof typeof PERIOD_NAMES 
   const quota = of[`${period}_quota_dollars`];
   if (quota === null) return <Money micros={dollarsToMicros(spent)} />;
   const share = quota === 0 ? 1 : spent / quota;
-  const label = `${formatPercent(share)} of ${formatLeft(dollarsToMicros(quota))} a ${PERIOD_NAMES[period]}`;
+  const label = `${formatPercent(share)} of ${formatBalance(dollarsToMicros(quota))} a ${PERIOD_NAMES[period]}`;
   return (
     <span class="quota">
       <Money micros={dollarsToMicros(spent)} />
@@ -318,7 +318,7 @@ function Period() {
 
 function Spenders({ period, filters }: { period: string; filters: ComponentChildren }) {
   const [query] = useQuery();
-  const range = daysOf(readRange({ range: period }, useNow()));
+  const range = roundRangeToDays(readRange({ range: period }, useNow()));
   const read = useSpendByGroup("user", range);
   const mayCap = useCanMakeCall()("PATCH /v1/users/{external_id}");
   return (

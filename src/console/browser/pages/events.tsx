@@ -3,7 +3,7 @@ import type { Event } from "../api/types.ts";
 import { valueText } from "../lib/changes.ts";
 import { describeActor, describeEvent } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
-import { EVENT_TYPES, ATTENTION_TYPES } from "../lib/event-types.ts";
+import { EVENT_TYPES, HIGHLIGHTED_EVENT_TYPE_PATTERN } from "../lib/event-types.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useNames } from "../state/spend.ts";
 import { canManageWebhooks, useSession } from "../state/session.ts";
@@ -96,7 +96,7 @@ function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
       ],
       cell: (event) => (
         <>
-          {ATTENTION_TYPES.test(event.type) && (
+          {HIGHLIGHTED_EVENT_TYPE_PATTERN.test(event.type) && (
             <span class="warn-text" aria-hidden="true">
               ▲{" "}
             </span>

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { fetchFileOfCall } from "../api/client.ts";
-import { DAY, monthStart, utcDay } from "../lib/time.ts";
+import { DAY_MS, monthStart, utcDay } from "../lib/time.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useNow } from "../state/cell.ts";
@@ -66,7 +66,7 @@ function stateOf(lastDay: string, completeThrough: string): string {
 const columnsOf = (completeThrough: string) => [
   column<string>("month", "Month", (month) => month),
   column<string>("state", "State", (month) => {
-    const last = utcDay(Date.parse(monthStart(`${month}-01`, -1)) - DAY);
+    const last = utcDay(Date.parse(monthStart(`${month}-01`, -1)) - DAY_MS);
     return `${month}-01` > completeThrough ? "Open" : stateOf(last, completeThrough);
   }),
   column<string>("file", "File", () => null, {

@@ -4,7 +4,7 @@ import type { Key, RotatedKey, FreshKey } from "../api/types.ts";
 import { findSimpleBudgetUse } from "../lib/budgets.ts";
 import { sumMetric } from "../lib/spend.ts";
 import { countText, formatCount } from "../lib/money.ts";
-import { DAY, utcDay, localAndUtcTime } from "../lib/time.ts";
+import { DAY_MS, utcDay, localAndUtcTime } from "../lib/time.ts";
 import { latestOf, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
@@ -64,7 +64,7 @@ function useIsOwn({ member_id }: Key): boolean {
 function useRecentUse(id: string): { requests: number; micros: number } | undefined {
   const now = useNow();
   const senior = canReadOrganizationUsage(useSession());
-  const range = { from: utcDay(now - DAY), to: utcDay(now) };
+  const range = { from: utcDay(now - DAY_MS), to: utcDay(now) };
   const shares = latestOf(useSpendByGroup(senior ? "key" : null, range));
   const rows = shares?.rows.filter(({ group }) => group === id);
   return rows && { requests: sumMetric(rows, "requests"), micros: sumMetric(rows, "cost_micro") };

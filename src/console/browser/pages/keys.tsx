@@ -12,7 +12,7 @@ import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, column, timeColumn, codeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeyDetail, NewKey } from "./key-detail.tsx";
-import { dollarsToMicros, formatSpent } from "../lib/money.ts";
+import { dollarsToMicros, formatCharge } from "../lib/money.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Confirm } from "../ui/dialog.tsx";
 
@@ -213,7 +213,7 @@ function Spent({ of: { spent_dollars, held_dollars, budget_dollars } }: { of: Se
       used={spent_dollars}
       held={held_dollars}
       limit={budget_dollars}
-      label={`${formatSpent(dollarsToMicros(spent_dollars))} of ${formatSpent(dollarsToMicros(budget_dollars))}`}
+      label={`${formatCharge(dollarsToMicros(spent_dollars))} of ${formatCharge(dollarsToMicros(budget_dollars))}`}
     />
   );
 }

@@ -1,6 +1,6 @@
 import { useState, useEffect } from "preact/hooks";
 import { login, readSession, viewOrganization } from "../api/client.ts";
-import { leaveBarredPage } from "../pages.ts";
+import { leaveForbiddenPage } from "../pages.ts";
 import { useCell } from "../state/cell.ts";
 import { logoutReason, session, describeSessionEnd, useSession } from "../state/session.ts";
 import { Facts, Badge, Notice, Time, Button } from "../ui/basics.tsx";
@@ -20,8 +20,8 @@ import type { Query, CurrentRoute } from "../state/route.ts";
 import { FailureNotice } from "../ui/states.tsx";
 import {
   pendingConfirmation,
-  announceConfirmation,
-  watchConfirmations,
+  broadcastConfirmation,
+  watchBroadcastConfirmations,
 } from "../state/confirming.ts";
 import type { PendingConfirmation } from "../state/confirming.ts";
 
@@ -47,7 +47,7 @@ export function Login() {
         onDone={(who) => {
           logoutReason.set(null);
           setKey("");
-          leaveBarredPage(who);
+          leaveForbiddenPage(who);
           session.set(who);
         }}
       >
@@ -325,7 +325,7 @@ function ProviderButtons({ isOver, onDone }: { isOver: boolean; onDone: () => vo
   const [flow] = useState(() => crypto.randomUUID());
   useEffect(
     () =>
-      watchConfirmations(flow, (failed) => {
+      watchBroadcastConfirmations(flow, (failed) => {
         if (failed === null) onDone();
         else setWhy(FAILED_LOGIN_TEXTS[failed] ?? "That did not work. Try again.");
       }),
@@ -378,7 +378,7 @@ export function Confirmed() {
   const { query } = useCell(route);
   const { flow = "", why = null } = query;
   useEffect(() => {
-    announceConfirmation({ flow, why });
+    broadcastConfirmation({ flow, why });
     close();
   }, [flow]);
   return (

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { sumByGroup } from "../lib/spend.ts";
-import { DAY, formatDuration, utcDay } from "../lib/time.ts";
-import { nextPrice, outputPrice, tokenPrice, modelHint } from "../lib/model-prices.ts";
+import { DAY_MS, formatDuration, utcDay } from "../lib/time.ts";
+import { nextPrice, outputPrice, tokenPrice, describeModelPrices } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { latestOf, useRead, useModels } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -64,7 +64,7 @@ export function Models() {
 function useModelUsage(): (id: string) => Used | undefined {
   const senior = canReadOrganizationUsage(useSession());
   const now = useNow();
-  const range = { from: utcDay(now - 29 * DAY), to: utcDay(now) };
+  const range = { from: utcDay(now - 29 * DAY_MS), to: utcDay(now) };
   const spend = latestOf(useSpendByGroup(senior ? "model" : null, range))?.rows ?? [];
   const query = { ...range, group_by: "model", with: "latency" } as const;
   const times = latestOf(useRead(senior ? "GET /v1/usage" : null, { query }))?.data;
@@ -119,7 +119,7 @@ const NAMES: readonly Column<ListedModel>[] = [
     csv: [["model", ({ id }) => id]],
     cell: (model) => (
       <>
-        <strong class="break" title={modelHint(model)}>
+        <strong class="break" title={describeModelPrices(model)}>
           {model.id}
         </strong>{" "}
         <CopyButton text={model.id} label="Copy ID" />

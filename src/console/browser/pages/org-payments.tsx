@@ -1,6 +1,6 @@
 import { useState, useMemo } from "preact/hooks";
 import type { OperatorPurchase } from "../api/types.ts";
-import { dollarsToMicros, formatSpent } from "../lib/money.ts";
+import { dollarsToMicros, formatCharge } from "../lib/money.ts";
 import { describeCard } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useCanMakeCall } from "../state/session.ts";
@@ -32,7 +32,7 @@ export function OrganizationPayments({ id }: { id: string }) {
       aside={
         owed > 0 && (
           <span>
-            <Badge tone="bad">{formatSpent(owed)} owed</Badge>{" "}
+            <Badge tone="bad">{formatCharge(owed)} owed</Badge>{" "}
             {mayForgive && (
               <Button text="Write off…" class="quiet" onClick={() => setForgiving(true)} />
             )}
@@ -63,7 +63,7 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
   return (
     <FormDialog
       title="Write off a debt"
-      verb={`Write off ${formatSpent(body.forgive_micro)}`}
+      verb={`Write off ${formatCharge(body.forgive_micro)}`}
       run={() => change("POST /admin/v1/orgs/{id}/owed", { path: { id }, body }, TOUCHES)}
       onClose={onClose}
     >
@@ -145,7 +145,7 @@ function Refund({ orgId, purchase, onClose }: RefundProps) {
   const [typed, line] = useTyped({ amount_cents: (paid / 1_000_000).toFixed(2) });
   const [reason, setReason] = useState<Reason>("requested_by_customer");
   const cents = Math.round(Number(typed.amount_cents.replaceAll(/[$,\s]/g, "")) * 100) || 0;
-  const amount = formatSpent(cents * 10_000);
+  const amount = formatCharge(cents * 10_000);
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [cents, reason]);
   const path = { id: orgId, purchase_id: purchase.id };
   const body = { amount_cents: cents, reason };
@@ -163,11 +163,11 @@ function Refund({ orgId, purchase, onClose }: RefundProps) {
       onClose={onClose}
     >
       <p>
-        {amount} of {formatSpent(dollarsToMicros(purchase.amount_dollars))} return to the card. The
+        {amount} of {formatCharge(dollarsToMicros(purchase.amount_dollars))} return to the card. The
         customer loses that amount of credits, and owes what is already spent. You can't undo this.
       </p>
       {line("amount_cents", "Amount [$]", {
-        hint: `At most ${formatSpent(paid)}, plus tax`,
+        hint: `At most ${formatCharge(paid)}, plus tax`,
         required: true,
         inputMode: "decimal",
         pattern: String.raw`\$?[\d,]+(\.\d{1,2})?`,

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Event, OrganizationAndMoney, Member } from "../api/types.ts";
 import { describeActor, describeEvent } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
-import { DAY, utcDay } from "../lib/time.ts";
+import { DAY_MS, utcDay } from "../lib/time.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { useSession, useCanMakeCall } from "../state/session.ts";
 import { Count, Money, Panel, Button } from "../ui/basics.tsx";
@@ -20,7 +20,7 @@ const EVENTS_SHOWN = 20;
 
 export function OrganizationUsage({ id }: { id: string }) {
   const now = useNow();
-  const query = { from: utcDay(now - 29 * DAY), to: utcDay(now), group_by: "model" } as const;
+  const query = { from: utcDay(now - 29 * DAY_MS), to: utcDay(now), group_by: "model" } as const;
   const read = useRead("GET /admin/v1/orgs/{id}/usage", { path: { id }, query });
   return (
     <Panel title="Usage by model, last 30 days">

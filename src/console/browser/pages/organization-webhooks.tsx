@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { WebhookAndHealth } from "../api/types.ts";
-import { DAY, formatLocalMinute } from "../lib/time.ts";
+import { DAY_MS, formatLocalMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
 import { usePath } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
@@ -81,7 +81,7 @@ function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
 }
 
 function Replay({ id, webhook, onClose }: WebhookProps & { onClose: () => void }) {
-  const [{ since }, line] = useTyped({ since: formatLocalMinute(Date.now() - DAY) });
+  const [{ since }, line] = useTyped({ since: formatLocalMinute(Date.now() - DAY_MS) });
   return (
     <FormDialog
       title={`Replay to ${webhook.url}`}

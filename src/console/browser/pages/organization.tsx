@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Calls, OrganizationAndMoney } from "../api/types.ts";
-import { formatCount, formatLeft, dollarsToMicros } from "../lib/money.ts";
+import { formatCount, formatBalance, dollarsToMicros } from "../lib/money.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { viewAs, useCanMakeCall, useSession } from "../state/session.ts";
@@ -151,7 +151,7 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
     reference: "",
   });
   const micros = dollarsToMicros(Number(dollars));
-  const [isNegative, amount] = [micros < 0, formatLeft(Math.abs(micros))];
+  const [isNegative, amount] = [micros < 0, formatBalance(Math.abs(micros))];
   return (
     <FormDialog
       title="Add credits"

@@ -3,14 +3,14 @@ import { runway } from "../lib/balance-curve.ts";
 import { errorCount, isError, sumByGroup, sumMetric } from "../lib/spend.ts";
 import { totalsOf } from "../lib/spend-totals.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { countText, formatPercent, formatSpent } from "../lib/money.ts";
-import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";
+import { countText, formatPercent, formatCharge } from "../lib/money.ts";
+import { DAY_MS, daysBetween, monthStart, utcDay } from "../lib/time.ts";
 import { assignColors } from "../state/colors.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import type { Read as Reading } from "../state/reads.ts";
 import { goTo, hrefOf } from "../state/route.ts";
 import { canReadOrganizationUsage, useSession, useCanMakeCall } from "../state/session.ts";
-import { useKeyNames, useSpendByGroup, useSpend } from "../state/spend.ts";
+import { useKeyNames, useSpendByGroup, useDailySpend } from "../state/spend.ts";
 import type { UsageRange, SpendGrouping } from "../state/spend.ts";
 import { Count, PageHead, Money, Panel, CodeBlock, Button, Notice } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
@@ -41,11 +41,11 @@ function Spending() {
   const now = useNow();
   const today = utcDay(now);
   // The period starts on the first of last month, so that one read covers all sums of the page.
-  const read = useSpend("model", { from: monthStart(today, 1), to: today });
+  const read = useDailySpend("model", { from: monthStart(today, 1), to: today });
   const sums = latestOf(read)?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   const left = latestOf(balance);
-  const days = daysBetween(utcDay(now - 29 * DAY), today);
+  const days = daysBetween(utcDay(now - 29 * DAY_MS), today);
   const range = { from: days[0] ?? today, to: today };
   const rows = sums?.filter(({ day }) => day >= range.from) ?? [];
   const totals = sums && totalsOf(sums, now);
@@ -63,7 +63,7 @@ function Spending() {
         </Figure>
         <Figure
           title="This month"
-          note={totals && `last month to this day: ${formatSpent(totals.lastMonthToDate)}`}
+          note={totals && `last month to this day: ${formatCharge(totals.lastMonthToDate)}`}
         >
           <Inline read={read}>
             {({ rows: all }) => <Money micros={totalsOf(all, now).month} />}

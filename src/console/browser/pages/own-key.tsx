@@ -1,5 +1,5 @@
 import type { OwnKey as OwnKeyAnswer, OwnSession } from "../api/types.ts";
-import { formatLeft, formatSpent, dollarsToMicros } from "../lib/money.ts";
+import { formatBalance, formatCharge, dollarsToMicros } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
 import { Budgets } from "../ui/budgets.tsx";
@@ -47,7 +47,7 @@ function BudgetLeft({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
         used={of.spent_dollars}
         held={of.held_dollars}
         limit={of.spent_dollars + of.held_dollars + of.left_dollars}
-        label={`${formatSpent(dollarsToMicros(of.spent_dollars))} spent, ${formatLeft(dollarsToMicros(of.left_dollars))} left`}
+        label={`${formatCharge(dollarsToMicros(of.spent_dollars))} spent, ${formatBalance(dollarsToMicros(of.left_dollars))} left`}
       />
       {of.resets_at !== null && (
         <span class="small muted">

@@ -4,15 +4,15 @@ import { useRef, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
 import type { Generation } from "../api/types.ts";
 import { streamCompletion } from "../api/stream.ts";
-import { formatCount, formatSpent } from "../lib/money.ts";
+import { formatCount, formatCharge } from "../lib/money.ts";
 import { codeExamplesOf } from "../lib/copies.ts";
 import { formatDuration } from "../lib/time.ts";
-import { cell, useCell } from "../state/cell.ts";
+import { createCell, useCell } from "../state/cell.ts";
 import { waitForFinalBill, newestRequests } from "../state/bill.ts";
-import { modelHint } from "../lib/model-prices.ts";
+import { describeModelPrices } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { isLimited, isViewingCustomer, session, useSession } from "../state/session.ts";
+import { hasLimitedKey, isViewingCustomer, session, useSession } from "../state/session.ts";
 import {
   CodeBlock,
   Facts,
@@ -34,7 +34,7 @@ const DEFAULT_REQUEST = {
   stream: true,
 };
 type PlaygroundRequest = Readonly<typeof DEFAULT_REQUEST>;
-const typed = cell<PlaygroundRequest>(DEFAULT_REQUEST);
+const typed = createCell<PlaygroundRequest>(DEFAULT_REQUEST);
 // One session's input must never appear in the next session.
 session.watch(() => session.get() || typed.set(DEFAULT_REQUEST));
 const NOTHING = {
@@ -72,7 +72,7 @@ function Requesting() {
         title="Playground"
         text={
           model &&
-          `This spends credits: at most about ${formatSpent(maxCostMicros(model, asked))} for this request.`
+          `This spends credits: at most about ${formatCharge(maxCostMicros(model, asked))} for this request.`
         }
       />
       <div class="halves">
@@ -117,7 +117,7 @@ function RequestForm({ models, model, busy, body, onAsk, onStop }: RequestFormPr
         if (typeof body !== "string") onAsk(body);
       }}
     >
-      <Field label="Model" hint={model ? modelHint(model) : ""}>
+      <Field label="Model" hint={model ? describeModelPrices(model) : ""}>
         <select
           value={model?.id}
           onChange={(event) => update({ model: event.currentTarget.value })}
@@ -277,7 +277,7 @@ function usageOfBill(final: Generation | null | undefined): Partial<Answer> {
 function BrokenNotice({ why, isBilled }: { why: string; isBilled: boolean }) {
   if (isBilled) return <>{why}: this is the final bill.</>;
   const who = session.get();
-  const [page, name] = who && isLimited(who) ? ["key", "This key"] : ["requests", "Requests"];
+  const [page, name] = who && hasLimitedKey(who) ? ["key", "This key"] : ["requests", "Requests"];
   return (
     <>
       {why}: the received part is charged. See <a href={hrefOf([page])}>{name}</a>.

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState, useId } from "preact/hooks";
 import type { ListPrice, PriceRow, Rerated, CatalogModels } from "../api/types.ts";
-import { formatLeft, countText } from "../lib/money.ts";
+import { formatBalance, countText } from "../lib/money.ts";
 import { priceText } from "../lib/price-text.ts";
 import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
@@ -13,7 +13,7 @@ import { List } from "../ui/list.tsx";
 import { Grid, column, moneyColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import type { CallOutcome } from "../api/client.ts";
-import { DAY, formatLocalMinute } from "../lib/time.ts";
+import { DAY_MS, formatLocalMinute } from "../lib/time.ts";
 import { Options } from "../ui/model-picker.tsx";
 
 /** Paths of reads to refresh after a price change. */
@@ -38,7 +38,7 @@ export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceP
   const [typed, line] = useTyped({
     list: fixedList ?? "default",
     item: "",
-    from: formatLocalMinute(Date.now() + DAY),
+    from: formatLocalMinute(Date.now() + DAY_MS),
     percent: "",
   });
   const [amounts, amountLine] = useTyped<string>({});
@@ -262,7 +262,7 @@ function Rerate({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="Reprice requests"
-      verb={isCounted ? `Credit ${formatLeft(found.total_micro)}` : "Count"}
+      verb={isCounted ? `Credit ${formatBalance(found.total_micro)}` : "Count"}
       run={() => {
         const { id, model, from, to, input, output } = typed;
         const at = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };

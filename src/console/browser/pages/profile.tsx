@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { CallOutcome } from "../api/client.ts";
 import type { Me, Notifications as Choice } from "../api/types.ts";
 import { useLoginMethods, startLogIn } from "../api/people.ts";
-import { withoutFreshLogin } from "../state/confirming.ts";
+import { callWithConfirmation } from "../state/confirming.ts";
 import { change, handleFailure, latestOf, readOnce, useRead } from "../state/reads.ts";
 import { endSession, loadSession, session, useCanMakeCall } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Panel, Time, Button, Checkbox } from "../ui/basics.tsx";
@@ -150,7 +150,7 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
 
 async function connect(issuer: string): Promise<void> {
   const link = (): Promise<CallOutcome<unknown>> => startLogIn("link", { issuer, go: "#/profile" });
-  const started = await withoutFreshLogin("link", link);
+  const started = await callWithConfirmation("link", link);
   if (!started.ok) handleFailure(started.failure);
 }
 

@@ -1,6 +1,6 @@
 import { isUnit, UNIT_TABLE } from "../../../shared/units.ts";
 import type { Generation } from "../api/types.ts";
-import { countText, formatExact, formatSpent } from "../lib/money.ts";
+import { countText, formatExact, formatCharge } from "../lib/money.ts";
 import { formatDuration } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
@@ -86,7 +86,7 @@ function RequestBill({ of }: { of: Generation }) {
               <tr key={what}>
                 <td>{isUnit(what) ? UNIT_TABLE[what].name : TOKENS[what]}</td>
                 <td class="right number">{countText(tokens, nounOf(what))}</td>
-                <td class="right number wide-only">× {formatSpent(price)} a million</td>
+                <td class="right number wide-only">× {formatCharge(price)} a million</td>
                 <td class="right number">{formatExact(micro)}</td>
               </tr>
             ))}

@@ -10,7 +10,7 @@ import { buildUrl } from "../api/client.ts";
 import type { ApiCallInput, CallOutcome } from "../api/client.ts";
 import {
   FAILED_LABEL,
-  STOPPED,
+  STOPPED_LABEL,
   SUCCEEDED_LABEL,
   codeText,
   requestsByState,
@@ -20,7 +20,7 @@ import { STOPPED_CODE, errorCount, isError } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import type { ColorSlot } from "../lib/plot-shape.ts";
 import type { DateRange } from "../lib/range.ts";
-import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
+import { DAY_MS, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { GroupChart } from "../ui/chart.tsx";
 
@@ -73,9 +73,9 @@ type Series = readonly [slot: ColorSlot, filter: Readonly<Record<string, string>
 const SERIES: Readonly<Record<string, Series>> = {
   [SUCCEEDED_LABEL]: [2, { status: "settled" }],
   [FAILED_LABEL]: ["bad", { status: "error" }],
-  [STOPPED]: [5, { status: "error", code: STOPPED_CODE }],
+  [STOPPED_LABEL]: [5, { status: "error", code: STOPPED_CODE }],
 };
-const HOURLY_MS = 3 * DAY;
+const HOURLY_MS = 3 * DAY_MS;
 const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
 
 /** Reads the failed requests that were charged. Usage counts them too. */

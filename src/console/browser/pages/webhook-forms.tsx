@@ -4,7 +4,7 @@ import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
 import { WEBHOOK_TYPE_GROUPS } from "../lib/event-types.ts";
 import type { WebhookType } from "../lib/event-types.ts";
 import { countText } from "../lib/money.ts";
-import { DAY, localAndUtcTime, formatLocalMinute } from "../lib/time.ts";
+import { DAY_MS, localAndUtcTime, formatLocalMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Dialog, Field, FormDialog, Input, MOMENT, useTyped } from "../ui/dialog.tsx";
 import { HOUR_S, SecretDialog, OverlapField } from "../ui/secret.tsx";
@@ -223,7 +223,7 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
 /** Replays events since a time, at most 1,000 per click. */
 export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook }) {
   const { id } = webhook;
-  const [{ since }, line] = useTyped({ since: formatLocalMinute(Date.now() - DAY) });
+  const [{ since }, line] = useTyped({ since: formatLocalMinute(Date.now() - DAY_MS) });
   const [sum, setSum] = useState(0);
   const [replayed, setReplayed] = useState<Replay | null>(null);
   const more = replayed?.next_since ?? null;

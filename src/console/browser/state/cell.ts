@@ -7,7 +7,7 @@ type Cell<T> = {
 };
 
 /** Returns a value that components can watch. */
-export function cell<T>(initial: T): Cell<T> {
+export function createCell<T>(initial: T): Cell<T> {
   let value = initial;
   const listeners = new Set<() => void>();
   return {
@@ -34,7 +34,7 @@ export function useCell<T>(shared: Cell<T>): T {
   return value;
 }
 
-const now = cell(Date.now());
+const now = createCell(Date.now());
 setInterval(() => document.hidden || now.set(Date.now()), 10_000);
 
 export function useNow(): number {

@@ -1,5 +1,5 @@
 import type { CallFailure, CallOutcome } from "../api/client.ts";
-import { cell } from "./cell.ts";
+import { createCell } from "./cell.ts";
 import { session } from "./session.ts";
 
 export type PendingConfirmation = {
@@ -9,7 +9,7 @@ export type PendingConfirmation = {
   readonly finish: (isConfirmed: boolean) => void;
 };
 
-export const pendingConfirmation = cell<PendingConfirmation | null>(null);
+export const pendingConfirmation = createCell<PendingConfirmation | null>(null);
 let pendingAnswer: Promise<boolean> | null = null;
 
 const CHANGES: Readonly<Record<string, string>> = {
@@ -30,7 +30,7 @@ const CHANGES: Readonly<Record<string, string>> = {
  * Runs a call. If it needs another login or organization, asks the user to confirm, then runs it
  * again.
  */
-export async function withoutFreshLogin<T>(
+export async function callWithConfirmation<T>(
   name: string,
   run: () => Promise<CallOutcome<T>>,
 ): Promise<CallOutcome<T>> {
@@ -73,14 +73,17 @@ type Confirmed = { readonly flow: string; readonly why: string | null };
 const CHANNEL = "turnpike-confirmed";
 
 /** Notifies other tabs that a confirmation has ended. */
-export function announceConfirmation(confirmed: Confirmed): void {
+export function broadcastConfirmation(confirmed: Confirmed): void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.postMessage(confirmed); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
   channel.close();
 }
 
 /** Calls `take` when another tab's confirmation `flow` ends. Returns a function that stops this. */
-export function watchConfirmations(flow: string, take: (why: string | null) => void): () => void {
+export function watchBroadcastConfirmations(
+  flow: string,
+  take: (why: string | null) => void,
+): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.addEventListener("message", ({ data }: MessageEvent<Confirmed>) => {
     if (data.flow === flow) take(data.why);

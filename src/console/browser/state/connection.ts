@@ -1,10 +1,10 @@
-import { cell } from "./cell.ts";
+import { createCell } from "./cell.ts";
 
 /**
  * Time (Unix ms) of the next call to an unresponsive region. 0 during the call, null while the
  * region responds.
  */
-export const nextRetryAt = cell<number | null>(null);
+export const nextRetryAt = createCell<number | null>(null);
 
 const STEPS_MS = [2000, 4000, 8000, 15_000, 30_000];
 let failures = 0;

@@ -1,9 +1,9 @@
 import { send } from "../api/client.ts";
-import { cell } from "./cell.ts";
+import { createCell } from "./cell.ts";
 import { hrefOf, route } from "./route.ts";
 
 /** The key from the page's address, or null. */
-export const linkedKey = cell<string | null>(null);
+export const linkedKey = createCell<string | null>(null);
 
 /**
  * Moves a key from the page's address into memory, so that the browser's history doesn't contain

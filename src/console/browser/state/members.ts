@@ -1,5 +1,5 @@
 import { useEffect } from "preact/hooks";
-import { cell, useCell } from "./cell.ts";
+import { createCell, useCell } from "./cell.ts";
 import { latestOf, readOnce, useRead } from "./reads.ts";
 import { session, useCanMakeCall } from "./session.ts";
 
@@ -10,7 +10,7 @@ const READ_MAX = 50;
 
 type Names = ReadonlyMap<string, string>;
 const NONE: Names = new Map();
-const addresses = cell<Names>(new Map());
+const addresses = createCell<Names>(new Map());
 const requested = new Set<string>();
 
 session.watch(() => {

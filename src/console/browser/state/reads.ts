@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { call, failed, buildUrl } from "../api/client.ts";
+import { call, createFailedOutcome, buildUrl } from "../api/client.ts";
 import type {
   ApiCall,
   CallFailure,
@@ -9,7 +9,7 @@ import type {
 } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
-import { askToConfirm, pendingConfirmation, withoutFreshLogin } from "./confirming.ts";
+import { askToConfirm, pendingConfirmation, callWithConfirmation } from "./confirming.ts";
 import { reportConnection, reportLostConnection, onRetry } from "./connection.ts";
 import { endSession, describeSessionEnd, session } from "./session.ts";
 
@@ -91,7 +91,7 @@ export async function change<C extends ApiCall>(
   filling: ApiCallInput<C>,
   touches: readonly string[],
 ): Promise<CallOutcome<Calls[C]["answer"]>> {
-  const outcome = await withoutFreshLogin(name, async () => call(name, filling));
+  const outcome = await callWithConfirmation(name, async () => call(name, filling));
   if (outcome.ok) {
     refreshPaths(touches);
     otherTabs.postMessage(touches); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
@@ -103,7 +103,7 @@ export async function readOnce<C extends ApiReadCall>(
   name: C,
   filling: ApiCallInput<C>,
 ): Promise<CallOutcome<Calls[C]["answer"]>> {
-  const outcome = await withoutFreshLogin(name, async () => call(name, filling));
+  const outcome = await callWithConfirmation(name, async () => call(name, filling));
   if (!outcome.ok) handleFailure(outcome.failure);
   return outcome;
 }
@@ -151,7 +151,7 @@ async function refresh(entry: CacheEntry): Promise<void> {
   entry.stale = false;
   const outcome = await entry
     .load()
-    .catch(() => failed("no_answer", "The response can't be read."));
+    .catch(() => createFailedOutcome("no_answer", "The response can't be read."));
   entry.pending = false;
   if (outcome.ok) {
     entry.data = outcome.value;

@@ -1,5 +1,5 @@
 import { useCallback } from "preact/hooks";
-import { cell, useCell } from "./cell.ts";
+import { createCell, useCell } from "./cell.ts";
 
 /**
  * The current address: `#/keys/key_1?q=server` has the path ["keys", "key_1"] and the query `q`.
@@ -7,7 +7,7 @@ import { cell, useCell } from "./cell.ts";
 export type CurrentRoute = { readonly path: readonly string[]; readonly query: Query };
 export type Query = Readonly<Record<string, string>>;
 
-export const route = cell<CurrentRoute>({ path: [], query: {} });
+export const route = createCell<CurrentRoute>({ path: [], query: {} });
 /**
  * Reads the address. Code that changes the address calls this, because the browser's event comes
  * later.

@@ -1,10 +1,10 @@
-import { cell } from "./cell.ts";
+import { createCell } from "./cell.ts";
 
 const STORAGE_KEY = "scheme";
 const SCHEMES = ["system", "light", "dark"] as const;
 type Scheme = (typeof SCHEMES)[number];
 
-export const scheme = cell<Scheme>(
+export const scheme = createCell<Scheme>(
   SCHEMES.find((name) => name === localStorage.getItem(STORAGE_KEY)) ?? "system",
 );
 

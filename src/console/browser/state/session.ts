@@ -1,14 +1,14 @@
 import { viewOrganization, logout, readSession, displayedOrganization } from "../api/client.ts";
 import type { ApiCall, CallOutcome, Session } from "../api/client.ts";
-import { cell, useCell } from "./cell.ts";
+import { createCell, useCell } from "./cell.ts";
 
 /** The session. Undefined before it is loaded, null if logged out. */
-export const session = cell<Session | null | undefined>(undefined);
-export const logoutReason = cell<string | null>(null);
+export const session = createCell<Session | null | undefined>(undefined);
+export const logoutReason = createCell<string | null>(null);
 
 type HeldKey = { readonly secret: string; readonly id: string | null };
 /** The key of the Connect page. It stays in this tab's memory until logout or reload. */
-export const connectKey = cell<HeldKey | null>(null);
+export const connectKey = createCell<HeldKey | null>(null);
 let account: string | undefined;
 
 session.watch(() => {
@@ -75,7 +75,7 @@ export function canManageWebhooks(who: Session): boolean {
   return canMakeCall(who, "GET /v1/webhooks");
 }
 
-export function isLimited({ key }: Session): boolean {
+export function hasLimitedKey({ key }: Session): boolean {
   return key?.limited === true;
 }
 

@@ -23,7 +23,7 @@ const EVERY_MS = 30_000;
 /** Maximum rows of a response that is refreshed automatically. */
 const REFRESHED_ROWS_MAX = 10_000;
 
-export function useSpend(by: SpendGrouping | null, range: UsageRange): Read<Rows> {
+export function useDailySpend(by: SpendGrouping | null, range: UsageRange): Read<Rows> {
   return useSums(by === null ? null : `day,${by}`, range);
 }
 
@@ -81,13 +81,13 @@ type Asked = UsageRange &
       | "hour";
     readonly with?: "latency";
   };
-export type CompleteRows = Rows & { readonly completeFrom: string | null };
+export type UsageRows = Rows & { readonly completeFrom: string | null };
 
-export function useActivitySums(asked: Asked | null): Read<CompleteRows> {
+export function useActivitySums(asked: Asked | null): Read<UsageRows> {
   const url =
     asked &&
     `${buildUrl(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
-  const load = async (): Promise<CallOutcome<CompleteRows>> => {
+  const load = async (): Promise<CallOutcome<UsageRows>> => {
     const outcome = await readAllSums(asked ?? { from: "", to: "", group_by: "model" });
     return outcome;
   };
@@ -100,7 +100,7 @@ async function readAllSums(
       readonly group_by: GroupBy | Asked["group_by"];
       readonly with?: "latency";
     },
-): Promise<CallOutcome<CompleteRows>> {
+): Promise<CallOutcome<UsageRows>> {
   const rows: DayRow[] = [];
   let after: string | undefined;
   let completeFrom: string | null = null;

@@ -3,10 +3,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import {
   formatCount,
   formatMicros,
-  formatLeft,
+  formatBalance,
   formatPercent,
   formatShortCount,
-  formatSpent,
+  formatCharge,
 } from "../lib/money.ts";
 import { localAndUtcTime, relativeTime } from "../lib/time.ts";
 import { useNow } from "../state/cell.ts";
@@ -49,7 +49,7 @@ export function Checkbox({ text, isOn, onChange, class: name = "check" }: CheckP
 }
 
 export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {
-  const text = kind === "left" ? formatLeft(micros) : formatSpent(micros);
+  const text = kind === "left" ? formatBalance(micros) : formatCharge(micros);
   return (
     <span class="number" title={formatMicros(micros)}>
       {text}

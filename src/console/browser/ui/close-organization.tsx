@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
-import { failed } from "../api/client.ts";
+import { createFailedOutcome } from "../api/client.ts";
 import type { CallOutcome } from "../api/client.ts";
 import { Money, Checkbox } from "./basics.tsx";
 import { FormDialog, Input } from "./dialog.tsx";
 
-const WRONG_SLUG = failed("not_typed", "This isn't the organization's slug.", "slug");
+const WRONG_SLUG = createFailedOutcome("not_typed", "This isn't the organization's slug.", "slug");
 
 /** Requires typing the slug, because closing stops all requests. `credits` are micro-credits. */
 export function CloseOrganization({

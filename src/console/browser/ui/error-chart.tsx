@@ -1,5 +1,5 @@
 import { codeText } from "../lib/request-states.ts";
-import { usageWithRequests } from "../lib/spend.ts";
+import { usageWithOnlyRequests } from "../lib/spend.ts";
 import { useRead } from "../state/reads.ts";
 import type { UsageRange } from "../state/spend.ts";
 import { GroupChart } from "./chart.tsx";
@@ -37,7 +37,7 @@ export function ErrorChart({ range: { from, to }, keyId, parts, onSelect }: Erro
         const rows = data.map(({ hour = "", group = "", count }) => ({
           day: hour.slice(0, length),
           group,
-          ...usageWithRequests(count),
+          ...usageWithOnlyRequests(count),
         }));
         return (
           <GroupChart

@@ -1,5 +1,5 @@
 import type { Key } from "../api/types.ts";
-import { DAY, formatLocalMinute } from "../lib/time.ts";
+import { DAY_MS, formatLocalMinute } from "../lib/time.ts";
 import { COUNT_FIELD, DOLLARS, Field, Input, Select, numberIn } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 import { Button } from "./basics.tsx";
@@ -109,7 +109,10 @@ export function TermFields({ terms, onChange }: TermFieldsProps) {
             text={text}
             class="quiet"
             onClick={() =>
-              onChange({ ...terms, expires_at: formatLocalMinute(Date.now() + Number(days) * DAY) })
+              onChange({
+                ...terms,
+                expires_at: formatLocalMinute(Date.now() + Number(days) * DAY_MS),
+              })
             }
           />
         ))}

@@ -1,13 +1,13 @@
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { failed } from "../api/client.ts";
+import { createFailedOutcome } from "../api/client.ts";
 import type { Page } from "../pages.ts";
 import { onRetry } from "../state/connection.ts";
 import { FailureNotice, loadRemedies, Skeleton } from "./states.tsx";
 
 export type LazyPart = Pick<Page, "load">;
 const views = new Map<LazyPart, FunctionComponent>();
-const NO_SCRIPT = failed(
+const NO_SCRIPT = createFailedOutcome(
   "no_script",
   "This page couldn't load. The console may have been updated since you opened it.",
 );

@@ -1,6 +1,6 @@
 import { latestOf, useModels } from "../state/reads.ts";
 import { useId, useState } from "preact/hooks";
-import { modelHint } from "../lib/model-prices.ts";
+import { describeModelPrices } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { useQuery } from "../state/route.ts";
 import { Button } from "./basics.tsx";
@@ -11,7 +11,7 @@ export function useModelOptions({
   authors = false,
 }: { readonly authors?: boolean } = {}): ModelOption[] {
   const models = latestOf(useModels())?.data ?? [];
-  const own = models.map((one): ModelOption => [one.id, modelHint(one)]);
+  const own = models.map((one): ModelOption => [one.id, describeModelPrices(one)]);
   return authors ? [...authorsOf(models), ...own] : own;
 }
 

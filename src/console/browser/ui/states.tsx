@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
 import { rewriteAmounts } from "../lib/money.ts";
 import { formatWholeDuration } from "../lib/time.ts";
-import { cell, useCell, useNow } from "../state/cell.ts";
+import { createCell, useCell, useNow } from "../state/cell.ts";
 import { nextRetryAt, retryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -57,7 +57,7 @@ export function FirstSteps() {
   );
 }
 
-const remedies = cell<typeof Remedies | undefined>(undefined);
+const remedies = createCell<typeof Remedies | undefined>(undefined);
 /** Loads the texts of remedies, which a page without failures doesn't need. */
 export const loadRemedies = async (): Promise<void> =>
   remedies.set(await import("../lib/remedies.ts"));

@@ -1,9 +1,9 @@
 import { isBase64Floats, isVector } from "../../core/embedding-batches.ts";
 import {
   toResponseMessage,
-  incompleteFailure,
+  createIncompleteFailure,
   readChunkIdentity,
-  chatFinishReason,
+  toChatFinishReason,
   readChoiceLogprobs,
 } from "../../core/chat-message.ts";
 import type { MessageFields } from "../../core/chat-message.ts";
@@ -44,7 +44,7 @@ export function readChatCompletion(
     const converted = toChatChoice(choice, choice.message, position);
     choices.push(converted);
     if (converted.finish_reason === null) {
-      brokenChoice ??= incompleteFailure(choice.finish_reason);
+      brokenChoice ??= createIncompleteFailure(choice.finish_reason);
     }
   }
   const body = { ...readChunkIdentity(raw), object: "chat.completion", choices };
@@ -66,7 +66,7 @@ export function readEmbeddings(
   for (const [position, rawItem] of raw.data.entries()) {
     const item: KnownFields<"embedding" | "index"> = isObject(rawItem) ? rawItem : {};
     if (!isEmbedding(item.embedding)) return null;
-    const index = itemIndexOf(item, position);
+    const index = getItemIndex(item, position);
     vectors.set(index, item.embedding);
   }
   const data: JsonObject[] = [];
@@ -85,12 +85,12 @@ function toChatChoice(
   fields: JsonObject & MessageFields,
   position: number,
 ): CompletionChoice {
-  const finish_reason = chatFinishReason(
+  const finish_reason = toChatFinishReason(
     raw.finish_reason,
     listOf(fields.tool_calls).some(isObject),
   );
   return {
-    index: itemIndexOf(raw, position),
+    index: getItemIndex(raw, position),
     message: toResponseMessage(fields, finish_reason),
     logprobs: readChoiceLogprobs(raw),
     finish_reason,
@@ -98,7 +98,7 @@ function toChatChoice(
 }
 
 /** Returns an item's index, or its position if the provider omits the index. */
-export function itemIndexOf({ index }: KnownFields<"index">, position: number): number {
+export function getItemIndex({ index }: KnownFields<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }
 

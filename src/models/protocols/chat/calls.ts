@@ -1,5 +1,5 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
-import { listOf, isObject, objectOf, objectReader, textOf } from "../../core/json-value.ts";
+import { listOf, isObject, objectOf, createObjectReader, textOf } from "../../core/json-value.ts";
 import { countModerationInputs } from "../../core/moderation.ts";
 import type { ModerationBody } from "../../core/moderation.ts";
 import type { CallProtocol } from "./profile.ts";
@@ -53,8 +53,11 @@ function joinTexts(input: ModerationBody["input"]): ModerationBody["input"] {
   return texts.length > 0 && texts.length === input.length ? texts.join("\n") : input;
 }
 
-const readCounts = objectReader({
-  usage_info: objectReader({ pages_processed: readTokenCount, doc_size_bytes: readTokenCount }),
+const readCounts = createObjectReader({
+  usage_info: createObjectReader({
+    pages_processed: readTokenCount,
+    doc_size_bytes: readTokenCount,
+  }),
 });
 
 export const OCR_PROTOCOL: CallProtocol<"ocr"> = {
@@ -74,10 +77,10 @@ function isPage(page: unknown): boolean {
   return typeof markdown === "string";
 }
 
-const responseReader = objectReader({
+const responseReader = createObjectReader({
   results: listOf,
   data: listOf,
-  usage: objectReader({ total_tokens: readTokenCount }),
+  usage: createObjectReader({ total_tokens: readTokenCount }),
 });
 
 /**
@@ -172,10 +175,10 @@ function xaiEdit(fields: JsonObject, { images }: ImageEdit): BodyWithDownloadedI
   return new BodyWithDownloadedImages(JSON.stringify({ ...fields, ...sources }), files);
 }
 
-const readImageFields = objectReader({
-  usage: objectReader({
+const readImageFields = createObjectReader({
+  usage: createObjectReader({
     input_tokens: readTokenCount,
-    input_tokens_details: objectReader({ image_tokens: readTokenCount }),
+    input_tokens_details: createObjectReader({ image_tokens: readTokenCount }),
     output_tokens: readTokenCount,
   }),
 });

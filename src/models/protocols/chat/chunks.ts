@@ -1,12 +1,12 @@
 import {
-  argumentsText,
-  toolCallExtras,
-  incompleteFailure,
+  toArgumentsText,
+  readToolCallExtras,
+  createIncompleteFailure,
   readContentText,
   readCustomToolCall,
   readChunkIdentity,
   readExtraMessageFields,
-  chatFinishReason,
+  toChatFinishReason,
   hasErrorField,
   readChoiceLogprobs,
   readTextOrNull,
@@ -19,7 +19,7 @@ import type { KnownFields } from "../../core/json-value.ts";
 import { readUsage, findRawUsage } from "../../core/openai-usage.ts";
 import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { Chunk, ChunkChoice, Delta, ToolCallDelta } from "../../core/chunk.ts";
-import { itemIndexOf } from "./answer.ts";
+import { getItemIndex } from "./answer.ts";
 import { isCausedByRequest } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { createFailureEvents, END_EVENT, FrameReader } from "../../core/frame-reader.ts";
@@ -171,10 +171,10 @@ export class ChatChunkReader extends FrameReader {
     for (const [position, rawChoice] of choices.entries()) {
       if (!isObject(rawChoice)) continue;
       const choice: RawChoice = rawChoice;
-      const index = itemIndexOf(choice, position);
+      const index = getItemIndex(choice, position);
       for (const part of this.#parts(choice, index)) {
         if (part === null) {
-          this.#failure = incompleteFailure(choice.finish_reason);
+          this.#failure = createIncompleteFailure(choice.finish_reason);
           return events;
         }
         events.push(this.#event(index, part));
@@ -202,7 +202,7 @@ export class ChatChunkReader extends FrameReader {
       return { delta, logprobs: at === 0 ? logprobs : null, finish_reason: null };
     });
     if (typeof raw.finish_reason !== "string" || raw.finish_reason === "") return parts;
-    const reason = chatFinishReason(raw.finish_reason, choice.tools.length > 0);
+    const reason = toChatFinishReason(raw.finish_reason, choice.tools.length > 0);
     if (reason === null) return [...parts, null];
     return [...parts, ...finishChoice(choice, reason)];
   }
@@ -226,7 +226,7 @@ export class ChatChunkReader extends FrameReader {
 }
 
 function toolDelta(raw: RawToolCall, choice: ChoiceState, position: number): ToolCallDelta {
-  const sentIndex = itemIndexOf(raw, position);
+  const sentIndex = getItemIndex(raw, position);
   const id = readTextOrNull(raw.id);
   const knownTool = choice.toolBySentIndex.get(sentIndex);
   const currentTool = knownTool === undefined ? undefined : choice.tools[knownTool];
@@ -252,14 +252,14 @@ function nameOf(raw: RawToolCall): string {
 function startCall(raw: RawToolCall, choice: ChoiceState, sentIndex: number): ToolCallDelta {
   const index = choice.tools.length;
   const rawFunction: KnownFields<"name" | "arguments"> = objectOf(raw.function);
-  const argumentsJson = argumentsText(rawFunction.arguments);
+  const argumentsJson = toArgumentsText(rawFunction.arguments);
   const custom = isObject(raw.custom) ? readCustomToolCall(raw.custom) : null;
   const id = readToolCallId(raw.id);
   choice.tools.push({ id, argumentsJson, isCustom: custom !== null });
   choice.toolBySentIndex.set(sentIndex, index);
   if (custom !== null) return { index, id, type: "custom", custom };
   const namedFunction = { name: readTextOrNull(rawFunction.name) ?? "", arguments: argumentsJson };
-  return { index, id, type: "function", function: namedFunction, ...toolCallExtras(raw) };
+  return { index, id, type: "function", function: namedFunction, ...readToolCallExtras(raw) };
 }
 
 function continueCall(raw: RawToolCall, tool: Tool, index: number): ToolCallDelta {
@@ -268,9 +268,9 @@ function continueCall(raw: RawToolCall, tool: Tool, index: number): ToolCallDelt
     return { index, custom: { input: readTextOrNull(custom.input) ?? "" } };
   }
   const rawFunction: KnownFields<"name" | "arguments"> = objectOf(raw.function);
-  const piece = argumentsText(rawFunction.arguments);
+  const piece = toArgumentsText(rawFunction.arguments);
   tool.argumentsJson += piece;
-  return { index, function: { arguments: piece }, ...toolCallExtras(raw) };
+  return { index, function: { arguments: piece }, ...readToolCallExtras(raw) };
 }
 
 /** Finishes a choice. Calls without arguments get `{}`, because clients parse arguments as JSON. */

@@ -1,8 +1,8 @@
 import {
   hasCacheMark,
   joinContentText,
-  refusalFailure,
-  unsupportedFailure,
+  createRefusalFailure,
+  createUnsupportedFailure,
   usesLegacyFunctions,
   parseTools,
 } from "../../core/conversation.ts";
@@ -17,14 +17,14 @@ import type {
 import { CACHE_MARK, isCacheMarked } from "../../core/cache-marks.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { ToolCallIds } from "../../core/tool-calls.ts";
+import { AcceptedToolCallIds } from "../../core/tool-calls.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
  * Reduces messages and tools to features that all hosts support: text without parts or refusals,
  * and function tools. Returns a failure for legacy functions and custom tools.
  */
-export function plainChatBody(
+export function toPlainChatBody(
   body: ChatBody,
   style: PlainStyle,
   model: string,
@@ -53,12 +53,12 @@ export function plainChatBody(
 class PlainTurns {
   readonly list: (JsonObject & { readonly role: string })[] = [];
   readonly #style: PlainStyle;
-  readonly #ids: ToolCallIds | null;
+  readonly #ids: AcceptedToolCallIds | null;
   readonly #sendsReasoning: boolean;
 
   constructor(style: PlainStyle, model: string) {
     this.#style = style;
-    this.#ids = style.toolIds === undefined ? null : new ToolCallIds(style.toolIds);
+    this.#ids = style.toolIds === undefined ? null : new AcceptedToolCallIds(style.toolIds);
     this.#sendsReasoning =
       style.reasoning !== undefined && style.reasoning.models?.test(model) !== false;
   }
@@ -66,7 +66,7 @@ class PlainTurns {
   add(message: ChatMessage, index: number): ProviderFailure | null {
     const { role, name } = message;
     if (role === "function" || usesLegacyFunctions(message)) {
-      return refusalFailure(
+      return createRefusalFailure(
         "This model does not support 'functions'. Send 'tools'.",
         `messages[${index}]`,
       );
@@ -96,7 +96,10 @@ class PlainTurns {
     const calls = message.tool_calls ?? [];
     const custom = calls.findIndex(({ type }) => type === "custom");
     if (custom !== -1) {
-      return unsupportedFailure("Custom tool calls", `messages[${index}].tool_calls[${custom}]`);
+      return createUnsupportedFailure(
+        "Custom tool calls",
+        `messages[${index}].tool_calls[${custom}]`,
+      );
     }
     const content = plainText(message.content) || (message.refusal ?? "");
     if (this.#style.bridgeText !== undefined && content === "" && calls.length === 0) return null;
@@ -112,7 +115,8 @@ class PlainTurns {
 
   #reasoning(message: AssistantMessage, content: string): JsonObject {
     const reasoning = this.#sendsReasoning ? this.#style.reasoning : undefined;
-    const details = reasoning?.details === true ? openRouterDetails(message.reasoning_details) : [];
+    const details =
+      reasoning?.details === true ? getOpenRouterDetails(message.reasoning_details) : [];
     if (details.length > 0) return { reasoning_details: details };
     const text = message.reasoning_content ?? "";
     if (reasoning === undefined || (text === "" && reasoning.always !== true)) return {};
@@ -155,7 +159,7 @@ class PlainTurns {
  * Returns the reasoning details that OpenRouter sent. The gateway's own adapters create details of
  * other types.
  */
-export function openRouterDetails(
+export function getOpenRouterDetails(
   details: AssistantMessage["reasoning_details"],
 ): readonly JsonObject[] {
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));

@@ -1,6 +1,6 @@
-import { refusalFailure } from "../../core/conversation.ts";
+import { createRefusalFailure } from "../../core/conversation.ts";
 import { reportUnsentFields } from "../../core/dropped-fields.ts";
-import { toolCallExtras } from "../../core/chat-message.ts";
+import { readToolCallExtras } from "../../core/chat-message.ts";
 import { isObject } from "../../core/json-value.ts";
 import type {
   ChatCall,
@@ -9,7 +9,7 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { openRouterDetails, plainChatBody } from "./plain-body.ts";
+import { getOpenRouterDetails, toPlainChatBody } from "./plain-body.ts";
 import type { HostProfile, ReturnedField, FieldRule } from "./profile.ts";
 import { DEFAULT_PDF_FILENAME } from "../../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
@@ -27,10 +27,10 @@ export function toOpenAiChatRequest(call: ChatCall, profile: HostProfile): Upstr
   } = profile;
   if (chatFields.size === 0) return UNSUPPORTED;
   if (oneChoice === true && (call.body.n ?? 1) > 1) {
-    return refusalFailure("This model returns only one choice: 'n' must be 1.", "n");
+    return createRefusalFailure("This model returns only one choice: 'n' must be 1.", "n");
   }
   const source =
-    plain === undefined ? { body: call.body } : plainChatBody(call.body, plain, call.upstreamId);
+    plain === undefined ? { body: call.body } : toPlainChatBody(call.body, plain, call.upstreamId);
   if (!("body" in source)) return source;
   const body: Record<string, unknown> = { model: call.upstreamId, ...chatExtras };
   addFields(body, source.body, { call, profile, allowed: chatFields });
@@ -146,7 +146,7 @@ function forwardAssistantFields(
 ): JsonObject {
   const { tool_calls: calls, function_call: legacyCall } = message;
   const { reasoning_content: reasoning, reasoning_details: reasoningDetails } = message;
-  const details = openRouterDetails(reasoningDetails);
+  const details = getOpenRouterDetails(reasoningDetails);
   const isReturned = (field: ReturnedField): boolean => returned.includes(field);
   return {
     ...(reasoning && isReturned("reasoning_content") && { reasoning_content: reasoning }),
@@ -181,7 +181,7 @@ function forwardCall(call: AssistantToolCall, sendsExtras: boolean): JsonObject 
         id,
         type,
         function: pickFields(call.function, ["name", "arguments"]),
-        ...(sendsExtras && toolCallExtras(call)),
+        ...(sendsExtras && readToolCallExtras(call)),
       }
     : { id, type, custom: pickFields(call.custom, ["name", "input"]) };
 }

@@ -5,10 +5,10 @@ import {
   isObject,
   listOf,
   textOf,
-  anyValue,
-  listReader,
-  optionalReader,
-  objectReader,
+  readAnyValue,
+  createListReader,
+  createOptionalReader,
+  createObjectReader,
 } from "../../core/json-value.ts";
 import type {
   ProviderResponse,
@@ -38,20 +38,20 @@ import { parseRankedResponse, toRankedUsage } from "../../core/ranked.ts";
 /**
  * Reads a tool call or a piece of a call. Cohere sends empty arguments as null or the text "null".
  */
-export const readCohereCall = objectReader({
+export const readCohereCall = createObjectReader({
   id: textOf,
-  function: objectReader({ name: textOf, arguments: toArgumentsJson }),
+  function: createObjectReader({ name: textOf, arguments: toArgumentsJson }),
 });
-export const readCoherePart = objectReader({ text: textOf, thinking: textOf });
-const readMessage = objectReader({
+export const readCoherePart = createObjectReader({ text: textOf, thinking: textOf });
+const readMessage = createObjectReader({
   tool_plan: textOf,
-  content: listReader(readCoherePart),
-  tool_calls: listReader(readCohereCall),
+  content: createListReader(readCoherePart),
+  tool_calls: createListReader(readCohereCall),
 });
-const readAnswer = objectReader({
-  message: optionalReader(readMessage),
-  finish_reason: anyValue,
-  usage: anyValue,
+const readAnswer = createObjectReader({
+  message: createOptionalReader(readMessage),
+  finish_reason: readAnyValue,
+  usage: readAnyValue,
 });
 
 export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFailure | null {
@@ -72,7 +72,7 @@ export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFail
     ),
   ];
   if (reason === null) {
-    return addUsageToFailure(cohereGaveUpFailure(rawReason), {
+    return addUsageToFailure(createCohereFinishFailure(rawReason), {
       usage,
       text: joinTextOfOutputParts(parts),
     });
@@ -85,8 +85,8 @@ function toArgumentsJson(raw: unknown): string {
   return raw === "null" ? "" : textOf(raw);
 }
 
-const readBilledUnits = objectReader({
-  billed_units: objectReader({ input_tokens: readTokenCount, output_tokens: readTokenCount }),
+const readBilledUnits = createObjectReader({
+  billed_units: createObjectReader({ input_tokens: readTokenCount, output_tokens: readTokenCount }),
 });
 
 /** Reads the billed usage. Ignores `tokens`, which also counts Cohere's own instructions. */
@@ -105,16 +105,16 @@ export function parseCohereFinishReason(raw: unknown): FinishReason | null {
  * Returns the failure for a bad finish reason. An ERROR doesn't count against the provider, because
  * the request may have caused it.
  */
-export function cohereGaveUpFailure(raw: unknown): ProviderFailure {
+export function createCohereFinishFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
     return { kind: "retry", reason: "broken_off", fault: "request" };
   }
   return { kind: "retry", reason: raw === "TIMEOUT" ? "timeout" : "broken_off" };
 }
 
-const readEmbeddingsResponse = objectReader({
-  embeddings: objectReader({ float: listOf }),
-  meta: anyValue,
+const readEmbeddingsResponse = createObjectReader({
+  embeddings: createObjectReader({ float: listOf }),
+  meta: readAnyValue,
 });
 
 export function readCohereEmbeddings(
@@ -130,17 +130,17 @@ export function readCohereEmbeddings(
   return createEmbeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
 }
 
-const readEvent = objectReader({
+const readEvent = createObjectReader({
   type: textOf,
-  message: anyValue,
-  delta: objectReader({
-    message: objectReader({
+  message: readAnyValue,
+  delta: createObjectReader({
+    message: createObjectReader({
       content: readCoherePart,
       tool_plan: textOf,
       tool_calls: (raw) => readCohereCall(Array.isArray(raw) ? raw[0] : raw),
     }),
-    finish_reason: anyValue,
-    usage: anyValue,
+    finish_reason: readAnyValue,
+    usage: readAnyValue,
     error: textOf,
   }),
 });
@@ -200,7 +200,7 @@ export class CohereStream extends FrameReader {
     const finish = parseCohereFinishReason(rawReason);
     const usage = readCohereUsage(rawUsage);
     if (finish === null || error !== "") {
-      return createFailureEvents(cohereGaveUpFailure(rawReason), usage);
+      return createFailureEvents(createCohereFinishFailure(rawReason), usage);
     }
     const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.#builder.finish(finish), ...usageEvents, END_EVENT];
@@ -212,10 +212,13 @@ export function toCohereRerankRequest({ body, upstreamId }: RerankCall): JsonObj
   return { model: upstreamId, query, documents, top_n, max_tokens_per_doc };
 }
 
-const responseReader = objectReader({
+const responseReader = createObjectReader({
   results: listOf,
-  meta: objectReader({
-    billed_units: objectReader({ search_units: readTokenCount, input_tokens: readTokenCount }),
+  meta: createObjectReader({
+    billed_units: createObjectReader({
+      search_units: readTokenCount,
+      input_tokens: readTokenCount,
+    }),
   }),
 });
 

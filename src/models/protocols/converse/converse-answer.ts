@@ -1,17 +1,26 @@
 import type { Usage } from "../../../shared/usage.ts";
-import { objectReader, textOf, listReader, optionalReader } from "../../core/json-value.ts";
-import { discardUsageWithoutPrompt, countOrZero, readTokenCount } from "../../core/openai-usage.ts";
+import {
+  createObjectReader,
+  textOf,
+  createListReader,
+  createOptionalReader,
+} from "../../core/json-value.ts";
+import {
+  discardUsageWithoutPrompt,
+  readCountOrZero,
+  readTokenCount,
+} from "../../core/openai-usage.ts";
 import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
 import { toFinishReason, toCompletion, joinTextOfOutputParts } from "../../core/output-part.ts";
 import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import type { FinishReason, OutputPart } from "../../core/output-part.ts";
 import { addUsageToFailure } from "../../core/frame-reader.ts";
 
-const readCounts = objectReader({
+const readCounts = createObjectReader({
   inputTokens: readTokenCount,
   outputTokens: readTokenCount,
-  cacheReadInputTokens: countOrZero,
-  cacheWriteInputTokens: countOrZero,
+  cacheReadInputTokens: readCountOrZero,
+  cacheWriteInputTokens: readCountOrZero,
 });
 
 /**
@@ -36,17 +45,17 @@ export const INCOMPLETE_RESPONSE_FAILURE: ProviderFailure = {
   fault: "request",
 };
 
-const readBlock = objectReader({
+const readBlock = createObjectReader({
   text: textOf,
-  reasoningContent: objectReader({
-    reasoningText: objectReader({ text: textOf, signature: textOf }),
+  reasoningContent: createObjectReader({
+    reasoningText: createObjectReader({ text: textOf, signature: textOf }),
   }),
-  toolUse: optionalReader(
-    objectReader({ toolUseId: textOf, name: textOf, input: (input) => input ?? {} }),
+  toolUse: createOptionalReader(
+    createObjectReader({ toolUseId: textOf, name: textOf, input: (input) => input ?? {} }),
   ),
 });
-const readOutput = objectReader({
-  message: optionalReader(objectReader({ content: listReader(readBlock) })),
+const readOutput = createObjectReader({
+  message: createOptionalReader(createObjectReader({ content: createListReader(readBlock) })),
 });
 
 /**

@@ -1,6 +1,6 @@
 import { getClaudeRules } from "../../claude/claude-rules.ts";
 import { hasCallsWithoutThought, detailToClaudeThought } from "../../claude/thoughts.ts";
-import { refusalFailure, parsePrompt } from "../../core/conversation.ts";
+import { createRefusalFailure, parsePrompt } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
@@ -13,10 +13,10 @@ import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import { isProviderFailure } from "../../core/provider.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import {
-  converseOutputFormat,
+  chooseConverseOutputFormat,
   toConverseModelFields,
   getBedrockModelFamily,
-  getToolForcing,
+  getForcingToolChoice,
 } from "./model-fields.ts";
 import type {
   ConverseModelFields,
@@ -28,7 +28,7 @@ import { copyExactJson } from "../../../shared/exact-json.ts";
 import type { FunctionTool, RequestedTools } from "../../core/conversation.ts";
 import {
   NINE_CHARACTER_ID_SHAPE,
-  ToolCallIds,
+  AcceptedToolCallIds,
   WORD_CHARACTER_ID_SHAPE,
 } from "../../core/tool-calls.ts";
 
@@ -58,7 +58,7 @@ export async function toConverseRequest(call: ChatCall): Promise<OutgoingBody | 
   const { conversation } = prompt;
   const withImages = await downloadImages(conversation, call);
   if ("reason" in withImages) return withImages;
-  const format = converseOutputFormat(call);
+  const format = chooseConverseOutputFormat(call);
   const tools = converseToolFields(prompt.tools, format, model);
   const mayThink =
     !tools.isForced && !(usesThinkingBudget(model) && hasCallsWithoutThought(conversation.turns));
@@ -104,10 +104,10 @@ function requestBody({
   } = fields;
   const family = getBedrockModelFamily(upstreamId);
   const toolBlocks = toolConfig !== undefined;
-  const messages = converseMessages(conversation, { family, toolBlocks, thoughts });
+  const messages = toConverseMessages(conversation, { family, toolBlocks, thoughts });
   const instructed = addInstructions(conversation.system, messages);
   if (instructed.messages.length === 0) {
-    return refusalFailure("The messages have no content.", "messages");
+    return createRefusalFailure("The messages have no content.", "messages");
   }
   const additionalFields = {
     ...additional,
@@ -198,7 +198,7 @@ function converseToolFields(
   const tools = format.kind === "tool" ? [...offeredTools, answerToolOf(format)] : offeredTools;
   if (tools.length === 0) return { isForced: false, instruction: "" };
   const wantedChoice = requiredToolChoice(requested, format, offeredTools.length === 0);
-  const forcing = getToolForcing(model);
+  const forcing = getForcingToolChoice(model);
   const isForced = wantedChoice !== "auto" && forcing !== "none";
   const choice = isForced ? wantedChoice : "auto";
   const instruction = isForced ? "" : choiceInstruction(wantedChoice);
@@ -287,11 +287,11 @@ const NO_RESULT = "(empty)";
  * Returns messages that start with a user message, alternate between roles, and contain no blank
  * text. Without tools, calls and results become text.
  */
-export function converseMessages(
+export function toConverseMessages(
   { turns }: ConversationWithDownloadedImages,
   rules: MessageRules,
 ): readonly ConverseMessage[] {
-  const ids = new ToolCallIds(
+  const ids = new AcceptedToolCallIds(
     rules.family === "mistral" ? NINE_CHARACTER_ID_SHAPE : WORD_CHARACTER_ID_SHAPE,
   );
   const messages: ConverseMessage[] = [];
@@ -311,7 +311,11 @@ export function converseMessages(
   return messages;
 }
 
-function toBlocks(part: PartWithDownloadedImage, rules: MessageRules, ids: ToolCallIds): Block[] {
+function toBlocks(
+  part: PartWithDownloadedImage,
+  rules: MessageRules,
+  ids: AcceptedToolCallIds,
+): Block[] {
   switch (part.kind) {
     case "text":
       return part.text.trim() === "" ? [] : [{ text: part.text }];

@@ -5,16 +5,16 @@ import {
   FrameReader,
   createRetryFailure,
   toStreamReader,
-  eventTooLargeFailure,
+  createEventTooLargeFailure,
   createFailureEvents,
 } from "../../core/frame-reader.ts";
 import {
   numberOf,
   parseObject,
   textOf,
-  anyValue,
-  optionalReader,
-  objectReader,
+  readAnyValue,
+  createOptionalReader,
+  createObjectReader,
 } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { parseBedrockException } from "./bedrock-failure.ts";
@@ -149,19 +149,19 @@ const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
   return entry;
 });
 
-const readEvent = objectReader({
+const readEvent = createObjectReader({
   contentBlockIndex: numberOf,
-  start: objectReader({
-    toolUse: optionalReader(objectReader({ toolUseId: textOf, name: textOf })),
+  start: createObjectReader({
+    toolUse: createOptionalReader(createObjectReader({ toolUseId: textOf, name: textOf })),
   }),
-  delta: objectReader({
+  delta: createObjectReader({
     text: textOf,
-    toolUse: objectReader({ input: textOf }),
-    reasoningContent: objectReader({ text: textOf, signature: textOf }),
+    toolUse: createObjectReader({ input: textOf }),
+    reasoningContent: createObjectReader({ text: textOf, signature: textOf }),
   }),
   __type: textOf,
-  stopReason: anyValue,
-  usage: anyValue,
+  stopReason: readAnyValue,
+  usage: readAnyValue,
 });
 type Event = Omit<ReturnType<typeof readEvent>, "__type">;
 
@@ -297,7 +297,7 @@ export function createConverseStreamReader(reader: ConverseReader): StreamReader
     get broken() {
       if (!decoder.broken) return null;
       return decoder.overflowed
-        ? eventTooLargeFailure(FRAME_BYTES_MAX)
+        ? createEventTooLargeFailure(FRAME_BYTES_MAX)
         : createRetryFailure("bad_frame");
     },
   };

@@ -1,4 +1,8 @@
-import { getClaudeRules, claudeReasoningFields, thinksAlways } from "../../claude/claude-rules.ts";
+import {
+  getClaudeRules,
+  toClaudeReasoningFields,
+  thinksAlways,
+} from "../../claude/claude-rules.ts";
 import type { DataLocation } from "../../core/built-in.ts";
 import { toClaudeSchema } from "../../claude/json-schema.ts";
 import type { ChatBody } from "../../core/core-request.ts";
@@ -20,7 +24,7 @@ export function getBedrockModelFamily(model: string): BedrockModelFamily {
 }
 
 /** Returns the `toolChoice` type that forces the model to call a tool, or "none". */
-export function getToolForcing(model: string): "tool" | "any" | "none" {
+export function getForcingToolChoice(model: string): "tool" | "any" | "none" {
   const family = getBedrockModelFamily(model);
   if (family === "claude") return getClaudeRules(model).canForceTools ? "tool" : "none";
   if (family === "nova") return "tool";
@@ -52,7 +56,7 @@ const TEXT_FORMAT: ConverseOutputFormat = { kind: "text" };
  * Returns the way to request the output format. Bedrock accepts a schema only for Claude 4.5 and
  * 4.6. Most models and the newest Claude models can't be forced to call a tool.
  */
-export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
+export function chooseConverseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
   const format = readOutputFormat(body);
   if (format === "text" || isNamedTool(body.tool_choice)) return TEXT_FORMAT;
   if (format === "json") {
@@ -63,7 +67,7 @@ export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOu
     return { kind: "schema", output: { type: "json_schema", schema: toClaudeSchema(schema) } };
   }
   const type = schema["type"] ?? "object";
-  if (getToolForcing(upstreamId) === "tool" && type === "object") {
+  if (getForcingToolChoice(upstreamId) === "tool" && type === "object") {
     return { kind: "tool", schema, name: chooseOutputToolName(body) };
   }
   const words = `Answer with one JSON value that matches this JSON schema, and nothing else: ${JSON.stringify(schema)}`;
@@ -72,7 +76,7 @@ export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOu
 
 /** Returns the name of the tool for JSON output, or null. */
 export function chooseJsonToolName(call: ChatCall): string | null {
-  const format = converseOutputFormat(call);
+  const format = chooseConverseOutputFormat(call);
   return format.kind === "tool" ? format.name : null;
 }
 
@@ -120,7 +124,7 @@ function claudeFields({
   mayThink,
 }: ModelFieldsInput): ConverseModelFields {
   const rules = getClaudeRules(model);
-  const fields = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
+  const fields = toClaudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
   const allSampling = rules.acceptsSampling && !thinks ? samplingFieldsOf(body) : {};

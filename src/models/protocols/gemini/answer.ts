@@ -1,14 +1,18 @@
 import type { Usage } from "../../../shared/usage.ts";
 import {
-  objectReader,
+  createObjectReader,
   numberOf,
   objectOf,
   textOf,
-  anyValue,
-  listReader,
-  optionalReader,
+  readAnyValue,
+  createListReader,
+  createOptionalReader,
 } from "../../core/json-value.ts";
-import { discardUsageWithoutPrompt, countOrZero, readTokenCount } from "../../core/openai-usage.ts";
+import {
+  discardUsageWithoutPrompt,
+  readCountOrZero,
+  readTokenCount,
+} from "../../core/openai-usage.ts";
 import {
   toFinishReason,
   toCompletion,
@@ -29,14 +33,14 @@ import {
   createRetryFailure,
   createFailureEvents,
 } from "../../core/frame-reader.ts";
-import { findGeminiFailure, parseGoogleJson } from "./failure.ts";
+import { findGeminiFailure, parseJsonOrNull } from "./failure.ts";
 
-const readCounts = objectReader({
+const readCounts = createObjectReader({
   promptTokenCount: readTokenCount,
-  cachedContentTokenCount: countOrZero,
-  toolUsePromptTokenCount: countOrZero,
-  candidatesTokenCount: countOrZero,
-  thoughtsTokenCount: countOrZero,
+  cachedContentTokenCount: readCountOrZero,
+  toolUsePromptTokenCount: readCountOrZero,
+  candidatesTokenCount: readCountOrZero,
+  thoughtsTokenCount: readCountOrZero,
 });
 
 /**
@@ -65,21 +69,25 @@ export function readGeminiEmbeddingUsage(tokens: unknown): Usage | null {
   return input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 }
 
-const readPart = objectReader({
+const readPart = createObjectReader({
   text: textOf,
-  thought: anyValue,
+  thought: readAnyValue,
   thoughtSignature: textOf,
-  functionCall: objectReader({ id: textOf, name: textOf, args: optionalReader(objectOf) }),
+  functionCall: createObjectReader({
+    id: textOf,
+    name: textOf,
+    args: createOptionalReader(objectOf),
+  }),
 });
-const readCandidate = objectReader({
+const readCandidate = createObjectReader({
   index: numberOf,
-  content: objectReader({ parts: listReader(readPart) }),
+  content: createObjectReader({ parts: createListReader(readPart) }),
   finishReason: textOf,
 });
-const readResponse = objectReader({
-  candidates: listReader(readCandidate),
-  promptFeedback: objectReader({ blockReason: textOf }),
-  usageMetadata: anyValue,
+const readResponse = createObjectReader({
+  candidates: createListReader(readCandidate),
+  promptFeedback: createObjectReader({ blockReason: textOf }),
+  usageMetadata: readAnyValue,
 });
 
 const FAILURE_REASONS: ReadonlySet<string> = new Set([
@@ -177,7 +185,7 @@ export class GeminiChunkReader extends FrameReader {
   }
 
   protected override eventsAtEnd(textOutsideEvents: string): StreamEvent[] {
-    const failure = findGeminiFailure(parseGoogleJson(textOutsideEvents), this.#secrets());
+    const failure = findGeminiFailure(parseJsonOrNull(textOutsideEvents), this.#secrets());
     if (failure !== null) return createFailureEvents(failure);
     if (this.#haveAllFinished()) return [END_EVENT];
     return textOutsideEvents.trim() === ""

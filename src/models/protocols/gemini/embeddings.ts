@@ -1,5 +1,10 @@
 import { createEmbeddingList, getInputTexts, isVector } from "../../core/embedding-batches.ts";
-import { numberOf, anyValue, listReader, objectReader } from "../../core/json-value.ts";
+import {
+  numberOf,
+  readAnyValue,
+  createListReader,
+  createObjectReader,
+} from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
 import { readGeminiEmbeddingUsage } from "./answer.ts";
 
@@ -10,16 +15,16 @@ export type GeminiEmbeddingMethod = {
   readonly answer: (raw: JsonObject, call: EmbeddingsCall) => ProviderResponse | null;
 };
 
-const readBatch = objectReader({
-  embeddings: listReader(objectReader({ values: anyValue })),
-  usageMetadata: objectReader({ promptTokenCount: anyValue }),
+const readBatch = createObjectReader({
+  embeddings: createListReader(createObjectReader({ values: readAnyValue })),
+  usageMetadata: createObjectReader({ promptTokenCount: readAnyValue }),
 });
-const readPredictions = objectReader({
-  predictions: listReader(
-    objectReader({
-      embeddings: objectReader({
-        values: anyValue,
-        statistics: objectReader({ token_count: numberOf }),
+const readPredictions = createObjectReader({
+  predictions: createListReader(
+    createObjectReader({
+      embeddings: createObjectReader({
+        values: readAnyValue,
+        statistics: createObjectReader({ token_count: numberOf }),
       }),
     }),
   ),

@@ -3,8 +3,8 @@ import {
   numberOf,
   objectOf,
   textOf,
-  listReader,
-  objectReader,
+  createListReader,
+  createObjectReader,
 } from "../../core/json-value.ts";
 import type { ProviderFailure } from "../../core/provider.ts";
 import { parseHttpFailure } from "../../core/upstream-failure.ts";
@@ -33,7 +33,7 @@ export function parseGoogleFailure(
   bodyText: string,
   secrets: readonly string[],
 ): ProviderFailure {
-  const error = findError(parseGoogleJson(bodyText)) ?? EMPTY_ERROR;
+  const error = findError(parseJsonOrNull(bodyText)) ?? EMPTY_ERROR;
   const bodyStatus = statusOf(error);
   const effectiveStatus = status >= 500 && bodyStatus !== null ? bodyStatus : status;
   return failureOf(effectiveStatus, headers, error, secrets);
@@ -47,7 +47,7 @@ export function findGeminiFailure(
   return error && failureOf(statusOf(error) ?? 500, new Headers(), error, secrets);
 }
 
-export function parseGoogleJson(text: string): unknown {
+export function parseJsonOrNull(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
     return value;
@@ -56,11 +56,11 @@ export function parseGoogleJson(text: string): unknown {
   }
 }
 
-const readError = objectReader({
+const readError = createObjectReader({
   code: numberOf,
   status: textOf,
   message: textOf,
-  details: listReader(objectReader({ reason: textOf, retryDelay: textOf })),
+  details: createListReader(createObjectReader({ reason: textOf, retryDelay: textOf })),
 });
 type GoogleError = ReturnType<typeof readError>;
 const EMPTY_ERROR = readError({});

@@ -9,8 +9,8 @@ import type {
   ProviderFailure,
   ProviderCallOf,
 } from "../../core/provider.ts";
-import { listReader, objectReader, textOf } from "../../core/json-value.ts";
-import { countOrZero, readTokenCount } from "../../core/openai-usage.ts";
+import { createListReader, createObjectReader, textOf } from "../../core/json-value.ts";
+import { readCountOrZero, readTokenCount } from "../../core/openai-usage.ts";
 import { findGeminiFailure } from "./failure.ts";
 import { createRetryFailure } from "../../core/frame-reader.ts";
 import { computeMaxAudioTokens, getSpeechVoice } from "../../core/speech.ts";
@@ -44,24 +44,28 @@ export function toGeminiImageRequest({ body }: ImageCall): OutgoingBody {
   return createOutgoingBody(request, images);
 }
 
-const readMediaResponse = objectReader({
-  candidates: listReader(
-    objectReader({
+const readMediaResponse = createObjectReader({
+  candidates: createListReader(
+    createObjectReader({
       finishReason: textOf,
-      content: objectReader({
-        parts: listReader(objectReader({ inlineData: objectReader({ mimeType: textOf }) })),
+      content: createObjectReader({
+        parts: createListReader(
+          createObjectReader({ inlineData: createObjectReader({ mimeType: textOf }) }),
+        ),
       }),
     }),
   ),
-  promptFeedback: objectReader({ blockReason: textOf }),
-  usageMetadata: objectReader({
+  promptFeedback: createObjectReader({ blockReason: textOf }),
+  usageMetadata: createObjectReader({
     promptTokenCount: readTokenCount,
-    promptTokensDetails: listReader(objectReader({ modality: textOf, tokenCount: readTokenCount })),
-    candidatesTokenCount: readTokenCount,
-    candidatesTokensDetails: listReader(
-      objectReader({ modality: textOf, tokenCount: readTokenCount }),
+    promptTokensDetails: createListReader(
+      createObjectReader({ modality: textOf, tokenCount: readTokenCount }),
     ),
-    thoughtsTokenCount: countOrZero,
+    candidatesTokenCount: readTokenCount,
+    candidatesTokensDetails: createListReader(
+      createObjectReader({ modality: textOf, tokenCount: readTokenCount }),
+    ),
+    thoughtsTokenCount: readCountOrZero,
   }),
 });
 const BLOCK_REASONS = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;

@@ -1,4 +1,4 @@
-import { toConversation, refusalFailure, parseTools } from "../../core/conversation.ts";
+import { toConversation, createRefusalFailure, parseTools } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
@@ -6,7 +6,7 @@ import type {
   ConversationWithDownloadedImages,
   PartWithDownloadedImage,
 } from "../../core/inline-image.ts";
-import { textOf, isObject, objectReader } from "../../core/json-value.ts";
+import { textOf, isObject, createObjectReader } from "../../core/json-value.ts";
 import { createOutgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
@@ -27,7 +27,7 @@ export async function toGeminiChatRequest(call: ChatCall): Promise<OutgoingBody 
     parts.some((part) => part.kind === "result" && part.name === ""),
   );
   if (hasMisplacedImage) {
-    return refusalFailure("A tool message must belong to an earlier tool call.", "messages");
+    return createRefusalFailure("A tool message must belong to an earlier tool call.", "messages");
   }
   const body = {
     ...conversationFields(conversation, call.upstreamId),
@@ -89,7 +89,7 @@ function orderByCall(
   return parts.toSorted((a, b) => position(a) - position(b));
 }
 
-const readExtra = objectReader({ google: objectReader({ thought_signature: textOf }) });
+const readExtra = createObjectReader({ google: createObjectReader({ thought_signature: textOf }) });
 
 function toGeminiParts(part: PartWithDownloadedImage, model: string): JsonObject[] {
   if (part.kind === "text") return [{ text: part.text }];

@@ -139,7 +139,7 @@ export function toInitialMessagesUsage(usage: Usage): JsonObject {
 }
 
 /** Returns usage with estimated prompt tokens: at least 1, because clients read 0 as unknown. */
-export function estimatedStartUsage(promptTokens: number): JsonObject {
+export function createEstimatedStartUsage(promptTokens: number): JsonObject {
   const input = Math.max(1, Math.ceil(promptTokens));
   return toInitialMessagesUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });
 }

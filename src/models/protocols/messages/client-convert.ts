@@ -8,7 +8,7 @@ import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import type {
   MessagesInputBlock,
-  CountBody,
+  CountTokensBody,
   MessagesMessage,
   MessagesBody,
   VisibleContentBlock,
@@ -26,7 +26,7 @@ type RecalledThoughts = Pick<StoredThoughts, "details"> & {
  * Reads the thoughts that a client sends back. Claude's thoughts are unchanged blocks. Other
  * providers' thoughts are encoded in `signature` and never sent to Claude.
  */
-export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
+export function readReturnedThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
   const details: JsonObject[] = [];
   const extras = new Map<string, JsonObject>();
   let reasoning = "";
@@ -59,7 +59,7 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
  * Converts a Messages request to a chat request. Drops and reports tuning fields that chat requests
  * lack. Other fields without an equivalent require a native route.
  */
-export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest> {
+export function convertMessagesToChatBody(body: MessagesBody): Result<ConvertedRequest> {
   const losses = new ConversionLosses(body);
   if (body.max_tokens === 0) {
     losses.recordMissingFeature(
@@ -88,7 +88,10 @@ export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest>
   });
 }
 
-export function toChatPromptFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
+export function toChatPromptFields(
+  body: CountTokensBody,
+  losses: ConversionLosses,
+): Result<JsonObject> {
   const messages = toChatMessages(body, losses);
   if (!messages.ok) return messages;
   const tools = toChatToolFields(body, losses);
@@ -107,7 +110,7 @@ export function toChatPromptFields(body: CountBody, losses: ConversionLosses): R
   });
 }
 
-function toChatMessages(body: CountBody, losses: ConversionLosses): Result<CoreMessage[]> {
+function toChatMessages(body: CountTokensBody, losses: ConversionLosses): Result<CoreMessage[]> {
   const chatMessages: CoreMessage[] = [];
   const system = systemText(body.system ?? []);
   if (system.length > 0) chatMessages.push({ role: "system", content: system });
@@ -240,7 +243,7 @@ function assistantMessages(
   const hasNoOutput = text === "" && calls.length === 0;
   if (hasNoOutput) return success([]);
   const namedCalls = calls.map((call) => [call, losses.names.nameFor(call.name)] as const);
-  return success([assistantMessage(text, recallThoughts(thoughts), namedCalls)]);
+  return success([assistantMessage(text, readReturnedThoughts(thoughts), namedCalls)]);
 }
 
 function assistantMessage(
@@ -339,15 +342,15 @@ function textPart(text: string): JsonObject {
   return { type: "text", text };
 }
 
-function effortOf(body: CountBody): JsonObject {
+function effortOf(body: CountTokensBody): JsonObject {
   const requested = body.output_config?.effort ?? undefined;
   const effort = body.thinking ? thinkingEffort(body, body.thinking, requested) : requested;
   return effort === undefined ? {} : { reasoning_effort: effort };
 }
 
-type Thinking = NonNullable<CountBody["thinking"]>;
+type Thinking = NonNullable<CountTokensBody["thinking"]>;
 
-function thinkingEffort(body: CountBody, thinking: Thinking, requested?: string): string {
+function thinkingEffort(body: CountTokensBody, thinking: Thinking, requested?: string): string {
   if (thinking.type === "disabled" || thinking.type === "between_tools") return "none";
   if (requested !== undefined) return requested;
   if (thinking.type === "adaptive") return "medium";

@@ -33,7 +33,7 @@ export const messagesDialect: Dialect = {
     return {
       status: statusOf(failure, response),
       headers: { ...response.headers, ...limitHeaders(failure), "request-id": requestId },
-      body: messagesErrorBody(failure, requestId),
+      body: toMessagesErrorBody(failure, requestId),
     } satisfies DialectError;
   },
   headers: (requestId, limits) => ({
@@ -44,7 +44,7 @@ export const messagesDialect: Dialect = {
 };
 
 /** Returns the body of an error response or event. `details` has the gateway's code and numbers. */
-export function messagesErrorBody(failure: Failure, requestId: string): object {
+export function toMessagesErrorBody(failure: Failure, requestId: string): object {
   const response = errorResponseOf(failure);
   const status = statusOf(failure, response);
   return {

@@ -2,7 +2,11 @@ import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { ToolCallPairs, ToolCallIds, WORD_CHARACTER_ID_SHAPE } from "../../core/tool-calls.ts";
+import {
+  UniqueToolCallIds,
+  AcceptedToolCallIds,
+  WORD_CHARACTER_ID_SHAPE,
+} from "../../core/tool-calls.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import {
   NATIVE_BLOCK_FIELDS,
@@ -12,8 +16,8 @@ import {
   UNCONVERTIBLE_FIELDS,
 } from "./client-native-fields.ts";
 import type { NativeFieldRules, NativeFieldRule } from "./client-native-fields.ts";
-import type { CountBody, MessagesMessage, MessagesBody } from "./client-request.ts";
-import { toolKindOf, removeServerTools } from "./client-tools.ts";
+import type { CountTokensBody, MessagesMessage, MessagesBody } from "./client-request.ts";
+import { getToolKind, removeServerTools } from "./client-tools.ts";
 import { isSerializedThoughts } from "../../core/stored-thoughts.ts";
 
 type NativeRequest = {
@@ -63,7 +67,7 @@ export function parseBetaHeader(header: string | undefined): readonly string[] {
  * the client forces a tool without a price in the catalog.
  */
 export function toClaudeNativeRequest(
-  body: MessagesBody | CountBody,
+  body: MessagesBody | CountTokensBody,
   betas: readonly string[],
 ): Result<NativeRequest> {
   const fieldPicker = new FieldPicker(betas);
@@ -119,8 +123,8 @@ class FieldPicker {
   marksCache = false;
   readonly weights = new Map<object, NativePartCountRule>();
   readonly #betas: ReadonlySet<string>;
-  readonly #ids = new ToolCallIds(WORD_CHARACTER_ID_SHAPE);
-  readonly #callPairs = new ToolCallPairs();
+  readonly #ids = new AcceptedToolCallIds(WORD_CHARACTER_ID_SHAPE);
+  readonly #callPairs = new UniqueToolCallIds();
 
   constructor(betas: readonly string[]) {
     this.#betas = new Set(betas);
@@ -204,7 +208,7 @@ class FieldPicker {
 
   #pickObject(value: JsonObject, rules: NativeFieldRules, path: string): JsonObject {
     const pickedFields = this.fields(value, rules, path);
-    if (path === "tools." && toolKindOf(value) !== "custom") {
+    if (path === "tools." && getToolKind(value) !== "custom") {
       this.weights.set(pickedFields, "known_tool");
     }
     return pickedFields;

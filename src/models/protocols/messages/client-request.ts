@@ -248,7 +248,7 @@ const commonFields = {
   billing_policy: unsupported,
 };
 
-export const countBodySchema = z.looseObject(commonFields);
+export const countTokensBodySchema = z.looseObject(commonFields);
 
 export const messagesBodySchema = z.looseObject({
   ...commonFields,
@@ -265,7 +265,7 @@ export const messagesBodySchema = z.looseObject({
 });
 
 export type MessagesBody = z.infer<typeof messagesBodySchema>;
-export type CountBody = z.infer<typeof countBodySchema>;
+export type CountTokensBody = z.infer<typeof countTokensBodySchema>;
 export type MessagesMessage = z.infer<typeof message>;
 export type MessagesInputBlock = z.infer<typeof block>;
 export type VisibleContentBlock = z.infer<(typeof visibleBlocks)[number]>;
@@ -282,8 +282,8 @@ export function parseMessagesRequest(
   return problem ?? parsed;
 }
 
-export function parseCountRequest(value: object): Result<CountBody> {
-  return checkThread(value) ?? parseBody(countBodySchema, value);
+export function parseCountTokensRequest(value: object): Result<CountTokensBody> {
+  return checkThread(value) ?? parseBody(countTokensBodySchema, value);
 }
 
 /** The error code for unsupported threads. After this error, SDKs send the whole conversation. */

@@ -11,13 +11,13 @@ import {
   toInitialMessagesUsage,
   DIRECT_CALLER,
   createMessagesEnvelope,
-  estimatedStartUsage,
+  createEstimatedStartUsage,
   toMessagesStopReason,
   toMessagesUsage,
   completeClaudeBlock,
 } from "./client-answer.ts";
 import type { OriginalToolNames, ClientMessage } from "./client-answer.ts";
-import { messagesErrorBody } from "./client-dialect.ts";
+import { toMessagesErrorBody } from "./client-dialect.ts";
 import { detailToClaudeThought } from "../../claude/thoughts.ts";
 
 abstract class Block implements SequencedPart {
@@ -298,7 +298,7 @@ const PING = formatEvent("ping", {});
 function startOfMessage(head: ResponseHead, usage: Usage | null): string {
   const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
   const initialUsage =
-    usage === null ? estimatedStartUsage(head.promptTokens) : toInitialMessagesUsage(usage);
+    usage === null ? createEstimatedStartUsage(head.promptTokens) : toInitialMessagesUsage(usage);
   const message = { ...createMessagesEnvelope(head), content: [], ...stop, usage: initialUsage };
   return formatEvent("message_start", { message });
 }
@@ -310,12 +310,12 @@ function endOfMessage(stop: JsonObject, usage: JsonObject): string {
 }
 
 function failureEvent(
-  failure: Parameters<typeof messagesErrorBody>[0],
+  failure: Parameters<typeof toMessagesErrorBody>[0],
   { id }: ResponseHead,
 ): string {
   return formatEvent(
     "error",
-    messagesErrorBody(failure, `req_${id.slice("msg_".length)}`) as JsonObject,
+    toMessagesErrorBody(failure, `req_${id.slice("msg_".length)}`) as JsonObject,
   );
 }
 

@@ -1,5 +1,5 @@
 import { AcceptedToolNames } from "../../core/tool-calls.ts";
-import type { CountBody, MessagesTool } from "./client-request.ts";
+import type { CountTokensBody, MessagesTool } from "./client-request.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { textOf } from "../../core/json-value.ts";
@@ -11,7 +11,7 @@ export class ConversionLosses {
   readonly names: AcceptedToolNames;
   lack: { readonly param: string; readonly message: string } | null = null;
 
-  constructor(body: CountBody) {
+  constructor(body: CountTokensBody) {
     this.names = new AcceptedToolNames(toolNamesIn(body));
   }
 
@@ -20,7 +20,7 @@ export class ConversionLosses {
   }
 }
 
-function toolNamesIn({ tools, messages }: CountBody): readonly string[] {
+function toolNamesIn({ tools, messages }: CountTokensBody): readonly string[] {
   const called = messages.flatMap(({ content }) =>
     typeof content === "string"
       ? []
@@ -40,7 +40,7 @@ const CLIENT_TOOL_TYPE =
 const SEARCH_TOOL_TYPE = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
 /** Returns a tool's kind: `server` for unknown types, because their cost is unknown. */
-export function toolKindOf({ type: rawType }: { readonly type?: unknown }): ToolKind {
+export function getToolKind({ type: rawType }: { readonly type?: unknown }): ToolKind {
   if (rawType === undefined || rawType === null || rawType === "custom") return "custom";
   const type = textOf(rawType);
   if (CLIENT_TOOL_TYPE.test(type)) return "client";
@@ -51,13 +51,13 @@ export function toolKindOf({ type: rawType }: { readonly type?: unknown }): Tool
  * Drops and reports tools that Anthropic runs and bills. Returns 400 if `tool_choice` forces one.
  */
 export function removeServerTools(
-  body: CountBody,
+  body: CountTokensBody,
   dropped: Set<string>,
 ): Result<readonly MessagesTool[]> {
   const supportedTools: MessagesTool[] = [];
   const removedNames = new Set<string>();
   for (const [index, tool] of (body.tools ?? []).entries()) {
-    const kind = toolKindOf(tool);
+    const kind = getToolKind(tool);
     const problem = kind === "custom" ? checkCustomTool(tool, index) : null;
     if (problem !== null) return problem;
     if (kind !== "server") supportedTools.push(tool);
@@ -97,7 +97,7 @@ function couldBeChosen({ type, name }: MessagesTool, chosen: string): boolean {
   return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
 }
 
-type ToolChoice = NonNullable<CountBody["tool_choice"]>;
+type ToolChoice = NonNullable<CountTokensBody["tool_choice"]>;
 
 function checkCustomTool(
   { name, input_schema: schema }: MessagesTool,
@@ -112,7 +112,10 @@ function checkCustomTool(
   return null;
 }
 
-export function toChatToolFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
+export function toChatToolFields(
+  body: CountTokensBody,
+  losses: ConversionLosses,
+): Result<JsonObject> {
   const supportedTools = removeServerTools(body, losses.dropped);
   if (!supportedTools.ok) return supportedTools;
   const functions = (body.tools ?? []).flatMap((tool, at) =>
@@ -128,7 +131,7 @@ export function toChatToolFields(body: CountBody, losses: ConversionLosses): Res
 }
 
 function toFunctions(tool: MessagesTool, path: string, losses: ConversionLosses): JsonObject[] {
-  const kind = toolKindOf(tool);
+  const kind = getToolKind(tool);
   if (kind === "custom") return [toFunction(tool, losses.names)];
   if (kind === "search") losses.dropped.add(`${path}:${tool.type}`);
   else losses.recordMissingFeature(`${path}.type`, `only Claude models support '${tool.type}'`);

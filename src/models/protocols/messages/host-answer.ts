@@ -1,21 +1,31 @@
 import type { Usage } from "../../../shared/usage.ts";
-import { objectOf, objectReader, textOf, anyValue, listReader } from "../../core/json-value.ts";
+import {
+  objectOf,
+  createObjectReader,
+  textOf,
+  readAnyValue,
+  createListReader,
+} from "../../core/json-value.ts";
 import type { JsonObject, ProviderResponse } from "../../core/provider.ts";
-import { discardUsageWithoutPrompt, countOrZero, readTokenCount } from "../../core/openai-usage.ts";
+import {
+  discardUsageWithoutPrompt,
+  readCountOrZero,
+  readTokenCount,
+} from "../../core/openai-usage.ts";
 import { cleanMessage } from "../../core/cleaned-message.ts";
 import { toFinishReason, toCompletion } from "../../core/output-part.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
 
-const readCounts = objectReader({
+const readCounts = createObjectReader({
   input_tokens: readTokenCount,
   output_tokens: readTokenCount,
-  cache_read_input_tokens: countOrZero,
-  cache_creation_input_tokens: countOrZero,
-  output_tokens_details: objectReader({ thinking_tokens: countOrZero }),
-  cache_creation: objectReader({
-    ephemeral_5m_input_tokens: countOrZero,
-    ephemeral_1h_input_tokens: countOrZero,
+  cache_read_input_tokens: readCountOrZero,
+  cache_creation_input_tokens: readCountOrZero,
+  output_tokens_details: createObjectReader({ thinking_tokens: readCountOrZero }),
+  cache_creation: createObjectReader({
+    ephemeral_5m_input_tokens: readCountOrZero,
+    ephemeral_1h_input_tokens: readCountOrZero,
   }),
 });
 
@@ -51,7 +61,7 @@ export function mergeLaterUsage(before: JsonObject, laterUsage: unknown): JsonOb
 }
 
 /** Reads a content block of a Messages response. */
-export const readMessagesBlock = objectReader({
+export const readMessagesBlock = createObjectReader({
   type: textOf,
   text: textOf,
   thinking: textOf,
@@ -63,9 +73,9 @@ export const readMessagesBlock = objectReader({
 });
 export type MessagesOutputBlock = ReturnType<typeof readMessagesBlock>;
 
-export const readMessagesStopFields = objectReader({
-  stop_reason: anyValue,
-  stop_details: objectReader({ explanation: textOf }),
+export const readMessagesStopFields = createObjectReader({
+  stop_reason: readAnyValue,
+  stop_details: createObjectReader({ explanation: textOf }),
 });
 
 /**
@@ -79,7 +89,7 @@ export function readMessagesCompletion(
 ): ProviderResponse | null {
   const { content, usage } = raw;
   if (!Array.isArray(content)) return null;
-  const parts = listReader(readMessagesBlock)(content).flatMap((one) =>
+  const parts = createListReader(readMessagesBlock)(content).flatMap((one) =>
     toOutputParts(one, jsonTool),
   );
   return toCompletion(

@@ -1,4 +1,4 @@
-import { parseObject, textOf, objectReader } from "../../core/json-value.ts";
+import { parseObject, textOf, createObjectReader } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { parseHttpFailure } from "../../core/upstream-failure.ts";
 
@@ -19,11 +19,11 @@ const SPEND_LIMIT_CODES: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
   "enforced_spend_limit_reached",
 ]);
-const readError = objectReader({
-  error: objectReader({
+const readError = createObjectReader({
+  error: createObjectReader({
     type: textOf,
     message: textOf,
-    details: objectReader({ error_code: textOf }),
+    details: createObjectReader({ error_code: textOf }),
   }),
 });
 const LIMIT_NAMES = ["requests", "tokens", "input-tokens", "output-tokens"];

@@ -1,5 +1,5 @@
 import { ChunkBuilder } from "../../core/output-part.ts";
-import { numberOf, textOf, anyValue, objectReader } from "../../core/json-value.ts";
+import { numberOf, textOf, readAnyValue, createObjectReader } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import {
   END_EVENT,
@@ -19,16 +19,16 @@ import {
 import type { MessagesOutputBlock } from "./host-answer.ts";
 import { parseMessagesErrorEvent } from "./host-failure.ts";
 
-const readEvent = objectReader({
+const readEvent = createObjectReader({
   type: textOf,
   index: numberOf,
-  message: objectReader({ usage: anyValue }),
-  content_block: anyValue,
-  delta: anyValue,
-  usage: anyValue,
+  message: createObjectReader({ usage: readAnyValue }),
+  content_block: readAnyValue,
+  delta: readAnyValue,
+  usage: readAnyValue,
 });
 type Event = ReturnType<typeof readEvent>;
-const readDelta = objectReader({
+const readDelta = createObjectReader({
   type: textOf,
   text: textOf,
   thinking: textOf,

@@ -1,12 +1,12 @@
 import { PDF_MEDIA_TYPE } from "../../core/core-request.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
-import { badImageFailure, toConversation } from "../../core/conversation.ts";
+import { createBadImageFailure, toConversation } from "../../core/conversation.ts";
 import type { Conversation, ConversationPart, ConversationTurn } from "../../core/conversation.ts";
 import type { ParsedImageUrl } from "../../core/data-url.ts";
 import type { JsonObject, ProviderFailure, ProviderCall } from "../../core/provider.ts";
-import { ToolCallIds, WORD_CHARACTER_ID_SHAPE } from "../../core/tool-calls.ts";
+import { AcceptedToolCallIds, WORD_CHARACTER_ID_SHAPE } from "../../core/tool-calls.ts";
 import { detailToClaudeThought } from "../../claude/thoughts.ts";
-import { listOf, anyValue, objectReader } from "../../core/json-value.ts";
+import { listOf, readAnyValue, createObjectReader } from "../../core/json-value.ts";
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set([
   "image/png",
@@ -21,11 +21,11 @@ const OPENING_TEXT = "Hello.";
  * Converts turns. Drops blank texts, for which the host returns 400. If `thinks`, includes earlier
  * thoughts.
  */
-export function claudeMessagesOf(
+export function toClaudeMessages(
   { system, markedSystem, turns }: Conversation,
   thinks: boolean,
 ): { readonly system: readonly JsonObject[]; readonly messages: readonly JsonObject[] } {
-  const ids = new ToolCallIds(WORD_CHARACTER_ID_SHAPE);
+  const ids = new AcceptedToolCallIds(WORD_CHARACTER_ID_SHAPE);
   const messages = turns
     .map(({ role, parts }) => ({ role, content: toBlocks(parts, thinks, ids) }))
     .filter(({ content }) => content.length > 0);
@@ -47,7 +47,7 @@ export function findImageProblem(turns: readonly ConversationTurn[]): ProviderFa
   for (const { parts } of turns) {
     for (const part of parts) {
       if (part.kind === "image" && imageSource(part.image) === null) {
-        return badImageFailure(
+        return createBadImageFailure(
           "Images must be PNG, JPEG, GIF or WebP, as a base64 data URL or an http or https address.",
           part.at,
         );
@@ -70,14 +70,18 @@ function isPdf(image: ParsedImageUrl): boolean {
 
 type Block = JsonObject & { readonly text?: unknown };
 
-function toBlocks(parts: readonly ConversationPart[], thinks: boolean, ids: ToolCallIds): Block[] {
+function toBlocks(
+  parts: readonly ConversationPart[],
+  thinks: boolean,
+  ids: AcceptedToolCallIds,
+): Block[] {
   const blocks = parts.flatMap((part) => toBlock(part, thinks, ids));
   // The host rejects a message that ends with reasoning.
   while (isThinkingBlock(blocks.at(-1))) blocks.pop();
   return blocks;
 }
 
-function toBlock(part: ConversationPart, thinks: boolean, ids: ToolCallIds): Block[] {
+function toBlock(part: ConversationPart, thinks: boolean, ids: AcceptedToolCallIds): Block[] {
   switch (part.kind) {
     case "text":
       return textBlocks(part.text, part.isMarked);
@@ -119,7 +123,7 @@ function trimLastText(blocks: readonly Block[]): Block[] {
   );
 }
 
-const readType = objectReader({ type: anyValue });
+const readType = createObjectReader({ type: readAnyValue });
 
 const BLOCK_PATH = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
 const UNNAMED_IMAGE_ERROR = /^(?:could not process image|unable to download the file)/i;
@@ -138,7 +142,7 @@ export function addImageParam(failure: ProviderFailure, call: ProviderCall): Pro
   const imagePaths = conversation.turns.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.kind === "image" ? [part.at] : [])),
   );
-  const { messages } = claudeMessagesOf(conversation, true);
+  const { messages } = toClaudeMessages(conversation, true);
   const messageContent = messages[Number(turn)]?.["content"];
   const imageBlock: unknown = Array.isArray(messageContent)
     ? messageContent[Number(block)]
@@ -147,5 +151,5 @@ export function addImageParam(failure: ProviderFailure, call: ProviderCall): Pro
     .flatMap(({ content }) => listOf(content))
     .filter((one) => readType(one).type === "image");
   const at = imagePaths.at(images.findIndex((image) => image === imageBlock));
-  return at === undefined ? failure : { ...failure, ...badImageFailure(message, at) };
+  return at === undefined ? failure : { ...failure, ...createBadImageFailure(message, at) };
 }

@@ -4,8 +4,8 @@ import {
   numberOf,
   objectOf,
   textOf,
-  anyValue,
-  objectReader,
+  readAnyValue,
+  createObjectReader,
 } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
@@ -21,7 +21,7 @@ import { parseMessagesErrorEvent } from "./host-failure.ts";
 import { mergeLaterUsage, readMessagesUsage, hasOutputTokenCount } from "./host-answer.ts";
 
 /** Sets the route's model, cap and tier. Drops and reports tuning fields that the model rejects. */
-export function claudeNativeBody(
+export function toClaudeNativeBody(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
   geo: "us" | null,
 ): { readonly body: JsonObject; readonly beta: string | null } | null {
@@ -63,9 +63,9 @@ function isHourCache(mark: unknown): boolean {
   return ttl !== undefined && ttl !== null && ttl !== "5m";
 }
 
-const readSettings = objectReader({
+const readSettings = createObjectReader({
   max_tokens: numberOf,
-  thinking: objectReader({ type: anyValue }),
+  thinking: createObjectReader({ type: readAnyValue }),
 });
 const THINKING_TYPES: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
@@ -97,20 +97,20 @@ type NativeAnswer = {
   readonly native: NativeOutput;
 };
 
-const readPart = objectReader({
+const readPart = createObjectReader({
   text: textOf,
   thinking: textOf,
   partial_json: textOf,
   name: textOf,
   input: (input) => (input === undefined ? "" : JSON.stringify(input)),
 });
-const readEvent = objectReader({
+const readEvent = createObjectReader({
   type: textOf,
   index: numberOf,
-  message: objectReader({ usage: anyValue }),
+  message: createObjectReader({ usage: readAnyValue }),
   content_block: readPart,
-  delta: objectReader({ type: anyValue, text: textOf, stop_reason: textOf }),
-  usage: anyValue,
+  delta: createObjectReader({ type: readAnyValue, text: textOf, stop_reason: textOf }),
+  usage: readAnyValue,
 });
 type Event = ReturnType<typeof readEvent>;
 

@@ -11,9 +11,9 @@ import type {
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
-import { getClaudeRules, claudeReasoningFields } from "../../claude/claude-rules.ts";
+import { getClaudeRules, toClaudeReasoningFields } from "../../claude/claude-rules.ts";
 import { toClaudeSchema } from "../../claude/json-schema.ts";
-import { findImageProblem, isThinkingBlock, claudeMessagesOf } from "./host-messages.ts";
+import { findImageProblem, isThinkingBlock, toClaudeMessages } from "./host-messages.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { copyExactJson } from "../../../shared/exact-json.ts";
@@ -89,13 +89,13 @@ function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
   const needsThought =
     rules.thinking === "budget" && hasCallsWithoutThought(clientConversation.turns);
   const mayThink = !forced.isForced && !needsThought;
-  const reasoning = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
+  const reasoning = toClaudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const conversation = addInstructions(
     clientConversation,
     json?.by === "words" ? JSON_INSTRUCTION : null,
     forced.words,
   );
-  const { system, messages } = claudeMessagesOf(conversation, reasoning.thinks);
+  const { system, messages } = toClaudeMessages(conversation, reasoning.thinks);
   const bindsThoughts = rules.bindsThoughts && reasoning.thinks && hasThoughts(messages);
   return {
     beta: bindsThoughts ? BINDING_BETA : null,

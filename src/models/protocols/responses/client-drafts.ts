@@ -13,7 +13,7 @@ import { parseCustomInput } from "./client-tools.ts";
 import type { ToolOrigin } from "./client-tools.ts";
 
 export type EventWriter = (type: string, fields: object) => string;
-export type DraftPosition = {
+export type DraftContext = {
   readonly id: string;
   readonly index: number;
   readonly write: EventWriter;
@@ -23,11 +23,11 @@ export type DraftPosition = {
 export type ItemDraft = SequencedPart & { item(): OutputItem; storedItem(): OutputItem };
 
 export abstract class BaseDraft implements ItemDraft {
-  protected readonly position: DraftPosition;
+  protected readonly position: DraftContext;
   protected status: OutputItem["status"] = "in_progress";
   isOpen = false;
 
-  constructor(place: DraftPosition) {
+  constructor(place: DraftContext) {
     this.position = place;
   }
 
@@ -74,7 +74,7 @@ type GrowingText = {
 };
 type GrowingPart = GrowingText | { readonly kind: "refusal"; refusal: string };
 
-export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
+export type TextMetadata = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
 
 /** An open text to which deltas are added. */
 export type DraftText = { readonly fields: object; append(json: string): void };
@@ -84,7 +84,7 @@ export class MessageItemDraft extends BaseDraft {
   readonly #parts: GrowingPart[] = [];
   readonly #phase: MessagePhase | null;
 
-  constructor(place: DraftPosition, phase: MessagePhase | null = null) {
+  constructor(place: DraftContext, phase: MessagePhase | null = null) {
     super(place);
     this.#phase = phase;
   }
@@ -93,7 +93,7 @@ export class MessageItemDraft extends BaseDraft {
     return this.#parts.length === 0;
   }
 
-  text(json: string, { logprobs, annotations }: TextExtras): string {
+  text(json: string, { logprobs, annotations }: TextMetadata): string {
     let text = "";
     let part = this.#parts.at(-1);
     if (part?.kind !== "text") {
@@ -224,7 +224,7 @@ export class ToolCallItemDraft extends BaseDraft {
   readonly #isNative: boolean;
   isEnded = false;
 
-  constructor(place: DraftPosition, origin: ToolOrigin, callId: string, isNative = false) {
+  constructor(place: DraftContext, origin: ToolOrigin, callId: string, isNative = false) {
     super(place);
     this.#origin = origin;
     this.#callId = callId;

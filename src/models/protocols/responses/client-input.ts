@@ -4,11 +4,11 @@ import { fromBase64 } from "../../core/data-url.ts";
 import { PDF_DATA_URL_PREFIX } from "../../core/core-request.ts";
 import {
   isObject,
-  hasTextType,
+  hasTypeField,
   listOf,
   textOf,
-  listReader,
-  objectReader,
+  createListReader,
+  createObjectReader,
 } from "../../core/json-value.ts";
 import { joinNamespaceAndName } from "../../core/tool-calls.ts";
 import type { JsonObject } from "../../core/provider.ts";
@@ -34,7 +34,7 @@ export type ConvertedInput = {
  * Converts items to messages. Joins consecutive assistant items, and adds their calls' outputs.
  * Returns 400 for mismatched calls and outputs, stored files and images, and files by URL.
  */
-export function chatMessagesOfItems(items: readonly InputItem[]): Result<ConvertedInput> {
+export function convertItemsToChatMessages(items: readonly InputItem[]): Result<ConvertedInput> {
   const outputs = outputsOf(items);
   if (!outputs.ok) return outputs;
   return new ItemReader(outputs.value).read(items);
@@ -129,7 +129,7 @@ class ItemReader {
         this.#reasoning(item);
         return null;
       case "agent_message":
-        return this.#addText("user", textOfAgentMessage(item));
+        return this.#addText("user", getAgentMessageText(item));
       default:
         return this.#dropItem(item.type);
     }
@@ -242,7 +242,7 @@ class ItemReader {
 
 type Reasoning = Extract<InputItem, { type: "reasoning" }>;
 
-const summaryParts = listReader(objectReader({ text: textOf }));
+const summaryParts = createListReader(createObjectReader({ text: textOf }));
 
 function toReadableThoughts(summary: unknown): StoredThoughts | null {
   const text = summaryParts(summary)
@@ -261,7 +261,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
     content: text,
     ...(refusal !== null && { refusal }),
     ...(reasoning !== "" && { reasoning_content: reasoning }),
-    ...(details.length > 0 && { reasoning_details: details.filter(hasTextType) }),
+    ...(details.length > 0 && { reasoning_details: details.filter(hasTypeField) }),
     ...(callsWithExtras.length > 0 && { tool_calls: callsWithExtras }),
   };
 }
@@ -371,7 +371,7 @@ function textsOf(content: readonly InputPart[], path: string): Result<readonly s
 /**
  * Returns the text of another agent's message (Codex). Agents use different fields for the text.
  */
-export function textOfAgentMessage(item: JsonObject): string {
+export function getAgentMessageText(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)
     .filter(isObject)

@@ -13,8 +13,8 @@ import type { RawEvent, RawItem } from "./host-rules.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import { ToolCallItemDraft, MessageItemDraft } from "./client-drafts.ts";
-import type { TextExtras } from "./client-drafts.ts";
-import { textOfAgentMessage, toFilePart, parsePartsInText } from "./client-input.ts";
+import type { TextMetadata } from "./client-drafts.ts";
+import { getAgentMessageText, toFilePart, parsePartsInText } from "./client-input.ts";
 import type { OutputItemWriter, OutputItemOptions } from "./client-output.ts";
 import { parseThoughts } from "../../core/stored-thoughts.ts";
 import { ReasoningItemDraft } from "./client-reasoning.ts";
@@ -143,7 +143,7 @@ function toNativeItems(item: InputItem): JsonObject[] {
     case "reasoning":
       return reasoningItems(item.encrypted_content ?? "");
     case "agent_message":
-      return [{ type: "message", role: "user", content: textOfAgentMessage(item) }];
+      return [{ type: "message", role: "user", content: getAgentMessageText(item) }];
     default:
       return [];
   }
@@ -351,13 +351,13 @@ export class NativeItemWriter {
     return this.#addItem(index, this.#output.nativeReasoning());
   }
 
-  #text(item: Item | undefined, text: string, extras: TextExtras): string {
+  #text(item: Item | undefined, text: string, extras: TextMetadata): string {
     if (!(item instanceof MessageItemDraft)) return "";
     const hasContent = text !== "" || extras.logprobs.length > 0 || extras.annotations.length > 0;
     return hasContent ? item.text(JSON.stringify(text), extras) : "";
   }
 
-  #textExtras(logprobs: unknown, annotations: readonly unknown[]): TextExtras {
+  #textExtras(logprobs: unknown, annotations: readonly unknown[]): TextMetadata {
     return {
       logprobs: this.#options.shown.logprobs ? toResponsesLogprobs(logprobs) : [],
       annotations: readNativeUrlCitations(annotations),

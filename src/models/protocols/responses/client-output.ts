@@ -7,10 +7,10 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { Delta, ToolCallDelta } from "../../core/chunk.ts";
 import { ToolCallItemDraft, MessageItemDraft } from "./client-drafts.ts";
 import type {
-  TextExtras,
+  TextMetadata,
   ItemDraft,
   DraftText,
-  DraftPosition,
+  DraftContext,
   EventWriter,
 } from "./client-drafts.ts";
 import { ReasoningItemDraft } from "./client-reasoning.ts";
@@ -26,7 +26,7 @@ export type OutputItemOptions = {
 };
 
 type StartedDraft<D> = { readonly text: string; readonly draft: D };
-const NO_EXTRAS: TextExtras = { logprobs: [], annotations: [] };
+const NO_EXTRAS: TextMetadata = { logprobs: [], annotations: [] };
 
 /**
  * Creates the items of a response. Only one item is open at a time. During a tool call, new items
@@ -223,7 +223,7 @@ export class OutputItemWriter {
 
   #begin<D extends ItemDraft>(
     prefix: string,
-    createDraft: (place: DraftPosition) => D,
+    createDraft: (place: DraftContext) => D,
   ): StartedDraft<D> {
     const thoughtEvents = this.#beginThoughts();
     const { text, draft } = this.#add(prefix, createDraft);
@@ -232,7 +232,7 @@ export class OutputItemWriter {
 
   #add<D extends ItemDraft>(
     prefix: string,
-    createDraft: (place: DraftPosition) => D,
+    createDraft: (place: DraftContext) => D,
   ): StartedDraft<D> {
     const index = this.#drafts.parts.length;
     const draft = createDraft({
@@ -243,7 +243,7 @@ export class OutputItemWriter {
     return { text: this.#drafts.add(draft), draft };
   }
 
-  #textExtras(delta: Delta, logprobs: unknown): TextExtras {
+  #textExtras(delta: Delta, logprobs: unknown): TextMetadata {
     const annotations = readChatUrlCitations(delta.annotations);
     const knownLogprobs = this.#options.shown.logprobs
       ? toResponsesLogprobs(objectOf(logprobs)["content"])

@@ -6,7 +6,7 @@ import { isObject } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import {
   toolNameSchema,
-  MODEL_CHARACTERS_MAX,
+  MODEL_NAME_CHARACTERS_MAX,
   opaqueObjectSchema,
   promptCacheOptionsSchema,
   externalIdSchema,
@@ -83,11 +83,11 @@ const item = z.discriminatedUnion("type", [
 ]);
 export type InputItem = z.infer<typeof item>;
 
-export const ITEMS_MAX = 10_000;
+export const INPUT_ITEMS_MAX = 10_000;
 
 const input = z.union([
   z.string().check(z.minLength(1)),
-  z.array(item).check(z.minLength(1), z.maxLength(ITEMS_MAX)),
+  z.array(item).check(z.minLength(1), z.maxLength(INPUT_ITEMS_MAX)),
 ]);
 
 function addItemTypes(raw: unknown): unknown {
@@ -188,7 +188,7 @@ const metadata = z
 
 /** The request body (openai npm, ResponseCreateParams). Drops unknown fields. */
 export const responsesBodySchema = z.object({
-  model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
+  model: z.string().check(z.minLength(1), z.maxLength(MODEL_NAME_CHARACTERS_MAX)),
   input,
   instructions: z.optional(z.string()),
   stream: flag,

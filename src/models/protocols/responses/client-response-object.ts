@@ -103,7 +103,7 @@ const CONSTANT_ECHO = { background: false, service_tier: "default", access_progr
 const ECHO_CHARACTERS_MAX = 131_072;
 
 /** Returns a response's fields that repeat the request, or their defaults. */
-export function echoedFields(body: ResponsesRequest): JsonObject {
+export function getEchoedFields(body: ResponsesRequest): JsonObject {
   const keys = Object.keys(ECHO_DEFAULTS) as (keyof typeof ECHO_DEFAULTS)[];
   const clientFields = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
   const { text } = body;

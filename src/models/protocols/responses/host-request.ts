@@ -1,8 +1,8 @@
 import { DEFAULT_PDF_FILENAME } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import {
-  legacyFunctionsFailure,
-  refusalFailure,
+  createLegacyFunctionsFailure,
+  createRefusalFailure,
   usesLegacyFunctions,
 } from "../../core/conversation.ts";
 import type { AssistantMessage, UserContent } from "../../core/conversation.ts";
@@ -11,7 +11,7 @@ import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import {
-  ToolCallIds,
+  AcceptedToolCallIds,
   WORD_CHARACTER_ID_SHAPE,
   MODELS_WITH_TOOL_NAMESPACES,
   removeToolNamespaces,
@@ -19,7 +19,7 @@ import {
 import {
   RESPONSES_OUTPUT_CAP_MIN,
   MODELS_WITHOUT_MINIMAL_EFFORT,
-  REASONING_MODELS,
+  REASONING_MODEL_PATTERN,
   toReasoningItem,
   removeNullFields,
 } from "./host-rules.ts";
@@ -77,7 +77,7 @@ const CONSTANT_FIELDS: JsonObject = {
 };
 
 /** Sets the route's model, cap and tier. Drops tuning fields that the model rejects. */
-export function responsesNativeBody(call: ChatCall): JsonObject {
+export function toResponsesNativeBody(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { reasoning: rawReasoning } = call.native?.body ?? {};
   const { effort, ...reasoning } = objectOf(rawReasoning);
@@ -107,7 +107,7 @@ function tunedBody(
     : removeToolNamespaces(nativeBody);
   const { temperature, top_p, top_logprobs, include, ...body } = flatBody;
   const samplingFields = removeNullFields({ temperature, top_p, top_logprobs });
-  if (!REASONING_MODELS.test(upstreamId) || effort === "none") {
+  if (!REASONING_MODEL_PATTERN.test(upstreamId) || effort === "none") {
     return { body, tuned: { ...samplingFields, include } };
   }
   const includesOtherFields = listOf(include).some((one) => one !== INCLUDE_REASONING);
@@ -123,25 +123,28 @@ function hostEffort(upstreamId: string, effort: unknown): unknown {
 function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
   const { functions, function_call: legacyChoice } = body;
   if (functions !== undefined || legacyChoice !== undefined) {
-    return refusalFailure("This model does not support 'functions'. Send 'tools'.", "functions");
+    return createRefusalFailure(
+      "This model does not support 'functions'. Send 'tools'.",
+      "functions",
+    );
   }
   if ((body.n ?? 1) > 1) {
-    return refusalFailure("This model returns only one choice: 'n' must be 1.", "n");
+    return createRefusalFailure("This model returns only one choice: 'n' must be 1.", "n");
   }
   if (cap >= RESPONSES_OUTPUT_CAP_MIN) return null;
-  return refusalFailure(
+  return createRefusalFailure(
     `This model requires an output limit of at least ${RESPONSES_OUTPUT_CAP_MIN} tokens.`,
     "max_tokens",
   );
 }
 
 function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
-  const ids = new ToolCallIds(WORD_CHARACTER_ID_SHAPE);
+  const ids = new AcceptedToolCallIds(WORD_CHARACTER_ID_SHAPE);
   const customCallIds = new Set<string>();
   const items: JsonObject[] = [];
   for (const message of messages) {
     if (message.role === "function" || usesLegacyFunctions(message)) {
-      return legacyFunctionsFailure();
+      return createLegacyFunctionsFailure();
     }
     if (message.role === "assistant") items.push(...assistantItems(message, ids, customCallIds));
     else if (message.role === "tool") {
@@ -157,7 +160,7 @@ function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
 
 function assistantItems(
   message: AssistantMessage,
-  ids: ToolCallIds,
+  ids: AcceptedToolCallIds,
   customCallIds: Set<string>,
 ): JsonObject[] {
   const thoughts = (message.reasoning_details ?? []).map(toReasoningItem);

@@ -39,8 +39,8 @@ export function removeNullFields(fields: JsonObject): JsonObject {
 }
 
 /** Matches models that accept tools only in the Responses API. */
-export const RESPONSES_ONLY_MODELS = /^gpt-6\.1(?!\d)/;
-export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
+export const RESPONSES_ONLY_MODEL_PATTERN = /^gpt-6\.1(?!\d)/;
+export const REASONING_MODEL_PATTERN = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
 export const MODELS_WITHOUT_MINIMAL_EFFORT = /^gpt-(?:5\.\d|[6-9])/;
 export const RESPONSES_OUTPUT_CAP_MIN = 16;
 

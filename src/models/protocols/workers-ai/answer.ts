@@ -6,14 +6,14 @@ import {
 } from "../../core/output-part.ts";
 import {
   textOf,
-  anyValue,
-  listReader,
-  optionalReader,
-  objectReader,
+  readAnyValue,
+  createListReader,
+  createOptionalReader,
+  createObjectReader,
   isObject,
   listOf,
 } from "../../core/json-value.ts";
-import { argumentsText, incompleteFailure } from "../../core/chat-message.ts";
+import { toArgumentsText, createIncompleteFailure } from "../../core/chat-message.ts";
 import type {
   JsonObject,
   ProviderResponse,
@@ -21,7 +21,7 @@ import type {
   ProviderFailure,
   StreamEvent,
 } from "../../core/provider.ts";
-import type { FinishReason, OutputPart, OutputCall } from "../../core/output-part.ts";
+import type { FinishReason, OutputPart, OutputToolCall } from "../../core/output-part.ts";
 import type { ValueReader } from "../../core/json-value.ts";
 import { parseJson } from "../../../shared/exact-json.ts";
 import type { Usage } from "../../../shared/usage.ts";
@@ -71,32 +71,32 @@ export function readWorkersAiPiece(raw: JsonObject): Piece {
   };
 }
 
-const functionReader = objectReader({ name: textOf, arguments: argumentsText });
-const callReader = objectReader({
+const functionReader = createObjectReader({ name: textOf, arguments: toArgumentsText });
+const callReader = createObjectReader({
   index: (index) => (Number.isSafeInteger(index) ? Number(index) : null),
   id: textOf,
-  function: optionalReader(functionReader),
+  function: createOptionalReader(functionReader),
 });
 const readCall: ValueReader<StreamedToolCall> = (raw) => {
   const { function: functionCall, ...call } = callReader(raw);
   return { index: call.index, id: call.id, ...(functionCall ?? functionReader(raw)) };
 };
-const readMessage = objectReader({
+const readMessage = createObjectReader({
   content: textOf,
   reasoning_content: textOf,
   reasoning: textOf,
-  tool_calls: listReader(readCall),
+  tool_calls: createListReader(readCall),
 });
-const readChoice = objectReader({
+const readChoice = createObjectReader({
   message: (raw) => (raw === null || raw === undefined ? null : readMessage(raw)),
   delta: readMessage,
-  finish_reason: anyValue,
+  finish_reason: readAnyValue,
 });
-const readBody = objectReader({
+const readBody = createObjectReader({
   choices: (raw) => (Array.isArray(raw) ? readChoice(raw[0]) : null),
-  response: anyValue,
-  tool_calls: listReader(readCall),
-  finish_reason: anyValue,
+  response: readAnyValue,
+  tool_calls: createListReader(readCall),
+  finish_reason: readAnyValue,
 });
 
 function toText(response: unknown): string {
@@ -129,7 +129,7 @@ export function readWorkersAiChat(
     ...tools,
   ];
   if (finish === "error" || finish === "abort") {
-    return addUsageToFailure(incompleteFailure(finish), {
+    return addUsageToFailure(createIncompleteFailure(finish), {
       usage,
       text: joinTextOfOutputParts(parts),
     });
@@ -144,7 +144,7 @@ function toOutputCall({
   id,
   name,
   arguments: argumentsJson,
-}: Omit<StreamedToolCall, "index">): OutputCall {
+}: Omit<StreamedToolCall, "index">): OutputToolCall {
   return { kind: "call", id, name, arguments: argumentsJson };
 }
 
@@ -154,14 +154,14 @@ export function guessFinishReason(usage: Usage | null, cap: number | null): Fini
 }
 
 /** Some models (gpt-oss) write tool calls as text if a call is required. */
-function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
+function leakedCalls(text: string, call: ChatCall): readonly OutputToolCall[] {
   const tools = parseTools(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];
   const names = new Set<unknown>(tools.list.map((tool) => tool.name));
   const parsedCalls = parsedList(text);
   if (!parsedCalls.every((one) => isObject(one) && names.has(one["name"]))) return [];
   return parsedCalls.filter(isObject).map(({ name, arguments: given, parameters, ...rest }) => {
-    const argumentsJson = argumentsText(given ?? parameters ?? rest);
+    const argumentsJson = toArgumentsText(given ?? parameters ?? rest);
     return toOutputCall({ id: "", name: textOf(name), arguments: argumentsJson });
   });
 }
@@ -230,7 +230,7 @@ export class WorkersAiStream extends FrameReader {
       this.#isUsageStale = true;
     }
     if (finish === "error" || finish === "abort") {
-      const failure = incompleteFailure(finish);
+      const failure = createIncompleteFailure(finish);
       if (!isCausedByRequest(failure)) return [...events, ...createFailureEvents(failure)];
       this.#failure = failure;
       return events;

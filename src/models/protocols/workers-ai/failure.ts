@@ -3,8 +3,8 @@ import {
   listOf,
   parseObject,
   textOf,
-  anyValue,
-  objectReader,
+  readAnyValue,
+  createObjectReader,
 } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { parseHttpFailure, parseStreamFailure } from "../../core/upstream-failure.ts";
@@ -58,12 +58,12 @@ export function findWorkersAiFailure(raw: JsonObject): ProviderFailure | null {
 
 type UpstreamError = { readonly code?: unknown; readonly text: string };
 
-const errorsReader = objectReader({
-  errors: (raw) => objectReader({ message: textOf, code: anyValue })(listOf(raw)[0]),
+const errorsReader = createObjectReader({
+  errors: (raw) => createObjectReader({ message: textOf, code: readAnyValue })(listOf(raw)[0]),
   description: textOf,
   message: textOf,
-  error: objectReader({ message: textOf }),
-  internalCode: anyValue,
+  error: createObjectReader({ message: textOf }),
+  internalCode: readAnyValue,
 });
 
 function readUpstreamError(raw: JsonObject): UpstreamError {

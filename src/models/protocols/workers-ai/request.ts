@@ -1,7 +1,7 @@
 import {
   joinContentText,
-  refusalFailure,
-  unsupportedFailure,
+  createRefusalFailure,
+  createUnsupportedFailure,
   usesLegacyFunctions,
   parseTools,
 } from "../../core/conversation.ts";
@@ -9,7 +9,7 @@ import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { NINE_CHARACTER_ID_SHAPE, ToolCallIds } from "../../core/tool-calls.ts";
+import { NINE_CHARACTER_ID_SHAPE, AcceptedToolCallIds } from "../../core/tool-calls.ts";
 import type { RequestedTools } from "../../core/conversation.ts";
 
 type Family = {
@@ -77,7 +77,7 @@ const FORWARDED_FIELDS = [
 /** Returns a chat model's inputs, or a failure for images by URL and for several choices. */
 export function toWorkersAiChatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
-  if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
+  if ((body.n ?? 1) > 1) return createUnsupportedFailure("Several choices", "n");
   const tools = parseTools(body);
   if ("kind" in tools) return tools;
   const isOpenAi = getWorkersAiModelFamily(upstreamId).acceptsOpenAiFields === true;
@@ -110,7 +110,7 @@ function messagesOf(
 ): readonly JsonObject[] | ProviderFailure {
   const nineCharacterIds =
     getWorkersAiModelFamily(model).requiresNineCharacterIds === true
-      ? new ToolCallIds(NINE_CHARACTER_ID_SHAPE)
+      ? new AcceptedToolCallIds(NINE_CHARACTER_ID_SHAPE)
       : null;
   const idFor = (id: string): string => nineCharacterIds?.idFor(id) ?? id;
   const names = new Map<string, string>();
@@ -144,11 +144,11 @@ function callsOf(message: ChatMessage) {
 }
 
 function messageProblem(message: ChatMessage, place: string): ProviderFailure | null {
-  if (usesLegacyFunctions(message)) return unsupportedFailure("Legacy function calls", place);
+  if (usesLegacyFunctions(message)) return createUnsupportedFailure("Legacy function calls", place);
   const custom = callsOf(message).findIndex(({ type }) => type === "custom");
   return custom === -1
     ? imageProblem(message.content, place)
-    : unsupportedFailure("Custom tool calls", `${place}.tool_calls[${custom}]`);
+    : createUnsupportedFailure("Custom tool calls", `${place}.tool_calls[${custom}]`);
 }
 
 function contentOf(message: ChatMessage): unknown {
@@ -163,7 +163,7 @@ function imageProblem(content: ChatMessage["content"], place: string): ProviderF
   if (!Array.isArray(content)) return null;
   for (const [at, part] of content.entries()) {
     if (part.type !== "image_url" || /^data:/i.test(part.image_url.url)) continue;
-    return refusalFailure(
+    return createRefusalFailure(
       "This model only supports images as data URLs.",
       `${place}.content[${at}].image_url`,
     );

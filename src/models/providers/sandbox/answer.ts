@@ -130,7 +130,7 @@ function logprobEntry(token: string, logprob: number): JsonObject {
  * Yields a response as OpenAI streams it. A choice starts with its role and ends with the finish
  * reason in an empty delta. Events of several choices alternate.
  */
-export function* sandboxEvents(answer: SandboxCompletion): Generator<StreamEvent> {
+export function* generateSandboxEvents(answer: SandboxCompletion): Generator<StreamEvent> {
   yield* alternate(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));
   if (answer.usage !== null) yield { kind: "usage", usage: answer.usage };
   yield { kind: "end" };

@@ -1,6 +1,6 @@
 import type { EventStream, StreamEvent, ProviderFailure } from "../../core/provider.ts";
 import type { SandboxCompletion } from "./answer.ts";
-import { sandboxEvents, isFinishEvent, createContentEvent } from "./answer.ts";
+import { generateSandboxEvents, isFinishEvent, createContentEvent } from "./answer.ts";
 import { splitIntoWords } from "./tokens.ts";
 import type { SandboxReplyOptions } from "./reply.ts";
 
@@ -108,7 +108,7 @@ export const SANDBOX_BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<
 
 function* inLargeBatches(answer: SandboxCompletion): Generator<PlayedStep> {
   let events: StreamEvent[] = [];
-  for (const event of sandboxEvents(answer)) {
+  for (const event of generateSandboxEvents(answer)) {
     events.push(event);
     if (events.length < EVENTS_PER_BATCH) continue;
     yield { kind: "events", events };
@@ -118,7 +118,7 @@ function* inLargeBatches(answer: SandboxCompletion): Generator<PlayedStep> {
 }
 
 function* wordByWord(answer: SandboxCompletion): Generator<PlayedStep> {
-  for (const event of sandboxEvents(answer)) yield { kind: "events", events: [event] };
+  for (const event of generateSandboxEvents(answer)) yield { kind: "events", events: [event] };
 }
 
 function* slowFirstByte(answer: SandboxCompletion, delays: SandboxDelays): Generator<PlayedStep> {
@@ -175,7 +175,7 @@ function* endless(answer: SandboxCompletion, delays: SandboxDelays): Generator<P
 
 function* firstPieces(answer: SandboxCompletion, pieces: number): Generator<PlayedStep> {
   let eventsLeft = answer.replies.length * (1 + pieces);
-  for (const event of sandboxEvents(answer)) {
+  for (const event of generateSandboxEvents(answer)) {
     if (eventsLeft-- <= 0 || isFinishEvent(event)) return;
     yield { kind: "events", events: [event] };
   }

@@ -5,11 +5,11 @@ import { isObject, parseObject } from "../../core/json-value.ts";
 import type { ProviderFailure } from "../../core/provider.ts";
 import {
   parseTools,
-  legacyFunctionsFailure,
+  createLegacyFunctionsFailure,
   usesLegacyFunctions,
 } from "../../core/conversation.ts";
 import type { FunctionTool } from "../../core/conversation.ts";
-import { schemaInstance } from "./schema-instance.ts";
+import { createSchemaInstance } from "./schema-instance.ts";
 
 type SandboxQuestion = {
   readonly userText: string | null;
@@ -140,7 +140,7 @@ function draftCalls(tools: readonly FunctionTool[]): readonly SandboxCallDraft[]
   return tools.map(({ name, parameters }) => {
     const count = countByName.get(name) ?? 0;
     countByName.set(name, count + 1);
-    const value = schemaInstance(parameters, count);
+    const value = createSchemaInstance(parameters, count);
     return { name, arguments: JSON.stringify(isObject(value) ? value : {}) };
   });
 }
@@ -204,7 +204,7 @@ export function createSandboxReplies(
   mode: SandboxReplyOptions = {},
 ): readonly SandboxReply[] | ProviderFailure {
   const { opening = "", thinks = false } = mode;
-  if (body.messages.some(usesLegacyFunctions)) return legacyFunctionsFailure();
+  if (body.messages.some(usesLegacyFunctions)) return createLegacyFunctionsFailure();
   const conversation = readSandboxQuestion(body);
   const calls = sandboxCallsFor(body, conversation, mode.isAgent === true);
   if ("kind" in calls) return calls;
@@ -256,7 +256,7 @@ function formatText(
 ): Pick<SandboxReply, "split"> & { text: string } {
   if (format === undefined || format.type === "text") return { text, split: splitIntoWords };
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
-  const value = schema === undefined ? { echo: text } : schemaInstance(schema);
+  const value = schema === undefined ? { echo: text } : createSchemaInstance(schema);
   return { text: JSON.stringify(value), split: splitJsonFragments };
 }
 

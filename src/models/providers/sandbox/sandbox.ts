@@ -35,7 +35,7 @@ const FAILURE_BY_MODEL: ReadonlyMap<string, ProviderFailure> = new Map<string, P
  * Returns a provider that acts like a deterministic model. Each special model simulates one
  * behavior (`SANDBOX_BEHAVIORS`) or one failure (`FAILURE_BY_MODEL`).
  */
-export function sandboxProvider(options: SandboxOptions = {}): Provider {
+export function createSandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };
   const clock = options.clock ?? (() => now({}));
   const send = async (call: ProviderCall): Promise<ProviderResult> => {

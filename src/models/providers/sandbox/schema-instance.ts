@@ -12,7 +12,7 @@ const CHARACTERS_MAX = 10_000;
  * Returns a JSON value that matches a schema, or null if a bounded search finds none. The result
  * depends only on the schema and `variant`. Ignores rare keywords such as `pattern`.
  */
-export function schemaInstance(schema: unknown, variant = 0): unknown {
+export function createSchemaInstance(schema: unknown, variant = 0): unknown {
   const search = { root: schema, workLeft: WORK_MAX };
   for (let levels = 0; levels <= LEVELS_MAX && search.workLeft > 0; levels++) {
     const place = { name: "text", variant, levels };

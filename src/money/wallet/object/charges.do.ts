@@ -16,13 +16,13 @@ import { TagCombinationsOfDay } from "../rules/tag-sets.ts";
 import {
   addChargeGroup,
   chargeGroupKey,
-  readFoldProgress,
+  readDailyTotalsProgress,
   selectChargeTags,
   selectChargeGroups,
   storeChargeGroups,
-  writeFoldProgress,
+  writeDailyTotalsProgress,
 } from "../tables/charge-sums.do.ts";
-import type { DayCharges } from "../tables/charge-sums.do.ts";
+import type { ChargeGroupsOfDay } from "../tables/charge-sums.do.ts";
 import { parseGeneration } from "../tables/generation-json.ts";
 import { findDeclaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
@@ -32,7 +32,7 @@ import type { Tx } from "./memory.do.ts";
 const BATCH_ROWS = 2000;
 const MAX_ID = "~";
 
-export type ChargesByDay = Map<string, DayCharges>;
+export type ChargeGroupsByDay = Map<string, ChargeGroupsOfDay>;
 
 type ChargedRequest = {
   readonly seq: number;
@@ -49,7 +49,7 @@ type ChargedRequest = {
  */
 export function foldChargesIntoTotals(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
-  const before = readFoldProgress(sql);
+  const before = readDailyTotalsProgress(sql);
   const floorId = findLowestFutureId(tx);
   if (floorId <= before.foldedId) return false;
   const batch = { fromId: before.foldedId, endId: floorId, only: "true" };
@@ -59,14 +59,14 @@ export function foldChargesIntoTotals(tx: Tx): boolean {
     storeCharges(sql, charges);
     const closed = lastId === null ? newestClosedDay(floorId) : "";
     const closedDay = closed > before.closedDay ? closed : before.closedDay;
-    writeFoldProgress(sql, { foldedId, closedDay });
+    writeDailyTotalsProgress(sql, { foldedId, closedDay });
   });
   return lastId !== null;
 }
 
 /** Reports whether the daily totals lack charges of a past day. */
 export function isChargeFoldDue(tx: Tx): boolean {
-  return newestClosedDay(findLowestFutureId(tx)) > readFoldProgress(tx.sql).closedDay;
+  return newestClosedDay(findLowestFutureId(tx)) > readDailyTotalsProgress(tx.sql).closedDay;
 }
 
 /**
@@ -89,8 +89,8 @@ function selectCharges(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],
   { fromId, endId, only, limit = -1 }: Batch,
-): { readonly charges: ChargesByDay; readonly lastId: string | null } {
-  const charges: ChargesByDay = new Map();
+): { readonly charges: ChargeGroupsByDay; readonly lastId: string | null } {
+  const charges: ChargeGroupsByDay = new Map();
   const rows = sql
     .exec<StoredCharge>(
       `SELECT id, seq, settled_at, (SELECT text FROM names WHERE number = key) AS key_id,
@@ -126,7 +126,7 @@ function chargeFromRow(row: StoredCharge): ChargedRequest {
 }
 
 export function addChargeToDay(
-  charges: ChargesByDay,
+  charges: ChargeGroupsByDay,
   tagKeys: readonly TagKeys[],
   one: ChargedRequest,
 ): void {
@@ -151,18 +151,22 @@ export function addChargeToDay(
 }
 
 /** Adds charges to the daily totals. Late charges of a closed day count on the next open day. */
-export function storeCharges(sql: SqlStorage, charges: ChargesByDay): void {
-  const { closedDay } = readFoldProgress(sql);
+export function storeCharges(sql: SqlStorage, charges: ChargeGroupsByDay): void {
+  const { closedDay } = readDailyTotalsProgress(sql);
   for (const [day, groups] of charges) {
     const open = day > closedDay ? day : periodOf(Date.parse(closedDay) + DAY_MS).day;
     storeChargeGroups(sql, open, withBoundedTags(sql, open, groups));
   }
 }
 
-function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayCharges {
+function withBoundedTags(
+  sql: SqlStorage,
+  day: string,
+  groups: ChargeGroupsOfDay,
+): ChargeGroupsOfDay {
   if (![...groups.values()].some(({ tags }) => tags !== "")) return groups;
   const sets = new TagCombinationsOfDay(selectChargeTags(sql, day));
-  const bounded: DayCharges = new Map();
+  const bounded: ChargeGroupsOfDay = new Map();
   for (const group of groups.values()) {
     addChargeGroup(
       bounded,
@@ -173,8 +177,8 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
 }
 
 /** Returns the charges that the daily totals lack. */
-export function selectUnfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargesByDay {
-  const { foldedId } = readFoldProgress(sql);
+export function selectUnfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargeGroupsByDay {
+  const { foldedId } = readDailyTotalsProgress(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
   return selectCharges(sql, memory.tagKeys, { ...batch, fromId }).charges;
 }
@@ -182,7 +186,7 @@ export function selectUnfoldedCharges({ sql, memory }: Tx, batch: Batch): Charge
 /** Returns a page of a day's charges, including requests that aren't in the daily totals yet. */
 export function readCharges(tx: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
   const { sql } = tx;
-  const { closedDay, foldedId } = readFoldProgress(sql);
+  const { closedDay, foldedId } = readDailyTotalsProgress(sql);
   const isClosed = day <= closedDay;
   const page = { after: after ?? "", limit: limit + 1 };
   const groups = isClosed
@@ -204,7 +208,7 @@ function groupsOfOpenDay(
   foldedId: string,
   { after, limit }: { readonly after: string; readonly limit: number },
 ): ChargeGroup[] {
-  const groups: DayCharges = new Map();
+  const groups: ChargeGroupsOfDay = new Map();
   const later = selectCharges(sql, memory.tagKeys, {
     fromId: foldedId,
     endId: MAX_ID,

@@ -8,7 +8,7 @@ import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import { migrateExistingTables } from "../../../shared/tables.do.ts";
 import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { clampIdempotencyKeys } from "../tables/request-rows.do.ts";
+import { clampIdempotencyKeyTimes } from "../tables/request-rows.do.ts";
 import { updateWalletRow, readCheckpoint } from "../tables/wallet-row.do.ts";
 import { WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { isUnpublished, loadWalletMemory, QUIET_PUBLISH_INTERVAL_MS } from "./memory.do.ts";
@@ -334,7 +334,7 @@ function adaptToClock(tx: Tx): void {
       floorId,
       rateWindowStartMs(memory.clock),
     );
-    clampIdempotencyKeys(sql, nowMs);
+    clampIdempotencyKeyTimes(sql, nowMs);
     // With a later `sweptId`, the deletion of unpaid requests would skip new IDs.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });

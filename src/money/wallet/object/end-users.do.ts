@@ -3,7 +3,7 @@ import { findFieldChanges } from "../../../shared/event.ts";
 import { findExternalIdProblem } from "../../../shared/external-id.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { sha256 } from "../../../shared/hash.ts";
+import { sha256HexSync } from "../../../shared/hash.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { findQuotaAlerts } from "../rules/alerts.ts";
@@ -347,5 +347,5 @@ function evictEndUserMeters({ memory }: Tx, ids: readonly string[]): void {
 
 /** Returns a hash that starts with a line break, which external IDs can't contain. */
 function hashExternalId({ memory }: Tx, externalId: string): string {
-  return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
+  return `\n${sha256HexSync(`${memory.row.orgId}\n${externalId}`)}`;
 }

@@ -24,7 +24,7 @@ import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 import type { ProviderCalls, ProviderCallsReport } from "../../../shared/contracts/reports.ts";
 import { isIncompleteCallReason } from "../../../shared/generation.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
-import { FAILED_ATTEMPTS_SQL, CAPTURED_PURPOSE_SQL } from "../tables/generation-json.ts";
+import { FAILED_ATTEMPTS_SQL, CAPTURED_HOLD_PURPOSE_SQL } from "../tables/generation-json.ts";
 import { findReportStart } from "./request-usage.do.ts";
 
 export function storeFailures(tx: Tx, batch: FailureBatch): Result<null> {
@@ -148,7 +148,7 @@ export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const served = sql.exec<{ provider: string; served: number }>(
     `SELECT names.text ->> '$.provider' AS provider, count(*) AS served
     FROM requests JOIN names ON names.number = sold
-    WHERE ${settled} AND ${CAPTURED_PURPOSE_SQL} IS NULL GROUP BY provider`,
+    WHERE ${settled} AND ${CAPTURED_HOLD_PURPOSE_SQL} IS NULL GROUP BY provider`,
     ...bindings,
   );
   for (const { provider, served: count } of served) of(provider).served = count;

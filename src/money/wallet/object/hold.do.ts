@@ -13,7 +13,7 @@ import {
   REQUEST_ID_AGE_MAX_MS,
   refuseInvalidHoldId,
 } from "../rules/hold-guards.ts";
-import { decideHold, recallHold } from "../rules/ledger.ts";
+import { decideHold, findStoredHoldResult } from "../rules/ledger.ts";
 import {
   checkRequestCountBudgets,
   collectDollarLimits,
@@ -152,7 +152,7 @@ export function replayHold(
   // A request can omit the end user if its key is bound to one.
   const externalId = request.externalId ?? known.externalId;
   const bounds = findBoundsForRetry(request, known);
-  const answer = recallHold(known, { ...request, ...bounds, externalId });
+  const answer = findStoredHoldResult(known, { ...request, ...bounds, externalId });
   if (!answer.ok) return answer;
   const routes = findRoutesForRetry(policyLayersOfRequest(tx, terms), request, {
     ...bounds,

@@ -10,7 +10,7 @@ import { addToBucket, bucketAt, sumInWindow } from "../../../shared/budget-meter
 import type { BucketSums } from "../../../shared/budget-meter.ts";
 import { storeFieldLimits } from "../tables/field-limits.do.ts";
 import { selectKeySpendByDay, updateKeyBudget } from "../tables/key-rows.do.ts";
-import type { KeyDaySpend } from "../tables/key-rows.do.ts";
+import type { KeySpendOfDay } from "../tables/key-rows.do.ts";
 import {
   fieldMetersOfOwner,
   reloadFieldAmounts,
@@ -65,7 +65,7 @@ function startDollarBudget(tx: Tx, keyId: string, terms: Terms): void {
   memory.hasChanges = true;
 }
 
-function daysInMemory({ memory }: Tx, keyId: string): KeyDaySpend[] {
+function daysInMemory({ memory }: Tx, keyId: string): KeySpendOfDay[] {
   return [...memory.usage.values()].filter(
     ({ dimension, name }) => dimension === "key" && name === keyId,
   );
@@ -74,7 +74,7 @@ function daysInMemory({ memory }: Tx, keyId: string): KeyDaySpend[] {
 function addDaysToTally(
   window: string,
   tally: BucketSums,
-  days: readonly KeyDaySpend[],
+  days: readonly KeySpendOfDay[],
 ): BucketSums {
   return days.reduce((sum, { day, costMicro: amount }) => {
     return addToBucket(window, sum, { at: { period: periodOfDay(day), nowMs: 0 }, amount });

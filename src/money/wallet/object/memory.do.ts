@@ -6,7 +6,7 @@ import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rul
 import type { RecentRequestTimes } from "../rules/hold-guards.ts";
 import type { TokenWindow } from "../rules/token-window.ts";
 import type { Debts } from "../rules/debts.ts";
-import { createTotals, addOpenHold } from "../rules/open-holds.ts";
+import { createHoldTotals, addOpenHold } from "../rules/open-holds.ts";
 import type { HoldTotals } from "../rules/open-holds.ts";
 import {
   applyMeterChanges,
@@ -103,7 +103,7 @@ export function loadWalletMemory(sql: SqlStorage): WalletMemory {
   const checkpoint = readCheckpoint(sql);
   const memory: WalletMemory = {
     row,
-    ledger: { ...createTotals(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
+    ledger: { ...createHoldTotals(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
     clock: checkpoint.clock,
     newest: checkpoint.newest,
     floorId: checkpoint.floor_id,

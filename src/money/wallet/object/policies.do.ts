@@ -5,7 +5,7 @@ import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import type { MemberLimits, MemberLimitsChange } from "../../../shared/contracts/settings.ts";
 import type { Policy } from "../../../shared/policy.ts";
-import { OPERATOR_POLICY, setPolicy } from "../rules/policies.ts";
+import { OPERATOR_POLICY_OWNER, setPolicy } from "../rules/policies.ts";
 import { putRule } from "../tables/policy-pause-rows.do.ts";
 import { budgetStatusesOfOwner, setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
@@ -73,14 +73,14 @@ export function setOperatorPolicy(
   actor: Actor,
 ): Result<Policy | null> {
   const { memory, sql, storage } = tx;
-  const before = memory.policies.get(OPERATOR_POLICY) ?? null;
+  const before = memory.policies.get(OPERATOR_POLICY_OWNER) ?? null;
   const data = findFieldChanges({ operator_policy: before }, { operator_policy: policy });
   if (data === null) return success(policy);
   storage.transactionSync(() => {
-    putRule(sql, OPERATOR_POLICY, policy, nextPublishRevision(tx));
+    putRule(sql, OPERATOR_POLICY_OWNER, policy, nextPublishRevision(tx));
     addEvent(tx, { type: "settings.changed", actor, subject: memory.row.orgId, data });
   });
-  setPolicy(memory.policies, OPERATOR_POLICY, policy);
+  setPolicy(memory.policies, OPERATOR_POLICY_OWNER, policy);
   memory.hasChanges = true;
   return success(policy);
 }

@@ -52,7 +52,7 @@ import type {
   VoidResult,
 } from "../../../shared/contracts/wallet.ts";
 import { addChargeToDay, storeCharges } from "./charges.do.ts";
-import type { ChargesByDay } from "./charges.do.ts";
+import type { ChargeGroupsByDay } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { setWarmRoute } from "./warm-routes.do.ts";
@@ -191,7 +191,7 @@ function storeLateCharge(
   { cost, generation }: Settlement,
   { keyId, posting }: { readonly keyId: string; readonly posting: HoldPosting },
 ): void {
-  const charges: ChargesByDay = new Map();
+  const charges: ChargeGroupsByDay = new Map();
   const one = { seq: memory.ledger.seq + 1, at: nowMs, keyId, generation, cost };
   addChargeToDay(charges, memory.tagKeys, { ...one, charged: posting.charged });
   storeCharges(sql, charges);

@@ -28,7 +28,7 @@ import { parseGeneration, TAGS_SQL } from "../tables/generation-json.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
-import { OPERATOR_POLICY } from "../rules/policies.ts";
+import { OPERATOR_POLICY_OWNER } from "../rules/policies.ts";
 
 const MAX_ID = "~";
 
@@ -44,7 +44,7 @@ export function readLedger(tx: Tx, afterSeq: number, limit: number): LedgerPage 
   return { rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq };
 }
 
-export function readNewestLedger(tx: Tx, beforeSeq: number, limit: number): LedgerRow[] {
+export function readNewestLedgerRows(tx: Tx, beforeSeq: number, limit: number): LedgerRow[] {
   const rows: LedgerRow[] = [];
   let before = Math.min(beforeSeq, tx.memory.ledger.seq + 1);
   while (rows.length < limit && before > 1) {
@@ -332,7 +332,7 @@ export function readBalance(tx: Tx): WalletBalance {
   const { balance, held, holds } = tx.memory.ledger;
   const { owed } = tx.memory.debts;
   const status = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
-  const operatorPolicy = tx.memory.policies.get(OPERATOR_POLICY);
+  const operatorPolicy = tx.memory.policies.get(OPERATOR_POLICY_OWNER);
   return {
     ...status,
     ...(owed !== 0 && { owedMicro: owed }),

@@ -4,16 +4,16 @@ import type { Refusal } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import {
   isOwnSnapshot,
-  PAGED_TABLES,
+  PAGED_SNAPSHOT_TABLES,
   readSnapshotHead,
   readSnapshotPages,
 } from "../snapshot.store.ts";
-import type { PagedTable } from "../snapshot.store.ts";
+import type { PagedSnapshotTable } from "../snapshot.store.ts";
 import { readSnapshot } from "../read-snapshot.store.ts";
 import type { WalletSnapshot } from "../read-snapshot.store.ts";
 import { addEvent } from "./event-log.do.ts";
 import { insertLedgerEntry } from "../tables/request-rows.do.ts";
-import { NO_TOP_UP } from "../rules/top-up.ts";
+import { INITIAL_TOP_UP_STATE } from "../rules/top-up.ts";
 import { insertForgivenDebt, putDebts, putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-row.do.ts";
 import { nextPublishRevision } from "./memory.do.ts";
@@ -81,7 +81,7 @@ function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): 
   // D1 lacks recent top-ups, so a person must enable top-up again.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
-  if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
+  if (isOff) putTopUp(sql, { ...INITIAL_TOP_UP_STATE, disabledReason: "wallet_rebuilt" });
   if (snapshot.debts !== null) {
     putDebts(sql, snapshot.debts, changed);
     sql.exec("DELETE FROM forgiven");
@@ -183,7 +183,7 @@ export function dropSnapshotCopy(sql: SqlStorage): void {
   sql.exec("DROP TABLE IF EXISTS book_pages");
 }
 
-const pagesSql = (table: PagedTable): string =>
+const pagesSql = (table: PagedSnapshotTable): string =>
   `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
 
 /** Copies D1's snapshot to a local table. Returns null if D1 has no balance or keeps changing. */
@@ -197,7 +197,7 @@ export async function copySnapshot(
     if (copy === null) return null;
     dropSnapshotCopy(sql);
     sql.exec("CREATE TABLE book_pages (name TEXT NOT NULL, rows TEXT NOT NULL) STRICT");
-    for (const table of PAGED_TABLES) {
+    for (const table of PAGED_SNAPSHOT_TABLES) {
       for await (const rows of readSnapshotPages(db, orgId, table)) {
         sql.exec("INSERT INTO book_pages (name, rows) VALUES (?, ?)", table, JSON.stringify(rows));
       }

@@ -5,12 +5,12 @@ import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { tokenColumnsSql, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageAmounts } from "../../../shared/usage-sums.ts";
 import type {
-  RowDimension,
+  RequestDimension,
   RequestGroup,
   RequestSumsQuery,
   RequestSumsReport,
 } from "../../../shared/contracts/reports.ts";
-import { TAG_KEY } from "../../../shared/tags.ts";
+import { TAG_KEY_PATTERN } from "../../../shared/tags.ts";
 import { TAGS_SQL } from "../tables/generation-json.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
@@ -18,7 +18,7 @@ import { DAY_MS } from "../../../shared/clock.ts";
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;
 
-const DIMENSION_SQL: Readonly<Record<Exclude<RowDimension, `tag:${string}`>, string>> = {
+const DIMENSION_SQL: Readonly<Record<Exclude<RequestDimension, `tag:${string}`>, string>> = {
   day: "strftime('%Y-%m-%d', admitted_at / 1000, 'unixepoch')",
   hour: "strftime('%Y-%m-%dT%H', admitted_at / 1000, 'unixepoch')",
   model: "sold.text ->> '$.model'",
@@ -124,17 +124,17 @@ function groupColumnsSql({ by: [one, two] }: RequestSumsQuery): string {
   return `${dimensionSql(one)} AS one, ${dimensionSql(two)} AS two`;
 }
 
-function dimensionSql(dimension: RowDimension | undefined): string {
+function dimensionSql(dimension: RequestDimension | undefined): string {
   if (dimension === undefined) return "NULL";
   if (!isTagDimension(dimension)) return DIMENSION_SQL[dimension];
   const key = dimension.slice(TAG_PREFIX.length);
-  assert(TAG_KEY.test(key), "the route checks tag keys");
+  assert(TAG_KEY_PATTERN.test(key), "the route checks tag keys");
   return `${TAGS_SQL} ->> '$."${key}"'`;
 }
 
 const TAG_PREFIX = "tag:";
 
-function isTagDimension(dimension: RowDimension): dimension is `tag:${string}` {
+function isTagDimension(dimension: RequestDimension): dimension is `tag:${string}` {
   return dimension.startsWith(TAG_PREFIX);
 }
 

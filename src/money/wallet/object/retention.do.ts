@@ -3,7 +3,7 @@ import { lowestIdAt, creationTimeOfId } from "../../../shared/id.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
 import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
 import { deleteOldEvents } from "./event-log.do.ts";
-import { deleteRevokedAdmissions } from "../tables/key-rows.do.ts";
+import { deleteAdmissionsOfRevokedKeys } from "../tables/key-rows.do.ts";
 import { deleteOldIdempotencyRows, nextIdempotencyExpiryMs } from "../tables/request-rows.do.ts";
 import { purgeDeletedEndUsers } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
@@ -36,7 +36,7 @@ export function runRetention(tx: Tx): boolean {
   );
   rollUpRows(tx, { fromId: "", endId, only: "true" });
   const names = deleteOldIdempotencyRows(tx.sql, tx.nowMs, BATCH_ROWS);
-  const minutes = deleteRevokedAdmissions(tx.sql, tx.nowMs - UNPAID_RETENTION_MS);
+  const minutes = deleteAdmissionsOfRevokedKeys(tx.sql, tx.nowMs - UNPAID_RETENTION_MS);
   const departed = purgeDeletedEndUsers(tx, BATCH_ROWS);
   const events = deleteOldEvents(tx.sql, tx.nowMs);
   const sessions = deleteOldSessions(tx, tx.nowMs - UNPAID_RETENTION_MS, BATCH_ROWS);

@@ -17,8 +17,8 @@ import { findBalanceAlert } from "../rules/alerts.ts";
 import { enableTopUp } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
 import {
-  ORGANIZATION_POLICY as OWN_POLICY,
-  OPERATOR_POLICY,
+  ORGANIZATION_POLICY_OWNER as OWN_POLICY,
+  OPERATOR_POLICY_OWNER,
   setPolicy,
 } from "../rules/policies.ts";
 import { MAX_CONCURRENT_RULE, putRule } from "../tables/policy-pause-rows.do.ts";
@@ -128,7 +128,7 @@ export function applyConfiguration(
 function settingsRecordOf({ memory }: Tx): SettingsRecord {
   return {
     policy: memory.policies.get(OWN_POLICY) ?? null,
-    operatorPolicy: memory.policies.get(OPERATOR_POLICY) ?? null,
+    operatorPolicy: memory.policies.get(OPERATOR_POLICY_OWNER) ?? null,
     maxConcurrent: memory.maxConcurrent,
     ...memory.row.settings,
   };

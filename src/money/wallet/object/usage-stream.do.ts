@@ -11,7 +11,7 @@ import type {
 } from "../../../shared/contracts/usage-stream.ts";
 import type { LedgerRow } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
-import { selectSettledGenerations, readLedger, readNewestLedger } from "./reads.do.ts";
+import { selectSettledGenerations, readLedger, readNewestLedgerRows } from "./reads.do.ts";
 
 /** Maximum rows per page (about 5 ms). */
 const ROWS_MAX = 500;
@@ -50,7 +50,7 @@ function resolveCursor(
   const start = isResumed ? { sinceMs: resumeMs } : asked;
   const after = "afterSeq" in start ? start.afterSeq : 0; // a rebuilt wallet numbers its rows from 1
   const seq = "sinceMs" in start ? findSeqBefore(tx, start.sinceMs) : after;
-  const [row = LEDGER_START] = readNewestLedger(tx, seq + 1, 1);
+  const [row = LEDGER_START] = readNewestLedgerRows(tx, seq + 1, 1);
   return { madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
 }
 

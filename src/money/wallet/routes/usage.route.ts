@@ -15,7 +15,7 @@ import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { WalletMethods } from "../../../shared/contracts/wallet.ts";
 import type {
   MemberIdByKeyId,
-  RowDimension,
+  RequestDimension,
   RequestGroup,
   RequestSumsQuery,
   RequestSumsReport,
@@ -222,7 +222,7 @@ function rowsQuery(url: string, nowMs: number): Result<RowsRequest | null> {
   if (groupBy.startsWith("hour") && beforeMs - fromMs > HOURS_MAX * HOUR_MS) {
     return invalid(`from must be within ${HOURS_MAX} hours up to and including ${to}.`, "from");
   }
-  const by = groupBy.split(",") as RowDimension[];
+  const by = groupBy.split(",") as RequestDimension[];
   const requested = { fromMs, beforeMs, by, ...requestFilters(fields.value) };
   return success({
     asked: requested,
@@ -265,7 +265,7 @@ type RangeFields = { readonly from: string; readonly to: string; readonly groupB
 
 function rowsView(
   { from, to, groupBy }: RangeFields,
-  by: readonly RowDimension[],
+  by: readonly RequestDimension[],
   report: RequestSumsReport,
 ) {
   const { data, total, completeFrom } = report;
@@ -280,7 +280,7 @@ function rowsView(
   };
 }
 
-function rowView(by: readonly RowDimension[], { names, ...group }: RequestGroup) {
+function rowView(by: readonly RequestDimension[], { names, ...group }: RequestGroup) {
   const { firstByteMs, tokensPerSecond } = group;
   return {
     ...namesView(by, names),
@@ -290,7 +290,7 @@ function rowView(by: readonly RowDimension[], { names, ...group }: RequestGroup)
   };
 }
 
-function namesView(by: readonly RowDimension[], names: readonly (string | null)[]) {
+function namesView(by: readonly RequestDimension[], names: readonly (string | null)[]) {
   const [one = null, two = null] = names;
   const [first] = by;
   if (first !== "day" && first !== "hour") {

@@ -105,7 +105,7 @@ function balanceLimit({ balance, held }: HoldTotals): HoldLimit {
  * Returns the stored response to a repeated hold request, or `overloaded` if the hold was voided or
  * expired. Throws if the request differs.
  */
-export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> {
+export function findStoredHoldResult(known: KnownHold, content: HoldContent): Result<Micros> {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
   const same =
     known.least === content.least &&

@@ -33,7 +33,7 @@ export type HoldTotals = {
   nextExpiry: number;
 };
 
-export function createTotals(): HoldTotals {
+export function createHoldTotals(): HoldTotals {
   return {
     seq: 0,
     balance: micros(0),

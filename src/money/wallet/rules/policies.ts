@@ -11,8 +11,8 @@ import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 /** Policies by owner: `operator`, `organization` or a member's ID. */
 export type PoliciesByOwner = Map<string, Policy>;
 
-export const OPERATOR_POLICY = "operator";
-export const ORGANIZATION_POLICY = "organization";
+export const OPERATOR_POLICY_OWNER = "operator";
+export const ORGANIZATION_POLICY_OWNER = "organization";
 
 export function setPolicy(policies: PoliciesByOwner, owner: string, policy: Policy | null): void {
   if (policy === null) policies.delete(owner);
@@ -42,8 +42,8 @@ export function collectPolicyLayers(
     }
   };
   if (policies.size > 0) {
-    add("operator", policies.get(OPERATOR_POLICY));
-    add("organization", policies.get(ORGANIZATION_POLICY));
+    add("operator", policies.get(OPERATOR_POLICY_OWNER));
+    add("organization", policies.get(ORGANIZATION_POLICY_OWNER));
     if (memberId !== undefined) add("member", policies.get(memberId));
   }
   add("key", subject.policy);

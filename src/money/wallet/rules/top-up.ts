@@ -29,7 +29,7 @@ export type TopUpState = {
   readonly cappedMonth: string | null;
   readonly disabledReason: TopUpDisabledReason | null;
 };
-export const NO_TOP_UP: TopUpState = {
+export const INITIAL_TOP_UP_STATE: TopUpState = {
   open: null,
   month: "",
   monthMicro: micros(0),

@@ -23,13 +23,16 @@ export const CHARGE_SUMS_TABLES_SQL =
 type FoldProgress = { readonly foldedId: string; readonly closedDay: string };
 
 /** Returns the progress of adding charges to the daily totals. */
-export function readFoldProgress(sql: SqlStorage): FoldProgress {
+export function readDailyTotalsProgress(sql: SqlStorage): FoldProgress {
   return sql
     .exec<FoldProgress>("SELECT folded_id AS foldedId, closed_day AS closedDay FROM charge_fold")
     .one();
 }
 
-export function writeFoldProgress(sql: SqlStorage, { foldedId, closedDay }: FoldProgress): void {
+export function writeDailyTotalsProgress(
+  sql: SqlStorage,
+  { foldedId, closedDay }: FoldProgress,
+): void {
   sql.exec("UPDATE charge_fold SET folded_id = ?, closed_day = ?", foldedId, closedDay);
 }
 
@@ -48,7 +51,7 @@ type GroupSums = readonly [
   lines: Readonly<Record<string, number>>,
 ];
 
-export type DayCharges = Map<string, ChargeGroup>;
+export type ChargeGroupsOfDay = Map<string, ChargeGroup>;
 
 /**
  * Returns the JSON that identifies a charge group. The fields of `price` must have the same order
@@ -65,7 +68,7 @@ export function chargeGroupKey({
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies GroupKeyFields);
 }
 
-export function addChargeGroup(groups: DayCharges, group: ChargeGroup): void {
+export function addChargeGroup(groups: ChargeGroupsOfDay, group: ChargeGroup): void {
   const name = chargeGroupKey(group);
   const before = groups.get(name);
   groups.set(name, before === undefined ? group : mergeGroups(before, group));
@@ -83,7 +86,7 @@ function mergeGroups(one: ChargeGroup, other: ChargeGroup): ChargeGroup {
   };
 }
 
-export function storeChargeGroups(sql: SqlStorage, day: string, groups: DayCharges): void {
+export function storeChargeGroups(sql: SqlStorage, day: string, groups: ChargeGroupsOfDay): void {
   for (const group of groups.values()) {
     const name = chargeGroupKey(group);
     const [stored] = sql

@@ -35,10 +35,10 @@ type DetailList = readonly [
 export const TAGS_SQL = "detail -> '$[11]'";
 
 export const FAILED_ATTEMPTS_SQL = "(detail -> '$[9]')";
-export const CAPTURED_PURPOSE_SQL = "(detail -> '$[12]')";
+export const CAPTURED_HOLD_PURPOSE_SQL = "(detail -> '$[12]')";
 
 /** SQL expression for a placed hold's purpose, or null for a model call. */
-export const PURPOSE_SQL = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
+export const HOLD_PURPOSE_SQL = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
   WHEN json_type(detail) = 'object' THEN detail END`;
 
 /** SQL expression for the charge that counts only against quotas, not in the ledger. */

@@ -66,7 +66,7 @@ export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   };
 }
 
-export function selectUsedKey(sql: SqlStorage, keyId: string): WalletKeyRecord | null {
+export function selectKeyRecordById(sql: SqlStorage, keyId: string): WalletKeyRecord | null {
   const [row] = sql.exec<StoredKey & { hash: string }>(
     "SELECT * FROM keys WHERE key_id = ?",
     keyId,
@@ -161,7 +161,7 @@ export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number)
   );
 }
 
-export function deleteRevokedAdmissions(sql: SqlStorage, beforeMs: number): boolean {
+export function deleteAdmissionsOfRevokedKeys(sql: SqlStorage, beforeMs: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?
       AND EXISTS (SELECT 1 FROM admissions WHERE key = number) LIMIT ?)`,
@@ -239,11 +239,11 @@ export function selectKeySpend(sql: SqlStorage, keyId: string): KeySpendRow | nu
   return row ?? null;
 }
 
-export type KeyDaySpend = Pick<UsageTotal, "day" | "costMicro">;
+export type KeySpendOfDay = Pick<UsageTotal, "day" | "costMicro">;
 
-export function selectKeySpendByDay(sql: SqlStorage, keyId: string): readonly KeyDaySpend[] {
+export function selectKeySpendByDay(sql: SqlStorage, keyId: string): readonly KeySpendOfDay[] {
   return sql
-    .exec<KeyDaySpend>(
+    .exec<KeySpendOfDay>(
       "SELECT day, cost AS costMicro FROM totals WHERE dimension = 'key' AND name = ? ORDER BY day",
       keyId,
     )

@@ -2,7 +2,7 @@ import { insertRow } from "../../../shared/tables.do.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { NO_DEBTS } from "../rules/debts.ts";
 import type { CreditedPayment, Debts } from "../rules/debts.ts";
-import { NO_TOP_UP } from "../rules/top-up.ts";
+import { INITIAL_TOP_UP_STATE } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
@@ -61,7 +61,7 @@ export function selectRefundedTotal(sql: SqlStorage): number {
 
 export function selectTopUp(sql: SqlStorage): TopUpState {
   const [row] = sql.exec<{ state: string }>("SELECT state FROM top_up WHERE id = 1").toArray();
-  return row === undefined ? NO_TOP_UP : parseStoredJson<TopUpState>(row.state);
+  return row === undefined ? INITIAL_TOP_UP_STATE : parseStoredJson<TopUpState>(row.state);
 }
 
 export function putTopUp(sql: SqlStorage, state: TopUpState): void {

@@ -11,7 +11,7 @@ import type { OpenHold } from "../rules/open-holds.ts";
 import type { HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../../shared/period.ts";
 import type { Period } from "../../../shared/period.ts";
-import { PURPOSE_SQL, generationDetailJson, sharedFieldsJson } from "./generation-json.ts";
+import { HOLD_PURPOSE_SQL, generationDetailJson, sharedFieldsJson } from "./generation-json.ts";
 import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
@@ -26,7 +26,7 @@ export const MODELS_SQL = "(SELECT text FROM names WHERE number = models)";
 export const MODEL_SQL = "(SELECT text ->> '$.model' FROM names WHERE number = sold)";
 const HOLD_COLUMNS = `id, granted, external_id AS externalId, ${END_USER_ID_SQL} AS endUserId,
   ${KEY_ID_SQL} AS keyId, session, tokens, ${MODELS_SQL} AS models, admitted_at AS admittedAt,
-  period_day AS periodDay, expires_at AS expiresAt, ${PURPOSE_SQL} AS purpose`;
+  period_day AS periodDay, expires_at AS expiresAt, ${HOLD_PURPOSE_SQL} AS purpose`;
 /** A hold as stored in its row, with JSON in the columns `models` and `purpose`. */
 type StoredHold<Hold> = Omit<Hold, "period" | "models" | "purpose"> & {
   readonly periodDay: string | null;
@@ -317,7 +317,7 @@ export function nextIdempotencyExpiryMs(sql: SqlStorage): number | null {
  * Changes future times of Idempotency-Keys to `nowMs` after the clock moved back. Keeps the newest
  * use of each key.
  */
-export function clampIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
+export function clampIdempotencyKeyTimes(sql: SqlStorage, nowMs: number): void {
   const today = utcDay(nowMs);
   sql.exec(
     `INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at)
