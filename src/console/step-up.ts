@@ -15,8 +15,8 @@ function isFresh(freshAt: number, nowMs: number): boolean {
 }
 
 /**
- * Reports whether the caller has logged in recently. For a key or token, the session's start
- * counts.
+ * Reports whether the caller has logged in recently. A login with a key or token is the session's
+ * start.
  */
 export function hasFreshLogIn(
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },

@@ -87,7 +87,7 @@ export async function postDomainApproval(call: OperatorCall) {
   return getDomains(call);
 }
 
-/** Handles `DELETE /orgs/{id}/company-issuer`, for a company with a broken login. */
+/** Handles `DELETE /orgs/{id}/company-issuer`, for a company whose login no longer works. */
 export async function deleteCompanyIssuer(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;

@@ -6,7 +6,7 @@ import type { MetricValues } from "../shared/contracts/metrics.ts";
 import type { OutboxState } from "../shared/contracts/outbox.ts";
 import type { WalletHealth } from "../shared/contracts/wallet.ts";
 
-/** Cloudflare's maximum bytes of a D1 database and of a Durable Object. Alerts start at 70 %. */
+/** Cloudflare's size limit of a D1 database and of a Durable Object. Alerts start at 70 %. */
 export const STORAGE_BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 

@@ -1,7 +1,7 @@
 import { elapsedMs } from "./clock.ts";
 import type { TimerFunction } from "./timers.ts";
 
-/** Maximum calls that one grouped call combines, in one transaction. */
+/** Maximum number of calls that a grouped call combines into one transaction. */
 export const GROUPED_PARTS_MAX = 32;
 const WAITING_PARTS_MAX = 256;
 export const GROUPED_CALL_TIMEOUT_MS = 800;

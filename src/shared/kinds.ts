@@ -109,7 +109,7 @@ export type CallKind = keyof typeof CALL_KINDS;
 export type CallKindWithoutOutput = {
   [K in CallKind]: (typeof CALL_KINDS)[K]["hasOutput"] extends false ? K : never;
 }[CallKind];
-export type UnitOfKind<K extends CallKind> = Extract<
+export type UnitOfCallKind<K extends CallKind> = Extract<
   (typeof CALL_KINDS)[K]["units"][number],
   CountedUnit
 >;

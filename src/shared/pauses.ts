@@ -9,7 +9,7 @@ import { labelSchema } from "./label.ts";
 /** Maximum pauses of an organization per source. */
 export const PAUSES_MAX = 1000;
 
-/** The creator of a pause. An owner can have one pause of each source. */
+/** The creator of a pause. An owner can have one pause from each source. */
 export type PauseSource = "member" | "operator" | "budget";
 
 /** A pause, which rejects its owner's new requests. Times are Unix ms. */

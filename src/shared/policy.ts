@@ -108,7 +108,10 @@ export function allowsModel(
 
 type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyField };
 
-/** Returns scope and field of the first policy (widest scope first) that leaves no candidate. */
+/**
+ * Returns the scope and the field of the first policy (widest scope first) that leaves no
+ * candidate.
+ */
 export function findPolicyObjection(
   layers: readonly PolicyLayer[],
   candidates: readonly RouteCandidate[],

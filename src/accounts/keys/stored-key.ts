@@ -24,7 +24,7 @@ export type StoredKey = Key & {
   readonly revokedAt: number | null;
   readonly changedAt: number | null;
   readonly spend: KeySpend;
-  /** The use of the key's budgets, by budget ID. Only lists include it. */
+  /** The use of the key's budgets, by budget ID. Present only in lists. */
   readonly tallies?: Readonly<Record<string, BucketSums>>;
 };
 

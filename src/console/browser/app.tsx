@@ -9,7 +9,7 @@ import { reportConnection, reportLostConnection, onRetry } from "./state/connect
 import { useRead } from "./state/reads.ts";
 import { linkedKey, readOrganizationOfKey } from "./state/link.ts";
 import { goTo, hrefOf, route, usePath } from "./state/route.ts";
-import { switchScheme, scheme } from "./state/scheme.ts";
+import { switchScheme, colorScheme } from "./state/scheme.ts";
 import {
   canManageWebhooks,
   isViewingCustomer,
@@ -252,7 +252,7 @@ function ViewingBar() {
 
 function TopLine({ onFind }: { onFind: () => void }) {
   const who = useSession();
-  const chosen = useCell(scheme);
+  const chosen = useCell(colorScheme);
   const { kind, organization, key, region, role } = who;
   return (
     <header class="top">

@@ -109,7 +109,7 @@ export type ChatFacts = readonly [
   imageTokens?: number,
 ];
 
-/** Returns its arguments. A call instead of an array makes the formatter keep them on one line. */
+/** Returns its arguments as an array. The formatter keeps a call's arguments on one line. */
 export const facts = (...values: ChatFacts): ChatFacts => values;
 
 /** Returns the catalog entry of a chat model. */

@@ -348,7 +348,7 @@ function isAdts(bytes: Uint8Array, at: number): boolean {
   return bytes[at] === 0xff && ((bytes[at + 1] ?? 0) & 0xf6) === 0xf0;
 }
 
-/** Returns the maximum seconds of AAC audio. An ADTS frame can contain four blocks. */
+/** Returns the maximum duration of AAC audio in seconds, with four blocks in each ADTS frame. */
 export function computeMaxAdtsSeconds(bytes: Uint8Array): number {
   let blocks = 0;
   let parts = 0;

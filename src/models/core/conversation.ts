@@ -26,7 +26,7 @@ export type ConversationPart =
     }
   | { readonly kind: "result"; readonly id: string; readonly name: string; readonly text: string };
 
-/** Consecutive messages of the user or the model. Tool results come first. */
+/** Consecutive messages from the user or from the model. Tool results come first. */
 export type ConversationTurn = {
   readonly role: "user" | "assistant";
   readonly parts: readonly ConversationPart[];
@@ -126,7 +126,7 @@ function orderParts(parts: readonly ConversationPart[]): readonly ConversationPa
 
 export type UserContent = Extract<ChatMessage, { role: "user" }>["content"];
 
-export type UserPart = Exclude<UserContent, string>[number];
+export type UserContentPart = Exclude<UserContent, string>[number];
 
 function userParts(content: UserContent, path: string): ConversationPart[] {
   if (typeof content === "string") return content === "" ? [] : [{ kind: "text", text: content }];

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { FormFile } from "../../shared/http/form.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import type { UnitOfKind } from "../../shared/kinds.ts";
+import type { UnitOfCallKind } from "../../shared/kinds.ts";
 import type { Model, Route, RouteLimits } from "../catalog/model.ts";
 import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
@@ -192,7 +192,7 @@ function familyOf({ upstreamId, limits }: Pick<Route, "upstreamId" | "limits">):
   return FAMILY_BY_NAME.find(([models]) => models.test(upstreamId))?.[1] ?? DEFAULT_FAMILY;
 }
 
-export const IMAGE_REQUEST_RULES: InputKindRules<ImageBody, UnitOfKind<"image">> = {
+export const IMAGE_REQUEST_RULES: InputKindRules<ImageBody, UnitOfCallKind<"image">> = {
   size: (body, model) => {
     const tally = new PromptSizeCounter(model);
     tally.addText(body.prompt);

@@ -1,4 +1,4 @@
-import type { CallKindWithoutOutput, UnitOfKind } from "../../shared/kinds.ts";
+import type { CallKindWithoutOutput, UnitOfCallKind } from "../../shared/kinds.ts";
 import type { ChatBody } from "./core-request.ts";
 import { EMBEDDINGS_REQUEST_RULES } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
@@ -27,9 +27,11 @@ type Bodies = {
   readonly ocr: OcrBody;
 };
 
-/** The rules for request size and route needs, for each kind of request without output tokens. */
+/**
+ * For each kind of request without output tokens: its size limits, and what a route must support.
+ */
 export const INPUT_REQUEST_RULES: {
-  readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOfKind<K>>;
+  readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOfCallKind<K>>;
 } = {
   embeddings: EMBEDDINGS_REQUEST_RULES,
   rerank: RERANK_REQUEST_RULES,

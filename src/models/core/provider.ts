@@ -154,14 +154,11 @@ export type Provider = {
   readonly kinds?: readonly CallKind[];
   readonly supportsProtocol?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly acceptsFiles?: boolean;
-  /**
-   * Whether a model reasons by default. Without this function, all reasoning models reason by
-   * default.
-   */
+  /** Whether a model reasons by default. If absent, all reasoning models reason by default. */
   readonly thinksByDefault?: (upstreamId: string) => boolean;
   /**
-   * Whether a model reasons despite the effort `none`. Without this function, `none` always turns
-   * reasoning off.
+   * Whether a model reasons despite the effort `none`. If absent, `none` always turns reasoning
+   * off.
    */
   readonly ignoresNone?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;

@@ -76,7 +76,10 @@ function resolveReferences(
   return success(own);
 }
 
-/** Converts a `param` of the expanded body to a `param` of the client's body. */
+/**
+ * Converts an error's `param` from the expanded body to the client's body. The expansion inserted
+ * `before` items.
+ */
 export function toParamOfRequest(param: string | null, before: number): string | null {
   const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
   if (before === 0 || param === null || whole === undefined) return param;

@@ -237,7 +237,7 @@ export type Outcome = Charge | Release;
 /** The result of saving an outcome: saved by the wallet or outbox, refused by both, or unknown. */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 
-/** The end of a run. `charged` is in micro-credits, as far as it is known. */
+/** The end of a run. `charged` is the charge known so far, in micro-credits. */
 export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
 /**

@@ -80,7 +80,7 @@ export function markWaitingForCustomer(
     : after;
 }
 
-/** Ends a purchase without payment. A later payment is credited anyway. */
+/** Ends an unpaid purchase. A later payment is still credited. */
 export function endPurchase(
   deps: PaymentDeps,
   purchase: Purchase,

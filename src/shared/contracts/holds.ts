@@ -2,7 +2,7 @@ import type { Micros } from "../money.ts";
 import type { HoldPurpose } from "../placed-hold.ts";
 import type { RequestState } from "./wallet-pages.ts";
 
-/** A hold that a client placed by the API, with its outcome. */
+/** A hold that a client placed through the API, with its outcome. */
 export type PlacedHold = HoldPurpose & {
   readonly id: string;
   readonly state: RequestState;

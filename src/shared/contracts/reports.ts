@@ -49,7 +49,7 @@ export type RequestSumsQuery = {
   readonly members: MemberIdByKeyId | null;
   readonly latency: boolean;
 };
-/** The usage of one group. `names` has its value in each dimension of `by`. */
+/** The usage of one group. `names` contains the group's value for each dimension in `by`. */
 export type RequestGroup = UsageAmounts & {
   readonly names: readonly (string | null)[];
   readonly firstByteMs?: {

@@ -288,7 +288,7 @@ export type WalletMethods = OtherCalls & {
   placedHold(id: string): Promise<Result<PlacedHold>>;
   sessions(query: SessionQuery): Promise<Result<SessionPage>>;
   endSession(ending: SessionEndRequest): Promise<Result<null>>;
-  /** Settles a hold, manually by an operator if `actor` is set. */
+  /** Settles a hold. If `actor` is set, an operator settles it manually. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleResult>>;
   /**
    * Releases a hold without a charge. The operator pays for the call `absorbed`, which releases

@@ -19,8 +19,8 @@ function replacePrefix(path: string): string {
 }
 
 /**
- * Reports whether the path's percent-escapes are valid. Otherwise, `%zz` and `%25zz` would match
- * the same route.
+ * Reports whether the path's percent-escapes are valid. Without this check, `%zz` and `%25zz` would
+ * match the same route.
  */
 export function hasValidEscapes(url: string): boolean {
   if (!url.includes("%")) return true;

@@ -2,7 +2,7 @@ import { formatCharge } from "./money.ts";
 import type { DayRow } from "./spend.ts";
 import { DAY_MS, dayName, daysBetween, utcDay } from "./time.ts";
 
-/** A change of the balance on a UTC day, in micro-credits. Spend is negative. */
+/** The change in the balance on a UTC day, in micro-credits. Spend is negative. */
 export type BalanceMovement = { readonly day: string; readonly micros: number };
 
 /** Returns the balance at the end of each day. */

@@ -18,8 +18,8 @@ export type PlotData = {
 };
 
 export const CHART_HEIGHT = 264;
-export const CHART_TOP = 32;
-export const CHART_BOTTOM = CHART_HEIGHT - 24;
+export const CHART_TOP_Y = 32;
+export const CHART_BOTTOM_Y = CHART_HEIGHT - 24;
 export const CHART_RIGHT_MARGIN = 12;
 
 type Mark = {
@@ -63,8 +63,9 @@ export function layOutChart(
   const left = 8 + Math.max(...axis.labels.map(widthOf));
   const column = Math.max(0, width - left - CHART_RIGHT_MARGIN) / Math.max(1, days.length);
   const yOf = (value: number): number =>
-    CHART_BOTTOM -
-    ((Math.min(value, axis.high) - axis.low) / (axis.high - axis.low)) * (CHART_BOTTOM - CHART_TOP);
+    CHART_BOTTOM_Y -
+    ((Math.min(value, axis.high) - axis.low) / (axis.high - axis.low)) *
+      (CHART_BOTTOM_Y - CHART_TOP_Y);
   const x = (index: number): number => left + (index + 0.5) * column;
   const beyond = isBars ? filled.filter((i) => axis.isBeyond(sums[i] ?? 0)) : [];
   const named = isSingle ? filled : beyond;

@@ -4,20 +4,20 @@ const STORAGE_KEY = "scheme";
 const SCHEMES = ["system", "light", "dark"] as const;
 type Scheme = (typeof SCHEMES)[number];
 
-export const scheme = createCell<Scheme>(
+export const colorScheme = createCell<Scheme>(
   SCHEMES.find((name) => name === localStorage.getItem(STORAGE_KEY)) ?? "system",
 );
 
 export function applyScheme(): void {
-  const chosen = scheme.get();
+  const chosen = colorScheme.get();
   document.documentElement.dataset["scheme"] = chosen;
   if (chosen === "system") localStorage.removeItem(STORAGE_KEY);
   else localStorage.setItem(STORAGE_KEY, chosen);
 }
 
 export function switchScheme(): void {
-  const at = SCHEMES.indexOf(scheme.get());
-  scheme.set(SCHEMES[(at + 1) % SCHEMES.length] ?? "system");
+  const at = SCHEMES.indexOf(colorScheme.get());
+  colorScheme.set(SCHEMES[(at + 1) % SCHEMES.length] ?? "system");
 }
 
-scheme.watch(applyScheme);
+colorScheme.watch(applyScheme);

@@ -1,9 +1,9 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
-  CHART_BOTTOM,
+  CHART_BOTTOM_Y,
   CHART_HEIGHT,
   CHART_RIGHT_MARGIN,
-  CHART_TOP,
+  CHART_TOP_Y,
   layOutChart,
 } from "../lib/plot-shape.ts";
 import type { PlotData, PlotShape } from "../lib/plot-shape.ts";
@@ -142,9 +142,9 @@ function Drawing({
         <rect
           class="read"
           x={left + first * column}
-          y={CHART_TOP}
+          y={CHART_TOP_Y}
           width={column * (1 + Math.abs((dragged ?? read) - read))}
-          height={CHART_BOTTOM - CHART_TOP}
+          height={CHART_BOTTOM_Y - CHART_TOP_Y}
         />
       )}
       {days.map((day, i) =>
@@ -178,7 +178,7 @@ function Drawing({
         <path
           key={index}
           class="break-mark"
-          d={`M${x(index) - bar / 2 - 3} ${CHART_TOP + 16}l${bar + 6} -6`}
+          d={`M${x(index) - bar / 2 - 3} ${CHART_TOP_Y + 16}l${bar + 6} -6`}
         />
       ))}
       {shape.numbers.map(({ index, y, text }) => (

@@ -10,7 +10,7 @@ import type {
   AssistantMessage,
   AssistantToolCall,
   UserContent,
-  UserPart,
+  UserContentPart,
   FunctionTool,
   RequestedTools,
 } from "../../core/conversation.ts";
@@ -165,7 +165,7 @@ export function getOpenRouterDetails(
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
 }
 
-function isImage({ type }: UserPart): boolean {
+function isImage({ type }: UserContentPart): boolean {
   return type === "image_url";
 }
 
@@ -174,7 +174,7 @@ function plainText(content: string | readonly TextPart[] | null | undefined): st
   return joinContentText((content ?? []).map((part) => ({ text: partText(part) })));
 }
 type TextPart =
-  | UserPart
+  | UserContentPart
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "refusal"; readonly refusal: string };
 

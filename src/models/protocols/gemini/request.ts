@@ -96,7 +96,7 @@ function toGeminiParts(part: PartWithDownloadedImage, model: string): JsonObject
   if (part.kind === "image") {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
   }
-  // Google's own thoughts are signatures of calls, so this thought comes from another provider.
+  // Google attaches its thoughts to tool calls, so this separate thought is from another provider.
   if (part.kind === "thought") return [];
   // Older models reject the field `id`.
   const id = requiresCallSignatures(model) ? { id: part.id } : {};

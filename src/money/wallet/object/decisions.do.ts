@@ -314,7 +314,8 @@ class Schedule {
 
 /**
  * Updates the tables after the clock moved back. Open holds keep their remaining time and period.
- * Admissions of the last minute get the current time. The caller must then reload memory.
+ * Admissions from the last minute get the current time. The caller must then reload the wallet's
+ * memory.
  */
 function adaptToClock(tx: Tx): void {
   const { memory, nowMs, sql, storage } = tx;

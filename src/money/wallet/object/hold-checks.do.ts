@@ -234,7 +234,7 @@ export function decideTokensToHold(
   return refuse({ kind: "tokens_limited", limit, remaining, required: least, retryAfterMs });
 }
 
-/** The end user whose quotas apply. `made` is null for an existing end user. */
+/** The end user whose quotas apply. `made` is the new end user, or null for an existing one. */
 export type QuotaUser = { readonly user: EndUser; readonly made: NewEndUser | null } | null;
 
 /** Finds an end user, or prepares a new one without storing it. */

@@ -29,8 +29,8 @@ export type PublishOutcome = {
 const NOTHING_SENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
- * Publishes changes to D1. If D1's snapshot belongs to another wallet, only checks the snapshot.
- * Throws if D1 fails. The next publish then retries. `live` returns the open transaction.
+ * Publishes changes to D1, unless D1's snapshot belongs to another wallet. Throws if D1 fails. The
+ * next publish then retries. `live` returns the wallet's current state, or null if it is deleted.
  */
 export async function publish(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const first = await publishOnce(tx, live);

@@ -23,7 +23,7 @@ import type {
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 import { selectFailedRequest } from "../tables/failed-rows.do.ts";
 import { selectEventPage } from "./event-log.do.ts";
-import { KEY_ID_SQL, MODEL_SQL } from "../tables/request-rows.do.ts";
+import { KEY_ID_SQL, REQUEST_MODEL_SQL } from "../tables/request-rows.do.ts";
 import { parseGeneration, TAGS_SQL } from "../tables/generation-json.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -236,7 +236,7 @@ function selectHeldRequests(sql: SqlStorage, query: RequestQuery, range: IdRange
         AND (?5 IS NULL OR state IN (SELECT value FROM json_each(?5)) OR ${OUTCOME_SQL} IN (SELECT value FROM json_each(?5)))
         AND (?6 IS NULL OR requests.external_id = ?6)
         AND (?7 IS NULL OR ${KEY_ID_SQL} IN (SELECT value FROM json_each(?7)))
-        AND (?8 IS NULL OR coalesce(${MODEL_SQL}, failed.model) IN (SELECT value FROM json_each(?8)))
+        AND (?8 IS NULL OR coalesce(${REQUEST_MODEL_SQL}, failed.model) IN (SELECT value FROM json_each(?8)))
         AND (?9 IS NULL OR ${PROVIDER_SQL} IN (SELECT value FROM json_each(?9)) OR ${WAS_CALLED_SQL})
         AND (?10 IS NULL OR failed.code IN (SELECT value FROM json_each(?10)))
         AND (?12 IS NULL OR requests.${TAGS_SQL} ->> ('$."' || ?12 || '"') = ?13)

@@ -23,8 +23,8 @@ const COPY_ATTEMPTS_MAX = 3;
 
 /**
  * Restores the wallet from D1 after the loss of its tables. Fails if open holds exceed D1's
- * balance. Unless `isNew`, also fails if D1's snapshot belongs to this wallet. The caller must then
- * reload memory.
+ * balance, or if the wallet lost nothing: D1's snapshot is its own. After success, the caller must
+ * reload the wallet's memory.
  */
 export function restoreFromSnapshot(
   tx: Tx,

@@ -6,7 +6,7 @@ import type { PostedUsage } from "../rules/usage-totals.ts";
 import {
   END_USER_ID_SQL,
   KEY_ID_SQL,
-  MODEL_SQL,
+  REQUEST_MODEL_SQL,
   MODELS_SQL,
   parseModels,
   periodOfRequest,
@@ -28,7 +28,7 @@ type LaterRow = Omit<PostedUsage, "model"> &
 
 const COLUMNS = `${TAGS_SQL} AS tags, admitted_at AS admittedAt, period_day AS periodDay, charged,
   ${END_USER_ID_SQL} AS endUserId, external_id AS externalId, ${KEY_ID_SQL} AS keyId, session,
-  ${MODEL_SQL} AS model, ${MODELS_SQL} AS models, ${QUOTA_CHARGE_SQL} AS quotaCharged,
+  ${REQUEST_MODEL_SQL} AS model, ${MODELS_SQL} AS models, ${QUOTA_CHARGE_SQL} AS quotaCharged,
   ${tokenColumnsSql(({ inRow }) => inRow)}`;
 
 /** A request that a ledger row counts. `posted` is null if the hold expired uncharged. */

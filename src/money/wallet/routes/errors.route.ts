@@ -16,7 +16,7 @@ import type { ReadMemberKeyIds } from "./generations.route.ts";
 import { callWalletOfCaller } from "./reads.route.ts";
 import { daySchema, listFilterSchema, parseDayStartMs } from "./usage.route.ts";
 
-/** Groupings that counters support. Groupings of `STORED_BY` need stored failures. */
+/** The groupings that need only counters. The groupings in `STORED_BY` need stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const STORED_BY = ["model", "provider", "user"] as const;
 export const errorsQuerySchema = z.object({

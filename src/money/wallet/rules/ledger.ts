@@ -120,8 +120,9 @@ export function findStoredHoldResult(known: KnownHold, content: HoldContent): Re
 }
 
 /**
- * Decides the charge for a cost. The part above the hold can use the free balance, but at most
- * `limitFree`, the free amount of the limits. With `isCapped`, the charge can't exceed the hold.
+ * Decides the charge for a cost. A cost above the hold also uses the free balance, up to
+ * `limitFree`, the amount that the limits still allow. With `isCapped`, the charge can't exceed the
+ * hold.
  */
 export function decideSettlement(
   ledger: HoldTotals,

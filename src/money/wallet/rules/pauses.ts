@@ -29,8 +29,8 @@ export function pauseEndMs({ until, sessionEndsAt }: Pause): number {
 }
 
 /**
- * Returns the pause of the first paused owner. A session sees the scope and reason only of its own
- * pause.
+ * Returns the pause of the first paused owner. A session sees the scope and reason of its own pause
+ * only.
  */
 export function findFirstPause(
   { byName }: PausesByName,

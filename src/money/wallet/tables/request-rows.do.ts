@@ -23,7 +23,7 @@ export const END_USER_ID_SQL = `coalesce((SELECT end_users.id FROM end_users WHE
     (SELECT end_users.id FROM end_users WHERE number = end_user))`;
 /** SQL expression: JSON list of the models that may serve a request. */
 export const MODELS_SQL = "(SELECT text FROM names WHERE number = models)";
-export const MODEL_SQL = "(SELECT text ->> '$.model' FROM names WHERE number = sold)";
+export const REQUEST_MODEL_SQL = "(SELECT text ->> '$.model' FROM names WHERE number = sold)";
 const HOLD_COLUMNS = `id, granted, external_id AS externalId, ${END_USER_ID_SQL} AS endUserId,
   ${KEY_ID_SQL} AS keyId, session, tokens, ${MODELS_SQL} AS models, admitted_at AS admittedAt,
   period_day AS periodDay, expires_at AS expiresAt, ${HOLD_PURPOSE_SQL} AS purpose`;
