@@ -32,7 +32,7 @@ async function show(page: WatchedPage, hash: string): Promise<void> {
 }
 
 describe("the console for an organization with 100,000 end users", () => {
-  it("pages through, searches and sums the end users without freezing, in limited memory", async () => {
+  it("pages through, searches and exports the end users without freezing or using too much memory", async () => {
     const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
     const filled = await fetch(`${browser.origin}/__test/crowd`, {
       method: "POST",
@@ -152,7 +152,7 @@ describe("the console while another region is unavailable", () => {
 });
 
 describe("the console's session cookie", () => {
-  it("gives access only during the session, after which the next click opens the login page", async () => {
+  it("gives access only until the session ends; the next click then opens the login page", async () => {
     const page = await login(empty.key);
     await page.context().clearCookies();
     await page.goto("/console/#/keys");
@@ -160,7 +160,7 @@ describe("the console's session cookie", () => {
     await page.getByLabel(LABEL).waitFor();
   });
 
-  it("gets deleted when the session ends, and the login page opens", async () => {
+  it("disappears when the session ends, and the login page opens", async () => {
     const page = await login(empty.key);
     const [cookie] = await page.context().cookies();
     const ended = await fetch(`${browser.origin}/console/api/logout`, {

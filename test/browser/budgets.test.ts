@@ -182,7 +182,7 @@ describe("the console of an organization with policies", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("hides the buttons that change a policy from a member", async () => {
+  it("shows a member no buttons that change a policy", async () => {
     const page = await logIn(browser, memberKey);
     await goTo(page, "Keys");
     expect(await page.getByRole("button", { name: "Edit policy" }).count()).toBe(0);
@@ -249,7 +249,7 @@ describe("a form with a list of models", () => {
     await error.waitFor({ state: "detached" });
   });
 
-  it("keeps the buttons visible in a window that is too low for the form's text", async () => {
+  it("keeps a form's buttons visible in a window that is too short for the whole form", async () => {
     const page = await logIn(browser, owner.key, { viewport: { width: 1280, height: 500 } });
     await page.goto("/console/#/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
@@ -259,7 +259,7 @@ describe("a form with a list of models", () => {
     expect((box?.y ?? Infinity) + (box?.height ?? 0)).toBeLessThan(500);
   });
 
-  it("warns of a provider that doesn't exist", async () => {
+  it("warns about a provider that doesn't exist", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Settings");
     await page.getByRole("button", { name: "Edit policy" }).click();
@@ -272,7 +272,7 @@ describe("a form with a list of models", () => {
 });
 
 describe("the dialog of a key", () => {
-  it("lists both kinds of budgets in one section, and all allowed models in another", async () => {
+  it("lists budgets in dollars and in requests in one section, and allowed models in another", async () => {
     const fields = {
       budget_dollars: 5,
       budget_period: "month",

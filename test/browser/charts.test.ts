@@ -68,7 +68,7 @@ const axis = (page: WatchedPage): Promise<readonly string[]> =>
 
 describe("a chart in the console", () => {
   it.each([1, 12, 3_400, 1_250_000, 99_990_000, 250_000_000_000])(
-    "draws complete labels at every width for %i micro-credits",
+    "draws complete labels at every width for values up to %i micro-credits",
     async (most) => {
       const page = await activityOf([most, Math.ceil(most / 2), Math.ceil(most / 3)]);
       for (const width of [1280, 768, 390]) {

@@ -197,7 +197,7 @@ describe("the console with keys and logins", () => {
 });
 
 describe("the console of a person who logged in with a key", () => {
-  it("shows each key's owner, who is the only member that can rotate the key", async () => {
+  it("shows each key's owner, and that only the owner can rotate the key", async () => {
     const email = "rotates@example.com";
     const { id: memberId } = await postMember(admin(), owner.orgId, { email, role: "member" });
     const terms = { orgId: owner.orgId, memberId, scope: "regional", rpmLimit: 100 } as const;
@@ -215,7 +215,7 @@ describe("the console of a person who logged in with a key", () => {
   });
 });
 
-describe("the console for money and end users", () => {
+describe("the console's pages for money and end users", () => {
   it("sets an end user's quota, above which requests are rejected", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");

@@ -164,7 +164,7 @@ it("a form keeps the entered values if the person cancels the new login", async 
   expect(await page.getByLabel("Name").inputValue()).toBe("never made");
 });
 
-it("a person can connect a second account from an old session", async () => {
+it("a person with an old session can connect a second account after logging in again", async () => {
   const page = await openOldSession("Ann");
   const before = await identities(page);
   await goTo(page, "Profile");
@@ -186,7 +186,7 @@ it("the profile page shows why an account could not be connected", async () => {
   await page.getByRole("alert").getByText("belongs to another account").waitFor();
 });
 
-it("a member can invite from an old session, and the invited person can accept", async () => {
+it("a member with an old session can invite a person after logging in again, and the person can accept", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Team");
   await press(page, "Invite");
@@ -242,7 +242,7 @@ it("the login page reports an expired login, and remembers the requested address
   await page.getByRole("heading", { level: 1, name: "Team" }).waitFor();
 });
 
-it("two tabs of the console both show a new key, and a logout ends both tabs", async () => {
+it("the console shows a new key in both open tabs, and a logout in one tab applies to both", async () => {
   const page = await open();
   await continueAs(page, "Ann");
   await goTo(page, "Keys");
@@ -259,7 +259,7 @@ it("two tabs of the console both show a new key, and a logout ends both tabs", a
   await page.getByRole("button", { name: "Continue with this machine" }).waitFor();
 });
 
-it("the console keeps tab, filter and open detail after a reload, and Back reverts each change", async () => {
+it("the console keeps the tab, filter and open dialog after a reload, and Back undoes each change", async () => {
   const page = await open();
   await continueAs(page, "Ann");
   await goTo(page, "Keys");
@@ -279,7 +279,7 @@ it("the console keeps tab, filter and open detail after a reload, and Back rever
   await current(page, "All").waitFor();
 });
 
-it("a person can buy credits from an old session", async () => {
+it("a person with an old session can buy credits after logging in again", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Credits");
   await press(page, "Pay $10.00");
@@ -331,7 +331,7 @@ it("an invitation is rejected after a week", async () => {
   await eve.getByText("was used, canceled or has expired").waitFor();
 });
 
-it("a change after the end of the session completes only after a new login to the same account", async () => {
+it("a change in an ended session completes only after a new login to the same account", async () => {
   await signUp(await open(), "Eve");
   const page = await open();
   await signUp(page, "Ann");
@@ -348,7 +348,7 @@ it("a change after the end of the session completes only after a new login to th
   await page.getByText("Eve, owner").waitFor(); // the page was reloaded
 });
 
-it("a change from a tab with an earlier organization applies to the organization that the person confirms", async () => {
+it("a change in a tab that shows another organization applies to the organization that the person confirms", async () => {
   const page = await open();
   await signUp(page, "Eve");
   await startKey(page, "of the first organization");

@@ -56,7 +56,7 @@ describe("the docs site", () => {
     expect(await plain.text()).not.toContain("<");
   });
 
-  it("remembers the chosen language on every page", async () => {
+  it("remembers the chosen programming language on every page", async () => {
     const page = await browser.open("/docs/start");
     const groups = page.getByRole("group", { name: "Language" });
     await groups.last().getByText("Python", { exact: true }).click();
@@ -140,7 +140,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows a menu of all pages on a phone, and reaches the text after three tab stops", async () => {
+  it("shows a menu of all pages on a phone, with only three tab stops before the text", async () => {
     const page = await browser.open("/docs/use/errors", PHONE);
     expect(await page.locator("nav.tree").isVisible()).toBe(false);
     for (let stop = 0; stop < 3; stop++) await page.keyboard.press("Tab");

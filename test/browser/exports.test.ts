@@ -96,7 +96,7 @@ describe("the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("declares tag keys on the Settings page", async () => {
+  it("saves tag keys on the Settings page", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Settings");
     const field = page.getByLabel("Tags with daily totals");

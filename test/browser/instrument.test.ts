@@ -30,7 +30,7 @@ async function ask(fields: object): Promise<void> {
   });
 }
 
-it("the Activity page groups requests by model and end user or by member, and shows speed and errors", async () => {
+it("the Activity page groups requests by member, or by model and end user, and shows speed and errors", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Activity");
   await page.getByLabel("Then by").selectOption("user");
@@ -78,7 +78,7 @@ it("a click on a part of the outcome chart filters requests", async () => {
   expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
 });
 
-it("the request chart shows one bar per day, and marks requests that a filter excludes", async () => {
+it("the request chart shows one bar per day, and states if a filter includes only successful requests", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   await page.getByText("Requests by status: today (UTC).").waitFor();

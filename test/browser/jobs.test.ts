@@ -51,7 +51,7 @@ function counted(page: WatchedPage) {
   };
 }
 
-it("the console finds a failed request by an error's ID in 3 actions, and shows the reason", async () => {
+it("a person finds a failed request by its ID in 3 actions, and sees why the request failed", async () => {
   await ask(owner.key);
   const refused = await ask(owner.key, { model: "nope/none" });
   expect(refused.status).toBe(404);
@@ -85,7 +85,7 @@ it("a click on an error code of today's failures filters the requests, and Back 
   expect(page.faults).toEqual([]);
 });
 
-it("the Errors tab shows chart and list for the same days, and no chart without errors", async () => {
+it("the Errors tab shows a chart and a list for the same days, and no chart if there are no errors", async () => {
   const page = await logIn(browser, owner.key);
   const asked = (path: string) =>
     page
@@ -266,7 +266,7 @@ it("a person finds and revokes a leaked key in 4 actions, and the browser never 
   expect(job.spent()).toBeLessThanOrEqual(4);
 });
 
-it("the command palette leads to a request, key, model, end user, page and document", async () => {
+it("the command palette finds and opens a request, key, model, end user, page and document", async () => {
   const id = (await ask(owner.key, { user: "ann" })).headers.get("x-request-id") ?? "";
   const page = await logIn(browser, owner.key);
   const found = async (text: string, option: RegExp, address: RegExp): Promise<void> => {
@@ -287,7 +287,7 @@ it("the command palette leads to a request, key, model, end user, page and docum
   expect(page.faults).toEqual([]);
 });
 
-it("the overview shows spend trend and runway immediately, and one click shows the balance curve", async () => {
+it("the overview shows the spend trend and the runway immediately, and one click shows the balance curve", async () => {
   expect((await ask(owner.key)).status).toBe(200);
   const job = counted(await logIn(browser, await createOtherKey()));
   await job.page.getByText(/Lasts .* if you spend as/).waitFor();
@@ -344,7 +344,7 @@ it("a form that contains input closes only after a confirmation", async () => {
 });
 
 it.each(["models", "end-users?spent=1"])(
-  "a list's header stays visible while scrolling: %s",
+  "a list's header stays visible while a person scrolls: %s",
   async (name) => {
     const viewport = { width: 1280, height: 260 };
     const page = await logIn(browser, await createOtherKey(), { viewport });
@@ -453,7 +453,7 @@ it("an event appears as a sentence with a link to the event's subject", async ()
   expect(page.faults).toEqual([]);
 });
 
-it("an operator adds a member with a key, changes role and limit, and sees the events", async () => {
+it("an operator adds a member with a key, changes the role and a limit, and sees the events", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   await page.goto(`/console/#/organizations/${owner.orgId}`);
   await page.getByRole("button", { name: "Add member…" }).click();

@@ -103,7 +103,7 @@ describe("the Stop button of the playground", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows the stopped stream's actual cost, even before any output", async () => {
+  it("shows the actual cost of a stream that was stopped before any output", async () => {
     await expect.poll(balance).not.toBeNaN();
     const before = await balance();
     const page = await asking(owner.key, "sandbox/slow-first-byte", false);
@@ -117,7 +117,7 @@ describe("the Stop button of the playground", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("links to the key's spend if the key can't see charges", async () => {
+  it("links to the key's spend if the key may not read charges", async () => {
     const page = await asking(limited, "sandbox/slow-stream");
     const paid = paidBy(page);
     await ask(page).click();
@@ -163,7 +163,7 @@ describe("pressing every button of every page and dialog once", () => {
     LONG_MS,
   );
 
-  it('causes charges only with the "Run" button, as a limited key', async () => {
+  it('causes charges only with the "Run" button if logged in with a limited key', async () => {
     await endPauses();
     const page = await logIn(browser, limited);
     const { pressed, paid } = await pressAll(page);

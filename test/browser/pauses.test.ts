@@ -249,7 +249,7 @@ describe("an end user whose requests are rejected", () => {
     await page.getByRole("row", { name: /bob.*active/ }).waitFor();
   });
 
-  it("can be opened only by the complete ID, as the page for a partial ID explains", async () => {
+  it("can be opened only by the complete ID; a partial ID shows an explanation", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "End users");
     await page.getByLabel("End user ID").fill("an");

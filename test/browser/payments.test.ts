@@ -57,7 +57,7 @@ async function ask(page: Page): Promise<void> {
   await press(page, "Run");
 }
 
-it("the Credits page sells $10 in two clicks, saves a card, and tops up automatically until the card is lost", async () => {
+it("the Credits page sells $10 in two clicks, saves a card, and tops up until the bank declines the card", async () => {
   const ann = await newcomer("Ann");
   await goTo(ann, "Credits");
   await expectAccessible(ann);
@@ -119,7 +119,7 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up automati
   await expectAccessible(ann);
 });
 
-it("the Credits page charges nothing for a canceled payment, and explains a refund, which blocks spending", async () => {
+it("the Credits page charges nothing for a canceled payment, and explains that a refund blocks spending", async () => {
   const ben = await newcomer("Ben");
   await goTo(ben, "Credits");
   await press(ben, "Pay $10.00");

@@ -50,7 +50,7 @@ describe("the console", () => {
     await page.getByRole("option", { name: /^End user ann-of-the-search/ }).waitFor();
   });
 
-  it("shows the whole key to select on Connect if the browser blocks the clipboard", async () => {
+  it("shows the whole key for manual copying on the Connect page if the browser blocks the clipboard", async () => {
     const page = await logIn(browser, owner.key);
     await page.goto("/console/#/connect");
     await page.getByLabel("Paste a key").fill(owner.key);

@@ -88,7 +88,7 @@ beforeAll(async () => {
 });
 
 describe("a new developer in the console", () => {
-  it("sends a first request with a new key in 3 actions", async () => {
+  it("copies the first request with a new key in 3 user actions", async () => {
     const ben = await started.open("/console/");
     await signUp(ben, "Ben");
     await ben.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -103,21 +103,21 @@ describe("a new developer in the console", () => {
     expect(copied).toContain(`${started.origins.eu}/v1`);
   });
 
-  it("finds the maximum cost of a request in 1 action", async () => {
+  it("finds the maximum cost of a request in 1 user action", async () => {
     await act(ann, () => goTo(ann, "Playground"));
     await ann.getByText(/at most about \$\d/).waitFor();
   });
 });
 
 describe("a billing member in the console", () => {
-  it("finds the payments in 1 action and the receipts in 2 actions", async () => {
+  it("finds the payments in 1 user action, and the receipts in 2 user actions", async () => {
     await act(ann, () => goTo(ann, "Credits"));
     await ann.getByRole("row", { name: /payment page.*paid.*\$10\.00/ }).waitFor();
     await press(ann, "Cards and invoices");
     await ann.waitForURL((url) => url.origin !== started.origins.eu);
   });
 
-  it("downloads each key's cost of last month in 4 actions", async () => {
+  it("downloads each key's cost for last month in 4 user actions", async () => {
     const downloaded = ann.waitForEvent("download");
     await act(
       ann,
@@ -131,7 +131,7 @@ describe("a billing member in the console", () => {
 });
 
 describe("customer support in the console", () => {
-  it("finds the reason why an end user is blocked in 3 actions", async () => {
+  it("finds out in 3 user actions why an end user is blocked", async () => {
     await act(ann, ...search(ann, "blocked", /^End user blocked/));
     const dialog = ann.getByRole("dialog");
     await dialog
@@ -140,20 +140,20 @@ describe("customer support in the console", () => {
       .waitFor();
   });
 
-  it("finds out in 1 action whether a model's providers are down", async () => {
+  it("finds out in 1 user action whether a model's providers are down", async () => {
     await act(ann, () => goTo(ann, "Models"));
     await ann.getByRole("row", { name: /^sandbox\/echo .*operational/ }).waitFor();
   });
 });
 
 describe("an operator in the console", () => {
-  it("sees the region's health directly after login", async () => {
+  it("sees the region's health immediately after login", async () => {
     await act(operator);
     await operator.getByText("All systems operational").waitFor();
     await operator.getByRole("row", { name: /^sandbox .*%/ }).waitFor();
   });
 
-  it("opens a customer's view of the console in 4 actions", async () => {
+  it("opens a customer's view of the console in 4 user actions", async () => {
     await act(operator, ...search(operator, slug, /^Customer/), () =>
       press(operator, "View as customer"),
     );
@@ -162,7 +162,7 @@ describe("an operator in the console", () => {
     await operator.getByRole("heading", { level: 1, name: "Ann" }).waitFor();
   });
 
-  it("finds the margin in 1 action", async () => {
+  it("finds the margin in 1 user action", async () => {
     await act(operator, () => goTo(operator, "Business"));
     await operator
       .getByRole("row", { name: /sandbox/ })
@@ -170,7 +170,7 @@ describe("an operator in the console", () => {
       .waitFor();
   });
 
-  it("sets a customer's price in 8 actions", async () => {
+  it("sets a customer's price in 8 user actions", async () => {
     const dialog = operator.getByRole("dialog");
     await act(
       operator,
@@ -186,7 +186,7 @@ describe("an operator in the console", () => {
     await operator.getByRole("row", { name: /sandbox\/echo.*\$1\.25 in, \$2\.50 out/ }).waitFor();
   });
 
-  it("opens a customer's request by its ID in 3 actions", async () => {
+  it("opens a customer's request by its ID in 3 user actions", async () => {
     const { generations } = (await call(ann, "GET", "/v1/generations?limit=1")) as {
       generations: { id: string }[];
     };
@@ -198,7 +198,7 @@ describe("an operator in the console", () => {
     await operator.getByRole("heading", { level: 1, name: "Ann" }).waitFor();
   });
 
-  it("finds a customer's key by its ID in 3 actions, and highlights its row", async () => {
+  it("finds a customer's key by its ID in 3 user actions, and sees the key's row highlighted", async () => {
     const { keys } = (await call(ann, "GET", "/v1/keys")) as {
       keys: { id: string; name: string }[];
     };
@@ -209,7 +209,7 @@ describe("an operator in the console", () => {
     await expect.poll(() => isInView(mark)).toBe(true);
   });
 
-  it("refunds a purchase in 4 actions, and finds the purchase by its ID", async () => {
+  it("refunds a purchase in 4 user actions, and finds the purchase by its ID", async () => {
     await act(
       operator,
       () =>
@@ -239,7 +239,7 @@ describe("an operator in the console", () => {
     await operator.keyboard.press("Escape");
   });
 
-  it("finds all changes by operators, with their details, in 1 action", async () => {
+  it("finds all operators' changes, with details, in 1 user action", async () => {
     await act(operator, () => goTo(operator, "Events"));
     await operator
       .getByRole("row", { name: /refunded \$10\.00 of \$10\.00 to Ann: requested by customer/ })
@@ -248,7 +248,7 @@ describe("an operator in the console", () => {
     await operator.keyboard.press("Escape");
   });
 
-  it("suspends a customer in 4 actions", async () => {
+  it("suspends a customer in 4 user actions", async () => {
     await act(
       operator,
       () => goTo(operator, "Customers"),

@@ -207,7 +207,7 @@ async function webhooksOf(): Promise<unknown> {
   return ((await response.json()) as { webhooks: unknown }).webhooks;
 }
 
-it("a webhook can be created and tested, and a failed delivery resent, in 8 actions", async () => {
+it("a person creates and tests a webhook, and resends a failed delivery, in 8 actions", async () => {
   const page = await logIn(browser, owner.key);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   let actions = 0;
