@@ -68,7 +68,7 @@ it("the catalog raises built-in prices by a markup, and keeps an operator's own 
   });
 });
 
-it("the catalog replaces a built-in model by an operator's entry with an equal ID", () => {
+it("the catalog replaces a built-in model with an operator's model of the same ID", () => {
   const own = {
     ...LLAMA,
     id: "openai/gpt-4o",
@@ -108,7 +108,7 @@ it("the catalog uses an operator's model for an alias, or omits the alias if tha
   expect(aliases.has("fast")).toBe(false);
 });
 
-it("the catalog finds a model by name, and rejects a name that is unknown, unavailable or of another kind", () => {
+it("the catalog finds a model by name, and rejects unknown names, unavailable models and models of another kind", () => {
   const catalog = catalogOf({}, [OPENAI_EU]);
   expect(resolveModel(catalog, "cheap", "chat")).toMatchObject({
     ok: true,

@@ -22,7 +22,7 @@ function place() {
   return { kept, of };
 }
 
-it("an isolate uses another isolate's copy of a price list during a database outage, within the lead time", async () => {
+it("an isolate uses another isolate's copy of a price list during a database outage, until the copy expires", async () => {
   const { of } = place();
   const first = priceListFixture(of());
   first.state.percent = 9;
@@ -51,7 +51,7 @@ async function away(copies: PriceCopies): Promise<boolean> {
   return (await ask()).ok;
 }
 
-it("an isolate accepts another isolate's copy of a price list only if region and secret match", async () => {
+it("an isolate accepts another isolate's copy of a price list only if the region and the secret match", async () => {
   const { kept, of } = place();
   await priceListFixture(of()).ask("mine");
   expect(await away(of())).toBe(true);

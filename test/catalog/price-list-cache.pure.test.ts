@@ -20,7 +20,7 @@ it("a request returns prices_unavailable if the database is down and no price li
   expect((await ask()).ok).toBe(true);
 });
 
-it("the region's price list stays in memory, however many organizations have a price list", async () => {
+it("the region's price list stays in memory, no matter how many organizations have price lists", async () => {
   const { state, ask } = priceListFixture();
   for (let i = 0; i < 1001; i++) await ask(`list-${i}`);
   state.reads = 0;
@@ -28,7 +28,7 @@ it("the region's price list stays in memory, however many organizations have a p
   expect(state.reads).toBe(0);
 });
 
-it("a price list is used during a database outage for at most the lead time", async () => {
+it("a price list is used for at most PRICE_LEAD_S during a database outage", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const { state, ask } = priceListFixture();
   await ask();
@@ -60,7 +60,7 @@ it("a price list in use is refreshed every two minutes, only once for concurrent
   expect([said(list), said(await ask())]).toEqual([{ percent: 1 }, { percent: 2 }]);
 });
 
-it("a request pays only prices that were read within the lead time, even if database or clock fail", async () => {
+it("a request pays only prices that were read within PRICE_LEAD_S, even if the database or the clock fails", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const step = fc.record({
     ms: fc.oneof(fc.nat(200_000), fc.nat(LEAD_MS), fc.integer({ min: -100_000, max: 0 })),

@@ -130,7 +130,7 @@ function expected({ own, region, id, list, at, isConfigured }: PriceCase) {
   return { price: plus(base, more), origin };
 }
 
-it("the price at any time matches a simple model of price lists with priorities and dates", () => {
+it("the price at any time matches a simple reference calculation from price lists, priorities and dates", () => {
   fc.assert(
     fc.property(world, (given) => {
       const { own, region, id, list, at, isConfigured } = given;

@@ -125,7 +125,7 @@ describe("a limit of a route", () => {
     expect(sold.get("mine/quick")?.routes[0]?.limits).toBeUndefined();
   });
 
-  it("allows only n = 1 for some providers, or excludes xAI's reasoning from the output cap", () => {
+  it("allows only n = 1 at some providers, and excludes reasoning from the output cap at xAI", () => {
     for (const [id, provider] of [
       ["anthropic/claude-opus-5.5", "anthropic"],
       ["anthropic/claude-opus-5.5", "bedrock"],
