@@ -109,7 +109,7 @@ describe("the Connect page", () => {
     },
   );
 
-  it("shows instructions with only defined shell variables and the region's address", () => {
+  it("shows instructions that use only defined shell variables and the region's address", () => {
     for (const { name } of clients) {
       const code = codeOf(name);
       expect(code, name).not.toMatch(

@@ -81,7 +81,7 @@ const START = Date.parse("2028-02-01T00:00:00Z");
 // the period includes a leap day
 const days = daysBetween(utcDay(START), utcDay(START + 59 * DAY_MS));
 
-it("the balance curve shows each day's closing balance, in whatever order the changes arrive", () => {
+it("the balance curve shows each day's closing balance, whatever the order of the changes", () => {
   const moved = fc.array(
     fc.record({ day: fc.constantFrom(...days), micros: fc.integer({ min: -1e9, max: 1e9 }) }),
   );
@@ -168,7 +168,7 @@ const DOCUMENT = {
   },
 };
 
-it("the generator of API types converts an OpenAPI document's schemas and calls", () => {
+it("the generator of API types converts an OpenAPI document's schemas and operations", () => {
   expect(apiTypes(JSON.stringify(DOCUMENT)).split("\n").slice(1)).toEqual([
     'export type Thing = { id: string | null; kinds: readonly ("a" | "b")[]; "odd-name"?: true | null; prices?: { [name: string]: number } };',
     "export type Calls = {",

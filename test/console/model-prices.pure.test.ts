@@ -20,7 +20,7 @@ it.each([
   expect(describeModelPrices({ pricing: { ...FREE, ...prices } })).toBe(text);
 });
 
-it("an alias's hint names the alias's model", () => {
+it("the hint for an alias shows the current model and its price", () => {
   const pricing = { ...FREE, image: "0.04" };
   expect(describeModelPrices({ alias_of: "openai/gpt-image", pricing })).toBe(
     "now openai/gpt-image: $0.04 per image",

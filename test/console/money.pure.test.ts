@@ -33,7 +33,7 @@ describe("the console's format of an amount of money", () => {
     expect([formatBalance(micros), formatCharge(micros)]).toEqual([kept, gone]);
   });
 
-  it("shows neither zero nor more than the available credits, and is at most a tenth off", () => {
+  it("rounds available credits down but never to zero, and spent credits up, each by at most 10 %", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
         const [low, high] = [
@@ -71,7 +71,7 @@ describe("the console's format of a number", () => {
     expect(formatShortCount(count)).toBe(text);
   });
 
-  it("separates groups of three digits by commas", () => {
+  it("separates groups of three digits with commas", () => {
     expect([formatCount(1_204), formatCount(1_000_000), formatCount(12)]).toEqual([
       "1,204",
       "1,000,000",

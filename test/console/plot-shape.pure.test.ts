@@ -22,7 +22,7 @@ function shapeOfValues(values: readonly (number | null)[], unit: ChartUnit = "sp
 const part = (slot: number) => ({ label: String(slot), slot, values: [6e6, 4e6] });
 
 describe("the axis of a chart", () => {
-  it("shows two to six ticks with equal units and digits, from $0.000001 to $250,000", () => {
+  it("shows two to six ticks with the same unit and number of decimals, from $0.000001 to $250,000", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 250_000_000_000 }),
@@ -57,7 +57,7 @@ describe("the axis of a chart", () => {
     expect(createAxis([-5e6, 10e6], "balance").labels).toEqual(["−$5", "$0", "$5", "$10"]);
   });
 
-  it("breaks if a value exceeds the 95th percentile by a factor of five", () => {
+  it("breaks if a value is more than five times the 95th percentile", () => {
     const values = [...Array.from({ length: 20 }, () => 10e6), 250_000e6];
     expect(createAxis(values, "spend").high).toBeLessThan(50e6);
     const { breaks, numbers } = shapeOfValues(values);
@@ -114,7 +114,7 @@ describe("each color of a chart's series", () => {
   const tokens = readFileSync("src/console/browser/tokens.css", "utf8");
   const pair = (name: string): readonly string[] =>
     new RegExp(`--${name}: light-dark\\((#\\w+), (#\\w+)\\)`).exec(tokens)?.slice(1) ?? [];
-  it.each([0, 1, 2, 3, 4, 5, "other"])("contrasts with the background by 3:1: %s", (slot) => {
+  it.each([0, 1, 2, 3, 4, 5, "other"])("contrasts at least 3:1 with the background: %s", (slot) => {
     for (const scheme of [0, 1]) {
       const [color = "", surface = ""] = [pair(`series-${slot}`)[scheme], pair("surface")[scheme]];
       const [dark = 0, light = 0] = [luminance(color), luminance(surface)].toSorted(

@@ -74,7 +74,7 @@ it("titles, labels and buttons of the console contain no internal term", () => {
   expect(found).toEqual([]);
 });
 
-it("the columns of a CSV export have the API's names", () => {
+it("the columns of a CSV export have the names of the API's fields", () => {
   const heads = SOURCES.flatMap(({ text }) =>
     [...text.matchAll(/\[\s*(?:"([^"]+)"|`([^`]+)`),\s*\(/g)].map(
       ([, one, two]) => one ?? two ?? "",
