@@ -12,7 +12,7 @@ const runner = (): Runner =>
   });
 const plain = (name: string): Agent => new Agent({ name, model: "sandbox/echo" });
 
-it("OpenAI's Agents SDK runs an agent, and returns equal texts with and without streaming", async () => {
+it("OpenAI's Agents SDK runs an agent, and returns the same text with and without streaming", async () => {
   const said = "Hello from an agent";
   expect((await runner().run(plain("Echo"), said)).finalOutput).toBe(said);
   const streamed = await runner().run(plain("Echo"), said, { stream: true });

@@ -86,7 +86,7 @@ it("claude -p stops and prints the reason if no credits are left", async () => {
   ]);
 });
 
-it("claude -p completes three messages with a shell command, for a Claude model at Anthropic", async () => {
+it("claude -p completes a conversation of three messages with shell commands, for a Claude model at Anthropic", async () => {
   const home = mkdtempSync(join(tmpdir(), "claude-"));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
   const order = (word: string) =>

@@ -53,7 +53,7 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
 });
 `;
 
-it("codex exec calls an MCP server's tool in a namespace", async () => {
+it("codex exec calls a namespaced tool of an MCP server", async () => {
   const turn = await codex(at, {
     prompt: 'call mcp__box__open {"box":7}',
     settings: (home) => {

@@ -64,7 +64,7 @@ const CLIENTS: Readonly<Record<string, () => Promise<string>>> = {
 };
 
 describe("a Responses stream of a silent model", () => {
-  it("contains comments and keepalive events, which are missing in the SDK's types", async () => {
+  it("contains comments and keepalive events, which are missing from the SDK's types", async () => {
     const headers = { authorization: `Bearer ${at.key}`, "content-type": "application/json" };
     const body = JSON.stringify({ model, input: SAID, stream: true });
     const answer = await fetch(`${at.baseUrl}/responses`, { method: "POST", headers, body });

@@ -31,7 +31,7 @@ it("the openai package streams a chat with the package's stream helper", async (
   expect((await runner.totalUsage()).total_tokens).toBeGreaterThan(0);
 });
 
-it("the openai package parses a chat completion by a schema", async () => {
+it("the openai package parses a chat completion with a schema", async () => {
   const City = z.object({ city: z.string(), people: z.number() });
   const { choices } = await client().chat.completions.parse({
     model: "sandbox/echo",
@@ -101,7 +101,7 @@ it("the openai package streams a response with the package's stream helper, whic
   expect(whole.usage?.total_tokens).toBeGreaterThan(0);
 });
 
-it("the openai package parses the output of a response by a schema", async () => {
+it("the openai package parses the output of a response with a schema", async () => {
   const City = z.object({ city: z.string(), people: z.number() });
   const { output_parsed: parsed } = await client().responses.parse({
     model: "sandbox/echo",
