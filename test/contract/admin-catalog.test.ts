@@ -32,7 +32,7 @@ describe("GET /admin/v1/catalog", () => {
     expect(known.get("sandbox/echo")?.routes).toMatchObject([{ provider: "sandbox", live: true }]);
   });
 
-  it("marks a model as sold exactly if customers find the model in their model list", async () => {
+  it("marks as sold exactly the models in the customers' model list", async () => {
     const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
     const live = models.filter(({ routes }) => routes.some((route) => route.live));
     const listed = await (

@@ -22,7 +22,7 @@ const page = async (query: string): Promise<Page> =>
   (await admin("GET", `/events?${query}`)).json();
 
 describe("GET /admin/v1/events", () => {
-  it("lists an operator's successful changes with organization and target, and omits rejected changes", async () => {
+  it("lists an operator's successful changes with their organization and target, and omits rejected changes", async () => {
     const { orgId, keyId } = await openAccount({ credits: 0 });
     const key = `/orgs/${orgId}/keys/${keyId}`;
     await admin("PATCH", key, { name: "Renamed", rpm_limit: 7 });

@@ -84,7 +84,7 @@ describe("GET /admin/v1/health", () => {
     expect(found[0]?.message).toMatch(/^(\d) of \1 checked wallets do not open/);
   });
 
-  it("reports a wallet without storage after the next sweep, until the wallet works again", async () => {
+  it("reports a lost wallet from the next sweep until the wallet works again", async () => {
     const { orgId, key } = await openAccount();
     await chat(key);
     const wallet = env.WALLET.getByName(orgId);
@@ -122,7 +122,7 @@ describe("GET /admin/v1/health", () => {
     expect(await problems(region({ WALLET }))).toEqual([]);
   });
 
-  it("reports a model if the only provider of the model rejects calls from any isolate", async () => {
+  it("reports a model if its only provider rejects calls from at least one isolate", async () => {
     const { key } = await openAccount();
     mockUpstream(() => upstreamError(401, { message: "bad key" }));
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();

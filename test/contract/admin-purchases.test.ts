@@ -100,7 +100,7 @@ describe("GET /admin/v1/purchases", () => {
     });
   });
 
-  it("restores purchases after the database has lost their rows", async () => {
+  it("restores purchases that the database has lost", async () => {
     const account = await openAccount();
     const id = await buy(account);
     await env.DB.prepare("DELETE FROM purchases").run();
@@ -109,7 +109,7 @@ describe("GET /admin/v1/purchases", () => {
     await vi.waitFor(async () => expect(await ids()).toEqual([id]), LONG);
   });
 
-  it("lists purchases of an earlier release, which didn't publish purchases", async () => {
+  it("lists purchases made with an earlier release, which didn't publish purchases", async () => {
     const account = await openAccount();
     const id = await buy(account);
     await runInDurableObject(paymentsOf(account.orgId), (_, { storage }) => {

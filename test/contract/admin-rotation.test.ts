@@ -89,7 +89,7 @@ it("PATCH /admin/v1/orgs/{id}/keys/{key_id} changes a key's limits immediately, 
 });
 
 describe("the endpoint /admin/v1/orgs/{id}/sessions", () => {
-  it("lists used sessions in pages, and ends any session immediately, recorded as an event", async () => {
+  it("lists used sessions in pages, ends any session immediately, and records an event", async () => {
     const [one, two, unused] = [await session(), await session(), await session()];
     for (const { token } of [one, two]) expect(await statusOf(token)).toBe(200);
     const seen: unknown[] = [];

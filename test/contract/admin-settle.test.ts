@@ -62,7 +62,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     expect(generation?.usage).toMatchObject({ output: 3 });
   });
 
-  it("charges only once for 20 concurrent copies of a log line, and returns equal responses", async () => {
+  it("charges only once for 20 concurrent copies of a log line, and returns the same response to each", async () => {
     const line = lineOf(await held(50), 30);
     const answers = await Promise.all(Array.from({ length: 20 }, () => settled(line)));
     expect(new Set(answers.map((one) => JSON.stringify(one))).size).toBe(1);

@@ -37,7 +37,7 @@ describe("authentication with a valid key", () => {
     }
   });
 
-  it("ignores other headers that clients send", async () => {
+  it("ignores a client's other headers, even an x-api-key for another service", async () => {
     const headers = {
       "openai-organization": "org-theirs",
       "openai-project": "p",

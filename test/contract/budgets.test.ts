@@ -53,7 +53,7 @@ describe("a budget of an organization", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("shows equal usage in GET /v1/keys and GET /v1/key", async () => {
+  it("shows the same usage in GET /v1/keys and GET /v1/key", async () => {
     const budgets = [
       { limit_requests: 5, window: "60m" },
       { limit_dollars: 1, window: "day" },
@@ -99,7 +99,7 @@ describe("a budget of an organization", () => {
     expect(usageOf(await ownKey(account.key)).map(({ usage }) => usage)).toEqual([1, 0]);
   });
 
-  it("costs one wallet call in GET /v1/key besides the admission call", async () => {
+  it("adds only one wallet call to GET /v1/key, besides the admission call", async () => {
     await settings([{ limit_dollars: 3, window: "60m" }]);
     const budgets = [{ limit_dollars: 1, window: "day" }];
     const { key } = await createKey(account.key, { budgets, max_concurrent: 5 });

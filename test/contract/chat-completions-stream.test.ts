@@ -66,7 +66,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     }
   });
 
-  it("ends with a usage chunk without choices if include_usage is set, and usage is null before", async () => {
+  it("ends with a usage chunk without choices if include_usage is set; all earlier chunks have null as usage", async () => {
     const chunks = await stream(WITH_USAGE);
     expect(chunks.at(-1)?.choices).toEqual([]);
     expect(chunks.at(-1)?.usage).toBeTypeOf("object");

@@ -90,7 +90,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(text).toBe(answer.choices[0]?.message.content);
   });
 
-  it("streams each tool call's ID, type and name once, and the arguments in pieces of valid JSON", async () => {
+  it("streams each tool call's ID, type and name once, and the arguments in pieces that form valid JSON", async () => {
     const chunks = await stream({ tool_choice: named });
     const [first, ...rest] = deltasOf(chunks);
     expect(first).toEqual({

@@ -134,7 +134,7 @@ describe("a request to the provider", () => {
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("isn't sent to a provider for an unknown model, which returns 404", async () => {
+  it("never reaches a provider for an unknown model, but returns 404", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);
@@ -144,7 +144,7 @@ describe("a request to the provider", () => {
 });
 
 describe("an error of the provider", () => {
-  it("keeps the provider's message about a too long context, because clients match this message", async () => {
+  it("keeps the provider's message about a context that is too long, because clients match this message", async () => {
     const message = "prompt is too long: 209752 tokens > 200000 maximum";
     const { bindings } = mockUpstream(() => upstreamError(400, { message }));
     const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 400);

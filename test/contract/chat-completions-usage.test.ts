@@ -22,7 +22,7 @@ const usageOf = (output: number) => ({
 });
 
 describe("usage reported by a provider", () => {
-  it("leads to a charge at the requested model's price, even if the provider returns another model name", async () => {
+  it("causes a charge at the requested model's price, even if the provider returns another model name", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const before = await balanceOf(key);
     const response = await chat(key, { model: "mock/chat" }, { bindings });
@@ -75,7 +75,7 @@ describe("usage reported by a provider", () => {
     expect(cost).toBeLessThan(100);
   });
 
-  it("never leads to a negative charge, even with more cached tokens than prompt tokens", async () => {
+  it("never causes a negative charge, even with more cached tokens than prompt tokens", async () => {
     const prompt_tokens_details = { cached_tokens: 1000 };
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
     const { bindings } = mockUpstream(() =>

@@ -67,7 +67,7 @@ async function readsInConsole(cookie: string, paths = readPaths()): Promise<read
 }
 
 describe("a read in the console", () => {
-  it("returns the data that /v1 returns to the login's key", async () => {
+  it("returns the data that /v1 returns to the key used for the login", async () => {
     expect(readPaths().length).toBeGreaterThan(25);
     const cookie = await login(account.key);
     expect(await readsInConsole(cookie)).toEqual(await readsByKey(account.key));

@@ -42,7 +42,7 @@ const countOf = async (type: string, actor = account.keyId): Promise<number> => 
   return Number(row?.["n"]);
 };
 
-it("the event log summarizes only one key's events of one type above 100 per hour", async () => {
+it("the event log summarizes events beyond 100 per hour of the same key and type, but no other events", async () => {
   await told("organization.changed", 250);
   await told("member.changed", 5);
   await told("organization.changed", 5, "key_other");
@@ -71,7 +71,7 @@ it("the event log summarizes only one key's events of one type above 100 per hou
   expect(await ofType("organization.events_left_out")).toHaveLength(1);
 });
 
-it("the event log deletes old events only of types that exceed the maximum number", async () => {
+it("the event log deletes the oldest events of types with too many events, but no events of other types", async () => {
   await told("end_user.alert", 3);
   // Simulates 99,999 further events in between.
   await rowsOf(
@@ -91,7 +91,7 @@ it("the event log deletes old events only of types that exceed the maximum numbe
   expect(left).toEqual([2, 3, 4, 5].map((place) => ({ place })));
 });
 
-it("the event log records rejected requests of known end users, but none of unknown end users", async () => {
+it("the event log records rejected requests of known end users, but not of unknown end users", async () => {
   const settings = { default_user_daily_quota_dollars: 0 };
   const path = `/v1/orgs/${account.orgId}/settings`;
   expect((await send(path, { method: "PATCH", key: account.key, body: settings })).status).toBe(

@@ -72,7 +72,7 @@ describe("the event log", () => {
     ]);
   });
 
-  it("records only one event for POST /v1/keys and a retry with an equal Idempotency-Key", async () => {
+  it("records only one event for POST /v1/keys and a retry with the same Idempotency-Key", async () => {
     const headers = { "idempotency-key": "again" };
     const body = { name: "once" };
     expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(201);

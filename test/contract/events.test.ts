@@ -216,7 +216,7 @@ describe("GET /v1/events", () => {
     expect(await theirs.json()).toEqual(await page("?limit=100"));
   });
 
-  it("returns only the newest events if a maximum is exceeded, and the number of dropped events", async () => {
+  it("returns only the newest events and the number of dropped events if the maximum is exceeded", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const [first] = (await ofType("balance.credited")).slice(-1);
     // Simulates 99,999 further events, because the maximum counts positions in the log.

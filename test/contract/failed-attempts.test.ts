@@ -65,7 +65,7 @@ describe("the gateway during a failed provider call", () => {
     },
   );
 
-  it("logs and counts a missing response without a status", async () => {
+  it("logs and counts a call without a response, with the status 'none'", async () => {
     const { series } = await asked(() => Promise.reject(new Error("refused")));
     expect(told()).toMatchObject([
       { kind: "retry", status: "none", reason: "connection", attempt: 1 },

@@ -72,10 +72,10 @@ async function recordOf(id: string): Promise<KeyBody | undefined> {
 }
 
 describe.each(["admin", "billing", "member"] as const)(
-  "an owner's permissions for callers with the role %s",
+  "a caller with the role %s instead of owner",
   (role) => {
     it.each(["key", "console"])(
-      "can't be obtained by another role through the caller's own %s",
+      "can't get an owner's permissions through the caller's own %s",
       async (how) => {
         const { key } = callers[role];
         const ask = how === "key" ? byKey(key) : await byConsole(key);
@@ -103,7 +103,7 @@ describe.each(["admin", "billing", "member"] as const)(
       },
     );
 
-    it("can't be obtained through a key, session or console login that the caller's key creates", async () => {
+    it("can't get an owner's permissions through a key, session or console login that the caller creates", async () => {
       const made = await createKey(callers[role].key);
       const session = await send("/v1/sessions", { key: made.key, body: {} });
       const { token } = await session.json<{ token: string }>();
@@ -150,7 +150,7 @@ it("the API never returns the secret of another member's key, whatever the calle
   expect((await own).status).toBe(201);
 });
 
-it("an admin can lower limits of an owner's key and raise limits of a member's key, recorded as events", async () => {
+it("an admin can lower limits of an owner's key and raise limits of a member's key, which creates events", async () => {
   const { admin, member } = callers;
   const lent = await (
     await postKey(member.key, { name: "lent", budget_dollars: 1 })

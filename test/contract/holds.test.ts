@@ -137,7 +137,7 @@ describe("a hold paid from the balance", () => {
     expect((await send(`/v1/holds/${hold.id}`, { key: other })).status).toBe(404);
   });
 
-  it("gets placed only once for retries with one Idempotency-Key", async () => {
+  it("gets placed only once for retries with the same Idempotency-Key", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const body = { amount_dollars: 0.1, merchant: name };
     const named = { "idempotency-key": "one" };
@@ -168,7 +168,7 @@ describe("a hold paid from the balance", () => {
     expect((await errorOf(nobody, 400)).param).toBe("merchant");
   });
 
-  it("gets listed in GET /v1/holds for a key with limits and for the owner", async () => {
+  it("appears in GET /v1/holds for a key with limits and for the owner", async () => {
     const { orgId, key } = await payer({ budget_dollars: 1 });
     const { name } = await makeMerchant();
     const hold = await placed(key, { amount_dollars: 0.1, merchant: name });

@@ -142,7 +142,7 @@ describe("an Idempotency-Key", () => {
     expect((await chat(key, {}, options)).status).toBe(200);
   });
 
-  it("affects only requests with that Idempotency-Key and the same API key", async () => {
+  it("affects only requests with the same Idempotency-Key and the same API key", async () => {
     const other = await openAccount();
     const second = await addKey(account.orgId, account.memberId);
     const options = fresh();

@@ -122,7 +122,7 @@ describe("PATCH /v1/keys/{id}", () => {
     expect((await patch(admins.key, own.id, { budget_dollars: 9 })).status).toBe(200);
   });
 
-  it("stores equal limits in the database and the key's object after concurrent changes", async () => {
+  it("stores the same limits in the database and the key's object after concurrent changes", async () => {
     const made = await createKey(account.key, TERMS);
     const answers = await Promise.all(
       [1, 2, 3, 4, 5].map((budget_dollars) => patch(account.key, made.id, { budget_dollars })),

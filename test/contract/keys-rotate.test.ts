@@ -74,7 +74,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     );
   });
 
-  it("returns an equal secret for a repeated Idempotency-Key, and 422 for a different body", async () => {
+  it("returns the same secret for a repeated Idempotency-Key, and 422 for a different body", async () => {
     const { id } = await createKey(account.key);
     const name = "again";
     const once = await rotated(account.key, id, { name, overlap: 60 });

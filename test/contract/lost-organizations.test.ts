@@ -54,7 +54,7 @@ it("GET /admin/v1/orgs lists a lost organization, which operators can restore wi
   expect((await chat(made.key.key)).status).toBe(200);
 });
 
-it("POST /admin/v1/orgs makes a suspended, limited wallet match the restored organization", async () => {
+it("POST /admin/v1/orgs removes the suspension and limits from the wallet of a restored organization", async () => {
   await lose();
   const wallet = env.WALLET.getByName(account.orgId);
   const before = { suspended: true, closed: true, rpmLimit: 1, priceList: "gone" };

@@ -106,7 +106,7 @@ describe("a failed POST /v1/messages", () => {
     }
   });
 
-  it("rejects a tool choice that names an unknown tool before calling a provider, at all endpoints", async () => {
+  it("rejects a tool choice with an unknown tool at all endpoints, without calling a provider", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const said = [{ role: "user", content: "Hi" }];
     const bodies: readonly (readonly [string, Json])[] = [
@@ -177,7 +177,7 @@ describe("a failed POST /v1/messages", () => {
     },
   );
 
-  it("returns no body for HEAD / without a key, a connection check of clients", async () => {
+  it("returns no body for HEAD / without a key, which clients use as a connection check", async () => {
     const response = await send("/", { method: "HEAD" });
     expect(response.status).toBeLessThan(500);
     expect(await response.text()).toBe("");

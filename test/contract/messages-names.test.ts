@@ -94,7 +94,7 @@ describe("a tool name of 65 to 128 characters", () => {
   const tools = names.map((name) => ({ ...FUNCTION, name }));
   const fields = { tools, tool_choice: { type: "tool", name: names[2] } };
 
-  it("reaches Anthropic unchanged, even if another tool's name begins alike", async () => {
+  it("reaches Anthropic unchanged, even if another tool's name starts with the same characters", async () => {
     const { calls, bindings } = mockAnthropic(() => answered(true, false));
     await messageOf(await messages(key, { model: "mock/claude", ...fields }, { bindings }));
     expect(calls.map(({ body }) => body)).toMatchObject([fields]);

@@ -240,7 +240,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("fails over to the next route with a converted request if Anthropic is overloaded at first", async () => {
+  it("converts the request for the next route if Anthropic reports an overload before any output", async () => {
     const { calls, bindings } = mockAnthropic(({ url }) =>
       url.includes("anthropic")
         ? streamed(START, {

@@ -202,7 +202,7 @@ describe("reasoning in OpenRouter's format", () => {
     expect(await reasoningTokens({ reasoning: { effort: "high" } })).toBe(high);
   });
 
-  it("converts a maximum of reasoning tokens to a reasoning effort by the maximum's share of the output", async () => {
+  it("derives the reasoning effort from the share of max_tokens that reasoning may use", async () => {
     const efforts = [0, 20, 90, 200, 300, 450].map((max_tokens) => ({ max_tokens }));
     const sent: unknown[] = [];
     for (const reasoning of efforts) {
@@ -248,7 +248,7 @@ async function reasoned(asked: { readonly headers?: Record<string, string>; read
   return { reasoning, reasoning_details: details };
 }
 
-describe("a request for reasoning by a client of OpenRouter", () => {
+describe("an OpenRouter client's request for reasoning", () => {
   it.each<[string, { headers?: Record<string, string>; body: Json }]>([
     ["an OpenRouter SDK", { headers: SDK, body: {} }],
     ["an OpenRouter SDK, streamed", { headers: SDK, body: { stream: true } }],
@@ -295,7 +295,7 @@ describe("a request for reasoning by a client of OpenRouter", () => {
     },
   );
 
-  it("returns reasoning in this format only to OpenRouter's clients", async () => {
+  it("returns reasoning in OpenRouter's format only to OpenRouter's clients", async () => {
     expect(await reasoned({ body: {} })).not.toHaveProperty("reasoning");
     const details = (await reasoned({ body: {} })).reasoning_details;
     expect(details?.map(({ type }) => type)).toEqual(["sandbox.thinking"]);

@@ -241,7 +241,7 @@ describe("a policy of operator, organization, member, key or session", () => {
     expect(sizes.size).toBeGreaterThan(2);
   });
 
-  it("leads to an error that names the rejecting policy", async () => {
+  it("causes an error that names the rejecting policy", async () => {
     const account = await openAccount();
     const settings = `/v1/orgs/${account.orgId}/settings`;
     const body = { policy: { allowed_providers: ["nobody"] } };

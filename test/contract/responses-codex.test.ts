@@ -55,7 +55,7 @@ describe("a stream of POST /v1/responses to Codex", () => {
     });
   });
 
-  it("reports a too long context with the error code that makes Codex compact the context", async () => {
+  it("reports a context that is too long with the error code that makes Codex compact the context", async () => {
     const error = { message: "Too long.", code: "context_length_exceeded", param: "input" };
     const { bindings } = mockOpenAi(() => upstreamError(400, error));
     const answer = await ask(key, { model: "mock/own" }, { bindings });

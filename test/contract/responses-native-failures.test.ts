@@ -302,7 +302,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(refused.param).toBe("truncation");
   });
 
-  it("rejects fields that the response repeats if they exceed the size limit, without calling OpenAI", async () => {
+  it("rejects a request without calling OpenAI if fields that the response repeats exceed the size limit", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const ones: unknown = Array.from({ length: 60_000 }, () => 1);
     const deep = Array.from({ length: 50 }).reduce((inner) => [inner], ones);

@@ -87,7 +87,7 @@ describe("POST /v1/responses", () => {
     expect(generation.status).toBe(200);
   });
 
-  it("streams content equal to the JSON response", async () => {
+  it("streams the same content as the JSON response", async () => {
     const fields = { instructions: "Be kind.", input: [{ role: "user", content: "Hello there" }] };
     const { response: whole } = await streamed(await ask({ ...fields, stream: true }));
     const json = await answered(await ask(fields));

@@ -177,7 +177,7 @@ describe("a provider preference of a request", () => {
     ]);
   });
 
-  it("leads to 400 if require_parameters is set and every route would drop a field", async () => {
+  it("causes a 400 if require_parameters is set and every route would drop a field", async () => {
     const { calls, bindings } = world();
     const provider = { require_parameters: true };
     const fields = { ...SAY, provider, top_k: 4, prompt_cache_retention: "24h" };

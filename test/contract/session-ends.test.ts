@@ -203,7 +203,7 @@ describe("a session that reads its amounts", () => {
     },
   );
 
-  it("doesn't get the key's budget, which only a 402 for a request with the key itself includes", async () => {
+  it("doesn't get the key's budget, which appears only in a 402 for the key's own request", async () => {
     const { key } = await createKey(account.key, { budget_dollars: 0.000007 });
     expect(await errorOf(await chat(key), 402)).toMatchObject({
       type: "insufficient_balance",

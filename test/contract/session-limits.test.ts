@@ -84,7 +84,7 @@ describe("a request rejected by the rate limit of a session", () => {
 const rate = ({ headers }: Response): readonly (string | null)[] =>
   ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
 
-it("a session with its own rate limit gets the limit's remaining requests in the response headers", async () => {
+it("a session with its own rate limit gets the number of remaining requests in the response headers", async () => {
   const { token } = await keyAndSession();
   expect(rate(await send("/v1/models", { key: token }))).toEqual(["2", "1"]);
   expect(rate(await chat(token))).toEqual(["2", "0"]);

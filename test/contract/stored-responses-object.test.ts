@@ -48,7 +48,7 @@ describe("the Durable Object for stored responses", () => {
     await vi.waitFor(() => expect(kept()).toBe(2));
   });
 
-  it("continues an old response ID without a delay", async () => {
+  it("doesn't delay a continuation of an old response", async () => {
     const own = await openStoringAccount();
     const id = mintId("resp_", Date.now() - HOUR_MS);
     const asked = { previous: id, outputs: [], inputs: [] };

@@ -123,7 +123,7 @@ describe("an organization that stores responses", () => {
     expect((await errorOf(await read(id, own.key, "?stream=true"), 400)).param).toBe("stream");
   });
 
-  it("stores nothing at the provider, and sends unrequested reasoning along with continuations", async () => {
+  it("stores nothing at the provider, and continuations include reasoning that the client didn't request", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const own = await openStoringAccount();
     const first = await responseOf(await createResponse(own.key, { model: "mock/own" }, bindings));

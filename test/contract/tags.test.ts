@@ -47,25 +47,28 @@ describe("a tag of a request", () => {
     },
   );
 
-  it.each(LENIENT)("appears in the receipt for every way to send a tag at $path", async (row) => {
-    const account = await openAccount();
-    const model = row.name === "embeddings" ? "sandbox/embed" : "sandbox/echo";
-    const body = {
-      ...row.body({ model, text: "Hi" }),
-      metadata: { feature: "chat", user_id: "ann" },
-      providerOptions: { gateway: { tags: { run: "4,2=x" } } },
-    };
-    const headers = { "x-tags": "team=search, urgent" };
-    const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
-    expect((await receipt(account, response)).tags).toEqual({
-      team: "search",
-      urgent: "true",
-      run: "4,2=x",
-      feature: "chat",
-    });
-  });
+  it.each(LENIENT)(
+    "appears in the receipt if sent in x-tags, metadata or providerOptions at $path",
+    async (row) => {
+      const account = await openAccount();
+      const model = row.name === "embeddings" ? "sandbox/embed" : "sandbox/echo";
+      const body = {
+        ...row.body({ model, text: "Hi" }),
+        metadata: { feature: "chat", user_id: "ann" },
+        providerOptions: { gateway: { tags: { run: "4,2=x" } } },
+      };
+      const headers = { "x-tags": "team=search, urgent" };
+      const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
+      expect((await receipt(account, response)).tags).toEqual({
+        team: "search",
+        urgent: "true",
+        run: "4,2=x",
+        feature: "chat",
+      });
+    },
+  );
 
-  it("can come from a list in providerOptions, even if repeated", async () => {
+  it("can appear in a list in providerOptions, and is stored once if repeated", async () => {
     const account = await openAccount();
     const response = await chat(
       account.key,
@@ -75,7 +78,7 @@ describe("a tag of a request", () => {
     expect((await receipt(account, response)).tags).toEqual({ team: "a", beta: "true" });
   });
 
-  it("gets overridden by a session's tag of the same name, and only 8 tags are stored", async () => {
+  it("gives way to a session's tag of the same name, and only 8 tags are stored", async () => {
     const account = await openAccount();
     const tags = { customer: "cus_1", plan: "pro" };
     const { token } = await createSession(account.key, { tags });
@@ -89,7 +92,7 @@ describe("a tag of a request", () => {
     expect((await errorOf(wrong, 400)).param).toBe("tags.a b");
   });
 
-  it("can't come from an invalid metadata pair, which x-dropped lists", async () => {
+  it("isn't created from an invalid metadata pair, which x-dropped lists", async () => {
     const account = await openAccount();
     const many = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`k${i}`, "v"]));
     const metadata = { "bad key": "x", long: "x".repeat(65), ...many };

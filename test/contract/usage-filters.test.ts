@@ -18,7 +18,7 @@ async function usage(key: string, query: string): Promise<Usage> {
   return response.json<Usage>();
 }
 
-it("GET /v1/usage with groups, hours and filters returns the receipts' sums, even across midnight", async () => {
+it("GET /v1/usage with groups, hours and filters returns the sums of receipts, even across midnight", async () => {
   const account = await openAccount();
   const second = await addKey(account.orgId, account.memberId);
   const costs: [string, string, number][] = [];

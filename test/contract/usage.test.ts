@@ -92,7 +92,7 @@ describe("GET /v1/usage", () => {
     expect(data).toMatchObject([{ group: "2033-02-20", requests: 1 }]);
   });
 
-  it("groups requests without an end user under null, apart from the end user with the ID 'null'", async () => {
+  it("groups requests without an end user under null, separately from the end user with the ID 'null'", async () => {
     const own = await openAccount();
     await Promise.all([chat(own.key), ...["null", "", "a"].map((user) => chat(own.key, { user }))]);
     const { data } = await report("?group_by=user", own.key);

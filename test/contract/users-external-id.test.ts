@@ -103,7 +103,7 @@ describe("an external_id in /v1/users/{external_id}", () => {
     },
   );
 
-  it("matches only that exact ID, not an ID that looks encoded", async () => {
+  it("matches only the exact ID, even if the ID looks percent-encoded", async () => {
     const { key } = await openAccount({ credits: 0 });
     const ids = ["A", "%41", "%2541", "a/b", "a%2Fb", "a//b", "a/b/", "a"];
     for (const [i, external_id] of ids.entries()) {
@@ -135,7 +135,7 @@ describe("PATCH /v1/users/{external_id}", () => {
 });
 
 describe("DELETE /v1/users/{external_id}", () => {
-  it("deletes everything except the spend, which a new end user with that ID inherits", async () => {
+  it("deletes everything except the spend, which a new end user with the same ID inherits", async () => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
     await chat(key, { user: "d" });

@@ -213,7 +213,7 @@ describe("a webhook delivery", () => {
     expect(off).toMatchObject({ enabled: false, disabled_reason: "failing" });
   });
 
-  it("times out after WEBHOOK_TIMEOUT_MS and gets retried", async () => {
+  it("times out after WEBHOOK_TIMEOUT_MS, and is retried", async () => {
     const bindings = env as { WEBHOOK_TIMEOUT_MS?: string };
     bindings.WEBHOOK_TIMEOUT_MS = "50";
     try {
