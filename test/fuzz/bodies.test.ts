@@ -170,7 +170,7 @@ function exact(dollars: unknown, amount: unknown): CheckResult {
 
 describe("JSON in a request body", () => {
   it(
-    `leads to equal values in two parsers, or fails in both, for ${runsOf("json text")} generated inputs`,
+    `produces the same value in two parsers, or fails in both, for ${runsOf("json text")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       expect(await findFaults("json text", bodiesOf(ALL, readTwice))).toBe("");
@@ -180,7 +180,7 @@ describe("JSON in a request body", () => {
 
 describe("a paid request with a generated body", () => {
   it(
-    `returns 400 or reaches the provider unchanged at the same price for chat, for ${runsOf("chat bodies")} generated inputs`,
+    `returns 400, or keeps its content and price when parsed again, for ${runsOf("chat bodies")} generated chat bodies`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => parseAndBound(chatEndpoint, body, catalog));
@@ -189,7 +189,7 @@ describe("a paid request with a generated body", () => {
   );
 
   it(
-    `returns 400 or reaches the provider unchanged at the same price for embeddings, for ${runsOf("embeddings bodies")} generated inputs`,
+    `returns 400, or keeps its content and price when parsed again, for ${runsOf("embeddings bodies")} generated embeddings bodies`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => parseAndBound(embeddingsEndpoint, body, catalog));
@@ -200,7 +200,7 @@ describe("a paid request with a generated body", () => {
 
 describe("a generated body of another protocol", () => {
   it(
-    `returns 400 or costs the same as a chat for Messages, for ${runsOf("Messages bodies")} generated inputs`,
+    `returns 400, or costs the same as a chat completion, for ${runsOf("Messages bodies")} generated Messages bodies`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(messagesEndpoint);
@@ -209,7 +209,7 @@ describe("a generated body of another protocol", () => {
   );
 
   it(
-    `returns 400 or costs the same as a chat for Responses, for ${runsOf("Responses bodies")} generated inputs`,
+    `returns 400, or costs the same as a chat completion, for ${runsOf("Responses bodies")} generated Responses bodies`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(responsesEndpoint);

@@ -32,7 +32,7 @@ describe("a fuzzer", () => {
     expect(await findFaults("messages of a peer", { ...numbers, check: isEven })).toBe("");
   });
 
-  it("reports the smallest failing input as the input was sent, with the seed", async () => {
+  it("reports the smallest failing input exactly as sent, with the seed", async () => {
     const report = await findFaults("messages of a peer", { ...numbers, check: isSmall });
     expect(report).toMatch(/seed: \d+/);
     expect(report).toContain("Sent: 1000\n");
@@ -58,7 +58,7 @@ describe("the fuzzers' check of error responses", () => {
     return faultOf(status ?? response.status, response.headers, body);
   };
 
-  it("accepts an error that follows the API", async () => {
+  it("accepts an error in the API's format", async () => {
     expect(await fault(same)).toBeNull();
   });
 

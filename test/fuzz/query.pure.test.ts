@@ -36,7 +36,7 @@ function urlOf(query: string, number: string, name: string): string {
 
 describe("a generated query string", () => {
   it(
-    `returns 400, or a page or range within the limits, for ${runsOf("query strings")} generated inputs`,
+    `returns 400, or a page and date range within the limits, for ${runsOf("query strings")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const names = fc.constantFrom("limit", "offset", "x");

@@ -184,7 +184,7 @@ function sameEvents(one: Input): CheckResult {
 
 describe("a provider's generated stream", () => {
   it(
-    `results in the same events or an error, however the stream is split or damaged, for ${runsOf("upstream streams")} generated inputs`,
+    `produces the same events or an error, however the stream is split or damaged, for ${runsOf("upstream streams")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: textOf, check: sameEvents };

@@ -125,7 +125,7 @@ async function isWhole(mutation: Mutation): Promise<CheckResult> {
 
 describe("a write with any body", () => {
   it(
-    `returns an error without a change, or is stored as it is returned, for ${runsOf("writes to the application")} generated inputs`,
+    `returns an error without changing anything, or stores exactly the returned data, for ${runsOf("writes to the application")} generated inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: mutations(CASES.length), show: shownWrite, check: isWhole };
