@@ -21,7 +21,7 @@ it("docs/README.md links to every page below docs, directly or through other pag
   expect(pagePaths().filter((page) => page.startsWith("docs/") && !reached.has(page))).toEqual([]);
 });
 
-it("every shell block is tested or gives a reason not to be, and every code block is closed", () => {
+it("every shell block is tested or has a reason why not, and every code block is closed", () => {
   for (const page of pagePaths()) {
     const markdown = readPage(page);
     expect(() => examplesOf(markdown), page).not.toThrow();
@@ -34,7 +34,7 @@ it("README.md and src/README.md stay below their maximum number of lines", () =>
   expect(readPage("src/README.md").split("\n").length - 1).toBeLessThanOrEqual(MAP_LINES_MAX);
 });
 
-it("every document exists that a file refers to", () => {
+it("every document that a file refers to exists", () => {
   const folders = ["src", "scripts", "docs", "test"];
   const files = folders.flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })

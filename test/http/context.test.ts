@@ -35,7 +35,7 @@ describe("every HTTP response", () => {
     },
   );
 
-  it("keeps the location of a redirect with immutable headers", async () => {
+  it("keeps the location header of a redirect, even if the headers are immutable", async () => {
     const response = await call("/v1/copied", { redirect: "manual" });
     expect(response.headers.get("location")).toBe("http://eu.test/elsewhere");
   });

@@ -63,7 +63,7 @@ describe("the form parser", () => {
     expect(file instanceof FormFile && file.bytes.buffer === body.buffer).toBe(true);
   });
 
-  it("returns equal fingerprints for forms with equal fields, even if their boundaries differ", async () => {
+  it("returns the same fingerprint for forms with the same fields, even if their boundaries differ", async () => {
     const [one, two] = await Promise.all(
       [0, 1].map(async () => {
         const form = new MultipartForm(formOf("same"));

@@ -26,7 +26,7 @@ function without(value: unknown): unknown {
   );
 }
 
-it("the JSON field blanker replaces exactly the listed fields with null, however the JSON is split and spaced", () => {
+it("JsonFieldBlanker replaces only the listed fields with null, however the JSON is split and indented", () => {
   const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 6 });
   fc.assert(
     fc.property(values, cuts, fc.constantFrom(0, 1), (value, at, indent) => {

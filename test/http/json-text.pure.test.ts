@@ -62,7 +62,7 @@ describe("strict JSON parsing", () => {
     );
   });
 
-  it("accepts equal keys in different objects, and structural characters in strings", () => {
+  it("accepts the same key in different objects, and structural characters in strings", () => {
     const text = '{"a":{"a":[{"a":1},{"a":2}]},"b":"{\\"a\\":[,:\\\\","\\\\":"\\\\\\"::"}';
     expect(parseJsonText(text)).toEqual({ ok: true, value: JSON.parse(text) });
   });
@@ -138,7 +138,7 @@ describe("strict JSON parsing of an invalid body", () => {
     });
   });
 
-  it("reports a null param if the number is too large in a field with an empty name", () => {
+  it("reports a null param for a number that is too large in a field with an empty name", () => {
     expect(parseJsonText('{"":1e400}')).toMatchObject({ failure: { param: null } });
     expect(parseJsonText('{"":{"a":1e400}}')).toMatchObject({ failure: { param: ".a" } });
   });

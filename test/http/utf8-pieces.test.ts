@@ -41,7 +41,7 @@ it.each(["", MARK])(
   },
 );
 
-it("the UTF-8 decoder keeps a U+FEFF inside a body between two reads", async () => {
+it("the UTF-8 decoder keeps a U+FEFF inside a body, even at the boundary of two reads", async () => {
   for (const letters of [0, 1024, 16 * 1024, 16 * 1024 - 3, (16 + 64) * 1024]) {
     for (const mark of ["", MARK]) {
       const text = "a".repeat(letters) + MARK + "b";

@@ -110,7 +110,7 @@ it("a rate limit's full ring buffer keeps its order after a restart, wherever th
   );
 });
 
-it("a rate limit uses the last admission's time while the clock lags, and corrects times in the future", () => {
+it("a rate limit uses the last admission's time while the clock is behind, and corrects future times", () => {
   const stored = new Stored();
   for (let i = 0; i < 3; i++) stored.request(3, 100_000);
   expect(stored.window.lagMs(70_000)).toBe(30_000);

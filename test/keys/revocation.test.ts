@@ -139,7 +139,7 @@ describe("the revocation of a key", () => {
     expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(false);
   });
 
-  it("notifies other regions before it updates the database on every call for a global key", async () => {
+  it("notifies other regions on every call for a global key, before it updates the database", async () => {
     const { booked } = await makeKey({ scope: "global" });
     for (const at of [5, 9]) {
       steps = [];

@@ -22,7 +22,7 @@ describe("an Idempotency-Key", () => {
     expect(readIdempotencyKey(undefined)).toEqual({ ok: true, value: null });
   });
 
-  it("leads to an error if sent in two headers, which Headers joins", () => {
+  it("causes an error if sent in two headers, which the Headers class joins", () => {
     const headers = new Headers([
       ["idempotency-key", "a"],
       ["Idempotency-Key", "a"],

@@ -138,7 +138,7 @@ function manualTimers() {
 }
 
 describe("a paid request that waits for memory", () => {
-  it("gets memory in turn, first for the organization with the fewest requests", async () => {
+  it("gets memory in turn, starting with the organization that has the fewest requests", async () => {
     const room = roomOf(["hot", "a", "b"]);
     const { after, due } = manualTimers();
     const hot = takeAll(room, "hot");

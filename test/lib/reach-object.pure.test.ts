@@ -92,7 +92,7 @@ it("callObjectWithRetries doesn't retry an overloaded object, and reports an unk
 });
 
 it.each(["storage_unavailable", "overloaded"] as const)(
-  "callObjectWithRetries reports %s as a known outcome at first, and as unknown after a lost call",
+  "callObjectWithRetries reports %s as a known outcome, but as unknown after a lost call",
   async (kind) => {
     const cannotSay = (): Promise<Result<string>> => Promise.resolve(refuse({ kind }));
     const at = reached(cannotSay);

@@ -99,7 +99,7 @@ describe("the catalog check", () => {
     for (const one of found) expect(one).toEqual([first, finding, detail]);
   });
 
-  it("reports only models that end within the given number of days", async () => {
+  it("reports only models that retire within the given number of days", async () => {
     expect(await findingsOf("openai", IDS("openai"), { shutdown_date: "2027-01-26" })).toEqual([]);
   });
 

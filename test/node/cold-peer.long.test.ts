@@ -39,7 +39,7 @@ function expectOneAdmitted({ 429: refused, ...others }: Record<number, number>):
   expect([{ 200: 1 }, { 503: 1 }]).toContainEqual(others);
 }
 
-describe("a key with a limit of 1 in concurrent first requests in another region", () => {
+describe("a key with a limit of 1 and concurrent first requests in another region", () => {
   it("gets one admission with one lookup and one authorization at the home region", async () => {
     const account = await openRemoteAccount(regions, 1);
     let counts: Record<number, number> = {};

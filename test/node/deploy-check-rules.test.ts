@@ -103,7 +103,7 @@ describe("deploy:check for a region with a warning", () => {
     expect(lines(warnings(report))).toEqual([expect.stringMatching(expected)]);
   });
 
-  it("warns of a compatibility date more than a year old", async () => {
+  it("warns about a compatibility date more than a year old", async () => {
     const file = files.write();
     expect(warnings(await checked(file, { days: 365 - 19 }))).toEqual([]);
     const late = await checked(file, { days: 365 - 18 });
