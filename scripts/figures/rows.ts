@@ -38,119 +38,124 @@ const rise = (of: string): string =>
 /** Rows in the order of their numbers, which start at 1. */
 export const ROWS: readonly Row[] = [
   {
-    figure: "ledger model runs without a violation; broken guards detected",
+    figure: "runs of the ledger model without a violation; broken guards that the tests detect",
     target: "all; all",
     sources: [
       { tests: "test/wallet/ledger-model.pure.test.ts" },
       { tests: "test/wallet/broken-guards.pure.test.ts", inFull: true },
     ],
-    words: "{runs} runs; {guards} lines of source changed, each found",
+    words: "{runs} runs broke no rule; the tests detected all {guards} broken guards",
   },
   {
-    figure: "overspend in races for the last credits",
-    target: "0 micros",
+    figure: "overspend when concurrent requests race for the last credits",
+    target: "0 micro-credits",
     sources: [long("last-credits")],
     words:
-      "{overspend} micros in {races} races of concurrent requests; {served} of {requests} served, balance below zero by {belowZero}",
+      "{overspend} micro-credits were overspent in {races} races of concurrent requests; {served} of {requests} requests were served, and the balance went below zero by {belowZero}",
   },
   {
-    figure: "duplicate settlements on a link that duplicates and reorders messages",
+    figure: "requests settled twice over a link that duplicates and reorders messages",
     target: "0",
     sources: [long("settlement")],
-    words: "{repeated} of {flights} requests; {doubled} messages duplicated, {reordered} reordered",
+    words:
+      "{repeated} of {flights} requests were settled twice; the link duplicated {doubled} messages and reordered {reordered} messages",
   },
   {
-    figure: "difference of ledger and balance, and of wallet and D1, after a mixed load",
-    target: "0; 0 micros",
+    figure: "differences between ledger and balance, and between wallet and D1, after a mixed load",
+    target: "0; 0 micro-credits",
     sources: [long("mixed-load")],
-    words: `{ledgerOff}; {bookOff} micros, {openHolds} open holds (${MIXED_LOAD})`,
+    words: `ledgers and balances differ by {ledgerOff} micro-credits, wallets and D1 by {bookOff}; {openHolds} holds stayed open (${MIXED_LOAD})`,
   },
   {
-    figure: "maximum admissions in any 60 s, relative to the limit",
+    figure: "maximum number of admissions in any 60 s, as a multiple of the limit",
     target: "1",
     sources: [
       { tests: "test/keys/rate-limiters.pure.test.ts" },
       long("rate-limit", "a key under constant load"),
     ],
     words:
-      "{ours}; fixed window {fixed window}, sliding counter {sliding counter}, token bucket {token bucket}; " +
-      "a real key under load for 66 s: {most} in any 60 s of {limit}, {admitted} of {asked} in all",
+      "Turnpike admits {ours} times the limit, a fixed window {fixed window}, a sliding counter {sliding counter} and a token bucket {token bucket} times; " +
+      "a real key under load for 66 s got at most {most} admissions in any 60 s, with a limit of {limit}, and {admitted} admissions for {asked} requests in all",
   },
   {
-    figure: "admissions while the wallet is repeatedly evicted, limit 60",
+    figure: "admissions while the wallet is repeatedly evicted, with a limit of 60",
     target: "60",
     sources: [long("rate-limit", "if its wallet is evicted after each")],
-    words: "{evictedAdmitted} of {offered} requests, {evictions} evictions",
+    words: "{evictedAdmitted} of {offered} requests were admitted during {evictions} evictions",
   },
   {
-    figure: "requests admitted after DELETE returned; delay of the peer's notice",
-    target: "0; p99 1 s",
+    figure:
+      "requests accepted after a key was revoked; time until the other region receives the revocation",
+    target: "0 requests; p99 at most 1 s",
     sources: [
       long("revocation-under-load"),
       long("global-revocation", "gets 503 and never 200 in the other region"),
     ],
     words:
-      "{admitted} of {asked} requests in both regions ({keys} keys), " +
-      "{admittedCut} of {askedCut} with the link cut; notice p50 {p50}, p99 {p99}, max {max} ms",
+      "{admitted} of {asked} requests to both regions were accepted after the revocation of their key ({keys} keys), " +
+      "and {admittedCut} of {askedCut} while the link between the regions was cut; " +
+      "the other region received a revocation after {p50} ms (p50), {p99} ms (p99), and at most after {max} ms",
   },
   {
-    figure: "disconnects settled, at every byte; charge compared with real tokens",
+    figure: "disconnects that are settled, at every byte of a stream; errors of the charges",
     target: "100 %",
     sources: [
       { tests: "test/node/disconnect.test.ts", inFull: true },
       long("disconnected-streams"),
     ],
     words:
-      "{points} byte offsets; {charged} of {clients} paced streams charged with DRAIN_S 1, those with reported usage " +
-      "off by {reportedWorst} %, {estimated} by estimate off by p50 {p50} %, p95 {p95} % (median {bias} %)",
+      "disconnects were tested at {points} byte offsets; with DRAIN_S 1, {charged} of {clients} paced streams were charged: " +
+      "charges for reported usage were off by at most {reportedWorst} %, " +
+      "and {estimated} estimated charges by {p50} % (p50) and {p95} % (p95), with a median error of {bias} %",
   },
   {
-    figure: "object calls and D1 queries for invalid keys",
+    figure: "Durable Object calls and D1 queries for forged keys",
     target: "0",
     sources: [{ tests: "test/contract/forged-keys.test.ts" }],
-    words: "{operations} for {forged} keys",
+    words: "{forged} forged keys caused {operations} Durable Object calls and D1 queries",
   },
   {
     figure: "added latency, compared with direct calls to the provider",
-    target: "first byte p50 3 ms",
+    target: "p50 of a stream's first byte at most 3 ms",
     sources: [{ bench: [] }],
-    words: `p50 / p99 in ms, home: ${added("home")}; peer: ${added("peer")}`,
+    words: `added p50 / p99 in ms in the key's home region: ${added("home")}; in the other region: ${added("peer")}`,
   },
   {
-    figure: "faults and 500s with fuzzed inputs",
+    figure: "faults and 500 responses with fuzzed inputs",
     target: "0",
     // All tests except the fuzzer's own test, which finds planted faults.
     sources: [{ tests: "test/fuzz", named: "^(?!a fuzzer )" }],
     words:
-      "{inputs} inputs, {faults} faults; {internal} of {answers} responses of the application were a 500",
+      "{inputs} fuzzed inputs caused {faults} faults; {internal} of the application's {answers} responses had the status 500",
   },
   {
     figure: "charges lost when the region was killed after the response",
     target: "0",
     sources: [long("restart"), long("settlement-kills")],
     words:
-      "{lost} of {answered}, {kills} kills under load in both regions; " +
-      "{stranded} streams that ended with the peer were released",
+      "{lost} of {answered} requests lost their charge in {kills} kills under load in both regions; " +
+      "the holds of {stranded} streams that a kill interrupted were released",
   },
   {
-    figure: "passing cells of the fault matrix",
+    figure: "cells of the fault matrix that pass",
     target: "all",
     sources: [
       long("fault-matrix", " x "),
       { tests: "test/wallet/fault-matrix-", named: " x (?!.*n/a)", inFull: true },
     ],
-    words: "all {tests}",
+    words: "all {tests} cells of the fault matrix pass",
   },
   {
     figure: "shortfall and estimated charges after a mixed load",
-    target: "0 micros",
+    target: "0 micro-credits",
     sources: [long("mixed-load")],
-    words: `{shortfall} micros; {estimated} of {charges} charges (${MIXED_LOAD}, an eighth of the clients disconnect, with DRAIN_S 1)`,
+    words: `the shortfall was {shortfall} micro-credits; {estimated} of {charges} charges were estimated (${MIXED_LOAD}, DRAIN_S 1; an eighth of the clients disconnected)`,
   },
   {
-    figure: "increase of other organizations' p99 next to one hot organization",
-    target: "+ 20 %",
+    figure:
+      "increase in other organizations' p99 latency while one organization sends too many requests",
+    target: "at most 20 %",
     sources: [{ bench: ["--hot", "--rounds", "5", "--seconds", "8"] }],
-    words: `first byte ${rise("first byte")}, whole ${rise("total")}; median of 5 paired runs, {hot one's shed} % of the hot one's requests rejected`,
+    words: `the p99 of the first byte rose by ${rise("first byte")}, the p99 of the whole response by ${rise("total")}; medians of 5 paired runs, in which {hot one's shed} % of the overloading organization's requests were rejected`,
   },
 ];

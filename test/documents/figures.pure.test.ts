@@ -35,9 +35,15 @@ it("a row of docs/figures.md shows the sum of the measurements, or MISSED after 
   const seen = parseReport(report(true, { operations: 0, forged: 1500 }));
   const row = ROWS[8];
   if (row === undefined) throw new Error("there is no row 9");
-  expect(findingOf(row, [seen, seen], 2)).toEqual({ words: "0 for 3,000 keys", isBad: false });
+  expect(findingOf(row, [seen, seen], 2)).toEqual({
+    words: "3,000 forged keys caused 0 Durable Object calls and D1 queries",
+    isBad: false,
+  });
   const failed = parseReport(report(false, { operations: 1, forged: 1500 }));
-  expect(findingOf(row, [failed], 0)).toEqual({ words: "MISSED: 1 for 1,500 keys", isBad: true });
+  expect(findingOf(row, [failed], 0)).toEqual({
+    words: "MISSED: 1,500 forged keys caused 1 Durable Object calls and D1 queries",
+    isBad: true,
+  });
   expect(() => findingOf(row, [parseReport(report(true, { forged: 1 }))], 0)).toThrow("operations");
   const over = { name: "a", value: null, mark: "OVER" };
   expect(parseBench(JSON.stringify({ figures: [over] }))).toMatchObject({ isMissed: true });

@@ -130,9 +130,9 @@ const THREE_BUDGETS = [
 const CASES: Readonly<Record<string, Case>> = {
   "without an end user": { more: () => ({}) },
   "with three budgets": { more: () => ({}), budgets: THREE_BUDGETS },
-  "for one end user": { more: () => ({ externalId: "bob" }) },
+  "with one end user for all requests": { more: () => ({ externalId: "bob" }) },
   "with an `Idempotency-Key`": { more: (i) => ({ idempotency: { name: `n${i}`, body: "b" } }) },
-  "for a new end user each": { more: (i) => ({ externalId: `user-${i}` }) },
+  "with a new end user for each request": { more: (i) => ({ externalId: `user-${i}` }) },
 };
 const WITH_BUDGETS_MAX_DOLLARS = 5;
 
