@@ -129,34 +129,34 @@ it("the docs for customers describe every header of the gateway", () => {
 const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
   "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts TOKEN_COUNT_BYTES_MAX"],
-  "Providers in a list of routing preferences": ["models/core/gateway-fields.ts PROVIDERS_MAX"],
-  "Open invitations of an organization; new invitations of a sender": [
+  "Providers per list in routing preferences": ["models/core/gateway-fields.ts PROVIDERS_MAX"],
+  "Open invitations per organization; new invitations per sender": [
     "accounts/people/invitations.store.ts OPEN_INVITATIONS_MAX",
     "accounts/people/invitations.store.ts HOURLY_INVITATIONS_MAX",
   ],
   "Models in `models`": ["models/core/gateway-fields.ts FALLBACKS_MAX"],
-  "Budgets of an owner; budgets of a session; models of a budget": [
+  "Budgets per owner; budgets per session; models per budget": [
     "shared/budgets.ts BUDGETS_MAX",
     "shared/budgets.ts SESSION_BUDGETS_MAX",
     "shared/budgets.ts MODELS_MAX",
   ],
   "`max_concurrent`": ["shared/key-terms.ts CONCURRENT_MAX"],
-  "Pauses of an organization": ["shared/pauses.ts PAUSES_MAX"],
-  "Window of a budget; limit in tokens or requests": [
+  "Active pauses per organization": ["shared/pauses.ts PAUSES_MAX"],
+  "Length of a budget's window; limit of a token or request budget": [
     "shared/budgets.ts MINUTES_MAX",
     "shared/budgets.ts COUNT_MAX",
   ],
   "Stripe event": ["money/payments/stripe-webhook.route.ts EVENT_BYTES_MAX"],
   "Any other body": ["shared/http/read-json.ts MANAGEMENT_BYTES_MAX"],
-  "JSON depth; values": [
+  "JSON nesting depth; JSON values": [
     "shared/http/json-text.ts JSON_DEPTH_MAX",
     "shared/http/json-text.ts JSON_VALUES_MAX",
   ],
-  "JSON names in one object; in a body": [
+  "JSON names per object; JSON names per body": [
     "shared/http/json-text.ts JSON_OBJECT_NAMES_MAX",
     "shared/http/json-text.ts JSON_NAMES_MAX",
   ],
-  "Messages, or items of `/v1/responses`": [
+  "Messages per request, or items per `/v1/responses` request": [
     "models/core/core-request.ts MESSAGES_MAX",
     "models/protocols/messages/client-request.ts MESSAGES_MAX",
     "models/protocols/responses/client-request.ts INPUT_ITEMS_MAX",
@@ -175,20 +175,20 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Documents per rerank request": ["models/core/rerank.ts DOCUMENTS_MAX"],
   "Inputs per moderation request": ["models/core/moderation.ts INPUTS_MAX"],
   "Images per request": ["models/core/images.ts IMAGES_MAX"],
-  "Images to edit per request; pixels of a side": [
+  "Input images per image edit; width and height of an input image": [
     "models/core/image-edit.ts SOURCES_MAX",
     "models/core/image-edit.ts SIDE_PIXELS_MAX",
   ],
-  "Characters of a transcription's `prompt`": [
+  "Characters in a transcription's `prompt`": [
     "models/core/transcription.ts PROMPT_CHARACTERS_MAX",
   ],
-  "Characters of `input` per speech request": ["models/core/speech.ts INPUT_CHARACTERS_MAX"],
+  "Characters in a speech request's `input`": ["models/core/speech.ts INPUT_CHARACTERS_MAX"],
   "Pages per OCR request": ["models/core/ocr.ts PAGES_MAX"],
-  "Tags per request; bytes of a key or a value": [
+  "Tags per request; bytes in a tag's key or value": [
     "shared/tags.ts TAGS_MAX",
     "shared/tags.ts TAG_BYTES_MAX",
   ],
-  "Declared tag keys; tag combinations of a day with separate sums": [
+  "Declared tag keys; tag combinations per day with their own totals": [
     "shared/tags.ts TAG_KEYS_MAX",
     "shared/tags.ts TAG_SETS_MAX",
   ],
@@ -212,43 +212,43 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "events/webhooks/webhooks.route.ts OVERLAP_MAX_S",
   ],
   "Allowed models per key": ["shared/key-terms.ts MODELS_MAX"],
-  "Session lifetime; origins; token": [
+  "Lifetime of a session; origins per session; length of a session token": [
     "shared/session.ts SESSION_MAX_S",
     "accounts/keys/sessions.route.ts ORIGINS_MAX",
     "accounts/keys/session-token.ts SESSION_TOKEN_LENGTH_MAX",
   ],
-  "Placed hold: amount; lifetime without extensions": [
+  "Amount of a placed hold; lifetime of a placed hold without extensions": [
     "money/wallet/routes/holds.route.ts HOLD_DOLLARS_MAX",
     "money/wallet/routes/holds.route.ts HOLD_MAX_S",
   ],
-  "Used sessions per organization, until two days after they expire": [
+  "Used sessions per organization, counted until two days after they expire": [
     "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],
-  "Unused sessions ended by one key per day": [
+  "Unused sessions that a key can end per day": [
     "money/wallet/object/sessions.do.ts UNUSED_ENDS_MAX",
   ],
   "End users per organization": ["money/wallet/object/end-users.do.ts END_USERS_MAX"],
   "End user ID": ["shared/external-id.ts EXTERNAL_ID_BYTES_MAX"],
   "Budget, quota or credit": ["shared/money.ts DOLLARS_MAX"],
-  "Alerts of a kind per end user and day; stored": [
+  "Alerts of one kind per end user and day; stored alerts per organization": [
     "money/wallet/object/alerts.do.ts DAILY_ALERTS_MAX",
     "money/wallet/object/alerts.do.ts ALERTS_MAX",
   ],
-  "Events of one type by one key": ["money/wallet/object/event-log.do.ts HOURLY_EVENTS_MAX"],
-  "Stored events": ["money/wallet/object/event-log.do.ts EVENTS_MAX"],
-  "Webhooks per organization; tests of a webhook": [
+  "Events of one type caused by one key": ["money/wallet/object/event-log.do.ts HOURLY_EVENTS_MAX"],
+  "Stored events per organization": ["money/wallet/object/event-log.do.ts EVENTS_MAX"],
+  "Webhooks per organization; tests per webhook": [
     "events/webhooks/webhooks.store.ts WEBHOOKS_MAX",
     "events/webhooks/webhook-deliveries.do.ts TESTS_PER_MINUTE_MAX",
   ],
-  "Entries of each list of a policy": ["shared/policy.ts ENTRIES_MAX"],
+  "Entries per list in a policy": ["shared/policy.ts ENTRIES_MAX"],
   "Webhook URL": ["events/webhooks/receiver-settings.ts URL_LENGTH_MAX"],
-  "Hours that responses are stored; body of their request": [
+  "Storage time of a response; request body of a stored response": [
     "shared/contracts/settings.ts STORED_RESPONSE_HOURS_MAX",
     "shared/contracts/stored-responses.ts STORED_BODY_BYTES_MAX",
   ],
   "Pending messages per webhook": ["events/webhooks/delivery-rows.do.ts PENDING_DELIVERIES_MAX"],
-  "Ledger rows in a message of `usage.settled`": ["events/webhooks/usage-batches.do.ts BATCH_ROWS"],
-  "Characters of a receiver's credential, and of its event name": [
+  "Ledger rows per `usage.settled` message": ["events/webhooks/usage-batches.do.ts BATCH_ROWS"],
+  "Characters in a receiver's credential; characters in its event name": [
     "events/webhooks/receiver-settings.ts CREDENTIAL_MAX",
     "events/webhooks/receiver-settings.ts EVENT_NAME_MAX",
   ],
@@ -256,11 +256,11 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "events/webhooks/deliveries.route.ts EVENTS_PER_REPLAY_MAX",
   ],
   "Hours per usage response": ["money/wallet/routes/usage.route.ts HOURS_MAX"],
-  "Days per usage response; groups": [
+  "Days per usage response; groups per usage response": [
     "money/wallet/routes/usage.route.ts DAYS_MAX",
     "money/wallet/rules/usage-totals.ts USAGE_GROUPS_MAX",
   ],
-  "Console calls; logins per key": [
+  "Console calls per key; console logins per key": [
     "console/console-session.do.ts CALLS_MAX",
     "console/console-session.do.ts LOGINS_MAX",
   ],
