@@ -53,10 +53,10 @@ export const REPEATED_LIMITS: readonly (readonly [
     /`keep_responses_hours`, from 0 to (\S+) hours/,
     "shared/contracts/settings.ts STORED_RESPONSE_HOURS_MAX",
   ],
-  ["errors", /The key has (\S+) active secrets/, "shared/key-uses.store.ts ACTIVE_SECRETS_MAX"],
+  ["errors", /already has (\S+) active secrets/, "shared/key-uses.store.ts ACTIVE_SECRETS_MAX"],
   [
     "errors",
-    /or got (\S+) new ones within a day/,
+    /received (\S+) new secrets within a day/,
     "accounts/keys/secrets.store.ts KEY_ROTATIONS_PER_DAY_MAX",
   ],
   ["errors", /has (\S+) sessions that were/, "money/wallet/object/sessions.do.ts SESSIONS_MAX"],
