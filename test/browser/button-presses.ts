@@ -250,7 +250,7 @@ class Walk implements Pressed {
     if (opensRow) await openRow(this.#page);
     if (name === "Playground") {
       const ask = this.#page.getByRole("button", { name: "Run", exact: true });
-      const ready = ask.or(this.#page.getByText("you can't send requests")); // a customer's view
+      const ready = ask.or(this.#page.getByText("You can't send requests")); // a customer's view
       await expect.poll(() => ready.isEnabled()).toBe(true);
     }
     this.#drawn = `${address} ${String(opensRow)} ${await looksOf(this.#page)}`;

@@ -101,7 +101,7 @@ describe("a chart in the console", () => {
     await page.locator(".plot .series-other, .plot [class^=series]").last().hover();
     await page.locator(".hover").getByText("$6.00").waitFor();
     await page.mouse.move(0, 0);
-    await page.getByLabel("Then by").focus();
+    await page.getByLabel("Then group by").focus();
     for (let i = 0; i < 12; i += 1) {
       if (await plot.evaluate((node) => node === document.activeElement)) break;
       await page.keyboard.press("Tab");

@@ -311,9 +311,9 @@ it("a person can connect an account of the company's own identity provider", asy
   await page.getByLabel("Issuer URL, as in the discovery document").fill(companyIssuer.url);
   await page.getByLabel("Client ID").fill("turnpike-local");
   await page.getByLabel("Client secret").fill(issuer.bindings["LOCAL_LOGIN_SECRET"] ?? "");
-  await press(page, "Set it");
+  await press(page, "Add provider");
   await confirmAs(page, "Ann");
-  await press(page, "Connect your account there");
+  await press(page, "Connect your account");
   await page.getByRole("link", { name: "Continue as Company Ann" }).click();
   await page.getByRole("button", { name: "Require company login" }).waitFor();
 });

@@ -54,7 +54,7 @@ async function linkWithNewKey(): Promise<string> {
 it("the link printed by npm start -- --demo logs in to an organization with history", async () => {
   const { page, faults } = await demoConsole();
   expect(page.url()).not.toContain("key=");
-  await page.getByText("Spend of 30 days, by model").waitFor();
+  await page.getByText("Spend in 30 days, by model").waitFor();
   await page.locator(".plot svg").first().waitFor();
   await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
   const top = page.locator(".top-list li");

@@ -83,7 +83,7 @@ describe("the console", () => {
     await expectAccessible(page);
     await row.getByRole("cell").first().click();
     await page.getByRole("button", { name: "team:search ✕" }).waitFor();
-    await page.getByLabel("Then by").selectOption("model");
+    await page.getByLabel("Then group by").selectOption("model");
     await page.getByRole("row", { name: /search.*sandbox/ }).waitFor();
     await page.getByRole("link", { name: "View requests" }).click();
     await pageLoaded(page);
@@ -111,7 +111,7 @@ describe("the console", () => {
   it("shows charges and holds with their purpose and amount", async () => {
     const page = await logIn(browser, owner.key, PHONE);
     await page.goto("/console/#/requests");
-    await page.getByText("Own charge").click();
+    await page.getByText("Direct charge").click();
     const receipt = page.getByRole("dialog");
     await receipt.getByText("Own charge. An hour of a GPU").waitFor();
     await receipt.getByText(formatExact(250_000)).first().waitFor();
@@ -119,6 +119,6 @@ describe("the console", () => {
     await page.goto("/console/#/requests?status=held");
     await page.getByText(/1 running/).click();
     await page.setViewportSize({ width: 1280, height: 900 }); // a phone hides this column
-    await page.getByRole("region", { name: "Open holds" }).getByText("Own charge").waitFor();
+    await page.getByRole("region", { name: "Open holds" }).getByText("Direct charge").waitFor();
   });
 });

@@ -33,12 +33,12 @@ async function ask(fields: object): Promise<void> {
 it("the Activity page groups requests by member, or by model and end user, and shows speed and errors", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Activity");
-  await page.getByLabel("Then by").selectOption("user");
+  await page.getByLabel("Then group by").selectOption("user");
   await page.getByRole("row", { name: /echo.*ann/ }).waitFor();
   await page.getByRole("row", { name: /echo.*bob/ }).click(); // filters by both groups at once
   await page.getByRole("button", { name: "bob ✕" }).waitFor();
   await page.goBack();
-  await page.getByLabel("Then by").selectOption("");
+  await page.getByLabel("Then group by").selectOption("");
   await page.getByLabel("Split").selectOption("member");
   await page.getByRole("row", { name: /you/ }).waitFor();
   await page.getByLabel("Split").selectOption("model");
@@ -87,7 +87,7 @@ it("the request chart shows one bar per day, and states if a filter includes onl
   await page.getByText(`Requests by status: ${day} to ${day} (UTC).`).waitFor();
   await page.locator("main .plot svg").first().waitFor();
   await page.goto(`${browser.origin}/console/#/requests?provider=sandbox`);
-  await page.getByText("Requests that succeeded: today (UTC).").waitFor();
+  await page.getByText("Successful requests: today (UTC).").waitFor();
   await page.getByRole("row", { name: /echo/ }).first().waitFor();
   expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
   expect(page.faults).toEqual([]);

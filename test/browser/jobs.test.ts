@@ -195,7 +195,7 @@ it.each(["Claude Code", "Codex", "OpenAI SDK for Python"])(
     expect(block).toContain(browser.origin);
     expect(shown).not.toContain(secret);
     expect((await ask(secret, { model: "nope/none" })).status).toBe(404);
-    await page.getByRole("link", { name: "What to do about model_not_found" }).waitFor();
+    await page.getByRole("link", { name: "How to fix model_not_found" }).waitFor();
     expect((await ask(secret)).status).toBe(200);
     await page.getByText(/It works: .*echo.* answered for \$/).waitFor();
     const kept = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage]));
@@ -404,12 +404,12 @@ it("the Connect page receives a new key in one action, and a reload removes the 
   await page.getByLabel("Name").fill("Handed over");
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.getByRole("button", { name: "Use in Connect" }).click();
-  await page.getByText("With the key").waitFor();
+  await page.getByText("Current key").waitFor();
   for (const name of ["Docs", "More about each client"]) {
     const opened = page.context().waitForEvent("page");
     await page.getByRole("link", { name, exact: true }).click();
     await (await opened).waitForURL(/\/docs\//);
-    await page.getByText("With the key").waitFor();
+    await page.getByText("Current key").waitFor();
   }
   await page.reload();
   await page.getByLabel("Paste a key").waitFor();

@@ -115,7 +115,7 @@ describe("the console's layout", () => {
     const page = await logIn(browser, used.key);
     await page.goto("/console/#/nowhere");
     await page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
-    await page.getByRole("link", { name: "Back to the start" }).click();
+    await page.getByRole("link", { name: "Back to start page" }).click();
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   });
 

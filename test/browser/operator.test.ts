@@ -49,7 +49,7 @@ it("an operator in a customer's view sees all clients on the Connect page, and w
   await page.getByRole("tab").first().waitFor();
   expect(await page.getByLabel(/key/i).count()).toBe(0);
   await goTo(page, "Playground");
-  await page.getByText("You view this organization without its keys").waitFor();
+  await page.getByText("You can't send requests in the customer view").waitFor();
   await goTo(page, "Team");
   await page.getByText("to see the members on the customer's page").waitFor();
   await expectAccessible(page);
@@ -191,11 +191,11 @@ it("an operator can remove an organization's own identity provider", async () =>
   const remove = page.getByRole("button", { name: "Remove company login…" });
   const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
   await page.goto(`/console/#/organizations/${made.orgId}?tab=Access`);
-  await page.getByText("None. People can't join by email address.").waitFor();
+  await page.getByText("No domains. People can't join by email address.").waitFor();
   expect(await remove.count()).toBe(0);
   await page.goto(`/console/#/organizations/${orgId}?tab=Access`);
   await remove.click();
-  await page.getByRole("button", { name: "Remove it", exact: true }).click();
+  await page.getByRole("button", { name: "Remove login", exact: true }).click();
   await remove.waitFor({ state: "detached" });
   expect(page.faults).toEqual([]);
 });

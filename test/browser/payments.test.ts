@@ -74,7 +74,7 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up until th
   await expectAccessible(ann);
   await ann.keyboard.press("Escape");
   await ann.locator(".card", { hasText: "$11.00" }).waitFor();
-  await ann.getByText("This needs a saved card").waitFor();
+  await ann.getByText("First buy credits and check").waitFor();
 
   await ann.getByLabel("Save the card for later payments").check();
   await press(ann, "$25");
@@ -91,7 +91,9 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up until th
   await ann.getByLabel("Amount [$]").fill("10");
   await ann.getByLabel("Monthly maximum [$]").fill("40");
   await press(ann, "Turn on");
-  await ann.getByText("When less than $36 is left, $10 are bought with the saved card.").waitFor();
+  await ann
+    .getByText("If less than $36 is left, $10 of credits are bought with the saved card.")
+    .waitFor();
   await expectAccessible(ann);
   await ask(ann);
   await ann.locator("dt", { hasText: "Cost" }).waitFor();
@@ -156,7 +158,7 @@ it("the Credits page charges nothing for a canceled payment, and explains that a
   expect(await ben.locator("main").innerText()).not.toContain("owed:");
   await expectAccessible(ben);
   await ask(ben);
-  await ben.getByRole("alert").getByText("A refunded or disputed payment is owed").waitFor();
+  await ben.getByRole("alert").getByText("You owe credits after a refund or dispute").waitFor();
 
   await operator.getByText("$7.00 owed").waitFor();
   await expectAccessible(operator);

@@ -79,7 +79,7 @@ it("the console supports sign-up, keys, members, a login in the other region and
   expect(await navigation(ben).getByRole("link", { name: "Activity" }).count()).toBe(0);
   await press(ann, "Add a domain");
   await ann.getByRole("textbox", { name: "Domain" }).fill("acme.example.org");
-  await press(ann, "Add it");
+  await press(ann, "Add domain");
   await ann.getByText("_turnpike-challenge.acme.example.org").waitFor();
   await expectReadable(ann);
   await ann.getByLabel("Role of Ben").selectOption("admin");

@@ -95,7 +95,7 @@ describe("a new developer in the console", () => {
     await act(
       ben,
       () => ben.getByRole("link", { name: "Connect your client" }).click(),
-      () => press(ben, "Create a key").then(() => ben.getByText("With the key").waitFor()),
+      () => press(ben, "Create a key").then(() => ben.getByText("Current key").waitFor()),
       () => press(ben, "Copy"),
     );
     const copied = await ben.evaluate(() => navigator.clipboard.readText());

@@ -145,7 +145,7 @@ it("a webhook can be created, delivered, listed, replayed, rotated, disabled and
   await page.getByRole("button", { name: "Enable webhook" }).waitFor();
   expect(ofType("settings.changed")).toHaveLength(4);
   await page.getByRole("button", { name: "Delete…" }).click();
-  await inDialog(page, "Delete it").click();
+  await inDialog(page, "Delete webhook").click();
   await page.getByText("No webhooks yet.").waitFor();
   // The browser logs the rejected address.
   expect(page.faults).toEqual([expect.stringContaining("400")]);
@@ -196,7 +196,7 @@ it.each([
     const [{ receiver: before }] = made as [{ receiver: object }];
     expect(await webhooksOf()).toMatchObject([{ url: `${url}/2`, format, receiver: before }]);
     await page.getByRole("button", { name: "Delete…" }).click();
-    await inDialog(page, "Delete it").click();
+    await inDialog(page, "Delete webhook").click();
     await page.getByText("No webhooks yet.").waitFor();
   },
 );
@@ -235,7 +235,7 @@ it("a person creates and tests a webhook, and resends a failed delivery, in 8 ac
   expect(page.faults).toEqual([]);
   expect(actions).toBeLessThanOrEqual(8);
   await page.getByRole("button", { name: "Delete…" }).click();
-  await inDialog(page, "Delete it").click();
+  await inDialog(page, "Delete webhook").click();
   await page.getByText("No webhooks yet.").waitFor();
 });
 

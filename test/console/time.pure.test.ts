@@ -116,8 +116,8 @@ describe("spend in the console", () => {
     expect(runway(100, rows, NOW)).toBe(text);
   });
 
-  it("appears with the text 'Nothing is left' if no credits are left", () => {
-    expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("Nothing is left");
+  it("appears with the text 'No credits left' if no credits are left", () => {
+    expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("No credits left");
   });
 
   it("appears with a share of cached tokens only for days that have prompts", () => {

@@ -165,11 +165,8 @@ function OpenDialog({ name, ...props }: OpenDialogProps) {
 function NotFound() {
   return (
     <>
-      <PageHead
-        title="Page not found"
-        text="The page doesn't exist, or your role doesn't include it."
-      />
-      <a href={hrefOf([])}>Back to the start</a>
+      <PageHead title="Page not found" text="The page doesn't exist, or your role can't open it." />
+      <a href={hrefOf([])}>Back to start page</a>
     </>
   );
 }
@@ -276,7 +273,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
         text={{ system: "◐", light: "○", dark: "●" }[chosen]}
         class="quiet"
         onClick={switchScheme}
-        title="Light, dark or same as the device"
+        title="Light, dark or device setting"
         aria-label={`Colors: ${chosen}`}
       />
       <Button text="Log out" class="quiet" onClick={() => void logOut()} />

@@ -40,7 +40,7 @@ export function runway(
     0,
   );
   if (spent <= 0) return "No spending in the last 7 days";
-  if (availableMicro <= 0) return "Nothing is left";
+  if (availableMicro <= 0) return "No credits left";
   const daysLeft = Math.floor((availableMicro / spent) * days);
   const end =
     daysLeft > 365 ? "for more than a year" : `until ${dayName(utcDay(now + daysLeft * DAY_MS))}`;

@@ -62,7 +62,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventType, (input: SentenceInput) 
     return `${who} ${isTaken ? "took" : "added"} ${amount}${withAffixes(": ", reference)}${withAffixes("; balance ", rest("balance_micro"))}`;
   },
   "balance.charged": ({ who, what, money }) =>
-    `${who} posted a missing charge of ${money("charged_micro")} for ${what}`,
+    `${who} recorded a missing charge of ${money("charged_micro")} for ${what}`,
   "balance.low": ({ money, left: rest }) =>
     `Balance is below ${money("threshold_micro")}${withAffixes(": ", rest("balance_micro"), " left")}`,
   "purchase.created": ({ who, money }) =>
@@ -70,13 +70,13 @@ export const EVENT_SENTENCES: Readonly<Record<EventType, (input: SentenceInput) 
   "purchase.needs_customer": ({ money }) =>
     `The purchase${withAffixes(" of ", money("amount_micro"))} needs your confirmation`,
   "purchase.credited": ({ money, left: rest }) =>
-    `The purchase${withAffixes(" of ", money("amount_micro"))} is paid and credited${withAffixes("; balance ", rest("balance_micro"))}`,
+    `The purchase${withAffixes(" of ", money("amount_micro"))} was paid and credited${withAffixes("; balance ", rest("balance_micro"))}`,
   "purchase.declined": ({ money, text }) =>
     `The purchase${withAffixes(" of ", money("amount_micro"))} was declined${withAffixes(": ", text("error") || text("reason"))}`,
   "purchase.expired": ({ money }) =>
     `The purchase${withAffixes(" of ", money("amount_micro"))} was not paid in time`,
   "payment.reversed": ({ money }) =>
-    `A payment was refunded or disputed${withAffixes(": ", money("back_micro"), " of credits are removed")}`,
+    `A payment was refunded or disputed${withAffixes(": ", money("back_micro"), " of credits removed")}`,
   "payment.reinstated": ({ money }) =>
     `A refund or dispute was reversed${withAffixes("; still refunded: ", money("back_micro"))}`,
   "payment.forgiven": ({ who, money }) =>
@@ -131,7 +131,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventType, (input: SentenceInput) 
   "organization.wallet_rebuilt": ({ who, left: rest }) =>
     `${who} restored the balance from the database${withAffixes(": ", rest("balance_micro"))}`,
   "organization.events_left_out": ({ text }) =>
-    `Some events${withAffixes(" of ", text("type"))} of one hour are not listed${withAffixes(": ", text("left_out"))}`,
+    `Some${withAffixes(" ", text("type"))} events of one hour are not listed${withAffixes(": ", text("left_out"))}`,
   "operator.viewed": ({ who }) => `${who} viewed this organization as its owner`,
   "webhook.created": ({ who, text }) => `${who} added the webhook ${text("host")}`,
   "webhook.changed": ({ who, what, changes }) =>

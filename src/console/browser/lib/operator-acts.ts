@@ -70,7 +70,7 @@ const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "DELETE /merchants/{name}": "removed a merchant",
   "POST /costs": "imported provider bills",
   "POST /rerate": ({ details, text }) =>
-    `${details["dry_run"] === true ? "counted repriced" : "repriced"} requests${withAffixes(" to ", text("model"))}`,
+    `${details["dry_run"] === true ? "simulated repricing of" : "repriced"} requests${withAffixes(" to ", text("model"))}`,
 };
 
 function objectAct(verb: string, noun: string): (told: ActInput) => string {

@@ -64,11 +64,11 @@ export function methodText({ method }: Purchase): string {
 }
 
 const REMEDIES: Readonly<Record<string, string>> = {
-  card_declined: "Use another card, or ask your bank why.",
-  insufficient_funds: "The card has too little money. Use another card.",
+  card_declined: "Use another card, or contact your bank.",
+  insufficient_funds: "Insufficient funds. Use another card.",
   expired_card: "The card has expired. Use another card.",
   authentication_failed:
-    "Your bank couldn't confirm that it's you. Try again, and confirm the payment with your bank.",
+    "Your bank couldn't confirm your identity. Try again, and confirm the payment with your bank.",
   no_saved_card: "No card is saved. Pay on the payment page and save the card there.",
   card_removed: "The card was removed. Pay on the payment page and save another one.",
   address_incomplete: "Complete your address under Cards and invoices. It determines the tax.",
@@ -104,7 +104,7 @@ export function disabledReasonText(reason: string): string {
 
 const CREDIT_KINDS: Readonly<Record<CreditRow["kind"], string>> = {
   payment: "Payment",
-  credit: "Credit by the operator",
+  credit: "Added by the operator",
   correction: "Correction",
   reversal: "Removed: a payment was refunded or disputed",
   return: "Returned: a refund or dispute was reversed",

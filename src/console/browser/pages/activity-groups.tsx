@@ -75,7 +75,7 @@ function ErrorGroups({
     column("group", titleOf(split), ({ group = null }) => nameOf(split, group), {
       csv: [[headingOf(split), ({ group = null }) => group]],
     }),
-    countColumn("errors", "Errors or stopped", ({ count }) => count),
+    countColumn("errors", "Failed or stopped", ({ count }) => count),
     timeColumn("last", "Last", ({ last_at }) => last_at),
   ];
   return (

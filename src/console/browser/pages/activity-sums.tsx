@@ -123,7 +123,7 @@ function limitColumn(
   if (!may(call, false)) return []; // the rows include other members' objects
   const cell = ({ group }: GroupSum) =>
     group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>;
-  return [{ id: "verbs", title: "To do", wide: true, value: () => null, csv: [], cell }];
+  return [{ id: "verbs", title: "Actions", wide: true, value: () => null, csv: [], cell }];
 }
 
 const LIMIT_LINKS = {

@@ -105,7 +105,7 @@ function SplitChoices({ by }: { by: UsageGrouping }) {
     <>
       <ChoiceFilter name="metric" label="Show" options={ACTIVITY_METRICS} />
       <ChoiceFilter name="split" label="Split" options={splits} />
-      <ChoiceFilter name="split2" label="Then by" options={[["", "alone"], ...and]} />
+      <ChoiceFilter name="split2" label="Then group by" options={[["", "none"], ...and]} />
     </>
   );
 }

@@ -170,7 +170,7 @@ function Sum({ rows }: { rows: readonly Row[] }) {
         ▲ Charged <Money micros={charged} />, known cost <Money micros={of("bought_micro")} />. The
         margin is unknown: {formatCount(unknown)} of {countText(requests, "request")} (
         {formatPercent(unknown / requests)}) have no known cost.{" "}
-        <a href="/docs/run/prices#what-a-request-costs-you">How costs are entered</a>
+        <a href="/docs/run/prices#what-a-request-costs-you">How to enter costs</a>
       </p>
     );
   }

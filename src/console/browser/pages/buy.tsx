@@ -106,9 +106,7 @@ export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean
         <p role="status">■ It is off: {disabledReasonText(state.disabled_reason)}.</p>
       )}
       {!hasCard && (
-        <p class="muted">
-          This needs a saved card. Buy once with "Save the card for later payments".
-        </p>
+        <p class="muted">First buy credits and check "Save the card for later payments".</p>
       )}
       {hasCard && !isOpen && maySet && (
         <p class="actions">
@@ -126,7 +124,7 @@ function Terms({ chosen, bought }: { chosen: TopUpSettings; bought: number }) {
   return (
     <>
       <p>
-        When less than ${below} is left, ${amount} are bought with the saved card.
+        If less than ${below} is left, ${amount} of credits are bought with the saved card.
       </p>
       <UsageBar
         used={bought}

@@ -31,7 +31,7 @@ export function Catalog() {
     <>
       <PageHead
         title="Catalog"
-        text="Each model by each route to it, in dollars per million tokens: input, output."
+        text="Each model's routes. Prices are in dollars per million tokens: input, output."
       />
       <ReadResult read={read} height={480}>
         {({ models }) => (

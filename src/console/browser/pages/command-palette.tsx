@@ -81,7 +81,7 @@ export function CommandPalette({
         aria-activedescendant={finds.length > 0 ? `found-${at}` : undefined}
         autocomplete="off"
         spellcheck={false}
-        placeholder="A key, an ID, an end user, a model, a page or a word of the documents"
+        placeholder="Search keys, IDs, end users, models, pages and docs"
         value={typed}
         onInput={({ currentTarget: { value } }) => {
           setTyped(value);
@@ -131,7 +131,7 @@ function useOwnResults(text: string, pages: readonly Page[]): SearchResults {
   const typed = useTextAfterTyping(text);
   const endUsers = useEndUserResults(typed, isPayer && !hasLimitedKey(who) && !isSecret);
   if (isSecret || text === "") {
-    const none = "No key that you can see starts with this.";
+    const none = "No key you can see starts with this.";
     return { finds: keys, none: hasKeys && !isRead ? "Searching…" : none };
   }
   const canOpenById = isPayer && !hasLimitedKey(who);
@@ -346,7 +346,7 @@ export function KeyboardHelp({ pages, onClose }: { pages: readonly Page[]; onClo
   const rows = [
     ...pages.map(({ key, title }) => [`g ${key}`, title] as const),
     ["Ctrl K", "Search"] as const,
-    ["/", "The filter of a list"] as const,
+    ["/", "Filters the list"] as const,
     ["↑ ↓", "Moves between rows"] as const,
     ["Enter", "Opens the row"] as const,
     ["Esc", "Closes a dialog"] as const,

@@ -47,7 +47,7 @@ function OwnIssuer() {
       {({ callback, issuer, state, required }) => (
         <div>
           <p>
-            Own issuer: <strong>{issuer ?? "none"}</strong>{" "}
+            Identity provider: <strong>{issuer ?? "none"}</strong>{" "}
             {state === "draft" && <Badge>Not active. Test it with your own account.</Badge>}
             {required && <Badge tone="good">required</Badge>}{" "}
             <Button
@@ -59,7 +59,7 @@ function OwnIssuer() {
               <>
                 <Action
                   tone="quiet"
-                  verb="Connect your account there"
+                  verb="Connect your account"
                   run={() => callWithConfirmation("link", connect)}
                 />{" "}
                 <Action
@@ -89,13 +89,14 @@ function NewIssuer({ callback, onClose }: { callback: string; onClose: () => voi
   const common = { required: true, autocomplete: "off" } as const;
   return (
     <FormDialog
-      title="Your company's issuer"
-      verb="Set it"
+      title="Identity provider"
+      verb="Add provider"
       run={() => change("POST /console/api/people/company/issuer", { body }, TOUCHES)}
       onClose={onClose}
     >
       <p class="small">
-        Register an OpenID Connect client there with the redirect URL <code>{callback}</code>
+        Register an OpenID Connect client at the provider with the redirect URL{" "}
+        <code>{callback}</code>
       </p>
       {line("issuer", "Issuer URL, as in the discovery document", common)}
       {line("client_id", "Client ID", common)}
@@ -148,11 +149,11 @@ function NewDomain({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="Add a company domain"
-      verb="Add it"
+      verb="Add domain"
       run={() => change("POST /console/api/people/company/domains", { body }, TOUCHES)}
       onClose={onClose}
     >
-      {line("domain", "Domain", { required: true, hint: "The domain itself, without www" })}
+      {line("domain", "Domain", { required: true, hint: "Without www" })}
     </FormDialog>
   );
 }

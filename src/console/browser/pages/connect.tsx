@@ -98,7 +98,7 @@ function KeyLine({ client }: { client: string }) {
         <PasteKey mayMake={mayMake} />
       </div>
       <p class="small muted">
-        The key is inserted into every block. It stays in this tab until you reload the page.
+        The key is inserted into every code block and stays in this tab until you reload it.
       </p>
     </>
   );
@@ -109,10 +109,10 @@ function CurrentKey({ secret }: { secret: string }) {
   return (
     <div class="filter-line">
       <span>
-        With the key <code>{isBlocked ? secret : `${secret.slice(0, SHOWN_CHARACTERS)}…`}</code>
+        Current key: <code>{isBlocked ? secret : `${secret.slice(0, SHOWN_CHARACTERS)}…`}</code>
       </span>
       <CopyButton text={secret} label="Copy key" onBlocked={() => setBlocked(true)} />
-      <Button text="Another key" onClick={() => connectKey.set(null)} />
+      <Button text="Use another key" onClick={() => connectKey.set(null)} />
     </div>
   );
 }
@@ -223,12 +223,12 @@ function RequestArrived({ of }: { of: Generation }) {
           {of.status === "held" ? "○" : "■"} {describeRequest(of)}
         </>
       )}{" "}
-      <a href={hrefOf(["requests", of.id])}>See the request</a>
+      <a href={hrefOf(["requests", of.id])}>View request</a>
       {of.error !== null && (
         <>
           {" · "}
           <a href={`/docs/use/errors#${of.error.code}`} target="_blank">
-            What to do about {of.error.code}
+            How to fix {of.error.code}
           </a>
         </>
       )}

@@ -67,7 +67,7 @@ function DebtNotice({ micros }: { micros: number }) {
       <span>
         <strong>{formatCharge(micros)} are owed.</strong> A payment was reversed after its credits
         were spent. New credits pay this amount first. Until then, paid requests are rejected.{" "}
-        <a href={ABOUT_OWED}>What that means</a>
+        <a href={ABOUT_OWED}>Learn more</a>
       </span>
     </Notice>
   );

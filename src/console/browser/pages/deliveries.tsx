@@ -83,7 +83,7 @@ function ResendAll({ id, state }: { id: string; state: "failed" | "pending" }) {
 }
 
 function verbs(id: string): Column<Delivery> {
-  return column("do", "To do", () => null, {
+  return column("do", "Actions", () => null, {
     csv: [],
     cell: (delivery) => <ResendOne id={id} delivery={delivery} />,
   });
@@ -93,7 +93,7 @@ function ResendOne({ id, delivery }: { id: string; delivery: Delivery }) {
   const { queued, busy, failure, start } = useResend(id, { delivery_id: delivery.id });
   return (
     <Button
-      text={queued === null ? "Resend" : "Sent again"}
+      text={queued === null ? "Resend" : "Resent"}
       class="quiet"
       disabled={busy}
       onClick={start}
@@ -118,7 +118,7 @@ function Detail({ id, delivery, onClose }: DetailProps) {
               facts={[
                 ["State", <DeliveryState delivery={told} />],
                 ["Attempts", told.attempts],
-                ["Next try", <NextTry at={told.next_attempt_at} />],
+                ["Next attempt", <NextTry at={told.next_attempt_at} />],
                 ["Event", <code>{told.event_id}</code>],
               ]}
             />
@@ -133,7 +133,7 @@ function Detail({ id, delivery, onClose }: DetailProps) {
       </ReadResult>
       {failure && <FailureNotice failure={failure} />}
       <div class="actions end">
-        {queued !== null && <span role="status">It is being sent.</span>}
+        {queued !== null && <span role="status">Delivery queued.</span>}
         {mayResend && <Button text="Resend" class="primary" disabled={busy} onClick={start} />}
       </div>
     </Dialog>

@@ -68,7 +68,7 @@ export function EndUsers() {
               <Period />
             </>
           }
-          empty="No end users yet. The first request with the field user creates one, with the quotas of the settings."
+          empty="No end users yet. The first request with the field user creates one, with the default quotas."
         />
       )}
       {making && <NewEndUser onClose={() => setMaking(false)} />}
@@ -89,7 +89,7 @@ function EndUserSearch() {
       type="search"
       data-filter
       aria-label="End user ID"
-      placeholder="Exact ID, Enter  ( / )"
+      placeholder="Exact ID  ( / )"
       onChange={({ currentTarget: { value } }) =>
         value.trim() !== "" && goTo(["end-users", value.trim()])
       }
@@ -184,8 +184,8 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
         onDone={onClose}
       >
         <p>
-          Its quotas are deleted. Its next request creates it again with the default quotas, and its
-          spend of this month still counts.
+          Deletes the end user's quotas. The next request creates the end user again with the
+          default quotas. This month's spend still counts.
         </p>
       </Confirm>
     );
@@ -252,8 +252,8 @@ function EndUserFacts({ user, mayChange, onRaise }: EndUserFactsProps) {
 }
 
 const QUOTAS = [
-  ["daily_quota_dollars", "Daily quota [$]", "Empty: no quota"],
-  ["monthly_quota_dollars", "Monthly quota [$]", "Empty: no quota"],
+  ["daily_quota_dollars", "Daily quota [$]", "If empty, no quota"],
+  ["monthly_quota_dollars", "Monthly quota [$]", "If empty, no quota"],
 ] as const;
 
 function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) {
@@ -349,7 +349,7 @@ function spendColumnsOf(total: number, mayCap: boolean): readonly Column<GroupSu
     { ...REQUESTS_COLUMN, wide: false },
     ...(mayCap
       ? [
-          column("do", "To do", () => null, {
+          column("do", "Actions", () => null, {
             csv: [],
             cell: (row: GroupSum) => <SetQuota {...row} />,
           }),

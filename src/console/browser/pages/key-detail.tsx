@@ -224,7 +224,7 @@ function RotateKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
     >
       <p>
         The key gets a new secret and keeps its name, limits and spend. Until the overlap ends, both
-        secrets work and count together.
+        secrets work and share the limits.
       </p>
 
       <OverlapField overlap={overlap} onChange={setOverlap} />

@@ -175,7 +175,7 @@ export function Sessions() {
           onClose={done}
         >
           <p>
-            It spent <Money micros={dollarsToMicros(ending.spent_dollars)} />
+            The session spent <Money micros={dollarsToMicros(ending.spent_dollars)} />
             {ending.end_user !== null && ` for ${ending.end_user}`}. Every region immediately
             rejects its token.
           </p>

@@ -81,7 +81,7 @@ const FAILED_LOGIN_TEXTS: Readonly<Record<string, string>> = {
   unproven:
     "Your email address isn't verified. Verify it at your login provider, or use another account.",
   other_person: "This login belongs to another account.",
-  too_many: "There are too many sign-ups at the moment. Try again later.",
+  too_many: "Too many sign-ups at the moment. Try again later.",
   issuer_unreachable: "The login provider doesn't respond. Try again, or use another one.",
   other_address: "The invitation is for another address.",
   invitation_over: "The invitation was used or canceled, or has expired.",
@@ -92,7 +92,7 @@ const ADDRESS = /^[^\s@]{1,64}@[^\s@]{1,100}$/;
 
 /** Returns the reason for a failed login, from the address's query. */
 function whyOf({ why = "", account = "" }: Query, region = ""): string {
-  const text = FAILED_LOGIN_TEXTS[why] ?? "That did not work. Try again.";
+  const text = FAILED_LOGIN_TEXTS[why] ?? "The login failed. Try again.";
   const isNamed = why === "unknown" && ADDRESS.test(account);
   const where = region === "" ? "" : ` in the ${region}`;
   return isNamed ? text.replace("here", `for ${account}${where}`) : text;
@@ -327,7 +327,7 @@ function ProviderButtons({ isOver, onDone }: { isOver: boolean; onDone: () => vo
     () =>
       watchBroadcastConfirmations(flow, (failed) => {
         if (failed === null) onDone();
-        else setWhy(FAILED_LOGIN_TEXTS[failed] ?? "That did not work. Try again.");
+        else setWhy(FAILED_LOGIN_TEXTS[failed] ?? "The login failed. Try again.");
       }),
     [flow],
   );
@@ -385,8 +385,8 @@ export function Confirmed() {
     <main class="login">
       <h1>{why === null ? "Confirmed" : "Not confirmed"}</h1>
       <p>
-        {why !== null && (FAILED_LOGIN_TEXTS[why] ?? "That did not work.")} Close this tab and
-        return to the first one.
+        {why !== null && (FAILED_LOGIN_TEXTS[why] ?? "The login failed.")} Close this tab and return
+        to the first one.
       </p>
     </main>
   );

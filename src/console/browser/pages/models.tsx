@@ -187,7 +187,7 @@ function linksColumn({
   mayTry,
   mayLimit,
 }: Record<"mayTry" | "mayLimit", boolean>): Column<ListedModel> {
-  return column("do", "To do", () => null, {
+  return column("do", "Actions", () => null, {
     csv: [],
     cell: ({ id, kind }) => (
       <>
@@ -227,8 +227,9 @@ function Endpoints({ id, onClose }: { id: string; onClose: () => void }) {
               keyOf={(one: Endpoint) => `${one.tag} ${data.endpoints.indexOf(one)}`}
             />
             <p class="small muted">
-              In the order of preference. Speeds are medians of all customers' requests in this
-              region in the last 30 minutes. They are empty if too few customers used a provider.
+              Providers in order of preference. Speeds are medians of all customers' requests in
+              this region in the last 30 minutes. They are empty if too few customers used a
+              provider.
             </p>
           </>
         )}

@@ -44,7 +44,9 @@ function Invitations({ id }: OrganizationProps) {
         </>
       }
     >
-      <p class="muted">Owners see open invitations under Team, and the events have their IDs.</p>
+      <p class="muted">
+        Owners see open invitations under Team. Events contain the invitation IDs.
+      </p>
       {doing === "invite" && <Invite id={id} onClose={close} />}
       {doing === "end" && <EndInvitation id={id} onClose={close} />}
     </Panel>
@@ -83,7 +85,7 @@ function Invite({ id, onClose }: Closing) {
       onDone={setMade}
       onClose={onClose}
     >
-      {line("email", "Email address, if only this person may use the link")}
+      {line("email", "Email address (if empty, anyone can use the link)")}
       <RoleField role={role} onChange={setRole} />
     </FormDialog>
   );
@@ -114,7 +116,7 @@ function Domains({ id }: OrganizationProps) {
   const [removing, setRemoving] = useState(false);
   const columns: readonly Column<CompanyDomain>[] = [
     ...DOMAINS,
-    column("do", "To do", () => null, {
+    column("do", "Actions", () => null, {
       cell: (one) =>
         mayApprove && one.proven_at !== null && !one.approved ? (
           <Approve id={id} domain={one.domain} />
@@ -134,7 +136,7 @@ function Domains({ id }: OrganizationProps) {
       <ReadResult read={read} height={108}>
         {({ domains }) =>
           domains.length === 0 ? (
-            <Empty text="None. People can't join by email address." />
+            <Empty text="No domains. People can't join by email address." />
           ) : (
             <Grid name="Domains" columns={columns} rows={domains} keyOf={({ domain }) => domain} />
           )
@@ -143,7 +145,7 @@ function Domains({ id }: OrganizationProps) {
       {removing && (
         <Confirm
           title="Remove company login?"
-          verb="Remove it"
+          verb="Remove login"
           run={() => change("DELETE /admin/v1/orgs/{id}/company-issuer", { path: { id } }, TOUCHES)}
           onClose={() => setRemoving(false)}
           onDone={() => setRemoving(false)}
@@ -201,7 +203,7 @@ function Sessions({ id }: OrganizationProps) {
             rows={sessions}
             keyOf={(one) => one.id}
             {...(mayEnd && { open: setEnding })}
-            empty={<Empty text="No session is in use." />}
+            empty={<Empty text="No active sessions." />}
           />
         )}
       </ReadResult>

@@ -248,7 +248,7 @@ function RemoveMember({ id, member, onClose }: MemberProps) {
       run={() => change("DELETE /admin/v1/orgs/{id}/members/{member_id}", { path }, TOUCHES)}
       onClose={onClose}
     >
-      <p>All its keys are revoked and its sessions end immediately, in every region.</p>
+      <p>The member's keys are revoked and sessions end immediately, in every region.</p>
     </Confirm>
   );
 }

@@ -147,10 +147,10 @@ export function Recovery() {
     <ReadResult read={read} height={240}>
       {({ slug, closed_at: closedAt, restorable_until: until }) => (
         <>
-          <Panel title="A lost wallet">
+          <Panel title="Lost wallet">
             <p>
               Rebuilds a lost wallet from the database. A healthy wallet stays unchanged.{" "}
-              <a href="/docs/run/operate#a-lost-wallet">When to</a>
+              <a href="/docs/run/operate#a-lost-wallet">When to rebuild</a>
             </p>
             {may("POST /admin/v1/orgs/{id}/rebuild-wallet") ? (
               <Button text="Rebuild the wallet…" onClick={() => setDoing("rebuild")} />
@@ -178,8 +178,8 @@ export function Recovery() {
           )}
           <Panel title="Close customer">
             <p>
-              Its keys and sessions stop working, and its members lose access. You can restore it
-              for 7 days. Then names and keys are deleted permanently. Its ledger stays.
+              Keys and sessions stop working, and members lose access. You can restore the customer
+              for 7 days. Then names and keys are deleted permanently. The ledger stays.
             </p>
             {may("DELETE /admin/v1/orgs/{id}") ? (
               <Button text="Close customer…" class="danger" onClick={() => setDoing("close")} />
@@ -200,7 +200,7 @@ function Rebuild({ id, slug, onClose }: RecoveryProps) {
   return (
     <Confirm
       title={`Rebuild the wallet of ${slug}?`}
-      verb="Rebuild it"
+      verb="Rebuild wallet"
       run={() => change("POST /admin/v1/orgs/{id}/rebuild-wallet", { path: { id } }, TOUCHES)}
       onClose={onClose}
     >
@@ -217,7 +217,7 @@ function Restore({ id, slug, onClose }: RecoveryProps) {
       run={() => change("POST /admin/v1/orgs/{id}/restore", { path: { id } }, TOUCHES)}
       onClose={onClose}
     >
-      <p>Its keys work again, and its members can log in.</p>
+      <p>Keys work again, and members can log in.</p>
     </Confirm>
   );
 }

@@ -54,7 +54,7 @@ function OrganizationDetail({ id }: { id: string }) {
         {(found) => <OrganizationFacts one={found} />}
       </ReadResult>
       <Tabs
-        label="Of this organization"
+        label="Organization tabs"
         current={tab}
         tabs={TABS.map((name) => [
           name,
@@ -198,12 +198,12 @@ function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => vo
     >
       <p>
         {status === "active"
-          ? "Its requests are accepted again."
-          : "New requests of all its keys are rejected. Running requests finish and are charged."}
+          ? "Requests are accepted again."
+          : "New requests of all keys are rejected. Running requests finish and are charged."}
       </p>
       {status === "suspended" &&
         line("reason", "Reason", {
-          hint: "Only operators see it, here and under Events",
+          hint: "Only operators can see the reason",
           maxLength: 200,
         })}
     </Confirm>

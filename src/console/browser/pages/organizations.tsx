@@ -30,7 +30,7 @@ export function Organizations() {
   if (id !== undefined) return <LazyPage page={ORGANIZATION} />;
   return (
     <>
-      <PageHead title="Customers" text="Organizations whose home is this region.">
+      <PageHead title="Customers" text="Organizations of this region.">
         {may("POST /admin/v1/orgs") && (
           <Button text="New organization" class="primary" onClick={() => setMaking(true)} />
         )}
@@ -65,9 +65,9 @@ export function Organizations() {
               value={found ?? ""}
               onChange={({ currentTarget: { value } }) => update({ find: extractKeyPrefix(value) })}
             />
-            <ChoiceFilter name="sort" label="Sorted by" options={SORTED} />
+            <ChoiceFilter name="sort" label="Sort by" options={SORTED} />
             <ChoiceFilter name="status" label="Status" options={STATUSES} />
-            <ChoiceFilter name="ends" label="Runs out" options={ENDS} />
+            <ChoiceFilter name="ends" label="Credits run out" options={ENDS} />
           </>
         }
         empty="No organizations yet. Create the first one here."
@@ -170,7 +170,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
     >
       {line("name", "Name", { required })}
       <Input
-        label="Slug: a short name for addresses and commands"
+        label="Slug: a short name for URLs and commands"
         param="slug"
         required
         value={slug}
@@ -182,7 +182,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
           ...DOLLAR_FIELD,
           param: "amount_micro",
         })}
-      {mayCredit && line("reference", "Reference of that payment", { required })}
+      {mayCredit && line("reference", "Payment reference", { required })}
     </FormDialog>
   );
 }

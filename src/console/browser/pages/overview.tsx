@@ -78,7 +78,7 @@ function Spending() {
       <LazyPage page={ALERTS} height={55} />
       <ErrorsToday />
       {sums?.length !== 0 && (
-        <Panel title="Spend of 30 days, by model">
+        <Panel title="Spend in 30 days, by model">
           <ReadResult read={read} height={304}>
             {() => <SpendChart rows={rows} days={days} />}
           </ReadResult>
@@ -136,7 +136,7 @@ function ErrorsToday() {
 function SpendChart({ rows, days }: { rows: readonly DayRow[]; days: readonly string[] }) {
   return (
     <GroupChart
-      name="Spend of 30 days by model"
+      name="Spend in 30 days by model"
       rows={rows}
       parts={days}
       metric="cost_micro"

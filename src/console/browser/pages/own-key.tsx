@@ -13,7 +13,7 @@ export function OwnKey() {
     <>
       <PageHead
         title="This key"
-        text="This key has limits, so you can only see the key itself: what is left of each limit, and when it resets."
+        text="This key has limits, so you can only see what is left of each limit, and when it resets."
       />
       <ReadResult read={read} height={300}>
         {({ expires_at, allowed_models, budgets, limits: { requests, tokens, budget } }) => (

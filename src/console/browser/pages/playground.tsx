@@ -54,7 +54,7 @@ type Answer = Readonly<typeof NOTHING>;
 
 export function Playground() {
   const isReadOnly = isViewingCustomer(useSession());
-  const text = "You view this organization without its keys, so you can't send requests.";
+  const text = "You can't send requests in the customer view.";
   return isReadOnly ? <PageHead title="Playground" text={text} /> : <Requesting />;
 }
 
@@ -185,9 +185,9 @@ function bodyOf(
   try {
     list = tools.trim() === "" ? undefined : JSON.parse(tools);
   } catch {
-    return "The tools are not JSON.";
+    return "The tools aren't valid JSON.";
   }
-  if (list !== undefined && !Array.isArray(list)) return "The tools must be a list.";
+  if (list !== undefined && !Array.isArray(list)) return "The tools must be a JSON array.";
   return {
     model,
     messages: [

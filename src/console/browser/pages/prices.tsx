@@ -236,13 +236,13 @@ function Remove({ row, onClose }: { row: PriceRow; onClose: () => void }) {
   return (
     <Confirm
       title={`Remove the price of ${row.item}?`}
-      verb="Remove it"
+      verb="Remove price"
       run={() =>
         change("DELETE /admin/v1/prices/{price_id}", { path: { price_id: row.id } }, TOUCHES)
       }
       onClose={onClose}
     >
-      <p>This price isn't in force yet. Until then, the earlier prices apply.</p>
+      <p>This price hasn't started. The current prices continue to apply.</p>
     </Confirm>
   );
 }
@@ -274,13 +274,13 @@ function Rerate({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       <p>
-        Credits each customer the amount paid above this price. A prefix credits each customer only
-        once. The first click only shows the total.
+        Credits each customer the amount paid above this price, at most once per prefix. The first
+        click only shows the total.
       </p>
-      {line("id", "Prefix of the references of these credits", { required: true })}
+      {line("id", "Reference prefix for these credits", { required: true })}
       {line("model", "Model", { required: true })}
-      {line("from", "From, your time", MOMENT)}
-      {line("to", "To, your time", MOMENT)}
+      {line("from", "From (your time)", MOMENT)}
+      {line("to", "To (your time)", MOMENT)}
       {line("input", "Dollars per million input tokens", { ...DOLLARS, required: true })}
       {line("output", "Dollars per million output tokens", { ...DOLLARS, required: true })}
       {found && (

@@ -34,7 +34,7 @@ export function Profile() {
               facts={[
                 ["Name", me.person.name],
                 ["Address", me.person.email],
-                ["Logs in by", me.identities.map(({ issuer }) => issuer).join(", ")],
+                ["Login methods", me.identities.map(({ issuer }) => issuer).join(", ")],
               ]}
             />
             <Organizations me={me} onNew={() => setDoing("organization")} />

@@ -228,7 +228,7 @@ function RequestFacts({ of }: { of: Generation }) {
       of.client_left_ms === null ? null : formatDuration(of.client_left_ms),
     ],
     ["Served by", of.provider && `${of.provider}, ${(of.region ?? "").toUpperCase()}`],
-    ["Price of", of.price_from?.slice(0, 10) ?? null],
+    ["Price from", of.price_from?.slice(0, 10) ?? null],
     ["Price list", of.price_list],
     ["Answer", wayOf(of)],
     ["Finish reason", of.finish_reason],

@@ -107,7 +107,7 @@ function RequestStates() {
     <>
       <p class="small muted">
         {title}: {days} (UTC).
-        {!isCounted && " Failed requests are only counted by key here, so the chart omits them."}
+        {!isCounted && " With these filters, the chart omits failed requests."}
       </p>
       {(mayCount || isCounted) && (
         <StateChart title={title} mayCount={mayCount} isCounted={isCounted} />
@@ -118,7 +118,7 @@ function RequestStates() {
 
 function titleOf(mayCount: boolean, isCounted: boolean): string {
   if (!mayCount) return "Errors";
-  return isCounted ? "Requests by status" : "Requests that succeeded";
+  return isCounted ? "Requests by status" : "Successful requests";
 }
 
 type StateChartProps = { title: string; mayCount: boolean; isCounted: boolean };

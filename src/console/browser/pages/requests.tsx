@@ -143,7 +143,7 @@ function Filters() {
       <ModelFilter />
       <ChoiceFilter name="key_id" label="Key" options={[["", "All keys"], ...keys]} />
       <TextFilter name="external_id" label="End user" />
-      <TextFilter name="tag" label="Tag, as team:search" />
+      <TextFilter name="tag" label="Tag (team:search)" />
       {query["provider"] !== undefined && <TextFilter name="provider" label="Provider" />}
       {query["code"] !== undefined && <TextFilter name="code" label="Error code" />}
       <DayFilter name="from" />
@@ -167,7 +167,7 @@ function OpenHolds() {
 function Running({ holds, more }: { holds: readonly Hold[]; more: string }) {
   const [oldest] = holds;
   const now = Math.max(useNow(), Date.now());
-  if (oldest === undefined) return <p class="notice calm muted">Nothing is running.</p>;
+  if (oldest === undefined) return <p class="notice calm muted">No running requests.</p>;
   const held = holds.reduce((sum, { granted_micro }) => sum + granted_micro, 0);
   return (
     <details class="notice calm">

@@ -139,14 +139,18 @@ function NameForm({ organization, mayName }: { organization: Organization; mayNa
 }
 
 const FIELDS = [
-  ["default_user_daily_quota_dollars", "Daily quota of new end users [$]", "Empty: no quota"],
-  ["default_user_monthly_quota_dollars", "Monthly quota of new end users [$]", "Empty: no quota"],
+  ["default_user_daily_quota_dollars", "Daily quota of new end users [$]", "If empty, no quota"],
+  [
+    "default_user_monthly_quota_dollars",
+    "Monthly quota of new end users [$]",
+    "If empty, no quota",
+  ],
   ["default_alert_threshold", "Alert threshold [% of a quota]", "80: an alert at 80% of a quota"],
-  ["low_balance_threshold_dollars", "Alert when the balance falls below [$]", "Empty: never"],
-  ["max_concurrent", "Concurrent requests of all keys", "Empty: any number"],
+  ["low_balance_threshold_dollars", "Alert when the balance falls below [$]", "If empty, no alert"],
+  ["max_concurrent", "Concurrent requests of all keys", "If empty, no limit"],
   [
     "keep_responses_hours",
-    "Store responses of /v1/responses, hours",
+    "Store responses of /v1/responses [hours]",
     "0: nothing is stored; at most 720",
   ],
 ] as const;

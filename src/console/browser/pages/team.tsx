@@ -38,8 +38,8 @@ function OwnAccountOnly({ name }: { name: string }) {
         with your own account.
       </p>
       <p>
-        If you have no account, ask an owner or admin who has one for an invitation, or the operator
-        of this region. <a href="/docs/use/people#a-team">About teams</a>
+        If you have no account, ask an owner, an admin or the operator of this region for an
+        invitation. <a href="/docs/use/people#a-team">About teams</a>
       </p>
     </>
   );
@@ -212,12 +212,12 @@ function Invite({ onClose }: { onClose: () => void }) {
   const [role, setRole] = useState<Role>("member");
   const [made, setMade] = useState<MadeInvitation | null>(null);
   if (made !== null) {
-    const whose = made.email ?? "whoever has it";
-    const how = made.mailed ? "It was also sent there" : "Send it yourself";
-    const note = `${how}. It works once, only for ${whose}.`;
+    const whose = made.email === null ? "" : `, only for ${made.email}`;
+    const how = made.mailed ? "The link was also emailed" : "Send the link yourself";
+    const note = `${how}. It works once${whose}.`;
     return (
       <SecretDialog
-        title="The invitation"
+        title="Invitation link"
         noun="link"
         secret={made.link}
         note={note}

@@ -32,10 +32,10 @@ const FORMATS: readonly (readonly [Format, string])[] = [
   ["otlp", "Usage as OpenTelemetry traces"],
 ];
 const SETTINGS = [
-  ["credential", "Receiver's credential", "Stored encrypted. Empty: unchanged."],
+  ["credential", "Receiver's credential", "Stored encrypted. If empty, unchanged."],
   ["event_name", "Event name", "The meter's event name, event type or metric code"],
   ["customer", "Customer", "end_user, or tag: and a tag's key"],
-  ["header", "Credential's header", "By default authorization"],
+  ["header", "Credential's header", "Default: authorization"],
 ] as const;
 
 /** Reports whether a metering service receives the messages. They then have no signature. */
@@ -156,7 +156,7 @@ type TypesProps = {
 function Types({ types, onChoose }: TypesProps) {
   return (
     <>
-      <p class="small muted">Nothing selected: all events, including future types.</p>
+      <p class="small muted">Select none to receive all events, including future types.</p>
       {WEBHOOK_TYPE_GROUPS.map(([title, all]) => (
         <fieldset key={title} class="choices">
           <legend>{title}</legend>
@@ -211,7 +211,7 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
       uses={[
         ["For a .env file", `WEBHOOK_SECRET=${secret}`],
         [
-          "Check a message",
+          "Verify a message",
           'import { Webhook } from "standardwebhooks";\nconst event = new Webhook(process.env.WEBHOOK_SECRET).verify(body, headers);',
         ],
       ]}

@@ -211,7 +211,7 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
       <div class="actions end">
         <Button text="Close" onClick={onClose} />
         <Button
-          text={busy ? "Working…" : "Send another"}
+          text={busy ? "Working…" : "Send again"}
           class="primary"
           disabled={busy}
           onClick={start}
@@ -233,7 +233,7 @@ function Switch({ webhook: { id, enabled }, onClose }: Props) {
     >
       <p>
         {enabled
-          ? "Drops pending events. After you enable it again, a replay can send missed events."
+          ? "Drops pending events. A later replay can send missed events."
           : "Events are sent from now on. A replay sends the missed events."}
       </p>
     </Confirm>
@@ -244,12 +244,14 @@ function Delete({ webhook: { id, url }, onClose }: Props) {
   return (
     <Confirm
       title="Delete this webhook?"
-      verb="Delete it"
+      verb="Delete webhook"
       run={() => change("DELETE /v1/webhooks/{id}", { path: { id } }, TOUCHES)}
       onClose={onClose}
       onDone={() => goToWebhooks()}
     >
-      <p class="break">Nothing more is sent to {url}; its secret and its deliveries go with it.</p>
+      <p class="break">
+        Stops all messages to {url} and deletes the webhook's secret and deliveries.
+      </p>
     </Confirm>
   );
 }

@@ -172,7 +172,7 @@ export function CopyButton({ text, label = "Copy", onCopied, onBlocked }: CopyBu
 export function CodeBlock({
   text,
   copied = text,
-  label = "To copy",
+  label = "Text to copy",
   onCopied = () => undefined,
 }: {
   text: string;

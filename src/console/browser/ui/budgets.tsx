@@ -137,7 +137,7 @@ function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
       <Select
         label="Window"
         param="budgets[0].window"
-        hint="Days, weeks and months are UTC. A new unit, window or list of models starts a new count."
+        hint="Days, weeks and months are in UTC. Changing the unit, window or models resets the usage."
         value={typed.window}
         options={[...windows].map((one) => [one, windowText(one)])}
         onPick={(window) => set({ window })}
@@ -153,7 +153,7 @@ function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
       <Input
         label="Alert [% of the limit]"
         param="budgets[0].alert_at"
-        hint="Empty: no alert"
+        hint="If empty, no alert"
         inputMode="decimal"
         value={typed.alert}
         onText={(alert) => set({ alert })}

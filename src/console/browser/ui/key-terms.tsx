@@ -71,7 +71,7 @@ export function TermFields({ terms, onChange }: TermFieldsProps) {
   );
   return (
     <div class="fields">
-      {line("budget_dollars", "Budget in dollars", "Empty: none", DOLLARS)}
+      {line("budget_dollars", "Budget in dollars", "If empty, no budget", DOLLARS)}
       <Select
         label="Budget period"
         param="budget_period"
@@ -84,8 +84,8 @@ export function TermFields({ terms, onChange }: TermFieldsProps) {
         max: "1000",
         placeholder: "60",
       })}
-      {line("tpm_limit", "Token limit, per 60 s", "Empty: no limit", COUNT_FIELD)}
-      {line("max_concurrent", "Concurrent requests", "Empty: no limit", COUNT_FIELD)}
+      {line("tpm_limit", "Token limit, per 60 s", "If empty, no limit", COUNT_FIELD)}
+      {line("max_concurrent", "Concurrent requests", "If empty, no limit", COUNT_FIELD)}
       <Field
         label="Models"
         param="allowed_models"
@@ -97,7 +97,7 @@ export function TermFields({ terms, onChange }: TermFieldsProps) {
           onChange={(models) => onChange({ ...terms, allowed_models: models })}
         />
       </Field>
-      {line("end_user", "End user", "All requests count as this end user's")}
+      {line("end_user", "End user", "All requests count for this end user")}
       {line("expires_at", "Expires", "In your time zone. Leave empty for never.", {
         type: "datetime-local",
         min: formatLocalMinute(Date.now()),

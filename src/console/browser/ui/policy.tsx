@@ -42,7 +42,7 @@ export function PolicyPart({ policy, models = null, save = false, note = "" }: P
   const lists = policy ?? ALL;
   return (
     <>
-      {models && <Facts facts={[["Models by its limits", textOf(models)]]} />}
+      {models && <Facts facts={[["Key's allowed models", textOf(models)]]} />}
       <Facts facts={LISTS.map(([name, title]) => [title, textOf(lists[name])])} />
       {save && (
         <p>

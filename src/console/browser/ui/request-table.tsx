@@ -103,7 +103,7 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
 
 export function purposeText(purpose: Generation["purpose"]): string {
   if (purpose === null) return "";
-  return purpose.merchant === null ? "Own charge" : `Charge by ${purpose.merchant}`;
+  return purpose.merchant === null ? "Direct charge" : `Charge by ${purpose.merchant}`;
 }
 
 export function tagsText({ tags }: Pick<Row, "tags">): string {

@@ -24,7 +24,7 @@ export function SecretDialog({ title, secret, noun, note = "", uses, use, onClos
     void navigator.clipboard.writeText(secret).then(onClose, () => setHasWarned(true));
   return (
     <Dialog title={title} onClose={close} wide>
-      <p>It is only shown once. Nobody can show it again, not even the operator. {note}</p>
+      <p>This is only shown once. Not even the operator can show it again. {note}</p>
       <div class="secret">
         <code>{secret}</code>
         <CopyButton text={secret} label={`Copy ${noun}`} onCopied={markCopied} />

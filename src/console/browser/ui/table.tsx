@@ -383,5 +383,5 @@ export function verbsColumn<T, What extends string>(
     verbs.map(([what, text]) => (
       <Button key={what} text={text} class="quiet" onClick={() => onDo(what, row)} />
     ));
-  return column("do", "To do", () => null, { csv: [], cell });
+  return column("do", "Actions", () => null, { csv: [], cell });
 }

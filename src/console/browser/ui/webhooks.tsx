@@ -25,7 +25,7 @@ export const healthFacts = ({ health, types }: WebhookAndHealth) =>
   [
     ["Health", <HealthBadge health={health} />],
     [
-      "Attempts of 24 hours",
+      "Attempts in 24 hours",
       health &&
         `${formatCount(health.delivered_24h)} delivered, ${formatCount(health.failed_24h)} failed`,
     ],
@@ -42,7 +42,7 @@ export const DELIVERY_COLUMNS: readonly Column<Delivery>[] = [
   }),
   column("status", "Answer", responseStatusText, { wide: true }),
   column("attempts", "Attempts", ({ attempts }) => attempts, { align: "right" }),
-  column("next", "Next try", ({ next_attempt_at }) => next_attempt_at, {
+  column("next", "Next attempt", ({ next_attempt_at }) => next_attempt_at, {
     wide: true,
     cell: ({ next_attempt_at: at }) => <NextTry at={at} />,
   }),
