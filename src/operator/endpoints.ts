@@ -191,7 +191,7 @@ function endpoint<
           (await isOrganizationClosed(requestedCall.db, call.value.params["id"] ?? ""))
         ) {
           const message =
-            "This organization is closed. Restore it first, if it was closed recently.";
+            "This organization is closed. If it was closed in the last 7 days, restore it first.";
           return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
         }
         let noted: ReturnType<typeof extractChangeDetails> = null;

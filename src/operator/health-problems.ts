@@ -65,7 +65,7 @@ export function findProblems(state: RegionState): readonly Problem[] {
 function databaseProblems({ database }: RegionState): Problem[] {
   if (database === "ready") return [];
   if (database === "away") return [problem("book_away", "The database does not respond.")];
-  const message = `The database lacks the migration ${NEWEST_MIGRATION}: apply this release's migrations.`;
+  const message = `The database lacks the migration ${NEWEST_MIGRATION}. Apply this release's migrations.`;
   return [problem("migrations_missing", message)];
 }
 
@@ -79,7 +79,7 @@ function walletProblems({ wallets, sweep }: RegionState): Problem[] {
       : [
           problem(
             "wallets_in_conflict",
-            `${conflicts} wallets refuse holds. The log entries wallet_book_conflict have their ids.`,
+            `${conflicts} wallets reject holds because they conflict with the database. Their IDs are in the log entries wallet_book_conflict.`,
           ),
         ]),
   ];
@@ -119,7 +119,7 @@ function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Prob
       : [
           problem(
             "payments_not_swept",
-            `No payments sweep has succeeded for ${minutes} minutes: Stripe is unreachable or refuses our key, or the cron does not run.`,
+            `No payments sweep has succeeded for ${minutes} minutes: Stripe is unreachable or rejects our key, or the cron does not run.`,
           ),
         ]),
   ];

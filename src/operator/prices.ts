@@ -78,11 +78,11 @@ export async function removePrice(call: OperatorChange) {
   const row = await findPrice(db, params["price_id"] ?? "");
   if (row === null) return refuse({ kind: "not_found", message: "No such price." });
   if (row.from < now + priceLeadMs) {
-    const message = `This price already applies or will soon. Post a new row for ${row.item} instead.`;
+    const message = `This price already applies or will apply soon. Post a new price for ${row.item} instead.`;
     return refuse({ kind: "conflict", message, param: null, code: "price_in_force" });
   }
   if (!(await deletePrice(db, row.id))) {
-    const message = `The list '${row.list}' is in use, so its last row can't be removed.`;
+    const message = `The price list '${row.list}' is in use, so its last price can't be removed.`;
     return refuse({ kind: "conflict", message, param: null, code: "price_list_in_use" });
   }
   call.noteDetails(priceDetails([priceRowView(row)]));
@@ -157,7 +157,7 @@ function refuseTime(
   const param = `${rowPath}.from`;
   const earliest = timestamp(now + priceLeadMs);
   return invalid(
-    `${param} must be at least ${priceLeadMs / 1000} s ahead: ${earliest} or later.`,
+    `${param} must be at least ${priceLeadMs / 1000} s in the future: ${earliest} or later.`,
     param,
   );
 }
@@ -177,7 +177,7 @@ function refuseItem(
     return invalid(`${rowPath}.item: no model is '${item}'.`, `${rowPath}.item`);
   }
   if ((price === undefined) === (percent === undefined)) {
-    return invalid(`${rowPath} must have a price or a percent, one of them.`, `${rowPath}.price`);
+    return invalid(`${rowPath} must have either a price or a percent.`, `${rowPath}.price`);
   }
   return price === undefined ? null : refusePrice({ item, kind, price }, rowPath);
 }

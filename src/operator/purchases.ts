@@ -122,7 +122,9 @@ export async function postRefund(call: OperatorCall) {
   if (!fields.ok) return fields;
   const key = readIdempotencyKey(call.idempotencyKey ?? undefined);
   if (!key.ok) return key;
-  if (key.value === null) return invalid("A refund needs an Idempotency-Key.", "Idempotency-Key");
+  if (key.value === null) {
+    return invalid("A refund requires the header 'Idempotency-Key'.", "Idempotency-Key");
+  }
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const refunded = await call.payments(found.value.id).refund({

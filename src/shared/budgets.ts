@@ -50,7 +50,7 @@ const MINUTES_MAX = 1440;
 const COUNT_MAX = 1_000_000_000_000;
 const WINDOW = /^(?:[1-9]\d{0,3}m|day|week|month|total)$/;
 const MODEL = /^[^/\s]{1,64}\/[^\s]{1,190}$/;
-const AMOUNT = `must be from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
+const AMOUNT = `must be a number from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
 
 const countSchema = z.int().check(z.minimum(0), z.maximum(COUNT_MAX));
 const budgetFieldsSchema = z

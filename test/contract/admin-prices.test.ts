@@ -118,7 +118,7 @@ describe("POST /admin/v1/prices", () => {
     "returns the earliest allowed start if the start %s is rejected",
     async (from) => {
       const { message } = await errorOf(await post([{ ...ROW, from }]));
-      const [, earliest = ""] = /at least 3600 s ahead: (\S+) or later/.exec(message) ?? [];
+      const [, earliest = ""] = /at least 3600 s in the future: (\S+) or later/.exec(message) ?? [];
       expect(Date.parse(earliest) - Date.now()).toBeGreaterThan(HOUR_MS - 10_000);
     },
   );

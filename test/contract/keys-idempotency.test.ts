@@ -134,7 +134,7 @@ describe("a POST /v1/keys that repeats an Idempotency-Key", () => {
       expect([round, await errorOf(again, 409)]).toEqual([
         round,
         {
-          message: `A request with this Idempotency-Key has already created the key '${id}' and doesn't run again.`,
+          message: `This Idempotency-Key was already used to create the key '${id}', so the request doesn't run again.`,
           type: "invalid_request_error",
           code: "idempotency_replay",
           param: HEADER,

@@ -102,7 +102,7 @@ describe("POST /v1/messages", () => {
     const wrong = key.slice(0, -1);
     for (const [response, said] of [
       [await asked({}), "Invalid or missing API key"],
-      [await asked({ "x-api-key": other }, key), "'Authorization' and 'x-api-key' hold two"],
+      [await asked({ "x-api-key": other }, key), "'Authorization' and 'x-api-key' contain two"],
       [await asked({ "x-api-key": wrong }, "sk-ant-theirs"), "Invalid API key in 'x-api-key'"],
       [await asked({ "x-api-key": "sk-theirs" }, wrong), "Invalid API key in 'Authorization'"],
     ] as const) {

@@ -275,7 +275,7 @@ describe("a rejected POST /v1/audio/transcriptions", () => {
     const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
     const error = await errorOf(response, 400);
     expect(error).toMatchObject({ param: "file", type: "invalid_request_error" });
-    expect(error["message"]).toMatch(/^The length of this file can't be determined\. Send WAV, /);
+    expect(error["message"]).toMatch(/^The duration of this file can't be determined\. Send WAV, /);
   });
 
   it("returns 415 for a form at an endpoint that accepts only JSON", async () => {

@@ -33,8 +33,8 @@ describe("an unknown path", () => {
   });
 
   it.each([
-    ["/v1/responses/compact", "not stored"],
-    ["/v1//responses/resp_1/cancel", "not stored"],
+    ["/v1/responses/compact", "not supported"],
+    ["/v1//responses/resp_1/cancel", "not supported"],
   ])("returns a 404 with a hint: %s is %s", async (path, said) => {
     for (const method of ["POST", "GET", "DELETE"]) {
       const error = await errorOf(await send(path, { method, key }), 404);

@@ -22,7 +22,7 @@ export const BUDGET_CASES = {
       error(
         "insufficient_balance",
         "budget_exceeded",
-        "The budget of 100 micro-credits in any 60 minutes for your organization has 3 left, and this request needs at least 4. It has room again at 2026-11-23T00:00:00.000Z.",
+        "The budget of 100 micro-credits in any 60 minutes for your organization has 3 left, and this request needs at least 4. New requests can use this budget again from 2026-11-23T00:00:00.000Z.",
         {
           scope: "organization",
           budget_id: "lim_1",

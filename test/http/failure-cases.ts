@@ -49,7 +49,7 @@ export const CALLER_CASES = {
       error(
         "insufficient_balance",
         "payment_reversed",
-        "Payments were reversed, and 5 micro-credits are owed. Paid requests are rejected until this debt is repaid. Please add credits.",
+        "Payments were reversed, so you owe 5 micro-credits. Paid requests are rejected until this debt is repaid. Please add credits.",
         { owed_micro: 5 },
       ),
       stop,
@@ -60,7 +60,7 @@ export const CALLER_CASES = {
       error(
         "insufficient_balance",
         "payment_reversed",
-        "Payments for these credits were reversed. Paid requests are rejected until this is settled.",
+        "Payments for these credits were reversed. Paid requests are rejected until the reversal is resolved.",
       ),
       stop,
     ],
@@ -96,7 +96,7 @@ export const CALLER_CASES = {
       error(
         "invalid_request_error",
         "purchase_in_progress",
-        "The saved card is being charged for the purchase 'pur_1'. Please wait until it has finished.",
+        "The saved card is being charged for the purchase 'pur_1'. Please wait until the charge has finished.",
         { purchase_id: "pur_1" },
       ),
       stop,
@@ -109,7 +109,7 @@ export const CALLER_CASES = {
       error(
         "invalid_request_error",
         "idempotency_replay",
-        "A request with this Idempotency-Key has already created the generation 'req_1' and doesn't run again. See GET /v1/generations/req_1.",
+        "This Idempotency-Key was already used to create the generation 'req_1', so the request doesn't run again. See GET /v1/generations/req_1.",
         { param: "Idempotency-Key", generation_id: "req_1" },
       ),
       stop,
@@ -120,7 +120,7 @@ export const CALLER_CASES = {
       error(
         "invalid_request_error",
         "idempotency_replay",
-        "A request with this Idempotency-Key has already created the key 'key_1' and doesn't run again.",
+        "This Idempotency-Key was already used to create the key 'key_1', so the request doesn't run again.",
         { param: "Idempotency-Key", key_id: "key_1" },
       ),
       stop,
@@ -146,7 +146,7 @@ export const CALLER_CASES = {
       error(
         "invalid_request_error",
         "idempotency_mismatch",
-        "This Idempotency-Key was used within 24 hours with another path or body. Use a new one.",
+        "This Idempotency-Key was used in the last 24 hours with another path or body. Use a new key.",
         { param: "Idempotency-Key" },
       ),
       stop,
@@ -169,7 +169,7 @@ export const CALLER_CASES = {
       error(
         "invalid_api_key",
         null,
-        "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
+        "The headers 'Authorization' and 'x-api-key' contain two different API keys. Send only one of them.",
       ),
       { "www-authenticate": "Bearer" },
     ],
@@ -211,7 +211,7 @@ export const CALLER_CASES = {
       error(
         "permission_denied",
         "role_required",
-        "This request needs the role owner, admin or billing in the organization.",
+        "This request requires the role owner, admin or billing in the organization.",
       ),
     ],
   ],
@@ -222,7 +222,7 @@ export const CALLER_CASES = {
       error(
         "permission_denied",
         "read_only",
-        "This session can only view the organization. Exit it to make changes.",
+        "This session can only view the organization. Exit the session to make changes.",
       ),
     ],
   ],
@@ -233,7 +233,7 @@ export const CALLER_CASES = {
       error(
         "permission_denied",
         "key_is_limited",
-        "This API key has limits, so it can only be used for models and paid requests. GET /v1/key shows its limits.",
+        "This API key has limits, so it can only call models and make paid requests. GET /v1/key shows its limits.",
       ),
     ],
   ],
@@ -263,7 +263,7 @@ export const CALLER_CASES = {
     [
       { kind: "login_refused", why: "unknown" },
       403,
-      error("permission_denied", "login_refused", "There is no account with this login."),
+      error("permission_denied", "login_refused", "No account has this login."),
     ],
   ],
   login_too_old: [

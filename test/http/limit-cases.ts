@@ -85,7 +85,7 @@ export const LIMIT_CASES = {
       error(
         "insufficient_balance",
         "key_budget_exceeded",
-        "Insufficient credits: the weekly budget of this API key has 3 of 100 micro-credits left, and this request needs at least 4. It resets at 2026-11-23T00:00:00.000Z.",
+        "Insufficient credits: the weekly budget of this API key has 3 of 100 micro-credits left, and this request needs at least 4. The budget resets at 2026-11-23T00:00:00.000Z.",
         {
           budget_micro: 100,
           balance_micro: 3,
@@ -111,7 +111,7 @@ export const LIMIT_CASES = {
       error(
         "insufficient_balance",
         "key_budget_exceeded",
-        "Insufficient credits: the budget of this API key has 0 of 100 micro-credits left, and this request needs at least 4. It does not reset.",
+        "Insufficient credits: the budget of this API key has 0 of 100 micro-credits left, and this request needs at least 4. The budget does not reset.",
         { budget_micro: 100, balance_micro: 0, left_micro: 0, required_micro: 4 },
       ),
       stop,

@@ -60,7 +60,9 @@ describe("an email about an event", () => {
       expect.objectContaining({
         to: ann.account.email,
         subject: "Low balance: Ann  Bcc allexample.test",
-        text: expect.stringContaining("The balance is $4.20, below the alert of $5.00."),
+        text: expect.stringContaining(
+          "The balance is $4.20, which is below your alert threshold of $5.00.",
+        ),
       }),
     ]);
   });

@@ -157,7 +157,7 @@ export async function findKeyInsertFailure(
   }
   return refuse({
     kind: "conflict",
-    message: `An organization can have at most ${ACTIVE_KEYS_MAX} active keys, and create at most ${NEW_KEYS_MAX} a day.`,
+    message: `An organization can have at most ${ACTIVE_KEYS_MAX} active keys, and can create at most ${NEW_KEYS_MAX} keys a day.`,
     param: null,
     code: "too_many_keys",
   });

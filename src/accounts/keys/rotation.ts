@@ -54,7 +54,7 @@ export async function parseKeyRotation({
   const name = readIdempotencyKey(header ?? undefined);
   if (!name.ok) return name;
   if (name.value === null) {
-    return invalid("A rotation needs an Idempotency-Key.", "Idempotency-Key");
+    return invalid("A rotation requires the header 'Idempotency-Key'.", "Idempotency-Key");
   }
   const fields = parseFields(rotationSchema, [], body);
   if (!fields.ok) return fields;
@@ -134,7 +134,7 @@ function closeConsoleSessions(
 function noSuchKey(): Result<never> {
   return refuse({
     kind: "not_found",
-    message: "There is no active key with this ID that you can rotate.",
+    message: "There is no active key with this ID, or you can't rotate it.",
   });
 }
 
@@ -239,7 +239,7 @@ function refuseTooManySecrets(
   }
   return refuse({
     kind: "conflict",
-    message: `A key can't have more than ${ACTIVE_SECRETS_MAX} valid secrets at a time, or more than ${KEY_ROTATIONS_PER_DAY_MAX} new ones a day.`,
+    message: `A key can't have more than ${ACTIVE_SECRETS_MAX} valid secrets at a time, or more than ${KEY_ROTATIONS_PER_DAY_MAX} new secrets a day.`,
     param: null,
     code: "too_many_secrets",
   });

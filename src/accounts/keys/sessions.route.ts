@@ -97,7 +97,7 @@ export async function createSessionRoute(c: AppContext, names: ModelNames) {
   const { session, token } = await mintWithinLength(signer, terms, status.value.terms);
   if (token.length > SESSION_TOKEN_LENGTH_MAX) {
     const param = fields.value.origins ? "origins" : "allowed_models";
-    const message = `The token would be longer than ${SESSION_TOKEN_LENGTH_MAX} characters. Send fewer models or origins.`;
+    const message = `The session's token can't exceed ${SESSION_TOKEN_LENGTH_MAX} characters. Send fewer models or origins.`;
     return invalid(message, param);
   }
   const noSpend = { spentMicro: micros(0), heldMicro: micros(0) };
@@ -180,7 +180,7 @@ function refuseWiderLimits(
 
 function widerPermission({ mayHold }: Omit<Session, "id">, key: KeyTerms): Refusal | null {
   if (mayHold !== true || key.mayHold === true) return null;
-  return invalid("may_hold needs a key with may_hold.", "may_hold");
+  return invalid("may_hold requires a key that has may_hold.", "may_hold");
 }
 
 function widerModels(

@@ -52,7 +52,7 @@ export async function requireBalanceGivenUp(
   if (!balance.ok) return balance;
   if (balance.value.creditsMicro <= 0) return success(null);
   const message =
-    "This organization has credits. Request a refund, or confirm that you give them up.";
+    "This organization still has credits. Request a refund, or confirm that you give up the credits.";
   const param = "give_up_balance";
   return refuse({ kind: "conflict", message, param, code: "has_balance" });
 }
@@ -147,7 +147,7 @@ export async function postMyOrganizationRestore(call: PeopleCall) {
   if (owner === null) return notRestorableRefusal();
   if (owner.isCompanys === 1) {
     const message =
-      "This organization requires its company login. If the organization was closed, ask the operator to restore it.";
+      "This organization requires members to use its company login. If the organization was closed, ask the operator to restore it.";
     return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
   if (

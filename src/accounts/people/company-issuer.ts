@@ -94,7 +94,7 @@ export async function postCompanyIssuer(call: MemberCall) {
   const problem = findIssuerProblem(issuer, isSandbox);
   if (problem !== null) return invalid(`issuer ${problem}`, "issuer");
   if (isPublicIssuer(issuer)) {
-    return invalid("issuer is a public login provider", "issuer");
+    return invalid("issuer can't be a public login provider", "issuer");
   }
   const [first] = keySecrets;
   const hasDomain = (await listDomains(db, as.orgId)).some(({ provenAt }) => provenAt !== null);
@@ -114,7 +114,7 @@ export async function postCompanyIssuer(call: MemberCall) {
 }
 
 function refuseWithoutDomain() {
-  const message = "Prove a domain of your company first.";
+  const message = "First prove that your company owns a domain.";
   return refuse({ kind: "conflict", message, param: null, code: "no_proven_domain" });
 }
 
@@ -127,7 +127,7 @@ export async function postCompanyIssuerRequired(call: MemberCall) {
   if (!fields.ok) return fields;
   const { required } = fields.value;
   if (required && call.realm !== call.as.orgId) {
-    const message = "Log in with your company's login first. Only then can you require it.";
+    const message = "To require the company login, first log in with it yourself.";
     return refuse({ kind: "conflict", message, param: null, code: "not_by_company" });
   }
   if (!(await setIssuerRequired(call.db, call.as.orgId, required, call))) {

@@ -78,11 +78,11 @@ export async function postDomainProof(call: MemberCall) {
   if (proof !== "there") {
     const reason =
       proof === "away" ? "A DNS resolver did not respond" : "The TXT record was not found";
-    const message = `${reason}; please try again.`;
+    const message = `${reason}. Please try again.`;
     return refuse({ kind: "conflict", message, param: null, code: "domain_not_proven" });
   }
   if ((await markDomainVerified(db, own.value, call)) === "taken") {
-    const message = "Another organization has proven this domain.";
+    const message = "Another organization has already proven this domain.";
     return refuse({ kind: "conflict", message, param: null, code: "domain_taken" });
   }
   call.takeEvents(as.orgId);

@@ -115,11 +115,11 @@ function addressRefusal({
 }: Pick<Invitation, "role" | "email" | "memberId">): Refusal | null {
   if (email !== null && memberId !== null) {
     const message =
-      "'email' can't be combined with 'member_id'. The member's own address is invited.";
+      "'email' can't be combined with 'member_id'. The invitation goes to the member's own address.";
     return refuse({ kind: "invalid_request", message, param: "email" });
   }
   if (email !== null || memberId !== null || role === "member") return null;
-  const message = "An invitation without an address can only have the role 'member'.";
+  const message = "An invitation without an email address can only have the role 'member'.";
   return refuse({ kind: "invalid_request", message, param: "email" });
 }
 
@@ -196,12 +196,14 @@ export async function joinByInvitation(
   const refusal = endedInvitationRefusal((await findInvitation(db, id)) ?? found.value, nowMs);
   if (refusal !== null) return refusal;
   if (await wasRemovedSinceInvitation(db, id, person.id)) {
-    return endedConflict("You were removed after this invitation. Please ask for a new one.");
+    return endedConflict(
+      "You were removed from the organization after this invitation. Please ask for a new invitation.",
+    );
   }
   const hasInvitedAddress =
     email === null || proven.some((one) => one.toLowerCase() === email.toLowerCase());
   const message = hasInvitedAddress
-    ? "A member of this organization already has your address but no login. Please ask for an invitation for that member."
+    ? "This organization already has a member with your email address, who has no login yet. Please ask for an invitation for that member."
     : `This invitation is for ${maskAddress(email)}. Please log in with that address.`;
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }

@@ -97,7 +97,7 @@ function invitationRefusal(status: InvitationCheck | undefined, memberId: string
     return refuse({ kind: "not_found", message: "No such member." });
   }
   if (status.isPerson === 1) return conflict("This member already has a login.", "has_log_in");
-  const message = `An organization can't have more than ${OPEN_INVITATIONS_MAX} open invitations, and nobody can send more than ${HOURLY_INVITATIONS_MAX} an hour.`;
+  const message = `An organization can't have more than ${OPEN_INVITATIONS_MAX} open invitations, and a person can't send more than ${HOURLY_INVITATIONS_MAX} invitations an hour.`;
   return conflict(message, "too_many_invitations");
 }
 

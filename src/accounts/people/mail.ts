@@ -55,7 +55,7 @@ export function createInvitationMail(fields: InvitationMailFields): Mail {
       "",
       link,
       "",
-      `The link works once, until ${until}, if you log in with this address.`,
+      `Log in with this email address. The link works once, until ${until}.`,
       "If you don't expect this invitation, ignore this message.",
     ],
   };

@@ -155,7 +155,7 @@ export async function postUnlink(call: PeopleCall) {
     notifyLoginMethods(call, call.person, "taken away");
     return postLogOut(call);
   }
-  const message = "This login isn't yours, or it is your only one.";
+  const message = "Your account doesn't have this login, or it is your only login.";
   return refuse({ kind: "conflict", message, param: "issuer" });
 }
 
@@ -178,7 +178,7 @@ export async function postActingMembership(call: PeopleCall) {
   const chosen = all.find((one) => one.orgId === fields.value.organization_id);
   if (chosen === undefined) return refuse({ kind: "not_found", message: "No such organization." });
   if (chosen.isCompanys === 1) {
-    const message = "This organization requires its company login.";
+    const message = "This organization requires members to use its company login.";
     return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
   await ensureConsoleKey(call, chosen.memberId);

@@ -145,6 +145,6 @@ export async function canCreateOrganization(db: D1Database, personId: string): P
 }
 
 export function tooManyOrganizationsRefusal(): Refusal {
-  const message = "You own the maximum number of organizations.";
+  const message = "You already own the maximum number of organizations.";
   return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
 }

@@ -21,33 +21,42 @@ export const METRICS = {
   requests: counter("turnpike_requests_total", "Responses by route and status."),
   headers: secondsHistogram(
     "turnpike_response_seconds",
-    "Time to the response headers by route, with paid routes separate.",
+    "Time until the response headers are sent, by route.",
   ),
   firstByte: secondsHistogram(
     "turnpike_first_byte_seconds",
-    "Paid requests: time to the provider's first byte.",
+    "Time until the provider's first byte, for paid requests.",
   ),
-  duration: secondsHistogram("turnpike_paid_seconds", "Paid requests: time to the last byte."),
+  duration: secondsHistogram(
+    "turnpike_paid_seconds",
+    "Time until the last byte, for paid requests.",
+  ),
   tokens: counter("turnpike_tokens_total", "Billed tokens by model and kind."),
   cost: counter("turnpike_cost_micro_total", "Micro-credits charged, by model and provider."),
-  attempts: counter(
-    "turnpike_attempts_total",
-    "Attempts at provider routes of successful requests.",
-  ),
+  attempts: counter("turnpike_attempts_total", "Provider routes that successful requests tried."),
   failedAttempts: counter(
     "turnpike_attempts_failed_total",
-    "Failed attempts at provider routes by provider, HTTP status (or none) and meaning.",
+    "Failed calls to providers, by provider, HTTP status (or none) and cause.",
   ),
-  estimated: counter("turnpike_estimated_total", "Charges without reported usage, by provider."),
-  absorbed: counter("turnpike_absorbed_total", "Dispatched requests without a charge, by reason."),
-  shortfall: counter("turnpike_shortfall_micro_total", "Micro-credits used beyond the balance."),
+  estimated: counter(
+    "turnpike_estimated_total",
+    "Charges for which the provider reported no usage, by provider.",
+  ),
+  absorbed: counter(
+    "turnpike_absorbed_total",
+    "Requests that were sent to a provider but not charged, by reason.",
+  ),
+  shortfall: counter(
+    "turnpike_shortfall_micro_total",
+    "Micro-credits of usage that the balance didn't cover.",
+  ),
   unsaved: counter(
     "turnpike_unsaved_total",
-    "Charges that only the log has, because neither wallet nor outbox accepted them in time.",
+    "Charges that are only in the log, because neither wallet nor outbox accepted them in time.",
   ),
   unkept: counter(
     "turnpike_responses_unkept_total",
-    "Responses of /v1/responses that could not be stored although their organizations store them.",
+    "Responses from /v1/responses that should have been stored but could not be.",
   ),
   bugs: counter(
     "turnpike_bugs_total",
@@ -55,36 +64,45 @@ export const METRICS = {
   ),
   shed: counter(
     "turnpike_shed_total",
-    "Paid requests rejected before the hold because too many were in flight, by the limit that applied.",
+    "Paid requests rejected before the hold because too many requests were running, by reason.",
   ),
-  holdsOpen: gauge("turnpike_holds_open", "Open holds of the wallets used within two days."),
-  holdOldest: gauge("turnpike_hold_oldest_seconds", "Age of the oldest of them."),
+  holdsOpen: gauge("turnpike_holds_open", "Open holds in wallets used in the last two days."),
+  holdOldest: gauge(
+    "turnpike_hold_oldest_seconds",
+    "Age of the oldest open hold in wallets used in the last two days.",
+  ),
   unpublished: gauge("turnpike_wallets_unpublished", "Wallets with unpublished changes."),
   conflicts: gauge(
     "turnpike_wallets_in_conflict",
-    "Wallets that refuse holds because their rows in the database belong to another wallet.",
+    "Wallets that reject holds because they conflict with the database.",
   ),
   unavailable: gauge(
     "turnpike_wallets_unavailable",
-    "Wallets that did not open in the last sweep. Their customers get 503.",
+    "Wallets that did not open in the last sweep. Their requests return 503.",
   ),
   walletBytes: gauge(
     "turnpike_wallet_bytes_max",
-    "Storage of the largest wallet; its limit is 10 GB.",
+    "Storage size of the largest wallet. The limit is 10 GB.",
   ),
-  bookBytes: gauge("turnpike_book_bytes", "Storage of the database; its limit is 10 GB."),
+  bookBytes: gauge("turnpike_book_bytes", "Storage size of the database. The limit is 10 GB."),
   outboxMessages: gauge("turnpike_outbox_messages", "Messages in outboxes, by receiver and state."),
-  outboxOldest: gauge("turnpike_outbox_oldest_seconds", "Age of the oldest waiting message."),
-  outboxesSilent: gauge("turnpike_outboxes_silent", "Outboxes that did not respond."),
+  outboxOldest: gauge(
+    "turnpike_outbox_oldest_seconds",
+    "Age of the oldest message that waits in an outbox.",
+  ),
+  outboxesSilent: gauge(
+    "turnpike_outboxes_silent",
+    "Outboxes that did not respond to the last measurement.",
+  ),
   routesLeftOut: gauge(
     "turnpike_routes_left_out_isolates",
-    "Isolates that skipped a route in their last report within 5 minutes, by reason.",
+    "Isolates that reported in the last 5 minutes that they skip a route, by reason.",
   ),
-  isolates: gauge("turnpike_isolates", "Isolates that reported within 5 minutes."),
+  isolates: gauge("turnpike_isolates", "Isolates that sent a report in the last 5 minutes."),
   isolatesAge: gauge("turnpike_isolates_age_seconds", "Age of the oldest report of an isolate."),
   depthsAge: gauge(
     "turnpike_depths_age_seconds",
-    "Time since the last complete sweep of the wallets, or since the region's first one began.",
+    "Time since the last complete sweep of the wallets, or since the region's first sweep began.",
   ),
   outboxesAge: gauge(
     "turnpike_outboxes_age_seconds",
@@ -92,7 +110,7 @@ export const METRICS = {
   ),
   paymentsAge: gauge(
     "turnpike_payments_sweep_age_seconds",
-    "Time since the last successful payments sweep, or since the region's first one began.",
+    "Time since the last successful payments sweep, or since the region's first such sweep began.",
   ),
 } as const satisfies Readonly<Record<string, Metric>>;
 

@@ -17,7 +17,7 @@ export type EmailEventType = (typeof EMAIL_EVENT_TYPES)[number];
 const TEXTS: Readonly<Record<EmailEventType, (event: EventRecord) => NotificationText>> = {
   "balance.low": ({ data }) => ({
     subject: "Low balance",
-    text: `The balance is ${formatAmount(data, "balance_micro")}, below the alert of ${formatAmount(data, "threshold_micro")}. Add credits in the console (Credits).`,
+    text: `The balance is ${formatAmount(data, "balance_micro")}, which is below your alert threshold of ${formatAmount(data, "threshold_micro")}. Add credits in the console (Credits).`,
   }),
   "key.budget_reached": ({ subject, data }) => ({
     subject: "A key's budget is used up",
@@ -29,7 +29,7 @@ const TEXTS: Readonly<Record<EmailEventType, (event: EventRecord) => Notificatio
   }),
   "top_up.paused": ({ data }) => ({
     subject: "Automatic top-up failed",
-    text: `Automatic top-up failed (${fieldText(data, "reason")}). It is paused. Check the saved card in the console (Credits).`,
+    text: `Automatic top-up failed (${fieldText(data, "reason")}) and is paused. Check the saved card in the console (Credits).`,
   }),
   "top_up.disabled": ({ data }) => ({
     subject: "Automatic top-up is disabled",

@@ -78,7 +78,8 @@ async function sendEmail(
   { subject, text }: NotificationText,
 ): Promise<void> {
   const name = removeSpecialCharacters(organization);
-  const lines = [`${name}: ${text}`, "", "You can choose these emails in the console (Profile)."];
+  const choice = "You can choose which of these emails you get in the console (Profile).";
+  const lines = [`${name}: ${text}`, "", choice];
   try {
     await binding.send({
       to: email,

@@ -96,7 +96,10 @@ export function changeReceiverSettings(
     return success(settings);
   }
   if (new URL(url).origin !== new URL(before.url).origin) {
-    return invalid("Another server needs its own receiver.credential.", "receiver.credential");
+    return invalid(
+      "If you change the server in 'url', also send a new receiver.credential.",
+      "receiver.credential",
+    );
   }
   return success({ ...settings, sealed: stored.sealed, setAt: stored.setAt });
 }
@@ -108,7 +111,10 @@ export function validateWebhookFormat<T extends WebhookShape>(webhook: T): Resul
   const hasUsage = types?.includes(USAGE_SETTLED) === true;
   if (row === null) {
     if (receiver !== null) {
-      return invalid(`The format ${JSON.stringify(format)} has no receiver settings.`, "receiver");
+      return invalid(
+        `The format ${JSON.stringify(format)} doesn't support receiver settings.`,
+        "receiver",
+      );
     }
     return format === "slack" && hasUsage
       ? invalid(`The format "slack" doesn't support the type "${USAGE_SETTLED}".`, "types")

@@ -386,7 +386,7 @@ export function refuseReplay(
   const knownMs = Math.max(sentMs, unsure?.rowMs ?? -1);
   if (first === undefined || first.atMs > knownMs || first.atMs >= nowMs - repeatMs) return null;
   const hours = repeatMs / HOUR_MS;
-  const message = `The receiver would count requests of more than ${hours} hours ago twice. Start at a later row.`;
+  const message = `The receiver would count requests from more than ${hours} hours ago twice. Start at a later row.`;
   return invalid(message, first.param);
 }
 

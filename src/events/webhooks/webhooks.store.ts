@@ -107,7 +107,7 @@ export async function insertWebhook(
   const row = inserted?.results[0];
   if (row !== undefined) return success(webhookFromRow(row));
   if (!(await isActiveKey(db, by.keyId))) return refuse({ kind: "invalid_api_key" });
-  const message = `At most ${WEBHOOKS_MAX} webhooks.`;
+  const message = `An organization can have at most ${WEBHOOKS_MAX} webhooks.`;
   return refuse({ kind: "conflict", message, param: null, code: "too_many_webhooks" });
 }
 

@@ -34,7 +34,8 @@ const imagePart = z.object({
   }),
   cache_control,
 });
-const FILE_ID_PROBLEM = "is not supported, because files are not stored here. Send the file itself";
+const FILE_ID_PROBLEM =
+  "is not supported, because this gateway doesn't store files. Send the file itself";
 const filePart = z.object({
   type: z.literal("file"),
   file: z.object({
@@ -268,7 +269,7 @@ function explainUnsupportedPart(value: object, refusal: Refusal): Refusal {
   const type = messages[Number(message_)]?.content[Number(part)]?.type;
   if (typeof type !== "string" || !UNPRICED_PARTS.has(type)) return refusal;
   return invalid(
-    `Content parts of type '${type}' are not supported; send text, image_url or file.`,
+    `Content parts of type '${type}' are not supported. Send text, image_url or file.`,
     param,
   );
 }

@@ -54,7 +54,7 @@ export const EMBEDDINGS_REQUEST_RULES: InputKindRules<EmbeddingsBody> = {
   size: measureEmbeddingsPrompt,
   needs: listEmbeddingRouteNeeds,
   sizeAdvice: {
-    advice: "send fewer inputs at once, or ask for fewer 'dimensions'.",
+    advice: "Send fewer inputs, or request fewer 'dimensions'.",
     param: "input",
   },
 };

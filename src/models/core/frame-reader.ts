@@ -41,7 +41,7 @@ export function createEventTooLargeFailure(bytesMax: number): ProviderFailure {
   return {
     kind: "refused",
     reason: "event_too_large",
-    message: `The response has an event larger than ${bytesMax / 1024 / 1024} MB. Ask for less output in one request.`,
+    message: `The response has an event larger than ${bytesMax / 1024 / 1024} MB. Request less output.`,
     spent: { usage: null, output: 0 },
   };
 }

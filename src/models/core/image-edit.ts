@@ -67,9 +67,9 @@ function parseFormValues(value: object): object {
 type Source = FormFile | z.infer<typeof reference>;
 
 function toImageEdit(sources: readonly Source[], maskSource: Source | null): Result<ImageEdit> {
-  if (sources.length === 0) return invalid("'image' must have at least one image.", "image");
+  if (sources.length === 0) return invalid("'image' must contain at least one image.", "image");
   if (sources.length > SOURCES_MAX) {
-    return invalid(`'image' can have at most ${SOURCES_MAX} images.`, "image");
+    return invalid(`'image' can contain at most ${SOURCES_MAX} images.`, "image");
   }
   const mask = maskSource === null ? success(null) : readSource(maskSource, "mask");
   if (!mask.ok) return mask;

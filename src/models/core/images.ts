@@ -55,10 +55,10 @@ export function setDefaultImageCount({
 }: ParsedInputRequest<Fields>): Result<ParsedInputRequest<ImageBody>> {
   const { response_format: _format, n = 1, ...rest } = body;
   if (rest.stream === true && n > 1) {
-    return invalid("A streamed request returns one image: 'n' must be 1.", "n");
+    return invalid("A stream returns only one image, so 'n' must be 1.", "n");
   }
   if (rest.stream !== true && rest.partial_images !== undefined) {
-    return invalid("'partial_images' needs 'stream'.", "partial_images");
+    return invalid("'partial_images' requires 'stream'.", "partial_images");
   }
   return success({ body: { ...rest, n }, user: name });
 }
@@ -200,7 +200,7 @@ export const IMAGE_REQUEST_RULES: InputKindRules<ImageBody, UnitOfCallKind<"imag
     return { ...tally.size(), units: imageUnits(body, model) };
   },
   needs: imageNeeds,
-  sizeAdvice: { advice: "ask for fewer images.", param: "n" },
+  sizeAdvice: { advice: "Request fewer images.", param: "n" },
 };
 
 function imageUnits(body: ImageBody, { routes }: Model) {

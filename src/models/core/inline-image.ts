@@ -95,7 +95,7 @@ const TIMED_OUT = `all downloads of a request can't take more than ${ALL_DOWNLOA
 const TOO_LARGE = "it is too large; an image can't exceed 10 MB, and all images together 20 MB";
 
 function imageFailure(why: string, at = "messages"): ProviderFailure {
-  return createBadImageFailure(`An image can't be used: ${why}.`, at);
+  return createBadImageFailure(`The request has an image that can't be used: ${why}.`, at);
 }
 
 function withNormalizedType({ mediaType, base64 }: InlineImage): InlineImage | undefined {

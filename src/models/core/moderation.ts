@@ -42,7 +42,7 @@ export const MODERATION_REQUEST_RULES: InputKindRules<ModerationBody> = {
     const canSeeImages = abilities.includes("vision") || !hasImages(input);
     return [{ param: "input", capability: "accept images", isMetBy: () => canSeeImages }];
   },
-  sizeAdvice: { advice: "send fewer inputs.", param: "input" },
+  sizeAdvice: { advice: "Send fewer inputs.", param: "input" },
 };
 
 function hasImages(input: ModerationBody["input"]): boolean {

@@ -54,11 +54,11 @@ export function parseOcrRequest(value: object): Result<ParsedInputRequest<OcrBod
   if (!parsed.ok) return parsed;
   const { pages: requestedPages, ...rest } = parsed.value.body;
   if (requestedPages === undefined && rest.document.type === "document_url") {
-    return invalid("'pages' is missing. Name the pages to read, such as '0-3'.", "pages");
+    return invalid("'pages' is missing. List the pages to read, such as '0-3'.", "pages");
   }
   const pages = pageNumbers(requestedPages ?? 0);
   if (pages.length === 0 || pages.length > PAGES_MAX) {
-    return invalid(`'pages' must name 1 to ${PAGES_MAX} pages.`, "pages");
+    return invalid(`'pages' must list 1 to ${PAGES_MAX} pages.`, "pages");
   }
   return success({ body: { ...rest, pages }, user: parsed.value.user });
 }
@@ -80,5 +80,5 @@ function pageNumbers(pages: number | readonly number[] | string): readonly numbe
 export const OCR_REQUEST_RULES: InputKindRules<OcrBody, "page"> = {
   size: ({ pages }) => ({ bound: 0, estimate: 0, likely: 0, units: { page: pages.length } }),
   needs: () => [],
-  sizeAdvice: { advice: "ask for fewer pages or images.", param: "pages" },
+  sizeAdvice: { advice: "Request fewer pages or images.", param: "pages" },
 };

@@ -60,7 +60,7 @@ export function parseRerankRequest(value: object): Result<ParsedRerank> {
 export const RERANK_REQUEST_RULES: InputKindRules<RerankBody, "search_unit"> = {
   size: (body, model) => ({ ...pairsSize(body, model), units: { search_unit: searchUnits(body) } }),
   needs: rerankNeeds,
-  sizeAdvice: { advice: "send fewer documents.", param: "documents" },
+  sizeAdvice: { advice: "Send fewer documents.", param: "documents" },
 };
 
 /**

@@ -28,7 +28,7 @@ export function createResponseTooLargeFailure(call: ProviderCall): ProviderFailu
   const { n = 1, logprobs } = call.body;
   if (n === 1 && logprobs !== true) return { kind: "retry", reason: "body_too_large" };
   const output = Math.floor(JSON_RESPONSE_BYTES_MAX / estimateResponseBytesPerToken(call.body));
-  const message = `${TOO_LARGE_MESSAGE}Request less, or use a stream.`;
+  const message = `${TOO_LARGE_MESSAGE}Request less output, or use a stream.`;
   const param = logprobs === true ? "logprobs" : "n";
   return { ...tooLargeFailure, message, param, spent: { usage: null, output } };
 }

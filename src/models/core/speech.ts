@@ -56,7 +56,10 @@ export function parseSpeechRequest(value: object): Result<ParsedSpeech> {
   }
   const isMistral = id !== undefined;
   if (stream !== undefined && !isMistral) {
-    return invalid("'stream' needs 'voice_id'. With 'voice', send 'stream_format'.", "stream");
+    return invalid(
+      "'stream' requires 'voice_id'. If you send 'voice', use 'stream_format' instead.",
+      "stream",
+    );
   }
   const body = {
     ...rest,
@@ -113,7 +116,7 @@ export const SPEECH_REQUEST_RULES: InputKindRules<SpeechBody, "character" | "aud
     units: { character: textBytes(body), audio_token: computeMaxAudioTokens(body) },
   }),
   needs: speechNeeds,
-  sizeAdvice: { advice: "send a shorter text.", param: "input" },
+  sizeAdvice: { advice: "Send a shorter text.", param: "input" },
 };
 
 function inputSize({ input, instructions = "" }: SpokenText, model: Model): PromptSize {

@@ -46,7 +46,7 @@ export const transcriptionBodySchema = z.strictObject({
 });
 
 const UNKNOWN_LENGTH_MESSAGE =
-  "The length of this file can't be determined. Send WAV, MP3, FLAC or AAC, Ogg or WebM with Opus or Vorbis, or MP4 with AAC or Opus.";
+  "The duration of this file can't be determined. Send WAV, MP3, FLAC or AAC, Ogg or WebM with Opus or Vorbis, or MP4 with AAC or Opus.";
 
 export type TranscriptionBody = {
   readonly model: string;
@@ -80,7 +80,7 @@ export const TRANSCRIPTION_REQUEST_RULES: InputKindRules<TranscriptionBody, "sec
     units: { second: Math.max(BILLED_SECONDS_MIN, secondsMax) },
   }),
   needs: () => [],
-  sizeAdvice: { advice: "send a shorter file.", param: "file" },
+  sizeAdvice: { advice: "Send a shorter file.", param: "file" },
 };
 
 /** Returns the usage in seconds, or null if it is invalid. `secondsMin` is the billed minimum. */

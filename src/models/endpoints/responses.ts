@@ -121,7 +121,7 @@ function parseExpanded({ body: value, before, own }: ExpandedBody): Result<Parse
 
 const NO_TRUNCATION = {
   param: "truncation",
-  message: "'truncation' must be disabled, because this gateway never truncates the input.",
+  message: "'truncation' must be 'disabled', because this gateway never truncates the input.",
 };
 
 function flattenRequestTools(body: ResponsesRequest): Result<FlattenedTools> {

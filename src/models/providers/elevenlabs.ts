@@ -31,7 +31,7 @@ const VOICE_ID_LIST = /^\w+(?:[\s,]+\w+)*$/;
 const UNKNOWN_VOICE: ProviderFailure = {
   kind: "refused",
   reason: "voice",
-  message: "This voice isn't available. Send the ID of a standard voice of the model's provider.",
+  message: "This voice isn't available. Send the ID of one of the provider's standard voices.",
   param: "voice",
 };
 

@@ -139,6 +139,6 @@ function readEmbeddings(
 }
 
 function dimensionsFailure(length: number): ProviderFailure {
-  const message = `This model's vectors have ${length} dimensions, and no others.`;
+  const message = `This model only returns vectors with ${length} dimensions.`;
   return { kind: "refused", reason: "dimensions", message, param: "dimensions" };
 }

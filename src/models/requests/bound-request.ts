@@ -165,7 +165,7 @@ function refuseLongPrompts(
   if (!hasSeparatePrompts(parsed)) return null;
   const isOverThreshold = routes.some((route) => getPriceForPrompt(route, bound) !== route.price);
   return isOverThreshold
-    ? invalid("The prompts are too long together. Send them in several requests.", "messages")
+    ? invalid("The prompts are too long in total. Split them into several requests.", "messages")
     : null;
 }
 
@@ -188,7 +188,7 @@ function fileRoutes(
   const capable = routes.filter(({ provider }) => providers.get(provider)?.acceptsFiles === true);
   return capable.length > 0
     ? success(capable)
-    : invalid(`The model '${id}' does not support files. Send their text.`, "messages");
+    : invalid(`The model '${id}' does not support files. Send the text of the files.`, "messages");
 }
 
 function computeInputBounds<K extends CallKindWithoutOutput>(
@@ -330,7 +330,7 @@ export function findCapableRoutes(
   { chat, prompt, cap }: ChatNeeds,
 ): Result<readonly Route[]> {
   if (!model.abilities.includes("tools") && usesTools(chat)) {
-    return invalid(`The model '${model.id}' does not call tools.`, "tools");
+    return invalid(`The model '${model.id}' does not support tools.`, "tools");
   }
   if (model.routes.every((route) => route.limits === undefined)) return success(model.routes);
   const { n: choices = 1 } = chat;
@@ -344,10 +344,10 @@ export function findCapableRoutes(
   if (VISUAL_PARTS.some(([type]) => hasPartsOfType(chat, type))) {
     needs.push(createAbilityNeed("vision", "messages", "accept images"));
   }
-  if (usesTools(chat)) needs.push(createAbilityNeed("tools", "tools", "call tools"));
+  if (usesTools(chat)) needs.push(createAbilityNeed("tools", "tools", "support tools"));
   needs.push({
     param: "max_tokens",
-    capability: "give an answer of that length",
+    capability: "generate an output of that length",
     isMetBy: ({ limits }) => cap.least <= (limits?.maxOutput ?? cap.least),
   });
   const capable = filterRoutesByNeeds(needs, model);

@@ -36,7 +36,7 @@ export function computeModelBounds(parsed: ParsedRequest, sale: SaleContext): Re
   if (fallbacks.length === 0) return first;
   if (!first.ok && first.failure.kind === "model_not_found") return first;
   if (request.kind !== "chat") {
-    return invalid("Only requests for text can have several models.", listParamOf(fallbacks));
+    return invalid("Only text requests can have fallback models.", listParamOf(fallbacks));
   }
   const unknown = fallbacks.find(({ name }) => !resolveModel(sale.catalog, name, "chat").ok);
   if (unknown !== undefined) {

@@ -246,7 +246,7 @@ function endUserOf(
   if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER_HEADER);
   if (user === null || user === header) return success(header);
   const param = paramOf === undefined ? "user" : paramOf("user");
-  return invalid("The body and the header x-end-user name two different end users.", param);
+  return invalid("The request body and the header x-end-user name two different end users.", param);
 }
 
 async function computeBounds(

@@ -53,7 +53,10 @@ function addMetadataTags(tags: Map<string, string>, metadata: object): Result<Re
     const isTag = typeof value === "string" && tagProblem(key, value) === null;
     const param = `metadata.${key}`;
     if (isTag && tagConflict(tags, key, value) !== null) {
-      return invalid(`${param} differs from the tag with the same key in ${TAGS_HEADER}.`, param);
+      return invalid(
+        `${param} has a different value than the tag with the same key in ${TAGS_HEADER}.`,
+        param,
+      );
     }
     if (isTag && (tags.has(key) || tags.size < TAGS_MAX)) tags.set(key, value);
     else droppedTags.push(param);

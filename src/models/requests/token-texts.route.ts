@@ -110,7 +110,7 @@ function decodeTokens(input: number[] | number[][], table: TokenTable): Result<s
     const unknownAt = ids.findIndex((id) => id >= table.size);
     if (unknownAt !== -1) {
       return invalid(
-        `${path}[${unknownAt}] must be a token of cl100k_base.`,
+        `${path}[${unknownAt}] must be a token ID of cl100k_base.`,
         `${path}[${unknownAt}]`,
       );
     }
@@ -118,7 +118,10 @@ function decodeTokens(input: number[] | number[][], table: TokenTable): Result<s
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     bytesLeft -= bytes;
     if (bytesLeft < 0) {
-      return invalid("The texts of 'input' are too long. Send fewer at once.", "input");
+      return invalid(
+        "The texts in 'input' are too long in total. Send fewer texts per request.",
+        "input",
+      );
     }
     texts.push(decodePieces(pieces, bytes));
   }

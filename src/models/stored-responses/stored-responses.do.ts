@@ -163,7 +163,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
         0,
       );
       return values > JSON_VALUES_MAX
-        ? invalid(`The conversation holds more than ${JSON_VALUES_MAX} values.`)
+        ? invalid(`The conversation contains more than ${JSON_VALUES_MAX} JSON values.`)
         : success(recalled);
     });
   }

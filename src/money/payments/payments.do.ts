@@ -391,7 +391,7 @@ function refuseUnknownPurchase(): Result<never> {
 
 function refuseCharging(deps: PaymentDeps): ReturnType<typeof refuse> | null {
   if (deps.rows.head().card === null) {
-    const message = "There is no saved card. Buy credits by checkout with save_card first.";
+    const message = "No card is saved. First buy credits through checkout with save_card.";
     return conflict(message, "method", "no_saved_card");
   }
   const other: Purchase | null = findRunningCharge(deps, null);

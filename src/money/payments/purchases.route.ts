@@ -44,12 +44,12 @@ export async function createPurchaseRoute(c: AppContext) {
   if (!fields.ok) return fields;
   if (config.payments === null) return refuse({ kind: "payments_off" });
   if (name.value === null) {
-    return invalid("A purchase needs an Idempotency-Key.", "Idempotency-Key");
+    return invalid("A purchase requires the header 'Idempotency-Key'.", "Idempotency-Key");
   }
   const { amount_dollars: dollars, method, save_card: saveCard = false } = fields.value;
   const { PURCHASE_DOLLARS_MIN: least, PURCHASE_DOLLARS_MAX: most } = config.numbers;
   if (dollars < least || dollars > most) {
-    return invalid(`amount_dollars must be from ${least} to ${most}.`, "amount_dollars");
+    return invalid(`amount_dollars must be a number from ${least} to ${most}.`, "amount_dollars");
   }
   const buyer = await readBuyer(c);
   if (!buyer.ok) return buyer;

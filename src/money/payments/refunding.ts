@@ -16,7 +16,7 @@ const REFUSAL_MESSAGES: Readonly<Record<string, string>> = {
   charge_already_refunded: "This payment was already refunded in full.",
   charge_disputed: "This payment is disputed and can't be refunded until the dispute ends.",
   refund_disputed_payment: "This payment is disputed and can't be refunded until the dispute ends.",
-  amount_too_large: "The amount can't exceed the rest of this payment.",
+  amount_too_large: "The amount can't exceed the part of this payment that has not been refunded.",
   insufficient_funds: "The balance at Stripe is too low for this refund.",
 };
 

@@ -12,11 +12,11 @@ const REFUSED: Readonly<Record<Why, string>> = {
   expired: "This login took longer than ten minutes or was already completed. Please try again.",
   denied: "The login was declined.",
   refused: "The identity provider's response was invalid. Please try again.",
-  unknown: "There is no account with this login.",
+  unknown: "No account has this login.",
   unproven:
     "Your email address isn't verified. Please verify it at your identity provider, or use another login.",
   other_person: "This login belongs to another person.",
-  too_many: "There are too many sign-ups at the moment. Please try again later.",
+  too_many: "Too many sign-ups at the moment. Please try again later.",
 };
 
 export const LOGIN_ERROR_RESPONSES = {
@@ -32,7 +32,7 @@ export const LOGIN_ERROR_RESPONSES = {
   read_only: () =>
     forbiddenResponse(
       "read_only",
-      "This session can only view the organization. Exit it to make changes.",
+      "This session can only view the organization. Exit the session to make changes.",
     ),
   login_too_old: () =>
     forbiddenResponse(

@@ -137,7 +137,7 @@ function respondEarly(c: AppContext): Response | null {
     return preflightResponse(c.req.raw);
   }
   if (hasValidEscapes(c.req.url)) return null;
-  const message = "The path has an invalid percent-escape.";
+  const message = "The path contains an invalid percent-escape.";
   return fail(c, { kind: "invalid_request", message, param: null });
 }
 

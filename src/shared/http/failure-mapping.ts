@@ -92,12 +92,12 @@ const ERROR_RESPONSES: ErrorResponses = {
   role_required: ({ roles }) =>
     forbiddenResponse(
       "role_required",
-      `This request needs the role ${joinWithOr(roles)} in the organization.`,
+      `This request requires the role ${joinWithOr(roles)} in the organization.`,
     ),
   key_is_limited: () =>
     forbiddenResponse(
       "key_is_limited",
-      "This API key has limits, so it can only be used for models and paid requests. GET /v1/key shows its limits.",
+      "This API key has limits, so it can only call models and make paid requests. GET /v1/key shows its limits.",
     ),
   ...LOGIN_ERROR_RESPONSES,
   organization_suspended: () =>
@@ -131,7 +131,7 @@ const ERROR_RESPONSES: ErrorResponses = {
   idempotency_mismatch: () =>
     invalidRequestResponse(
       422,
-      "This Idempotency-Key was used within 24 hours with another path or body. Use a new one.",
+      "This Idempotency-Key was used in the last 24 hours with another path or body. Use a new key.",
       { param: IDEMPOTENCY_KEY, code: "idempotency_mismatch", headers: DO_NOT_RETRY },
     ),
   body_too_large: ({ bytesMax }) =>
@@ -205,7 +205,7 @@ const ERROR_RESPONSES: ErrorResponses = {
 };
 
 const TWO_KEYS_MESSAGES = {
-  both: "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
+  both: "The headers 'Authorization' and 'x-api-key' contain two different API keys. Send only one of them.",
   authorization:
     "Invalid API key in 'Authorization', and 'x-api-key' is not a key of this service. Send one active key.",
   "x-api-key":
@@ -243,8 +243,8 @@ function sessionBalanceMessage({
   onlyHolds,
 }: FailureOfKind<"balance_too_low">): string {
   return onlyHolds
-    ? `This request needs at least ${requiredMicro} micro-credits, which requests in progress hold. Please retry after 1s.`
-    : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits, and the key or organization that pays for this session has less left.`;
+    ? `This request needs at least ${requiredMicro} micro-credits, which are held by requests in progress. Please retry after 1s.`
+    : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits, but the key or organization that pays for this session has fewer left.`;
 }
 
 const LIMIT_OWNERS = {
@@ -316,7 +316,7 @@ const IDEMPOTENCY_KEY = "Idempotency-Key";
 
 function replayMessage(made: "generation" | "key", id: string): string {
   const read = made === "generation" ? ` See GET /v1/generations/${id}.` : "";
-  return `A request with this Idempotency-Key has already created the ${made} '${id}' and doesn't run again.${read}`;
+  return `This Idempotency-Key was already used to create the ${made} '${id}', so the request doesn't run again.${read}`;
 }
 
 function clamp(value: number, max: number): number {

@@ -46,11 +46,11 @@ export function parseJsonText(text: string): Result<JsonObject> {
   if (treeCheck.refusal !== null) return treeCheck.refusal;
   if (treeCheck.tooLarge) {
     const param = formatErrorParam(pathOfInfinity(value) ?? []);
-    return invalid("The request body has a number that is too large.", param);
+    return invalid("The request body contains a number that is too large.", param);
   }
   // JSON.parse drops duplicate keys, so the object has fewer members than the text.
   if (treeCheck.members !== structure.members) {
-    return invalid("The request body has a duplicate key in one object.");
+    return invalid("The request body contains an object with a duplicate key.");
   }
   return success(value);
 }
@@ -78,7 +78,7 @@ function scanStructure(
       case COLON:
         members++;
         if (countName(open) > JSON_OBJECT_NAMES_MAX) {
-          return `An object of the request body has more than ${JSON_OBJECT_NAMES_MAX} fields.`;
+          return `An object in the request body has more than ${JSON_OBJECT_NAMES_MAX} fields.`;
         }
         break;
       case COMMA:
@@ -89,7 +89,7 @@ function scanStructure(
         open.push(0);
         values++;
         if (open.length > JSON_DEPTH_MAX) {
-          return `The request body nests deeper than ${JSON_DEPTH_MAX} levels.`;
+          return `The request body is nested deeper than ${JSON_DEPTH_MAX} levels.`;
         }
         break;
       case BRACE_CLOSE:
@@ -145,7 +145,7 @@ class JsonTreeCheck {
    */
   #string(value: string): void {
     if (!value.isWellFormed()) {
-      this.refusal ??= invalid("The request body has a string with a lone surrogate.");
+      this.refusal ??= invalid("The request body contains a string with a lone surrogate.");
     }
   }
 }

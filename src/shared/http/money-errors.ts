@@ -30,7 +30,10 @@ export const BUDGET_ERROR_RESPONSES = {
     const { scope, budgetId, unit, limit, left, held, required, onlyHolds, resetsAt } = failure;
     const [field, unitText] = UNITS[unit];
     const isEndUser = scope === "end_user";
-    const end = resetsAt === null ? "" : ` It has room again at ${timestamp(resetsAt)}.`;
+    const end =
+      resetsAt === null
+        ? ""
+        : ` New requests can use this budget again from ${timestamp(resetsAt)}.`;
     const has = `The budget of ${limit} ${unitText} ${windowText(failure.window)} for ${BUDGET_OWNERS[scope]} has ${left} left`;
     const requirement = `this request needs at least ${required}`;
     return {
@@ -66,7 +69,10 @@ function keyBudgetExceeded(failure: FailureOfKind<"key_budget_exceeded">): Error
   const { period, budgetMicro, resetsAt } = failure;
   const owner = failure.session === true ? "session" : "API key";
   const name = period === null ? "budget" : `${PERIOD_NAMES[period]} budget`;
-  const end = resetsAt === null ? "It does not reset." : `It resets at ${timestamp(resetsAt)}.`;
+  const end =
+    resetsAt === null
+      ? "The budget does not reset."
+      : `The budget resets at ${timestamp(resetsAt)}.`;
   const { left, extra, headers } = shortageDetails(failure, resetsAt);
   return {
     status: 402,
@@ -147,8 +153,8 @@ export const PAYMENT_ERROR_RESPONSES = {
     code: "payment_reversed",
     message:
       owedMicro === null
-        ? "Payments for these credits were reversed. Paid requests are rejected until this is settled."
-        : `Payments were reversed, and ${owedMicro} micro-credits are owed. Paid requests are rejected until this debt is repaid. Please add credits.`,
+        ? "Payments for these credits were reversed. Paid requests are rejected until the reversal is resolved."
+        : `Payments were reversed, so you owe ${owedMicro} micro-credits. Paid requests are rejected until this debt is repaid. Please add credits.`,
     ...(owedMicro !== null && { extra: { owed_micro: owedMicro } }),
     headers: DO_NOT_RETRY,
   }),
@@ -172,7 +178,7 @@ export const PAYMENT_ERROR_RESPONSES = {
   purchase_in_progress: ({ purchaseId }: FailureOfKind<"purchase_in_progress">) =>
     invalidRequestResponse(
       409,
-      `The saved card is being charged for the purchase '${purchaseId}'. Please wait until it has finished.`,
+      `The saved card is being charged for the purchase '${purchaseId}'. Please wait until the charge has finished.`,
       {
         code: "purchase_in_progress",
         extra: { purchase_id: purchaseId },

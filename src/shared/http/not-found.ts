@@ -6,7 +6,8 @@ import type { AppContext, AppEnv } from "./context.ts";
 const PATH_SHOWN_MAX = 200;
 const HINTS: Readonly<Record<string, string>> = {
   "/v1/v1": " Your client adds /v1 to the base URL. Use a base URL without /v1.",
-  "/v1/responses": " Responses are not stored here. Send the whole input to POST /v1/responses.",
+  "/v1/responses":
+    " This path of the Responses API is not supported. Send the whole input to POST /v1/responses.",
 };
 
 const API_PATHS = /^\/(?:v1|admin|internal|console\/api|healthz)(?:\/|$)/;

@@ -27,7 +27,7 @@ export function toOpenAiChatRequest(call: ChatCall, profile: HostProfile): Upstr
   } = profile;
   if (chatFields.size === 0) return UNSUPPORTED;
   if (oneChoice === true && (call.body.n ?? 1) > 1) {
-    return createRefusalFailure("This model returns only one choice: 'n' must be 1.", "n");
+    return createRefusalFailure("This model returns only one choice, so 'n' must be 1.", "n");
   }
   const source =
     plain === undefined ? { body: call.body } : toPlainChatBody(call.body, plain, call.upstreamId);

@@ -126,7 +126,7 @@ function imageTokens(details: MediaUsage["promptTokensDetails"]): number | null 
 
 const BLOCKED_PROMPT = {
   reason: "blocked",
-  message: "The provider refused to make this image.",
+  message: "The provider refused to generate this image.",
   code: "content_policy_violation",
 };
 const NO_IMAGE = { reason: "no_image", message: "The model returned no image." };

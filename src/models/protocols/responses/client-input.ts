@@ -63,7 +63,10 @@ function outputsOf(items: readonly InputItem[]): Result<Outputs> {
     const earlierOutputs = outputs.get(item.call_id) ?? [];
     const callCount = callCounts.get(item.call_id) ?? 0;
     if (earlierOutputs.length > 0 && earlierOutputs.length >= callCount) {
-      return invalid(`The call '${shortenId(item.call_id)}' has two outputs.`, `${path}.call_id`);
+      return invalid(
+        `The tool call '${shortenId(item.call_id)}' has two outputs.`,
+        `${path}.call_id`,
+      );
     }
     outputs.set(item.call_id, [...earlierOutputs, { item, at: path }]);
   }
@@ -325,7 +328,7 @@ function badImage(message: string, param: string): Refusal {
   return refuse({ kind: "invalid_request", message, param, code: BAD_IMAGE });
 }
 
-const NO_FILES = "Files are not stored here. Send the file itself as a data URL.";
+const NO_FILES = "This gateway doesn't store files. Send the file itself as a data URL.";
 const UNSUPPORTED_FILE = "Only PDF and text files are supported, as a base64 data URL.";
 const TEXT_DATA_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
@@ -361,7 +364,10 @@ function textsOf(content: readonly InputPart[], path: string): Result<readonly s
   const texts: string[] = [];
   for (const [index, part] of content.entries()) {
     if (!("text" in part)) {
-      return invalid("Only user messages can have this content.", `${path}.content[${index}].type`);
+      return invalid(
+        "Only user messages can contain this type of content.",
+        `${path}.content[${index}].type`,
+      );
     }
     texts.push(part.text);
   }

@@ -103,7 +103,7 @@ export function flattenTools(lists: readonly ToolList[]): Result<FlattenedTools>
       const name = joinNamespaceAndName(origin.namespace, origin.name);
       const earlier = origins.get(name) ?? origin;
       if (!isSame(earlier, origin)) {
-        return invalid(`Two tools would have the same name '${name}'.`, `${at}.name`);
+        return invalid(`Two tools have the same name '${name}'.`, `${at}.name`);
       }
       origins.set(name, origin);
       coreTools.set(name, core(name));

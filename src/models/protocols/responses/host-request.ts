@@ -129,7 +129,7 @@ function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
     );
   }
   if ((body.n ?? 1) > 1) {
-    return createRefusalFailure("This model returns only one choice: 'n' must be 1.", "n");
+    return createRefusalFailure("This model returns only one choice, so 'n' must be 1.", "n");
   }
   if (cap >= RESPONSES_OUTPUT_CAP_MIN) return null;
   return createRefusalFailure(
@@ -277,7 +277,7 @@ export function findTooLargeEcho(request: JsonObject): ProviderFailure | null {
   return {
     kind: "refused",
     reason: "echo_too_large",
-    message: `The response would repeat this field, which is longer than the limit of ${limit}. Shorten it, or use a stream.`,
+    message: `The response repeats this field, so the field can't exceed ${limit}. Shorten the field, or use a stream.`,
     param: field === "text" ? "response_format" : field,
   };
 }

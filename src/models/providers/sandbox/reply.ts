@@ -224,7 +224,7 @@ export function createSandboxReplies(
 
 function thoughtOf({ userText: ask, results }: SandboxQuestion, cap: number): string {
   const plan =
-    results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
+    results.length > 0 ? "I report the results of the tools." : "I repeat what was said.";
   return cutToTokens(`The user said: ${ask ?? "nothing"}. ${plan}`, Math.floor(cap / 2));
 }
 

@@ -63,12 +63,12 @@ function refusePause(
   }
   if (known !== undefined && isEarlierPauseEnd(known, until)) {
     const end = known.until === null ? "" : ` until ${timestamp(known.until)}`;
-    const message = `This is already paused${end}. End that pause before you create a shorter one.`;
+    const message = `Requests are already paused${end}. End that pause before you create a shorter one.`;
     return conflict(message, "until");
   }
   if (known !== undefined || scope === "organization") return null;
   if (!hasPausesMax(memory.pauses, source)) return null;
-  const message = `An organization can't have more than ${PAUSES_MAX} pauses. End some first.`;
+  const message = `An organization can't have more than ${PAUSES_MAX} pauses. End other pauses first.`;
   return conflict(message, null, "too_many_pauses");
 }
 

@@ -141,10 +141,10 @@ export function refuseInvalidQuotas(limits: {
   for (const [param, quota] of Object.entries(limits.quotas)) {
     if (quota === undefined || quota === null) continue;
     if (!Number.isSafeInteger(quota) || quota < 0 || quota > QUOTA_MAX) {
-      return invalid(`${param} must be null or from 0 to ${DOLLARS_MAX}.`, param);
+      return invalid(`${param} must be null or a number from 0 to ${DOLLARS_MAX}.`, param);
     }
   }
   const [param, value] = limits.threshold;
   const fits = value === undefined || (typeof value === "number" && value >= 0 && value <= 1);
-  return fits ? null : invalid(`${param} must be from 0 to 1.`, param);
+  return fits ? null : invalid(`${param} must be a number from 0 to 1.`, param);
 }

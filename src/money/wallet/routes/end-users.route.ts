@@ -237,7 +237,7 @@ function refuseTopUp(c: AppContext, wanted: AutoTopUpSettings | null): Refusal |
   const amount = wanted.amountMicro / MICROS_PER_DOLLAR;
   if (amount >= least && amount <= most) return null;
   const param = "auto_top_up.amount_dollars";
-  return invalid(`${param} must be from ${least} to ${most}.`, param);
+  return invalid(`${param} must be a number from ${least} to ${most}.`, param);
 }
 
 const SETTINGS_ROLES: readonly Role[] = ["owner", "admin"];

@@ -180,7 +180,10 @@ export function parseUsageQuery(url: string, nowMs: number): Result<UsageQuery> 
   const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {
-    return invalid(`from must be within ${DAYS_MAX} days up to and including ${to}.`, "from");
+    return invalid(
+      `from is too early: the period until the end of ${to} can't exceed ${DAYS_MAX} days.`,
+      "from",
+    );
   }
   if (groupBy.includes(",") && !(after === null || DAY_AND_NAME.test(after))) {
     return invalid("after must be the next_after of an earlier response.", "after");
@@ -220,7 +223,10 @@ function rowsQuery(url: string, nowMs: number): Result<RowsRequest | null> {
   const beforeMs = (dayOrHourStartMs(to) ?? 0) + (to.includes("T") ? HOUR_MS : DAY_MS);
   if (fromMs >= beforeMs) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (groupBy.startsWith("hour") && beforeMs - fromMs > HOURS_MAX * HOUR_MS) {
-    return invalid(`from must be within ${HOURS_MAX} hours up to and including ${to}.`, "from");
+    return invalid(
+      `from is too early: the period until the end of ${to} can't exceed ${HOURS_MAX} hours.`,
+      "from",
+    );
   }
   const by = groupBy.split(",") as RequestDimension[];
   const requested = { fromMs, beforeMs, by, ...requestFilters(fields.value) };
