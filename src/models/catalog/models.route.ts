@@ -8,9 +8,9 @@ import type { CallerCatalog } from "./catalog.ts";
 import type { ListedModel } from "./listed-model.ts";
 import { toMessagesList, messagesListQuerySchema, toMessagesModel } from "./listed-model.ts";
 
-export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
-  if (!sold.ok) return fail(c, sold.failure);
-  const models = listModels(sold.value);
+export function listModelsRoute(c: Context<AppEnv>, catalog: Result<CallerCatalog>): Response {
+  if (!catalog.ok) return fail(c, catalog.failure);
+  const models = listModels(catalog.value);
   const query = parseQuery(messagesListQuerySchema, c.req.url);
   if (!query.ok) return fail(c, query.failure);
   if (!isMessagesClient(c.req)) return c.json(openAiList(models));
@@ -32,11 +32,11 @@ export function isMessagesClient(request: { header(name: string): string | undef
   return !isBearer && (request.header("x-api-key") ?? "").trim() !== "";
 }
 
-export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
-  if (!sold.ok) return fail(c, sold.failure);
+export function readModelRoute(c: Context<AppEnv>, catalog: Result<CallerCatalog>): Response {
+  if (!catalog.ok) return fail(c, catalog.failure);
   const name = c.req.param("id") ?? "";
-  const model = findModel(sold.value, name);
-  if (model === undefined) return fail(c, createUnlistedModelFailure(sold.value, name));
+  const model = findModel(catalog.value, name);
+  if (model === undefined) return fail(c, createUnlistedModelFailure(catalog.value, name));
   return c.json(isMessagesClient(c.req) ? toMessagesModel(model) : model);
 }
 

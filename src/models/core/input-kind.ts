@@ -15,10 +15,11 @@ export type RouteNeed = {
   readonly isMetBy: (route: Route) => boolean;
 };
 
-export function createAbilityNeed(ability: Ability, param: string, lack: string): RouteNeed {
+/** `param` is the request's field that needs `ability`. */
+export function createAbilityNeed(ability: Ability, param: string, capability: string): RouteNeed {
   return {
     param,
-    capability: lack,
+    capability,
     isMetBy: ({ limits }) => limits?.lacks?.includes(ability) !== true,
   };
 }

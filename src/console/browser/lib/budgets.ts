@@ -63,13 +63,13 @@ function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
 }
 
 /**
- * Returns the list with `budget` replaced by `typed`. Adds `typed` if `budget` is undefined;
- * removes `budget` if `typed` is null.
+ * Returns the list with `budget` replaced by `entered`. Adds `entered` if `budget` is undefined.
+ * Removes `budget` if `entered` is null.
  */
 export function replaceBudget(
   budgets: readonly ListedBudget[],
   budget: ListedBudget | undefined,
-  typed: TypedBudget | null,
+  entered: TypedBudget | null,
 ) {
   const others = budgets
     .filter(({ id }) => id !== budget?.id)
@@ -77,8 +77,8 @@ export function replaceBudget(
       const [unit, limit] = budgetLimitOf(one);
       return { [`limit_${unit}`]: limit, window, models, on_exceeded, alert_at };
     });
-  if (typed === null) return others;
-  return [{ ...entryOf(typed), on_exceeded: budget?.on_exceeded ?? "reject" }, ...others];
+  if (entered === null) return others;
+  return [{ ...entryOf(entered), on_exceeded: budget?.on_exceeded ?? "reject" }, ...others];
 }
 export type BudgetEntries = ReturnType<typeof replaceBudget>;
 
@@ -106,7 +106,7 @@ export function findSimpleBudgetUse(key: Key): BudgetUse | null {
   return { used: used ?? 0, limit, label: `${formatAmount("dollars", used ?? 0)} of ${limitText}` };
 }
 
-/** Returns a budget's used share. A budget of 0 is used up. */
+/** A budget of 0 is used up. */
 export function computeUsedShare({ used, limit }: Pick<BudgetUse, "used" | "limit">): number {
   return limit === 0 ? 1 : used / limit;
 }

@@ -173,8 +173,8 @@ function refreshIfDue(entry: CacheEntry, every: number): void {
   if (isDue && !document.hidden) void refresh(entry);
 }
 
-export function useModels(isRead = true): Read<{ readonly data: readonly ListedModel[] }> {
-  return useRead(isRead ? "GET /v1/models" : null, {}, { every: 30_000 }) as Read<{
+export function useModels(isEnabled = true): Read<{ readonly data: readonly ListedModel[] }> {
+  return useRead(isEnabled ? "GET /v1/models" : null, {}, { every: 30_000 }) as Read<{
     readonly data: readonly ListedModel[];
   }>;
 }

@@ -83,12 +83,12 @@ type Asked = UsageRange &
   };
 export type UsageRows = Rows & { readonly completeFrom: string | null };
 
-export function useActivitySums(asked: Asked | null): Read<UsageRows> {
+export function useActivitySums(query: Asked | null): Read<UsageRows> {
   const url =
-    asked &&
-    `${buildUrl(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
+    query &&
+    `${buildUrl(CALL, { query: { ...query, group_by: query.group_by as "day" } })}&activity`;
   const load = async (): Promise<CallOutcome<UsageRows>> => {
-    const outcome = await readAllSums(asked ?? { from: "", to: "", group_by: "model" });
+    const outcome = await readAllSums(query ?? { from: "", to: "", group_by: "model" });
     return outcome;
   };
   return useCustomRead(url, load, { every: EVERY_MS });

@@ -156,7 +156,11 @@ export function toGeminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonO
 const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
 /** Reads a response's usage and fields. The customer also pays for the tokens of blocked text. */
-export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: readonly string[]) {
+export function readGeminiSpeechFields(
+  raw: JsonObject,
+  fileCount: number,
+  secrets: readonly string[],
+) {
   const failure = findGeminiFailure(raw, secrets);
   if (failure !== null) return failure;
   const { candidates, promptFeedback, usageMetadata: reportedUsage } = readMediaResponse(raw);
@@ -164,7 +168,7 @@ export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: 
   if (BLOCK_REASONS.test(promptFeedback.blockReason + reasons.join(" "))) {
     return speechRefusal(BLOCKED_TEXT, reportedUsage);
   }
-  if (files === 0) return speechRefusal(NO_AUDIO, reportedUsage);
+  if (fileCount === 0) return speechRefusal(NO_AUDIO, reportedUsage);
   const parts = candidates.flatMap(({ content }) => content.parts);
   const isPcm = parts.every(
     ({ inlineData: { mimeType: type } }) => type === "" || PCM_TYPE.test(type),

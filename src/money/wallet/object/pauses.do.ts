@@ -30,20 +30,20 @@ import { addEvent } from "./event-log.do.ts";
 import { nextPublishRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-export function putPause(tx: Tx, wish: NewPause): Result<PutPauseResult> {
-  const { scope, source, reason, until, actor: createdBy } = wish;
-  const subject = subjectOf(tx, wish);
+export function putPause(tx: Tx, newPause: NewPause): Result<PutPauseResult> {
+  const { scope, source, reason, until, actor: createdBy } = newPause;
+  const subject = subjectOf(tx, newPause);
   if (!subject.ok) return subject;
   const { memory, nowMs } = tx;
   const owner = { scope, subject: subject.value };
   const known = memory.pauses.byName.get(pauseRuleName({ ...owner, source }));
-  const wrong = refusePause(tx, known, wish);
+  const wrong = refusePause(tx, known, newPause);
   if (wrong !== null) return wrong;
   const { id, createdAt } = known ?? { id: mintId("pau_", nowMs), createdAt: nowMs };
-  const stopRunning = wish.stopRunning || known?.stopRunning === true;
+  const stopRunning = newPause.stopRunning || known?.stopRunning === true;
   const stops = stopRunning ? { stopRunning } : {};
   const made = { id, source, reason, until, ...stops, createdBy, createdAt };
-  const pause: Pause = { ...owner, ...made, ...sessionEnd(tx, owner, wish.session) };
+  const pause: Pause = { ...owner, ...made, ...sessionEnd(tx, owner, newPause.session) };
   const isSame =
     known?.reason === reason &&
     known.until === until &&

@@ -98,14 +98,14 @@ export function insertEndUser(
   });
 }
 
-export function updateEndUserLimits(sql: SqlStorage, user: EndUser, changed: number): void {
+export function updateEndUserLimits(sql: SqlStorage, user: EndUser, revision: number): void {
   sql.exec(
     `UPDATE end_users SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, changed = ?
     WHERE id = ?`,
     user.monthlyQuotaMicro,
     user.dailyQuotaMicro,
     user.alertThreshold,
-    changed,
+    revision,
     user.id,
   );
 }
