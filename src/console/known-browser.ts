@@ -4,7 +4,7 @@ import type { Region } from "../shared/regions.ts";
 
 const cookieName = (region: Region): string => `__Host-turnpike-${region}-known`;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/; Max-Age=31536000";
-/** Maximum people that a browser's cookie lists. */
+/** Maximum number of people in a browser's cookie. */
 const PEOPLE_MAX = 5;
 
 /**

@@ -69,7 +69,7 @@ export async function readSessionCookie(
   return { account, session: await sha256Hex(value) };
 }
 
-/** Returns the HMAC that authenticates a cookie. Its label prevents use of a cookie as a key. */
+/** Returns the HMAC that authenticates a cookie. Its label prevents its use for an API key. */
 async function tagOf(secret: KeySecret, region: Region, untagged: string): Promise<string> {
   return (await computeHmac(await getHmacKey(secret), `console ${region}`, untagged)).toHex();
 }

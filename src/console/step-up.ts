@@ -46,7 +46,7 @@ export function findLoginFreshness(
   return isReauth ? null : { freshAt: nowMs, freshBy: "exchange" };
 }
 
-/** Fields whose values never require a recent login. */
+/** Fields that never require a recent login. */
 const NEUTRAL_FIELDS: ReadonlySet<string> = new Set(["external_id", "reason"]);
 
 /** Returns the rule for when a call requires a recent login. Unknown calls always require one. */

@@ -70,8 +70,8 @@ export async function patchOrganization(call: OperatorCall) {
 type Change = z.infer<typeof operatorOrganizationChangeSchema>;
 
 /**
- * Returns the changed organization. Takes the suspension from the request, because its event isn't
- * stored yet.
+ * Returns the changed organization. Takes the suspension from the request, because the suspension's
+ * event isn't stored yet.
  */
 async function viewAfterChange(call: OperatorCall, { status, reason }: Change) {
   const shown = await getOrganization(call);

@@ -81,8 +81,8 @@ type Suspension = {
 };
 
 /**
- * Returns the event that suspended an organization. Null if an earlier release suspended it, its
- * sign-up waits for approval, or it was resumed later.
+ * Returns the event that suspended an organization. Null if it isn't suspended, its sign-up waits
+ * for approval, or an earlier release suspended it.
  */
 export function findSuspension(db: D1Database, orgId: string): Promise<Suspension | null> {
   return db

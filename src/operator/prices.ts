@@ -289,7 +289,7 @@ export function hasInputPrice(fields: PriceFields, kind: CallKind): boolean {
   return !CALL_KINDS[kind].hasOutput && UNITS.some((unit) => fields[unit] !== undefined);
 }
 
-/** Returns a priced unit that calls of this kind don't count, or null. */
+/** Returns a priced unit that isn't counted for this kind of call, or null. */
 export function findUncountedUnit(fields: PriceFields, kind: CallKind): Unit | "input" | null {
   const counted: readonly Unit[] = CALL_KINDS[kind].units;
   if (!CALL_KINDS[kind].hasInput && fields.input !== undefined) return "input";

@@ -118,7 +118,8 @@ export async function runHourlyJobs(env: Env): Promise<void> {
 }
 
 /**
- * Notifies wallets of closings again. Removes organizations that were closed more than 7 days ago.
+ * Notifies wallets of closed organizations again. Removes organizations that were closed more than
+ * 7 days ago.
  */
 async function removeClosedOrganizations(env: Env, config: Config): Promise<void> {
   const services = createKeyServices(env, config, SYSTEM_ACTOR);

@@ -20,7 +20,7 @@ export function costOf(price: Price, usage: Usage): Micros {
     );
     sum += tokens * perMillion;
   }
-  // A double can't round a sum above 2^53 down to a safe integer.
+  // A sum above 2^53 is never a safe integer, even when rounded.
   if (!Number.isSafeInteger(sum)) return exactCost(terms);
   const rest = sum % UNITS_PER_PRICE;
   return micros((sum - rest) / UNITS_PER_PRICE + (rest > 0 ? 1 : 0));

@@ -30,7 +30,7 @@ export function insertEventOnce(
 
 /**
  * Returns a statement like `insertEventIfChanged` for a change of an organization. Retries record
- * it once.
+ * the change once.
  */
 export function insertOrganizationEvent(
   db: D1Database,

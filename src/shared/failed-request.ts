@@ -69,7 +69,8 @@ export type StoredFailureQuery = FailureQuery & {
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };
 /**
- * The failures of one model, last-called provider or end user, or (null) of requests without one.
+ * The failures of one model, last-called provider or end user. `group` is null for requests without
+ * one.
  */
 export type FailureGroup = {
   readonly group: string | null;

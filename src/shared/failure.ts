@@ -45,9 +45,9 @@ type FailureKinds =
       readonly session?: true;
       readonly purchaseId?: string;
     } & Shortage)
-  /** A debt from refunded or disputed payments. The amount is null for a session. */
+  /** A debt from refunded or disputed payments. The amount is null for requests of a session. */
   | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
-  /** `leftMicro` includes open holds. `resetsAt` is Unix ms, or null for a total budget. */
+  /** `leftMicro` ignores open holds. `resetsAt` is Unix ms, or null for a total budget. */
   | ({
       readonly kind: "key_budget_exceeded";
       readonly period: BudgetPeriod | null;
@@ -57,8 +57,8 @@ type FailureKinds =
       readonly session?: true;
     } & Shortage)
   /**
-   * Amounts are in the budget's unit. `left` includes open holds. `resetsAt` is Unix ms, or null
-   * for a total budget.
+   * Amounts are in the budget's unit. `left` ignores open holds. `resetsAt` is Unix ms, or null for
+   * a total budget.
    */
   | {
       readonly kind: "budget_exceeded";
@@ -103,7 +103,8 @@ type FailureKinds =
       readonly code?: string;
     }
   /**
-   * An earlier request with this Idempotency-Key created this generation or key. Repeats never run.
+   * An earlier request with this Idempotency-Key created this generation or API key. Retries never
+   * run.
    */
   | {
       readonly kind: "idempotency_replay";

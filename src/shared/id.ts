@@ -16,7 +16,7 @@ function randomByte(): number {
     randomPool.at = 0;
   }
   const byte = randomPool.bytes[randomPool.at] ?? 0;
-  randomPool.bytes[randomPool.at++] = 0; // used bytes are erased, because keys consist of them
+  randomPool.bytes[randomPool.at++] = 0; // erase used bytes, because they become part of keys
   return byte;
 }
 

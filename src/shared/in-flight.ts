@@ -284,7 +284,7 @@ export class RequestSlot {
 const DELAY_MS_MAX = 4;
 /** Maximum delay (ms) of one timer in the mean, so that the mean recovers soon after a stall. */
 const COUNTED_DELAY_MS_MAX = 4 * DELAY_MS_MAX;
-/** Weight of one timer's delay in the mean. */
+/** Weight of the newest timer delay in the mean. */
 const DELAY_WEIGHT = 1 / 16;
 /** Minimum time between changes of the limit, in ms. */
 const CHANGE_MS = 100;

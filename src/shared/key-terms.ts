@@ -37,6 +37,7 @@ type Limits = {
   /** Permission for holds and charges, not a limit. */
   readonly mayHold: true;
 };
+/** A limit's name in `KeyTerms`. */
 export type KeyTermName = keyof Limits;
 
 /** A key's limits, in the form that D1, objects and sessions store. */
@@ -341,7 +342,7 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** The budgets. A session's status has only the session's budgets. */
+  /** For a session, only its own budgets. */
   readonly budgets: readonly BudgetStatus[];
   /** Running requests under each concurrency limit. Absent for a session. */
   readonly concurrency?: readonly ConcurrencyState[];

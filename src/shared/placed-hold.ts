@@ -31,7 +31,7 @@ export function copyHoldPurpose(hold: HoldPurpose): HoldPurpose {
   };
 }
 
-/** A stored purpose. `held` and `charged` are set only if `pays` is `quota`. */
+/** A stored purpose. `held` and `charged` are set only if a quota pays. */
 export type StoredHoldPurpose = HoldPurpose & { readonly held?: Micros; readonly charged?: Micros };
 
 export const holdPurposeSchema: z.ZodMiniType<HoldPurpose> = z.object({

@@ -22,8 +22,8 @@ export const POLICY_SCOPES = ["operator", "organization", "member", "key", "sess
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
 /**
- * A policy that applies to a request, with its source. With `hasAliases`, it can list aliases,
- * which cover only requests that use them.
+ * A policy that applies to a request, with its source. If `hasAliases`, it can list aliases, each
+ * of which covers only requests that use it.
  */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
@@ -35,7 +35,7 @@ export type RouteCandidate = {
   readonly least: Micros;
   readonly sure: Micros;
   readonly most: Micros;
-  /** The tokens that token limits count. Absent if the request has only one model. */
+  /** The tokens that count against token limits. Absent if the request has only one model. */
   readonly tokens?: { readonly prompt: number; readonly least: number; readonly most: number };
 };
 

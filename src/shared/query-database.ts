@@ -8,10 +8,10 @@ import { afterTimeout, withTimeout } from "./timers.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
 const CONCURRENT_STATEMENTS_MAX = 8;
-/** Maximum wait for a slot, and interval of the checks, in ms. */
+/** Maximum wait for a slot, and interval between checks, in ms. */
 const SLOT_WAIT_MS_MAX = 5000;
 const SLOT_CHECK_MS = 10;
-/** Time after which an abandoned statement's slot is free, in ms. */
+/** Maximum time that a statement occupies a slot, in ms. */
 const SLOT_LEASE_MS = 30_000;
 
 const runningByOrg = new Map<string, Set<{ readonly sinceMs: number }>>();

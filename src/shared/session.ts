@@ -9,9 +9,7 @@ export type Session = {
   readonly id: string;
   /** Creation time of the session's wallet. Other wallets reject the session. */
   readonly madeAt: number;
-  /**
-   * The number of the last key rotation that ended sessions before the session's creation, or 0.
-   */
+  /** The number of the last session-ending key rotation before this session's creation, or 0. */
   readonly cut: number;
   readonly createdAt: number;
   readonly expiresAt: number;

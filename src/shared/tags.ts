@@ -32,7 +32,7 @@ export function declaredTagsToJson(tags: Tags | undefined, keys: readonly string
   return pairs.length === 0 ? null : JSON.stringify(Object.fromEntries(pairs));
 }
 
-/** A request's tags. `sessionTags` are the keys that the session sets. */
+/** `sessionTags` are the keys that the session sets. */
 type RequestTags = { readonly tags?: Tags; readonly sessionTags?: readonly string[] };
 
 /**

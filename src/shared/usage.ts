@@ -23,6 +23,7 @@ export type { Unit };
 
 export type UnitCounts = { readonly [U in CountedUnit]?: number };
 export type CountedUnit = Exclude<Unit, "request">;
+/** All units except requests, which need no count. */
 export const COUNTED_UNITS = UNITS.filter((unit): unit is CountedUnit => unit !== "request");
 
 export function unitsPerPrice(unit: Unit): number {

@@ -9,7 +9,7 @@ import { OidcLogin } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { LoginTicket } from "./ticket.ts";
 
-/** Handles logins with all identity providers. Caches their metadata. */
+/** Logs people in with identity providers, whose metadata it caches. */
 export class IssuerCache {
   readonly #oidc = new OidcLogin();
   readonly #entra = new EntraLogin();

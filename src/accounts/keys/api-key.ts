@@ -14,7 +14,7 @@ const TAG_CHARACTERS = 8;
 const PREFIX_RANDOM_CHARACTERS = 4;
 /** Number of base62 characters in a root (256 bits). */
 const ROOT_CHARACTERS = 43;
-/** The format of a key. A rotated key also contains the root, before the tag. */
+/** The format of a key. A rotated key also contains its root, before the signature. */
 const KEY_PATTERN = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );

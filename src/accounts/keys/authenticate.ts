@@ -30,7 +30,7 @@ export type KeyVerificationInput = {
 };
 
 /**
- * Time (ms) after a session's expiry when this region starts to reject the session without a call.
+ * Time (ms) after a session's expiry. From then on, this region rejects the session without I/O.
  */
 const SESSION_GRACE_MS = 60_000;
 

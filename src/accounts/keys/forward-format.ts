@@ -12,7 +12,7 @@ export type ForwardedRequest = {
   readonly method: string;
   /** The percent-encoded path. */
   readonly path: string;
-  /** The query string. Starts with `?`, or is empty. */
+  /** Starts with `?`, or is empty. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;

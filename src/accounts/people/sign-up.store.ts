@@ -4,7 +4,6 @@ import type { Refusal } from "../../shared/failure.ts";
 
 type SignUpLimits = { readonly maxPerHour: number; readonly maxPerDayAndAddress: number };
 
-/** Maximum sign-ups per identity and day. */
 const DAILY_SIGN_UPS_PER_IDENTITY = 3;
 
 type SignUpAttempt = {

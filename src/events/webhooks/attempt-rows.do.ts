@@ -24,7 +24,7 @@ export type AttemptRecord = {
   readonly headers: Readonly<Record<string, string>> | null;
 };
 
-/** Numbers of accepted and failed attempts, by the hour since 1970. */
+/** Numbers of accepted and failed attempts. The keys count hours since 1970. */
 type AttemptsByHour = Readonly<Record<string, readonly [accepted: number, missed: number]>>;
 
 export function recordAttempt(

@@ -88,7 +88,6 @@ function readSelection({
 }
 
 const EVENTS_PER_REPLAY_MAX = 1000;
-/** Maximum events in one millisecond. */
 const EVENTS_PER_MILLISECOND_MAX = 10_000;
 
 /**

@@ -35,7 +35,7 @@ const REJECTED_ROWS_MAX = 20;
 
 /**
  * A batch to send, which moves the stream from `from` to `next`. `sentMs` is the time of its last
- * row. `unsure`, the last row that may have arrived, ignores calls in progress.
+ * row. `unsure` is the last row that an earlier call may have delivered.
  */
 export type UsageBatch = {
   readonly due: DueDelivery;
@@ -62,7 +62,7 @@ export function isStreamDue({ stream, pausedUntil }: Receiver, nowMs: number): b
 
 /**
  * Returns the next batch, or null without new rows. Each attempt reads the ledger again. `before`
- * is the delivery of the batch that failed last.
+ * is the delivery of the previous batch, if it failed.
  */
 export async function nextBatch(
   { storage, read, nowMs }: BatchSource,

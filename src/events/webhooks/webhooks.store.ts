@@ -26,7 +26,7 @@ export type Webhook = {
   readonly secrets: readonly EncryptedSecret[];
   /** The format. Absent in copies from an earlier release. */
   readonly format: WebhookFormat | null;
-  /** Set for usage formats. Absent (meaning null) in copies from an earlier release. */
+  /** Set if `format` is a usage format. Absent (like null) in copies from an earlier release. */
   readonly receiver?: ReceiverSettings | null;
   readonly disabledReason: string | null;
   readonly createdAt: number;

@@ -84,9 +84,11 @@ export const CLAUDE_OLD_FACTOR = 1.4;
  * DeepSeek, GLM, Kimi, Cohere).
  */
 export const CL100K_FACTOR = 1.5;
-/** Maximum tokens per estimated token for Claude from 4.7 on, and for unknown tokenizers. */
+/** Maximum tokens per estimated token for Claude 4.7 and later, and for unknown tokenizers. */
 export const ESTIMATE_FACTOR_MAX = 1.65;
-/** Prompt tokens that Claude adds to the tools' text. Unknown models use this number too. */
+/**
+ * Maximum prompt tokens that Claude adds to the tools' text. Unknown models use this number too.
+ */
 export const TOOLS_TOKENS_MAX = 700;
 /** Maximum tokens of an image if the model's author publishes no maximum. */
 export const UNKNOWN_IMAGE_TOKENS = 16_384;

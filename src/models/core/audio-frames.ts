@@ -188,8 +188,8 @@ function readBox(
   const box = { isWide, at, length };
   if (name === "mvhd") found.scale = Math.max(1, at(isWide ? 20 : 12));
   if (name === "stsd") found.longest = Math.max(found.longest, entriesSeconds(view, data + 8, end));
-  // A file counts as endless if it has a compressed box, or a box in which some programs find more
-  // sound.
+  // The duration is unlimited if the file has a compressed box, or a box that only some programs
+  // read as sound.
   const isHidden = name === "cmov" || (MP4_OTHERS.has(name) && containsSound(view, data, end));
   if (isHidden) found.seconds = Infinity;
   found.frames += at(MP4_COUNTS[name] ?? Infinity);

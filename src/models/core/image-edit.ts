@@ -12,9 +12,8 @@ const SOURCES_MAX = 16;
 const SIDE_PIXELS_MAX = 16_384;
 const PATCH_PIXELS = 32;
 /**
- * Minimum hold per image, in input tokens: the maximum of gpt-image-1, the only model with a
- * published rule. The maximum is the sum of 65, 4 tiles of 129, and 6,240 (developers.openai.com,
- * images and vision).
+ * Minimum hold per image in input tokens. It is the most that gpt-image-1 counts, the only model
+ * with a published rule: 65 + 4 x 129 + 6,240 (developers.openai.com, images and vision).
  */
 const SOURCE_TOKENS_MIN = 6_821;
 const MEDIA_KINDS = ["image"];

@@ -80,7 +80,7 @@ export function readInputUsage(raw: unknown): Usage | null {
   );
 }
 
-/** Reads usage in which 0 is valid, for hosts that report usage per stream event. */
+/** Reads usage whose counts can be 0, for hosts that report usage with each stream event. */
 export function readCounts(raw: unknown, usageShape: UsageDifferences = {}): Usage | null {
   const reported = parseCounts(raw);
   return toUsage(reported, reported.prompt_tokens, reported.completion_tokens, usageShape);

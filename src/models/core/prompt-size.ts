@@ -20,7 +20,7 @@ const PART_OVERHEAD = 4;
 const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 const KNOWN_TOOL_TOKENS = 1500;
-/** Maximum bytes of a short prompt, for which the upper bound replaces the inaccurate estimate. */
+/** Maximum bytes of a short prompt. Its upper bound replaces its estimate, which is inaccurate. */
 const SHORT_PROMPT_BYTES = 512;
 /** Maximum bytes that an estimate counts as one token. */
 const BYTES_PER_TOKEN_MAX = 4;

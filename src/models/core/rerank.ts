@@ -13,7 +13,7 @@ const TOKENS_PER_DOCUMENT = 4096;
 const PAIR_OVERHEAD = 8;
 /** Documents per search unit. Each piece of a long document counts as a document. */
 const PIECES_PER_UNIT = 100;
-/** Maximum tokens of a document's piece, including the query. A token has at least one byte. */
+/** Maximum tokens of a document's piece, including the query. Each byte counts as a token. */
 const PIECE_TOKENS = 510;
 
 const text = z.string().check(z.minLength(1));

@@ -57,7 +57,7 @@ function joinableField(one: JsonObject, next: JsonObject): "text" | "summary" | 
  * necessary.
  */
 export function serializeThoughts({ details, extras, text }: StoredThoughts): string {
-  const isReadable = details.length === 0 && text !== ""; // The details include the text.
+  const isReadable = details.length === 0 && text !== ""; // `details` include the reasoning text.
   const storedFields = { details: joinDetails(details), extras, ...(isReadable && { text }) };
   const json = JSON.stringify(storedFields);
   const payload = toBase64Url(new TextEncoder().encode(json));

@@ -31,7 +31,7 @@ type ObservedOutput = {
 
 /**
  * Returns the charge for a response. Uses the reported usage, if any. Otherwise, estimates the
- * usage if the response finished, was stopped, failed because of the request, or if the client
+ * usage if the response finished or was stopped, the request caused the failure, or the client
  * disconnected. Other failures are free.
  */
 export function computeCharge(
@@ -72,8 +72,8 @@ function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">):
 }
 
 /**
- * Reports whether a usage report came before most of the text. Estimates are never four times too
- * high, so a larger ratio proves it.
+ * Reports whether a usage report came before most of the text. Only then is the estimate over four
+ * times the report.
  */
 function isStale(partial: Usage, countedTokens: number): boolean {
   return countedTokens > partial.output * 4 + 16;

@@ -55,10 +55,7 @@ export class HiddenReasoning {
     else this.stopEstimating();
   }
 
-  /**
-   * Stops estimating by time. Called once the size is known, because the client receives all of the
-   * reasoning.
-   */
+  /** Stops estimating by time, because the size of the received reasoning is known. */
   stopEstimating(): void {
     this.#isShown = true;
     this.#hiddenSinceMs = null;

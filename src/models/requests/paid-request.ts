@@ -113,8 +113,8 @@ export type OutboxGetter = (name: string, attempt: number) => Outbox;
 export type WalletGetter = (orgId: string, attempt: number) => GroupableWalletMethods;
 
 /**
- * The wallet in this region, or the client of the home region. Outcomes reach the home region only
- * through the outbox.
+ * The wallet in this region, or a client that calls the home region. Outcomes reach the home region
+ * only through the outbox.
  */
 type MoneyPlace =
   | { readonly wallet: WalletGetter; readonly home: null }

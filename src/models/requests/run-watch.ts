@@ -68,7 +68,7 @@ export class LongRuns {
     const queried = [...running.runs].slice(0, QUERIED_RUNS_MAX);
     for (const [id, one] of queried) {
       running.runs.delete(id);
-      running.runs.set(id, one); // At the end, so that the next query starts with other runs.
+      running.runs.set(id, one); // moves the run to the end, so the next query starts with others
     }
     return { stop, due: { runs: queried.map(([, one]) => one.run), askedMs: nowMs } };
   }
@@ -135,6 +135,7 @@ const requestSchema = z.object({
   runs: z.array(z.object({ id: z.string(), key_hash: keyHashSchema, ...presentedSecretFields })),
 });
 
+/** Returns the body that queries which runs to stop. */
 export function stopQueryToJson(orgId: string, runs: readonly StoppableRequest[]): object {
   return {
     org_id: orgId,

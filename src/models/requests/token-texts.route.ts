@@ -70,7 +70,7 @@ export async function decodeTokenInput(
   });
 }
 
-/** Maximum bytes of all texts: 28 per token, for OpenAI's limit of 300,000 tokens. */
+/** Maximum bytes of all texts: 28 for each of the 300,000 tokens that OpenAI allows. */
 const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 
 /** The text of each token of cl100k_base. The file has one length byte before each text. */

@@ -21,7 +21,7 @@ const HALF_WINDOW_MS = 15_000;
 /** Duration of the first open state. Doubles each time the breaker opens. */
 export const BREAKER_OPEN_MS = 15_000;
 export const BREAKER_OPEN_MS_MAX = 300_000;
-/** Maximum duration of an attempt in ms. A probe that runs longer never reports its result. */
+/** Time in ms after which a probe without a result counts as lost. */
 export const PROBE_TIMEOUT_MS = 600_000;
 
 type WindowHalf = { half: number; successes: number; faults: number };
@@ -106,7 +106,7 @@ export class CircuitBreaker {
     resetHalf(this.#previousHalf, 0);
   }
 
-  /** Moves the window to the current half. Also works after the clock moved back. */
+  /** Starts the window's next half, if it is due. Also works if the clock was set back. */
   #moveWindow(nowMs: number): void {
     const half = Math.floor(nowMs / HALF_WINDOW_MS);
     if (half === this.#currentHalf.half) return;

@@ -37,7 +37,7 @@ type StoredItem = Readonly<Record<string, unknown>> & { readonly type?: string }
 
 type ListedItem = StoredItem & { readonly id: string; readonly type: string };
 
-/** A response. If `hidden` is true, the client didn't request encrypted reasoning. */
+/** If `hidden`, encrypted reasoning isn't sent, because the client didn't request it. */
 export type StoredResponse = {
   readonly response: StoredItem & { readonly output: readonly ListedItem[] };
   readonly hidden: boolean;

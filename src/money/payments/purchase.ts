@@ -61,6 +61,7 @@ export type CapturedAmounts = {
   readonly taxCents: number;
 };
 
+/** If `isHard`, the wallet turns off automatic top-up. */
 export function createDeclinedEnding(error: PurchaseError, isHard = false): PurchaseEnding {
   return { state: "declined", error, isHard };
 }

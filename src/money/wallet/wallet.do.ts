@@ -152,7 +152,7 @@ export class Wallet extends WalletTransactions implements WalletMethods {
     const before = this.decisions.tryOpen();
     if (before === null) return refuseStorageUnavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
-    // Events are taken only now, so that the publish selects its rows before any `await`.
+    // Takes events last, so that the publish selects its rows before any `await`.
     await this.takeEvents();
     const tx = this.decisions.tryOpen();
     return tx === null ? refuseStorageUnavailable() : success(readWalletHealth(tx));

@@ -21,7 +21,7 @@ export const loginIssuersSchema = z.array(
 /** An identity provider of LOGIN_ISSUERS. */
 export type IssuerEntry = z.infer<typeof loginIssuersSchema>[number];
 
-/** The roles of operators. `all` permits all calls. */
+/** `all` permits all calls. */
 export const OPERATOR_ROLES = ["read", "support", "finance", "all"] as const;
 export type OperatorRole = (typeof OPERATOR_ROLES)[number];
 

@@ -26,7 +26,7 @@ type Moment = { readonly atMs: number; readonly series: MetricValues };
 export type RegionMetricsMethods = {
   /** Adds counts. If `view` has speed samples, returns the speeds of the region's routes. */
   add(series: MetricValues, view?: IsolateMetrics): Promise<readonly RouteSpeed[] | undefined>;
-  /** Returns the routes' speeds. Absent in objects of an earlier release. */
+  /** Returns the routes' speeds. Objects of an earlier release lack this method. */
   speeds(): Promise<readonly RouteSpeed[]>;
   setGauges(series: MetricValues, job?: WatchedJob): Promise<void>;
   read(): Promise<RegionCounts>;

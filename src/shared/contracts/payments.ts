@@ -125,7 +125,7 @@ export type RefundRequest = {
 };
 
 export type PaymentsMethods = {
-  /** Buys credits, once per `idempotency`, within about 1.5 s. */
+  /** Buys credits, once per `idempotency`. Takes at most about 1.5 s. */
   buy(buying: PurchaseRequest): Promise<Result<PurchaseRecord>>;
   /** Returns a purchase by its own ID, or by the ID of its Stripe session, invoice or payment. */
   purchase(name: string): Promise<Result<PurchaseRecord>>;

@@ -60,6 +60,6 @@ export type KeyRegisterMethods = {
   setLimit(rpmLimit: number): Promise<void>;
   setTerms(terms: KeyTerms): Promise<void>;
   setSecrets(secrets: KeySecrets): Promise<void>;
-  /** Durably schedules a secret's end at a peer. Throws if storage fails. */
+  /** At a peer, durably stores when a secret stops working. Throws if storage fails. */
   retire(secret: string, retiresAt: number): Promise<void>;
 };

@@ -97,8 +97,8 @@ export function responseOwnerOf({
 }
 
 /**
- * Returns the filter for responses that a caller can continue: for sessions and limited keys, their
- * own; for other keys, the member's.
+ * Returns the filter for responses that a caller can continue. Sessions and limited keys: only
+ * their own. Other keys: all of the member's.
  */
 export function createContinuationFilter({
   caller,

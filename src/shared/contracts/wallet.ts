@@ -67,7 +67,7 @@ export type HoldRequest = {
   readonly id: string;
   readonly least: Micros;
   readonly most: Micros;
-  /** The minimum cost for the prompt's maximum tokens. It keeps spend within budgets. */
+  /** The minimum cost for the upper bound of the prompt's tokens. Budgets require this amount. */
   readonly sure: Micros;
   /**
    * Whether the client set an output cap. If not, a hold uses at most half of the available
@@ -80,7 +80,7 @@ export type HoldRequest = {
   readonly externalId: string | null;
   readonly keyId: string;
   /**
-   * Whether another region sent the request. Its hold expires later, and the wallet stores
+   * Whether another region sent the request. Its hold then lasts longer, and the wallet stores
    * rejections, so that late duplicates fail too.
    */
   readonly peer: boolean;
@@ -232,7 +232,7 @@ export type SessionEndRequest = Pick<SessionQuery, "owner"> & {
   readonly actor: Actor;
 };
 export type KeyRevocation = { readonly keyId: string; readonly actor: Actor };
-/** A key's rotation. `sessionsCut` is the rotation's number if it ends all earlier sessions. */
+/** A key's rotation. `sessionsCut` is its number if it ends all earlier sessions, else null. */
 export type KeyRotation = KeyRevocation & { readonly sessionsCut: number | null };
 
 type OtherCalls = WalletPaymentMethods & WalletPauseMethods;
@@ -268,7 +268,7 @@ export type WalletMethods = OtherCalls & {
     withSpend?: boolean,
     isCounted?: boolean,
   ): Promise<Result<KeyStatus>>;
-  /** Fails with `invalid_api_key` if the key was revoked after its admission. */
+  /** Fails with `invalid_api_key` if the key was revoked after the request's admission. */
   hold(request: HoldRequest, keyHash?: string, shown?: PresentedSecret): Promise<Result<HoldGrant>>;
   /**
    * Places a client's hold, once per Idempotency-Key and body. With `isCaptured`, also captures it.
@@ -296,7 +296,8 @@ export type WalletMethods = OtherCalls & {
    */
   void(id: string, absorbed?: Generation | null): Promise<Result<VoidResult>>;
   /**
-   * Runs all parts in order, even if one throws. The result `apart` requires a key lookup first.
+   * Runs all calls in order, even if one throws. A call with the result `apart` didn't run. Repeat
+   * it alone.
    */
   together(
     parts: readonly GroupedWalletCall[],

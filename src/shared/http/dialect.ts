@@ -9,7 +9,7 @@ export type DialectError = {
 
 /**
  * The state of a key's rate limits. `tokens` is set if the key has a token limit and the gateway
- * tried a hold.
+ * requested a hold.
  */
 export type RateLimitStates = {
   readonly rate: RateLimitState;

@@ -14,7 +14,7 @@ export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 export const SINGLE_READ_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum body bytes of a request that counts tokens, which is free. */
 export const TOKEN_COUNT_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum body bytes of other unpaid requests. */
+/** Maximum body bytes of unpaid requests that have no other limit. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
 export type BodyLimits = {

@@ -41,8 +41,8 @@ export function declaredBodyBytes(c: AppContext): number {
 export type AnonymousBodyOwner = "operators" | "merchants" | `person:${string}`;
 
 /**
- * An isolate's memory for bodies of requests without a key. Stripe's webhooks have separate memory
- * of the same size.
+ * An isolate's memory limit for bodies of requests without a key. Stripe's webhooks have a separate
+ * limit of the same size.
  */
 const ANONYMOUS_MEMORY_BYTES = 8 * 1024 * 1024;
 const ANONYMOUS_LEASE_MS = 10_000;

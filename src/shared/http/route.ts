@@ -61,6 +61,7 @@ export type TypedRoute<Name extends string, A> = {
   };
 };
 
+/** Sets when a route requires a recent login, by default never. */
 export function withoutFreshLogin<Row>(
   row: Row,
   freshLogin: FreshLoginRule = "never",

@@ -167,7 +167,7 @@ export class JsonFieldBlanker {
         if (!this.#endsValue(character)) continue;
         this.#isSkipping = false;
         this.#depth = 0;
-        from = isWithin ? at + 1 : at; // a number ends before this character, other values with it
+        from = isWithin ? at + 1 : at; // all values except numbers include this character
       } else if (this.#beginsValue(character)) {
         this.#isSkipping = true;
         copy += `${text.slice(from, at + 1)}null`;

@@ -90,6 +90,7 @@ export async function readSession(): Promise<CallOutcome<Session>> {
   return send(`${BASE}/session`);
 }
 
+/** Switches an operator's session to an organization, or back for null. */
 export async function viewOrganization(org: string | null): Promise<CallOutcome<Session>> {
   return org === null ? send(`${BASE}/as`, { method: "DELETE" }) : postJson(`${BASE}/as`, { org });
 }

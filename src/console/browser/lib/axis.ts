@@ -4,7 +4,6 @@ import { formatDuration } from "./time.ts";
 /** The unit of a chart. Spend is rounded up, a balance down. `rate` is per second. */
 export type ChartUnit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
 
-/** The format of each unit's axis labels. */
 export const AXIS_LABEL_FORMATS: Readonly<Record<ChartUnit, (value: number) => string>> = {
   spend: formatCharge,
   balance: formatBalance,

@@ -5,7 +5,6 @@ export type ClientBlocks = {
 
 /** A placeholder for the region's address in examples. */
 export const ORIGIN_PLACEHOLDER = "https://this-region.invalid";
-/** A placeholder for the key in examples. */
 export const KEY_PLACEHOLDER = "YOUR_KEY";
 
 const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {

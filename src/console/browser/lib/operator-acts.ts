@@ -12,7 +12,9 @@ type ActInput = {
   readonly text: (field: string) => string;
 };
 
-/** Descriptions of operators' calls. The customer's name is added to plain strings. */
+/**
+ * Descriptions of operators' calls: functions, or strings to which the customer's name is added.
+ */
 const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "POST /orgs": "created",
   "PATCH /orgs/{id}": organizationText,

@@ -21,7 +21,7 @@ const TOPICS: readonly Topic[] = [
   ["business", "price lists", { tab: "Prices" }],
 ];
 
-/** Returns a page's topics that match each word of `text`. A word's beginning suffices. */
+/** Returns a page's topics that contain a word starting with each word of `text`. */
 export function findTopics(path: string, text: string): readonly Topic[] {
   const beginnings = text.toLowerCase().split(/\s+/).filter(Boolean);
   return TOPICS.filter(([page, topic]) => {

@@ -88,7 +88,7 @@ export function useActivityGroupings(): readonly (readonly [split: UsageGrouping
   return [...ACTIVITY_GROUPINGS, ...(tags ?? [])];
 }
 
-/** Returns the query for a group's requests. */
+/** Returns the query parameters for a group's requests. */
 export function filterBy(split: UsageGrouping, group: string): Query {
   const tag = tagKeyOfGrouping(split);
   return tag === null ? { [split]: group } : { tag: `${tag}:${group}` };

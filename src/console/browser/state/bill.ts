@@ -16,8 +16,8 @@ export async function newestRequests(): Promise<readonly Generation[] | undefine
 }
 
 /**
- * Waits for the final bill of the request `id`, or of the only request that isn't in `known`.
- * Returns null if no new request placed a hold, or undefined if unknown.
+ * Waits for the final bill of the request `id`, or of the only request since `known`. Returns null
+ * if no new request placed a hold, or undefined if unknown.
  */
 export async function waitForFinalBill(
   known: readonly Generation[] | undefined,

@@ -22,9 +22,9 @@ const MILLION = 1_000_000;
 const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
- * Maximum tokens per image. Models that count tiles: 85 + 8 x 170 (4o-mini: 2,833 + 8 x 5,667).
- * Other models: 1,536 patches (later models: 2,500 or 10,000), times up to 1.2 for large models or
- * 2.46 for small ones.
+ * Maximum tokens per image. Some models count tiles: 85 + 8 x 170 (4o-mini: 2,833 + 8 x 5,667).
+ * Others count 1,536 patches (later models 2,500 or 10,000), times at most 1.2 (large models) or
+ * 2.46 (small models).
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;
@@ -37,7 +37,7 @@ const PATCHES_LARGE_SMALL = 24_600;
 type ModelFacts = {
   readonly chat: ChatFacts;
   readonly longPrompt?: LongPromptRule;
-  /** The minimum output cap of models on the Responses API. They return only one choice. */
+  /** The minimum output cap on the Responses API, whose models return only one choice. */
   readonly minOutput?: number;
   readonly later?: readonly PriceChange[];
 };

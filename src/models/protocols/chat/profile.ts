@@ -36,7 +36,7 @@ export type HostProfile = {
   readonly textsMax?: number;
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
-  /** The header with the API key. By default, the key is a bearer token. */
+  /** By default, the key is a bearer token. */
   readonly keyHeader?: "api-key";
   /** The header with the cache key. By default, the key is in the body (`prompt_cache_key`). */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";

@@ -272,8 +272,8 @@ type InstructedMessages = {
 type MessageRules = {
   readonly family: BedrockModelFamily;
   /**
-   * Whether to send tool calls and results as blocks, which Bedrock rejects in requests without
-   * tools.
+   * Whether to send tool calls and results as blocks. Bedrock rejects such blocks in requests
+   * without tools.
    */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;

@@ -86,7 +86,7 @@ export class MessagesStreamReader extends FrameReader {
   #messageEvents({ type, message, delta: messageDelta, usage }: Event): StreamEvent[] {
     if (type === "message_start") {
       this.#usage = mergeLaterUsage({}, message.usage);
-      // The role waits for the first content, because another route can still be tried.
+      // The role is sent with the first content. Until then, another route can be tried.
       return this.#usageEvents(true);
     }
     if (type === "message_delta") return this.#finish(messageDelta, usage);

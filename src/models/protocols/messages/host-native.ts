@@ -69,7 +69,7 @@ const readSettings = createObjectReader({
 });
 const THINKING_TYPES: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
-/** Removes `top_p` next to `temperature`, because the host returns 400 for both. */
+/** Removes `top_p` if `temperature` is set, because the host returns 400 for both. */
 function removeTopP(samplingFields: JsonObject): JsonObject {
   const { top_p: _, ...withoutTopP } = samplingFields;
   return "temperature" in withoutTopP ? withoutTopP : samplingFields;
@@ -79,7 +79,7 @@ function definedFields(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Reads a message without converting it. */
+/** Reads Claude's message without converting it. */
 export function readClaudeNativeMessage(
   raw: JsonObject,
   requestsHour: boolean,

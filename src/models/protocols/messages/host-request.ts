@@ -109,7 +109,7 @@ function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
       ...outputConfig(reasoning, json),
       ...samplingFields(body, rules, reasoning),
       ...(stops.length > 0 && { stop_sequences: stops }),
-      // The cache mark lasts 5 minutes, because an hour has another price.
+      // The cache mark lasts 5 minutes, because an hour costs more.
       ...(caches && { cache_control: { type: "ephemeral" } }),
     },
   };

@@ -99,7 +99,8 @@ const INCOMPLETE_REASONS: Readonly<Record<string, "max_output_tokens" | "content
 const DONE_EVENT = "data: [DONE]\n\n";
 const KEEP_ALIVE_COMMENT = ": keep-alive\n\n";
 /**
- * Maximum comments (one every 15 s) before a keep-alive event. Codex requires an event every 300 s.
+ * Maximum SSE comments (one every 15 s) before a keep-alive event. Codex requires an event every
+ * 300 s.
  */
 const KEEP_ALIVE_COMMENTS_MAX = 4;
 

@@ -9,7 +9,7 @@ type PlayedStep =
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "cut" };
 
-/** The maximum delay of a timer in ms (24 days), used to wait forever. */
+/** The maximum timer delay in ms (24 days). Stands for an endless wait. */
 const FOREVER_MS = 2 ** 31 - 1;
 
 /**

@@ -205,6 +205,7 @@ export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, a
   unsaved.set(`${name}\n${before.budget.id}`, after);
 }
 
+/** Saves changed meters. Later requests have IDs from `floorId` on. */
 export function storeMeters(tx: BudgetTx, revision: number, floorId: string): void {
   const { sql, memory } = tx;
   const { ledger, budgets } = memory;

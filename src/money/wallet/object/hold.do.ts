@@ -385,7 +385,7 @@ const CORRECTABLE_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
 
 function storeRejection(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(tx.sql, request.id) !== null) return null;
-  // Rejections of a peer's requests are stored, unless the peer retries with the same ID.
+  // Stores rejections of a peer's requests, unless the peer then retries with the same ID.
   if (!request.peer || CORRECTABLE_FAILURES.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = tx;
   const { keyId, externalId } = request;

@@ -51,7 +51,7 @@ export type WalletMemory = {
   row: WalletRow;
   readonly ledger: HoldTotals;
   clock: number;
-  /** Latest time of the wallet so far (Unix ms). Determines the period in which spend counts. */
+  /** The latest time seen so far (Unix ms). Determines the period in which spend counts. */
   newest: number;
   /** Lower bound for the request IDs of ledger rows after the newest checkpoint. */
   floorId: string;
@@ -119,7 +119,7 @@ export function loadWalletMemory(sql: SqlStorage): WalletMemory {
     rateLog: [],
     uses: new Map(),
     dueUses: new KeyUseChecks(),
-    // An unconfirmed publish may have lost a use of a key.
+    // If the last publish is unconfirmed, D1 may lack uses of keys.
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     hasChanges: false,
     routine: 0,

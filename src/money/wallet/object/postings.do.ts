@@ -275,10 +275,7 @@ function limitFreeOf(tx: Tx, known: KnownHold | OpenHold, model: string) {
   return findFreeAmountForCharge(metersOfRequest(tx, known), at, { model, isLate });
 }
 
-/**
- * Returns the usage that a charge counts against limits. An expired hold's request is already
- * counted.
- */
+/** Returns the usage that a charge adds to limits. An expired hold's request is already counted. */
 function countedCharge(
   { memory, nowMs }: Tx,
   { generation }: Settlement,

@@ -97,7 +97,7 @@ export function refuseTooManySessions(
   return conflict(message, null, "too_many_sessions");
 }
 
-/** Returns a session's meters. The first one is its `budget_dollars`. */
+/** Returns a session's meters, `budget_dollars` first. */
 export function metersOfSession(
   tx: Tx,
   { id, budgetMicro, budgets }: Session,
@@ -181,7 +181,7 @@ export function endSessionForCaller(tx: Tx, ending: SessionEndRequest): Result<n
   return success(null);
 }
 
-/** Ends an unused session. Limits how many a caller can end, because creating sessions is free. */
+/** Ends an unused session. A caller can end only a limited number, because sessions are free. */
 function endUnusedSession(
   { sql, memory, clockMs: endedAt }: Tx,
   { id, expiresAt, actor }: SessionEndRequest,

@@ -99,7 +99,7 @@ export function nextTopUpCheckAt({ row, topUp, ledger, clock }: WalletMemory): n
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (ledger.balance >= setting.belowMicro) return Infinity;
-  // If the pause has ended, another condition prevents the purchase.
+  // If the pause ended without a purchase, another condition prevents it.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + RECHECK_MS;
 }
 

@@ -92,7 +92,8 @@ function tokensView(generation: RequestRecord["generation"]) {
 }
 
 /**
- * Returns a request's provider calls. The charged call is last, unless the failed calls include it.
+ * Returns a request's provider calls: the failed calls, then the charged call unless it is one of
+ * them.
  */
 function attemptsView({ generation, failed }: RequestRecord) {
   const before = failed?.attempts ?? generation?.failed ?? [];
@@ -114,10 +115,7 @@ function attemptsView({ generation, failed }: RequestRecord) {
   return [...views, served];
 }
 
-/**
- * Reports whether `failed.attempts` includes the charged call. `generation.failed` contains only
- * the other calls.
- */
+/** Reports whether `failed.attempts` includes the charged call, which `generation.failed` omits. */
 export function hasChargedAttempt(
   generation: SettledGeneration,
   failed: FailedRequest | null | undefined,

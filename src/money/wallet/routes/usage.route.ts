@@ -176,7 +176,7 @@ export function parseUsageQuery(url: string, nowMs: number): Result<UsageQuery> 
   const fields = parseQuery(usageQuerySchema, url);
   if (!fields.ok) return fields;
   const { to = periodOf(nowMs).day, group_by, limit, after } = fields.value;
-  const groupBy = group_by as UsageGroupBy; // other groupings use individual requests
+  const groupBy = group_by as UsageGroupBy; // queries by other groupings read individual requests
   const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {

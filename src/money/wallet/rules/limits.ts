@@ -158,7 +158,7 @@ export function collectDollarLimits(meters: readonly Meter[], at: BudgetTime): H
 export function checkRequestCountBudgets(meters: readonly Meter[], at: BudgetTime): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;
-    // Running requests aren't counted, so waiting for them can't free capacity.
+    // Running requests don't count, so waiting for them frees nothing.
     const short = { required: 1, onlyHolds: false };
     if (meterAmountsAt(meter, at).free < 1) return refuse(budgetFailure(meter, at, short));
   }

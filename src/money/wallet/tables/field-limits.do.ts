@@ -20,7 +20,7 @@ export function selectFieldLimits(sql: SqlStorage, owner: BudgetOwner): CountedL
   return owner.scope === "key" ? keyLimits(sql, owner) : [];
 }
 
-/** Stores the counts of quotas or `budget_dollars`. */
+/** Stores the spend that counts toward quotas or `budget_dollars`. */
 export function storeFieldLimits(
   sql: SqlStorage,
   { scope, subject }: BudgetOwner,
@@ -62,7 +62,7 @@ function sessionLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   return [dollarFieldLimit(owner, "total", { amount, tally: [[0, row?.spent ?? 0]] })];
 }
 
-/** Returns one limit per period, with the key's spend. At most one limit has an amount. */
+/** Returns the key's spend per period. At most one period has a limit. */
 function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   const row = selectKeySpend(sql, owner.subject);
   if (row === null) return [];

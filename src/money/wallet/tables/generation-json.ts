@@ -35,6 +35,7 @@ type DetailList = readonly [
 export const TAGS_SQL = "detail -> '$[11]'";
 
 export const FAILED_ATTEMPTS_SQL = "(detail -> '$[9]')";
+/** SQL expression for a captured hold's purpose. */
 export const CAPTURED_HOLD_PURPOSE_SQL = "(detail -> '$[12]')";
 
 /** SQL expression for a placed hold's purpose, or null for a model call. */

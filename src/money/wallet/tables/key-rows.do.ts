@@ -233,7 +233,9 @@ type KeySpendRow = {
   changed: number;
 };
 
-/** Returns a key's spend at the checkpoint, or null if only the daily totals contain it. */
+/**
+ * Returns a key's spend up to the last checkpoint, or null if only daily totals contain the spend.
+ */
 export function selectKeySpend(sql: SqlStorage, keyId: string): KeySpendRow | null {
   const [row] = sql.exec<KeySpendRow>("SELECT * FROM key_budgets WHERE key_id = ?", keyId);
   return row ?? null;

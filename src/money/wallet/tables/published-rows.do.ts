@@ -60,7 +60,7 @@ const ALERTS_SQL = `SELECT changed, id, kind, external_id, period, threshold, li
   created_at FROM alerts WHERE (changed, id) > (?1, ?2) ORDER BY changed, id`;
 
 /**
- * Queries for the keys of removed rows. The wallet keeps these keys until D1 has deleted its
+ * Queries for the names and IDs of removed rows. The wallet keeps them until D1 has deleted its
  * copies.
  */
 const REMOVED_ROWS = [

@@ -110,7 +110,7 @@ export type NameRowNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
-/** Returns the row number of a text in `names`. Inserts a new text. */
+/** Returns the row number of a text in `names`. */
 export function getOrInsertName(sql: SqlStorage, known: NameRowNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;

@@ -8,7 +8,7 @@ import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rul
 import type { RecentRequestTimes } from "../rules/hold-guards.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
-/** The numbers of sessions, and the times of their recent requests. */
+/** Counts of sessions, and the times of their recent requests. */
 export type SessionMemory = {
   rows: number;
   live: number;

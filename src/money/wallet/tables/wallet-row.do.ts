@@ -20,7 +20,7 @@ export type WalletRow = {
   readonly priceList: string | null;
   /** Low-balance alerts up to this ledger row don't suppress new alerts. */
   readonly rearmedSeq: number;
-  /** Unpaid requests up to this ID are deleted. */
+  /** Unpaid requests up to this ID have been deleted. */
   readonly sweptId: string;
   readonly settings: SettingsWithoutRestrictions;
 };

@@ -264,9 +264,7 @@ const BUDGET_TABLES_SQL =
 /** Adds the flag of a closed organization, which rejects all its keys. */
 const ADD_CLOSED_COLUMN_SQL = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
 
-/**
- * An index for the deletion of end users, which otherwise reads all events of budgets and pauses.
- */
+/** An index without which the deletion of end users reads all events of budgets and pauses. */
 const ADD_INDEX_OF_NAMES_SQL = `CREATE INDEX events_of_names ON events (data ->> '$.end_user')
   WHERE data ->> '$.end_user' IS NOT NULL`;
 
