@@ -46,7 +46,7 @@ import {
   holdsQuerySchema,
 } from "../../src/money/wallet/routes/generations.route.ts";
 import { eventsQuerySchema } from "../../src/money/wallet/routes/reads.route.ts";
-import { focusQuerySchema } from "../../src/money/wallet/exports/exports.route.ts";
+import { exportQuerySchema } from "../../src/money/wallet/exports/exports.route.ts";
 import { usageQuerySchema } from "../../src/money/wallet/routes/usage.route.ts";
 import { BETA, idempotencyKey, LIST_VERSION, VERSION } from "./headers.ts";
 import { described, operationsOf } from "./operation.ts";
@@ -207,7 +207,7 @@ const OTHERS = {
     description:
       "CSV in the FOCUS 1.3 format, readable as 1.2. Send `month` or `day` (UTC); the default is the current month. The date of a row is the date of its charge. Credits, refunds, corrections and taxes have separate rows.",
     files: ["text/csv"],
-    query: focusQuerySchema,
+    query: exportQuerySchema,
   }),
   "GET /v1/holds": described("List open holds of requests and clients, oldest first", {
     200: spent.holds,

@@ -1,11 +1,11 @@
 import * as z from "zod";
-import { SEARCHABLE_OBJECTS } from "../../src/operator/find.store.ts";
+import { SEARCHABLE_OBJECT_KINDS } from "../../src/operator/find.store.ts";
 import { count, owner, record, time } from "./fields.ts";
 
 export const found = record("Found", {
   data: z.array(
     record("FoundObject", {
-      object: z.enum(SEARCHABLE_OBJECTS),
+      object: z.enum(SEARCHABLE_OBJECT_KINDS),
       id: z.string().describe("For an end user, domain, credit or merchant: its name."),
       name: z.string().nullable().describe("A name, an address or a type, if the object has one."),
       organization: z

@@ -8,9 +8,9 @@ import {
 } from "../../src/accounts/people/invitation-handlers.ts";
 import { notificationsSchema } from "../../src/accounts/people/notifications.ts";
 import {
-  actAsSchema,
+  actAsOrganizationSchema,
   identitySchema,
-  ownNewOrganizationSchema,
+  newOrganizationByPersonSchema,
 } from "../../src/accounts/people/me.ts";
 import type { PEOPLE_ROUTES } from "../../src/accounts/people/endpoints.ts";
 import { roleChangeSchema } from "../../src/accounts/people/team.ts";
@@ -48,7 +48,7 @@ export const PEOPLE_OPERATIONS = withPrefix(
     }),
     "POST /me/act": described("Switch to another organization of the person", {
       200: record.actsAs,
-      body: actAsSchema,
+      body: actAsOrganizationSchema,
       errors: ["not_found"],
     }),
     "POST /me/log-out": described("Log out everywhere", { 200: record.endedAll }),
@@ -59,7 +59,7 @@ export const PEOPLE_OPERATIONS = withPrefix(
     "DELETE /me/sessions/{id}": described("End a session", { 200: record.ended }),
     "POST /organizations": described("Create another organization in this region", {
       201: record.ownOrganization,
-      body: ownNewOrganizationSchema,
+      body: newOrganizationByPersonSchema,
       errors: ["login_refused"],
     }),
     "POST /organizations/{id}/restore": described(

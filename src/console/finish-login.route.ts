@@ -12,7 +12,7 @@ import { createNewBrowserMail } from "../accounts/people/mail.ts";
 import { notifyLoginMethods } from "../accounts/people/me.ts";
 import {
   findCompanyToJoin,
-  findOwnJoinableDomain,
+  findJoinableDomainOfOrganization,
   joinOrganizationByDomain,
 } from "../accounts/people/company.ts";
 import { listVerifiedAddresses } from "../accounts/people/company-issuer.ts";
@@ -204,7 +204,7 @@ async function findPersonOfCompany(
     await recordMembershipUse(db, place.memberId, nowMs);
     return success({ person: known, place, isNew: false });
   }
-  const domain = await findOwnJoinableDomain(services, connection.orgId);
+  const domain = await findJoinableDomainOfOrganization(services, connection.orgId);
   if (ticket.purpose !== "join" || domain === null) {
     return refuse({ kind: "login_refused", why: "unknown" });
   }

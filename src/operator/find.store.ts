@@ -1,4 +1,4 @@
-export const SEARCHABLE_OBJECTS = [
+export const SEARCHABLE_OBJECT_KINDS = [
   "organization",
   "key",
   "member",
@@ -13,9 +13,9 @@ export const SEARCHABLE_OBJECTS = [
   "price",
   "merchant",
 ] as const;
-type FoundKind = (typeof SEARCHABLE_OBJECTS)[number];
+type FoundKind = (typeof SEARCHABLE_OBJECT_KINDS)[number];
 
-export type OwnerOrganization = {
+export type OrganizationOfMatch = {
   readonly id: string;
   readonly slug: string;
   readonly name: string;
@@ -24,7 +24,7 @@ export type SearchMatch = {
   readonly object: FoundKind;
   readonly id: string;
   readonly name: string | null;
-  readonly organization: OwnerOrganization | null;
+  readonly organization: OrganizationOfMatch | null;
 };
 
 const FOUND_MAX = 10;
@@ -127,12 +127,12 @@ export async function pageActiveOrganizations(
   db: D1Database,
   { after, limit }: OrganizationPageQuery,
   usedSinceMs: number,
-): Promise<readonly OwnerOrganization[]> {
+): Promise<readonly OrganizationOfMatch[]> {
   const { results } = await db
     .prepare(
       `SELECT id, slug, name FROM organizations WHERE id > ?1 AND used_at >= ?2 ORDER BY id LIMIT ?3`,
     )
     .bind(after, usedSinceMs, limit)
-    .all<OwnerOrganization>();
+    .all<OrganizationOfMatch>();
   return results;
 }

@@ -10,7 +10,7 @@ import { parseHoldName } from "../shared/placed-hold.ts";
 import { callObject } from "../shared/reach-object.ts";
 import { parseHomeRegion, listedPrefixOrText } from "../accounts/keys/api-key.ts";
 import { searchDatabase, pageActiveOrganizations } from "./find.store.ts";
-import type { SearchMatch, OwnerOrganization, OrganizationPageQuery } from "./find.store.ts";
+import type { SearchMatch, OrganizationOfMatch, OrganizationPageQuery } from "./find.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 /** Maximum organizations whose wallets one call searches. */
@@ -30,7 +30,7 @@ export const searchQuerySchema = z.object({
 type ObjectLookup = {
   readonly object: "request" | "event";
   readonly id: string;
-  readonly owners: (page: OrganizationPageQuery) => Promise<readonly OwnerOrganization[]>;
+  readonly owners: (page: OrganizationPageQuery) => Promise<readonly OrganizationOfMatch[]>;
   readonly readFromWallet: (orgId: string) => Promise<Result<unknown>>;
 };
 

@@ -116,7 +116,7 @@ const EMPTY_STAMP = { id: "", postedBy: "", createdAt: 0 };
 
 function priceRows(
   call: OperatorCall,
-  rows: readonly PostedPriceRow[],
+  rows: readonly NewPriceRow[],
 ): Result<readonly PriceRecord[]> {
   const records: PriceRecord[] = [];
   const seenKeys = new Set<string>();
@@ -144,13 +144,13 @@ function priceRows(
   return success(records);
 }
 
-function refuseRow(call: OperatorCall, row: PostedPriceRow, rowPath: string): Refusal | null {
+function refuseRow(call: OperatorCall, row: NewPriceRow, rowPath: string): Refusal | null {
   return refuseTime(call, row, rowPath) ?? refuseItem(call, row, rowPath);
 }
 
 function refuseTime(
   { now, priceLeadMs }: OperatorCall,
-  { from }: PostedPriceRow,
+  { from }: NewPriceRow,
   rowPath: string,
 ): Refusal | null {
   if (from >= now + priceLeadMs) return null;
@@ -168,7 +168,7 @@ function refuseTime(
  */
 function refuseItem(
   call: OperatorCall,
-  { item, percent, price }: PostedPriceRow,
+  { item, percent, price }: NewPriceRow,
   rowPath: string,
 ): Refusal | null {
   const coversManyModels = item === "*" || item.endsWith("/*");
@@ -187,9 +187,9 @@ function refusePrice(
     item,
     kind,
     price,
-  }: Pick<PostedPriceRow, "item"> & {
+  }: Pick<NewPriceRow, "item"> & {
     readonly kind: CallKind | null;
-    readonly price: NonNullable<PostedPriceRow["price"]>;
+    readonly price: NonNullable<NewPriceRow["price"]>;
   },
   rowPath: string,
 ): Refusal | null {
@@ -221,7 +221,7 @@ export function refusePriceUnits(
   }: {
     readonly item: string;
     readonly kind: CallKind;
-    readonly price: NonNullable<PostedPriceRow["price"]>;
+    readonly price: NonNullable<NewPriceRow["price"]>;
   },
   rowPath: string,
 ): Refusal | null {
@@ -278,7 +278,7 @@ const rowSchema = z.object({
   price: z.optional(priceFieldsSchema),
   percent: z.optional(z.int().check(z.minimum(0), z.maximum(PERCENT_MAX))),
 });
-export type PostedPriceRow = z.infer<typeof rowSchema>;
+export type NewPriceRow = z.infer<typeof rowSchema>;
 
 export const newPricesSchema = z.object({
   rows: z.array(rowSchema).check(z.minLength(1), z.maxLength(ROWS_MAX)),

@@ -65,7 +65,7 @@ export const EVENT_LOG_PARTITIONS: readonly string[] = [
   ...new Set(["operator", ...EVENT_TYPES.map((type) => type.split(".", 1).join())]),
 ];
 
-export function eventPartitionOf({ type, actor }: Pick<NewEvent, "type" | "actor">): string {
+export function eventLogPartitionOf({ type, actor }: Pick<NewEvent, "type" | "actor">): string {
   return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
 }
 

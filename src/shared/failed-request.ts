@@ -46,7 +46,7 @@ export type FailureBatch = {
   readonly counts: readonly HourlyFailureCount[];
 };
 
-export const ERROR_MESSAGE_MAX = 500;
+export const ERROR_MESSAGE_CHARACTERS_MAX = 500;
 /** Maximum attempts that a failed request reports: the last ones. */
 export const REPORTED_ATTEMPTS_MAX = 16;
 export const FAILURE_BATCH_REQUESTS_MAX = 100;
@@ -101,7 +101,7 @@ const requestSchema: z.ZodMiniType<FailedRequest> = z.object({
   clientLeftMs: z.nullable(z.number()),
   error: z.object({
     code: shortText,
-    message: z.string().check(z.maxLength(ERROR_MESSAGE_MAX)),
+    message: z.string().check(z.maxLength(ERROR_MESSAGE_CHARACTERS_MAX)),
     status: nonNegativeInt,
     param: z.nullable(shortText),
   }),

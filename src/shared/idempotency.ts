@@ -4,7 +4,7 @@ import { sha256Hex } from "./hash.ts";
 
 export const IDEMPOTENCY_RETENTION_MS = 86_400_000;
 
-export type Idempotency = {
+export type IdempotencyHashes = {
   readonly name: string;
   readonly body: string;
 };
@@ -35,7 +35,7 @@ export function readIdempotencyKey(header: string | undefined): Result<string | 
 export async function hashIdempotentRequest(
   key: string,
   request: IdempotentRequest,
-): Promise<Idempotency> {
+): Promise<IdempotencyHashes> {
   const { keyId, orgId, path, bytes } = request;
   const [name, content] = await Promise.all([sha256Hex(`${keyId} ${key}`), sha256Hex(bytes)]);
   return { name, body: await sha256Hex(`${orgId} ${path} ${content}`) };

@@ -223,7 +223,7 @@ const TYPED_TERMS: {
 } = KEY_TERMS;
 type FieldAccess<T> = {
   readonly stored: string;
-  readonly of: (fields: KeyTermFields) => T | null | undefined;
+  readonly of: (fields: KeyTermBodyFields) => T | null | undefined;
 };
 
 const isTerm = (name: string): name is KeyTermName => name in KEY_TERMS;
@@ -241,13 +241,13 @@ export const keyTermFields = mapByField<{
   readonly [K in KeyTermName]: Terms[K]["body"];
 }>((name) => KEY_TERMS[name].body);
 const termsSchema = z.object(keyTermFields);
-export type KeyTermFields = z.infer<typeof termsSchema>;
+export type KeyTermBodyFields = z.infer<typeof termsSchema>;
 
 function mapTerms(of: <K extends KeyTermName>(name: K) => KeyTerms[K]): KeyTerms {
   return Object.fromEntries(KEY_TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
 }
 
-export const NO_KEY_TERMS: KeyTerms = mapTerms(() => null);
+export const EMPTY_KEY_TERMS: KeyTerms = mapTerms(() => null);
 
 /** Reports whether no limit was raised or removed, and no permission added. */
 export function areKeyTermsTighter(before: KeyTerms, after: KeyTerms, { isAlias }: Names): boolean {
@@ -257,7 +257,7 @@ export function areKeyTermsTighter(before: KeyTerms, after: KeyTerms, { isAlias 
   return KEY_TERM_NAMES.every((name) => isNotRaised(name, before[name], after[name]));
 }
 
-export function changeKeyTerms(before: KeyTerms, fields: KeyTermFields): KeyTerms {
+export function changeKeyTerms(before: KeyTerms, fields: KeyTermBodyFields): KeyTerms {
   return mapTerms((name) => {
     const fieldValue = TYPED_TERMS[name].of(fields);
     if (fieldValue === undefined) return before[name];
@@ -315,8 +315,8 @@ export function keyTermsToJson(terms: KeyTerms): string | null {
 
 export function keyTermsFromJson(text: string | null): KeyTerms {
   return text === null
-    ? NO_KEY_TERMS
-    : { ...NO_KEY_TERMS, ...parseStoredJson<Partial<KeyTerms>>(text) };
+    ? EMPTY_KEY_TERMS
+    : { ...EMPTY_KEY_TERMS, ...parseStoredJson<Partial<KeyTerms>>(text) };
 }
 
 export type RateLimitState = {

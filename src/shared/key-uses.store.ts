@@ -13,7 +13,7 @@ const TERMS = [...KEY_TERM_COLUMNS, "more"]
 
 export type KeyUse = { readonly hash: string; readonly usedAt: number };
 
-export type KeyAfterUse = {
+export type UsedKeyRecord = {
   readonly hash: string;
   readonly revokedAt: number | null;
   readonly rpmLimit: number;
@@ -21,8 +21,8 @@ export type KeyAfterUse = {
   readonly secrets: KeySecrets;
 };
 
-export type KeyAfterUseRow = KeyTermsRow &
-  Omit<KeyAfterUse, "terms" | "secrets"> & { readonly secrets: string | null };
+export type UsedKeyRow = KeyTermsRow &
+  Omit<UsedKeyRecord, "terms" | "secrets"> & { readonly secrets: string | null };
 
 export function recordKeyUsesStatement(
   db: D1Database,
@@ -37,7 +37,7 @@ export function recordKeyUsesStatement(
     .bind(JSON.stringify(uses));
 }
 
-export function keyAfterUseFromRow(row: KeyAfterUseRow): KeyAfterUse {
+export function usedKeyRecordFromRow(row: UsedKeyRow): UsedKeyRecord {
   const { hash, revokedAt, rpmLimit } = row;
   return {
     hash,

@@ -1,6 +1,6 @@
 import { assert } from "./assert.ts";
 
-export const WINDOW_MS = 60_000;
+export const RATE_WINDOW_MS = 60_000;
 /** Maximum rate limit of a key, and length of the log. */
 export const ADMISSIONS_MAX = 1000;
 /**
@@ -54,10 +54,10 @@ export class RateWindow {
   decide(limit: number, clockMs: number): WindowDecision {
     const at = Math.max(clockMs, this.#nthLast(1) ?? clockMs);
     const blockingTime = this.#nthLast(limit);
-    if (blockingTime !== undefined && at - blockingTime < WINDOW_MS) {
+    if (blockingTime !== undefined && at - blockingTime < RATE_WINDOW_MS) {
       return { admitted: false, retryAfterMs: waitMs(blockingTime, clockMs) };
     }
-    const counted = this.#countSince(at - WINDOW_MS) + 1;
+    const counted = this.#countSince(at - RATE_WINDOW_MS) + 1;
     assert(counted <= limit, "more requests counted than the limit admits");
     const oldest = counted === 1 ? at : (this.#nthLast(counted - 1) ?? at);
     return {
@@ -95,5 +95,5 @@ export class RateWindow {
 }
 
 function waitMs(admittedAt: number, clockMs: number): number {
-  return Math.min(WINDOW_MS, Math.max(1, admittedAt + WINDOW_MS - clockMs));
+  return Math.min(RATE_WINDOW_MS, Math.max(1, admittedAt + RATE_WINDOW_MS - clockMs));
 }

@@ -1,6 +1,6 @@
 import { PriceListCache } from "../../src/models/catalog/price-list-cache.ts";
 import type { PriceCopies } from "../../src/models/catalog/price-list-cache.ts";
-import type { NumericVariables } from "../../src/shared/config/config.ts";
+import type { NumericConfigVariables } from "../../src/shared/config/config.ts";
 
 export const LEAD_S = 3600;
 export const LEAD_MS = LEAD_S * 1000;
@@ -22,7 +22,7 @@ export function priceListFixture(copies: PriceCopies | null = null) {
     waitUntil: (work: Promise<unknown>) => void waiting.push(work),
     copies,
   };
-  const numbers = { PRICE_LEAD_S: LEAD_S } as NumericVariables;
+  const numbers = { PRICE_LEAD_S: LEAD_S } as NumericConfigVariables;
   const book = new PriceListCache({ numbers });
   const ask = async (own: string | null = null) => {
     const lists = await book.listsOf(own, reader);

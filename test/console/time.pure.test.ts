@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { runway } from "../../src/console/browser/lib/balance-curve.ts";
-import { totalsOf } from "../../src/console/browser/lib/spend-totals.ts";
-import { cacheShares, stackGroups, sumByGroup } from "../../src/console/browser/lib/spend.ts";
+import { computeSpendTotals } from "../../src/console/browser/lib/spend-totals.ts";
+import { cacheShares, stackGroups, sumUsageByGroup } from "../../src/console/browser/lib/spend.ts";
 import type { DayRow } from "../../src/console/browser/lib/spend.ts";
 import {
   dayName,
@@ -78,7 +78,7 @@ describe("spend in the console", () => {
       { name: "d", values: [4, 0] },
       { name: "other", values: [5, 0] },
     ]);
-    expect(sumByGroup([...rows, row("2026-11-22", 10, "a")])).toMatchObject([
+    expect(sumUsageByGroup([...rows, row("2026-11-22", 10, "a")])).toMatchObject([
       { group: "a", cost_micro: 11, requests: 2 },
       { group: "d", cost_micro: 4, requests: 1 },
       { group: "c", cost_micro: 3 },
@@ -93,7 +93,7 @@ describe("spend in the console", () => {
       row("2026-11-01", 7),
       row("2026-11-22", 2),
     ];
-    expect(totalsOf(rows, NOW)).toEqual({ today: 2, month: 9, lastMonthToDate: 5 });
+    expect(computeSpendTotals(rows, NOW)).toEqual({ today: 2, month: 9, lastMonthToDate: 5 });
   });
 
   it.each([

@@ -14,7 +14,7 @@ import type { StoredKey } from "../../src/accounts/keys/stored-key.ts";
 import type { AdmittedRequest } from "../../src/shared/caller.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
-import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import type { KeyScope } from "../../src/shared/key.ts";
 
 type MadeKey = { readonly key: string; readonly booked: StoredKey };
@@ -83,7 +83,7 @@ export async function draftKey(
     createdAt,
     lastUsedAt: null,
     revokedAt: null,
-    terms: NO_KEY_TERMS,
+    terms: EMPTY_KEY_TERMS,
     changedAt: null,
     secrets: null,
     spend: ZERO_KEY_SPEND,

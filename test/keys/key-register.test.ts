@@ -11,7 +11,7 @@ import {
   storedTimes,
 } from "./register-fixture.ts";
 import { env } from "cloudflare:workers";
-import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import { findKeyByHash, revokeKey } from "../../src/accounts/keys/keys.store.ts";
 import { now } from "../../src/shared/clock.ts";
 
@@ -121,7 +121,7 @@ it("the lookup of a key's owner doesn't count against the key's requests per min
     memberId,
     scope: "global",
     rpmLimit: 3,
-    terms: NO_KEY_TERMS,
+    terms: EMPTY_KEY_TERMS,
     secrets: null,
   };
   const answers = await Promise.all(Array.from({ length: 20 }, () => registerOf(hash).identify()));

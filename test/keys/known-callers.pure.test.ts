@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import { KeyOwnerCache } from "../../src/accounts/keys/authenticate.ts";
 
 const KEY = { hash: "a".repeat(64), home: "eu" } as const;
@@ -10,7 +10,7 @@ const SAID = {
   memberId: "member_1",
   scope: "global",
   rpmLimit: 60,
-  terms: NO_KEY_TERMS,
+  terms: EMPTY_KEY_TERMS,
   secrets: null,
 } as const;
 const NOW_MS = 1_790_000_000_000;

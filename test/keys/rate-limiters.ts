@@ -1,4 +1,4 @@
-import { RateWindow, WINDOW_MS } from "../../src/shared/rate-window.ts";
+import { RateWindow, RATE_WINDOW_MS } from "../../src/shared/rate-window.ts";
 
 /** Reports whether one more request is admitted at a time in ms. Times never decrease. */
 export type RateLimiter = (nowMs: number) => boolean;
@@ -17,7 +17,7 @@ export function exactLog(limit: number): RateLimiter {
 export function fixedWindow(limit: number): RateLimiter {
   let [minute, count] = [-1, 0];
   return (now) => {
-    const current = Math.floor(now / WINDOW_MS);
+    const current = Math.floor(now / RATE_WINDOW_MS);
     if (current !== minute) [minute, count] = [current, 0];
     if (count >= limit) return false;
     count++;
@@ -32,12 +32,12 @@ export function fixedWindow(limit: number): RateLimiter {
 export function slidingCounter(limit: number): RateLimiter {
   let [minute, count, last] = [-1, 0, 0];
   return (now) => {
-    const current = Math.floor(now / WINDOW_MS);
+    const current = Math.floor(now / RATE_WINDOW_MS);
     if (current !== minute) {
       last = current === minute + 1 ? count : 0;
       [minute, count] = [current, 0];
     }
-    const covered = 1 - (now % WINDOW_MS) / WINDOW_MS;
+    const covered = 1 - (now % RATE_WINDOW_MS) / RATE_WINDOW_MS;
     if (last * covered + count + 1 > limit) return false;
     count++;
     return true;
@@ -48,7 +48,7 @@ export function slidingCounter(limit: number): RateLimiter {
 export function tokenBucket(limit: number): RateLimiter {
   let [level, at] = [limit, 0];
   return (now) => {
-    level = Math.min(limit, level + ((now - at) * limit) / WINDOW_MS);
+    level = Math.min(limit, level + ((now - at) * limit) / RATE_WINDOW_MS);
     at = now;
     if (level < 1) return false;
     level--;
@@ -68,17 +68,17 @@ const MINUTES = 6;
 
 /** Times of requests for a limit in order, in ms from 0. */
 export const PATTERNS: Readonly<Record<string, (limit: number) => readonly number[]>> = {
-  "constant flood": (limit) => evenly(0, MINUTES * WINDOW_MS, limit * 10),
+  "constant flood": (limit) => evenly(0, MINUTES * RATE_WINDOW_MS, limit * 10),
   "idle, burst at a window's end, flood": (limit) => [
-    ...Array.from({ length: limit }, () => 2 * WINDOW_MS - 1),
-    ...evenly(2 * WINDOW_MS, MINUTES * WINDOW_MS, limit * 10),
+    ...Array.from({ length: limit }, () => 2 * RATE_WINDOW_MS - 1),
+    ...evenly(2 * RATE_WINDOW_MS, MINUTES * RATE_WINDOW_MS, limit * 10),
   ],
   "bursts at edges": (limit) =>
     Array.from({ length: MINUTES }, (_, i) => [
-      ...Array.from({ length: limit }, () => (i + 1) * WINDOW_MS - 1),
-      ...Array.from({ length: limit }, () => (i + 1) * WINDOW_MS),
+      ...Array.from({ length: limit }, () => (i + 1) * RATE_WINDOW_MS - 1),
+      ...Array.from({ length: limit }, () => (i + 1) * RATE_WINDOW_MS),
     ]).flat(),
-  "Poisson overload": (limit) => poisson(MINUTES * WINDOW_MS, limit * 1.5),
+  "Poisson overload": (limit) => poisson(MINUTES * RATE_WINDOW_MS, limit * 1.5),
 };
 
 /** Returns the maximum admissions in any 60 s for the requests of a pattern. */
@@ -86,7 +86,7 @@ export function worstMinute(register: RateLimiter, times: readonly number[]): nu
   const admitted = times.filter((at) => register(at));
   let [most, first] = [0, 0];
   for (const [last, at] of admitted.entries()) {
-    while ((admitted[first] ?? at) <= at - WINDOW_MS) first++;
+    while ((admitted[first] ?? at) <= at - RATE_WINDOW_MS) first++;
     most = Math.max(most, last - first + 1);
   }
   return most;
@@ -113,7 +113,7 @@ export function mostWithin(
   const ordered = admissions.toSorted((a, b) => a.from - b.from);
   let most = 0;
   for (const [first, { from: start }] of ordered.entries()) {
-    const end = start + WINDOW_MS;
+    const end = start + RATE_WINDOW_MS;
     let inside = 0;
     for (let i = first; (ordered[i]?.from ?? end) < end; i++) {
       if ((ordered[i]?.to ?? end) < end) inside++;
@@ -124,7 +124,7 @@ export function mostWithin(
 }
 
 function evenly(from: number, to: number, perMinute: number): number[] {
-  const step = WINDOW_MS / perMinute;
+  const step = RATE_WINDOW_MS / perMinute;
   return Array.from({ length: Math.floor((to - from) / step) }, (_, i) => from + i * step);
 }
 
@@ -134,7 +134,7 @@ function poisson(until: number, perMinute: number): number[] {
   let state = 20_261_121;
   for (let at = 0; at < until;) {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    at += (-Math.log((state + 1) / 2 ** 32) * WINDOW_MS) / perMinute;
+    at += (-Math.log((state + 1) / 2 ** 32) * RATE_WINDOW_MS) / perMinute;
     times.push(at);
   }
   return times;

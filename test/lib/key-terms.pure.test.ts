@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   hasLimits,
-  NO_KEY_TERMS,
+  EMPTY_KEY_TERMS,
   keyTermsFromJson,
   keyTermsToJson,
   KEY_TERM_COLUMNS,
@@ -37,18 +37,18 @@ describe("a set of key limits", () => {
   it("stays equal when stored in a database row and in a Durable Object", () => {
     for (const terms of [
       FULL,
-      NO_KEY_TERMS,
-      { ...NO_KEY_TERMS, allowedModels: ["smart", "a/*"] },
+      EMPTY_KEY_TERMS,
+      { ...EMPTY_KEY_TERMS, allowedModels: ["smart", "a/*"] },
     ]) {
       expect(inRow(terms, KEY_TERM_COLUMNS)).toEqual(terms);
       expect(inRow(terms, ["tpm_limit"])).toEqual(terms); // a limit without its own column
       expect(keyTermsFromJson(keyTermsToJson(terms))).toEqual(terms);
     }
-    expect(keyTermsToJson(NO_KEY_TERMS)).toBeNull();
+    expect(keyTermsToJson(EMPTY_KEY_TERMS)).toBeNull();
   });
 
   it("counts as set if at least one limit is set, even a budget of 0 or an empty list", () => {
-    expect(hasLimits(NO_KEY_TERMS)).toBe(false);
+    expect(hasLimits(EMPTY_KEY_TERMS)).toBe(false);
     const one = {
       budgetMicro: micros(0),
       tpmLimit: 1,
@@ -59,7 +59,7 @@ describe("a set of key limits", () => {
       expiresAt: 0,
     };
     for (const [name, value] of Object.entries(one)) {
-      expect([name, hasLimits({ ...NO_KEY_TERMS, [name]: value })]).toEqual([name, true]);
+      expect([name, hasLimits({ ...EMPTY_KEY_TERMS, [name]: value })]).toEqual([name, true]);
     }
   });
 });

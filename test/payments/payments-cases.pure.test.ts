@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { MockInstance } from "vitest";
-import type { NumericVariables } from "../../src/shared/config/config.ts";
+import type { NumericConfigVariables } from "../../src/shared/config/config.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
@@ -218,7 +218,7 @@ it("three declines in a day disable a saved card, not counting the gateway's own
     FIRST_WEEK_DOLLARS_A_DAY: 100,
     PURCHASE_DOLLARS_A_DAY: 1000,
     CARD_DOLLARS_A_DAY: 500,
-  } as NumericVariables;
+  } as NumericConfigVariables;
   const buying = {
     orgId: "org_a",
     orgName: "A",

@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { toConverseMessages } from "../../src/models/protocols/converse/converse-request.ts";
 import { toConversation } from "../../src/models/core/conversation.ts";
-import { createHttpProvider, postRequest } from "../../src/models/core/http-provider.ts";
+import { createHttpProvider, sendPostRequest } from "../../src/models/core/http-provider.ts";
 import type { CallHandler, ProviderHandlers } from "../../src/models/core/http-provider.ts";
 import type { ChatCall, ProviderCall } from "../../src/models/core/provider.ts";
 import { callOf, chatOf } from "./adapter-kit.ts";
@@ -40,7 +40,7 @@ it("an exception before sending counts as a bug of the gateway, not as a broken 
 
 it("a failed fetch counts as a broken connection, or as aborted if the call has ended", async () => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("Network connection lost."));
-  const provider = asking((call) => postRequest(call, TARGET));
+  const provider = asking((call) => sendPostRequest(call, TARGET));
   const failure = { kind: "retry", reason: "connection", again: true };
   expect(await provider.send(callOf())).toEqual({ kind: "failure", failure });
   const aborted = { kind: "retry", reason: "aborted" };

@@ -7,7 +7,7 @@ import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { NO_PRICE_LISTS } from "../../src/models/catalog/price-lists.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import type { ResponseWriter } from "../../src/models/core/endpoint-adapter.ts";
-import type { NumericVariables } from "../../src/shared/config/config.ts";
+import type { NumericConfigVariables } from "../../src/shared/config/config.ts";
 import { MetricCounts } from "../../src/events/metrics/tally.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
 import { RunProgress } from "../../src/models/requests/paid-request.ts";
@@ -108,7 +108,7 @@ export function runOf(
   };
   const services = { ...here, ...given } as RunServices;
   const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (given.numbers ??
-    {}) as Partial<NumericVariables>;
+    {}) as Partial<NumericConfigVariables>;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
   return {
     id: "req_test",

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { NumericVariables } from "../../src/shared/config/config.ts";
+import type { NumericConfigVariables } from "../../src/shared/config/config.ts";
 import { Timers } from "../../src/shared/timers.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
 import { StreamClient, StreamWatch } from "../../src/models/requests/stream-watch.ts";
@@ -21,7 +21,7 @@ function watching() {
     client,
     ping: () => COMMENT,
     now: () => Date.now(),
-    numbers: NUMBERS as NumericVariables,
+    numbers: NUMBERS as NumericConfigVariables,
   });
   return { client, watch, seen };
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { NumericVariables } from "../../src/shared/config/config.ts";
+import type { NumericConfigVariables } from "../../src/shared/config/config.ts";
 import { Timers } from "../../src/shared/timers.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
 import type { StreamClient } from "../../src/models/requests/stream-watch.ts";
@@ -32,7 +32,7 @@ function watching(numbers: Partial<typeof NUMBERS> = {}, lateMs?: number) {
     client: client as unknown as StreamClient,
     ping: () => ": keep-alive\n\n",
     now: () => Date.now(),
-    numbers: { ...NUMBERS, ...numbers } as NumericVariables,
+    numbers: { ...NUMBERS, ...numbers } as NumericConfigVariables,
   });
   return { watch, client, seen, timer, timers, run };
 }

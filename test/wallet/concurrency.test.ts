@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { changeKey } from "../../src/accounts/keys/keys.store.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
-import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import { micros } from "../../src/shared/money.ts";
 import { effortFor } from "../effort.ts";
 import { siblingKey, evict, gatedKey, runInWallet, registerOf } from "./key-admissions-fixture.ts";
@@ -75,7 +75,7 @@ type Run = {
 
 async function limitKey(key: GatedKey, maxConcurrent: number | null): Promise<void> {
   valueOf(await key.stub.admit(key.hash));
-  const terms = { ...NO_KEY_TERMS, maxConcurrent };
+  const terms = { ...EMPTY_KEY_TERMS, maxConcurrent };
   const change = { ...key.booked, terms };
   await changeKey(env.DB, key.booked, change, { now: START, actor: SYSTEM_ACTOR });
   await registerOf(key).setTerms(terms);
@@ -199,7 +199,7 @@ describe("the limit max_concurrent", () => {
   it("ignores holds placed by POST /v1/holds", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     valueOf(await key.stub.admit(key.hash));
-    await key.stub.setKeyTerms(key.hash, { ...NO_KEY_TERMS, mayHold: true });
+    await key.stub.setKeyTerms(key.hash, { ...EMPTY_KEY_TERMS, mayHold: true });
     await limitAll(key, 1);
     const placed = { pays: "quota", merchant: null, description: "x", expiresInS: 60 } as const;
     const place = async () =>

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { effortFor } from "../effort.ts";
 import { FOCUS_EXPORT_COLUMNS } from "../../src/money/wallet/exports/focus.ts";
-import { readFocusPages } from "../../src/money/wallet/exports/exports.route.ts";
+import { readExportPages } from "../../src/money/wallet/exports/exports.route.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
@@ -190,7 +190,7 @@ class Month {
       }),
     };
     let text = `${FOCUS_EXPORT_COLUMNS.join(",")}\r\n`;
-    for await (const page of readFocusPages(sources, days)) text += valueOf(page);
+    for await (const page of readExportPages(sources, days)) text += valueOf(page);
     return text;
   }
 

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import type { RouteCandidate } from "../../src/shared/policy.ts";
@@ -192,7 +192,7 @@ describe("a hold for several models", () => {
   it("excludes a fallback that needs more tokens than the key may use in a minute", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 1000 });
     valueOf(await key.stub.admit(key.hash));
-    const terms = { ...NO_KEY_TERMS, tpmLimit: 100 };
+    const terms = { ...EMPTY_KEY_TERMS, tpmLimit: 100 };
     await env.KEY_REGISTER.getByName(key.hash).setTerms(terms);
     valueOf(await key.stub.setKeyTerms(key.hash, terms));
     const both = [

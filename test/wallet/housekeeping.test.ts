@@ -6,7 +6,7 @@ import type { Counts } from "../../scripts/workers/counts.ts";
 import { micros } from "../../src/shared/money.ts";
 import { changeKey } from "../../src/accounts/keys/keys.store.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
-import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { siblingKey, evict, gatedKey, runInWallet, registerOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
@@ -74,7 +74,7 @@ async function inUse({ keys, budgets, endUsers }: Active): Promise<GatedKey[]> {
   while (all.length < keys) all.push(await siblingKey(first, 1000));
   for (const key of all) await pay(key, null);
   for (const key of all.slice(0, budgets)) {
-    const terms = { ...NO_KEY_TERMS, budgetMicro: micros(1_000_000) };
+    const terms = { ...EMPTY_KEY_TERMS, budgetMicro: micros(1_000_000) };
     await changeKey(
       env.DB,
       key.booked,

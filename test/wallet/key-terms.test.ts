@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { changeKey } from "../../src/accounts/keys/keys.store.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
-import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import type { KeyTerms } from "../../src/shared/key-terms.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
@@ -33,7 +33,7 @@ afterEach(() => setClock(null));
 async function limited(terms: Partial<KeyTerms>, balance = 10_000): Promise<GatedKey> {
   const key = await gatedKey({ rpmLimit: 1000, balance });
   valueOf(await key.stub.admit(key.hash));
-  const change = { ...key.booked, terms: { ...NO_KEY_TERMS, ...terms } };
+  const change = { ...key.booked, terms: { ...EMPTY_KEY_TERMS, ...terms } };
   await changeKey(env.DB, key.booked, change, { now: NOON, actor: SYSTEM_ACTOR });
   await registerOf(key).setTerms(change.terms);
   valueOf(await key.stub.setKeyTerms(key.hash, change.terms));
@@ -141,7 +141,7 @@ describe("a key's budget", () => {
     await spend(key, 30);
     valueOf(await key.stub.poke());
     await spend(key, 20);
-    const terms = { ...NO_KEY_TERMS, budgetMicro: micros(60), budgetPeriod: "month" as const };
+    const terms = { ...EMPTY_KEY_TERMS, budgetMicro: micros(60), budgetPeriod: "month" as const };
     valueOf(await key.stub.setKeyTerms(key.hash, terms));
     expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toMatchObject({ spentMicro: 50 });
     await evict(key);
@@ -149,7 +149,7 @@ describe("a key's budget", () => {
     expect(await refusal(key, 11)).toMatchObject({ leftMicro: 10 });
     valueOf(await key.stub.setKeyTerms(key.hash, { ...terms, budgetMicro: micros(61) }));
     await spend(key, 11);
-    valueOf(await key.stub.setKeyTerms(key.hash, NO_KEY_TERMS));
+    valueOf(await key.stub.setKeyTerms(key.hash, EMPTY_KEY_TERMS));
     await spend(key, 1000);
     expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toBeNull();
   });
@@ -165,7 +165,7 @@ describe("a key's budget", () => {
     await deleteWalletStorage(key.stub);
     valueOf(await key.stub.rebuild(orgId));
     valueOf(await key.stub.admit(key.hash));
-    const terms = { ...NO_KEY_TERMS, budgetMicro: micros(100), budgetPeriod: "day" as const };
+    const terms = { ...EMPTY_KEY_TERMS, budgetMicro: micros(100), budgetPeriod: "day" as const };
     valueOf(await key.stub.setKeyTerms(key.hash, terms));
     expect(await refusal(key, 31)).toMatchObject({ leftMicro: 30 });
     await spend(key, 30);
@@ -348,7 +348,7 @@ describe("a key's limit on models, lifetime or end user", () => {
     const key = await limited({ tpmLimit: 5 });
     await evict(key);
     expect(valueOf(await key.stub.keyStanding(key.hash)).terms).toEqual({
-      ...NO_KEY_TERMS,
+      ...EMPTY_KEY_TERMS,
       tpmLimit: 5,
     });
     expect(await rowsOf(key.stub, "SELECT terms FROM keys")).toHaveLength(1);

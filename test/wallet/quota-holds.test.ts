@@ -6,7 +6,7 @@ import { effortFor } from "../effort.ts";
 import { budgetsFromFields } from "../../src/shared/budgets.ts";
 import type { BudgetOwner } from "../../src/shared/budgets.ts";
 import { micros } from "../../src/shared/money.ts";
-import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import { gatedKey, registerOf } from "./key-admissions-fixture.ts";
 import { failureOf, GENERATION, holdOf, setClock, valueOf } from "./wallet-fixture.ts";
 import type { Stub } from "./wallet-fixture.ts";
@@ -30,7 +30,7 @@ async function limitedKey() {
   const key = await gatedKey({ balance: 100_000 });
   const { hash, stub } = key;
   valueOf(await stub.admit(hash));
-  const terms = { ...NO_KEY_TERMS, mayHold: true as const };
+  const terms = { ...EMPTY_KEY_TERMS, mayHold: true as const };
   await registerOf(key).setTerms(terms);
   valueOf(await stub.setKeyTerms(hash, terms));
   const row = [key.booked.keyId, key.booked.orgId, Date.now(), '{"may_hold":true}'];
@@ -129,7 +129,7 @@ it("a budget counts quota holds and model calls together, even if the wallet's m
   const key = await gatedKey({ balance: 1000 });
   const { hash, stub } = key;
   valueOf(await stub.admit(hash));
-  const terms = { ...NO_KEY_TERMS, mayHold: true as const };
+  const terms = { ...EMPTY_KEY_TERMS, mayHold: true as const };
   await registerOf(key).setTerms(terms);
   valueOf(await stub.setKeyTerms(hash, terms));
   const budgets = budgetsFromFields([{ limit_dollars: 0.0001, window: "60m" }]);

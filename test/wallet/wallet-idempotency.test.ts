@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { Idempotency } from "../../src/shared/idempotency.ts";
+import type { IdempotencyHashes } from "../../src/shared/idempotency.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
@@ -31,7 +31,7 @@ const replayOf = (id: string) => ({ kind: "idempotency_replay", made: "generatio
 
 /** Returns a hold of 10 micro-credits with the Idempotency-Key "x" and by default the body "1". */
 function named(body = "1", more: Partial<HoldRequest> = {}): HoldRequest {
-  const idempotency: Idempotency = { name: "x", body };
+  const idempotency: IdempotencyHashes = { name: "x", body };
   return holdOf(10, { idempotency, ...more });
 }
 

@@ -7,7 +7,7 @@ import { micros } from "../../src/shared/money.ts";
 import { changeKey } from "../../src/accounts/keys/keys.store.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { Session } from "../../src/shared/session.ts";
-import { NO_KEY_TERMS } from "../../src/shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../src/shared/key-terms.ts";
 import { gatedKey, registerOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { PlainWallet, upperBoundMinimum } from "./plain-wallet.ts";
@@ -71,7 +71,7 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   const { budget, period, tpm } = one.key;
   valueOf(await stub.admit(key.hash)); // caches the key
   const budgetMicro = budget === null ? null : micros(budget);
-  const terms = { ...NO_KEY_TERMS, budgetMicro, budgetPeriod: period, tpmLimit: tpm };
+  const terms = { ...EMPTY_KEY_TERMS, budgetMicro, budgetPeriod: period, tpmLimit: tpm };
   // Also in the database, because an alarm can read it again.
   await changeKey(
     env.DB,

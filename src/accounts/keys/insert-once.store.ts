@@ -2,7 +2,7 @@ import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../shared/idempotency.ts";
-import type { Idempotency } from "../../shared/idempotency.ts";
+import type { IdempotencyHashes } from "../../shared/idempotency.ts";
 import type { StoredKey } from "./stored-key.ts";
 import {
   findKeyByHash,
@@ -16,7 +16,7 @@ type IdempotentCaller = {
   readonly keyId: string;
   readonly secret: string;
   readonly actor: Actor;
-  readonly idempotency: Idempotency;
+  readonly idempotency: IdempotencyHashes;
 };
 
 export async function insertKeyOnce(

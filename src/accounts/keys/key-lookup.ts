@@ -4,11 +4,11 @@ import type { PeerConfig } from "../../shared/config/config.ts";
 import { now } from "../../shared/clock.ts";
 import { mintId } from "../../shared/id.ts";
 import type { Key } from "../../shared/key.ts";
-import { NO_KEY_TERMS } from "../../shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../shared/key-terms.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { findKeyByHash, saveKeyUse } from "./keys.store.ts";
-import type { KeyAfterUse } from "../../shared/key-uses.store.ts";
+import type { UsedKeyRecord } from "../../shared/key-uses.store.ts";
 import type { Region } from "../../shared/regions.ts";
 
 type FoundKey = Key & Pick<StoredKey, "revokedAt">;
@@ -21,7 +21,7 @@ export type KeyLookup = {
   /** Whether the source is this region's D1. If not, the home region records the key's uses. */
   readonly isLocalDatabase: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
-  touch(keyHash: string, usedAt: number): Promise<Omit<KeyAfterUse, "hash"> | null>;
+  touch(keyHash: string, usedAt: number): Promise<Omit<UsedKeyRecord, "hash"> | null>;
 };
 
 /** The home region returned no valid response in time. */
@@ -76,7 +76,7 @@ function homeSource(home: PeerConfig | undefined, clock: () => number): KeyLooku
     const found = parsed.data;
     if (!found.ok) return null;
     const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: rpmLimit } = found;
-    const unknownFields = { terms: NO_KEY_TERMS, secrets: null, revokedAt: null };
+    const unknownFields = { terms: EMPTY_KEY_TERMS, secrets: null, revokedAt: null };
     return { keyId, orgId, memberId, scope, rpmLimit, ...unknownFields };
   };
   return { isLocalDatabase: false, find, touch: find };

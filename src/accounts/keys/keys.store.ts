@@ -12,10 +12,10 @@ import {
 } from "../../shared/key-terms.ts";
 import {
   KEY_SECRETS_SUBQUERY,
-  keyAfterUseFromRow,
+  usedKeyRecordFromRow,
   recordKeyUsesStatement,
 } from "../../shared/key-uses.store.ts";
-import type { KeyAfterUse, KeyAfterUseRow } from "../../shared/key-uses.store.ts";
+import type { UsedKeyRecord, UsedKeyRow } from "../../shared/key-uses.store.ts";
 import { keyFromRow } from "./stored-key.ts";
 import type { StoredKey, KeyRow } from "./stored-key.ts";
 
@@ -325,9 +325,9 @@ export async function saveKeyUse(
   db: D1Database,
   hash: string,
   usedAt: number,
-): Promise<KeyAfterUse | null> {
-  const row = await recordKeyUsesStatement(db, [{ hash, usedAt }]).first<KeyAfterUseRow>();
-  return row === null ? null : keyAfterUseFromRow(row);
+): Promise<UsedKeyRecord | null> {
+  const row = await recordKeyUsesStatement(db, [{ hash, usedAt }]).first<UsedKeyRow>();
+  return row === null ? null : usedKeyRecordFromRow(row);
 }
 
 const MEMBER_KEYS_MAX = 10_000;

@@ -5,7 +5,7 @@ import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { labelSchema } from "../../shared/label.ts";
 import type { Key } from "../../shared/key.ts";
-import { hasAnyKeyTerms, keyTermFields, NO_KEY_TERMS } from "../../shared/key-terms.ts";
+import { hasAnyKeyTerms, keyTermFields, EMPTY_KEY_TERMS } from "../../shared/key-terms.ts";
 import { mintKey } from "./api-key.ts";
 import { ZERO_KEY_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./stored-key.ts";
 import type { StoredKey } from "./stored-key.ts";
@@ -49,7 +49,7 @@ export async function mintMemberKey(
   member: Pick<Key, "memberId" | "orgId">,
   fields: z.infer<typeof newKeySchema>,
 ): Promise<Result<NewKey>> {
-  const terms = applyTermFields(NO_KEY_TERMS, fields, minter);
+  const terms = applyTermFields(EMPTY_KEY_TERMS, fields, minter);
   if (!terms.ok) return terms;
   const scope = fields.scope ?? "regional";
   const { key, hash, prefix } = await mintKey({

@@ -11,7 +11,7 @@ import {
   hashIdempotentRequest,
   readIdempotencyKey,
 } from "../../shared/idempotency.ts";
-import type { Idempotency, IdempotentRequest } from "../../shared/idempotency.ts";
+import type { IdempotencyHashes, IdempotentRequest } from "../../shared/idempotency.ts";
 import { keySecretsToJson } from "../../shared/key.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { mintRotatedSecret } from "./api-key.ts";
@@ -71,7 +71,7 @@ type Rotation = {
   readonly caller: NewKeySecret["caller"];
   readonly overlapMs: number;
   readonly endsSessions: boolean;
-  readonly idempotency: Idempotency;
+  readonly idempotency: IdempotencyHashes;
 };
 
 /** A rotated key. `key` is the new secret. All other secrets end by `retiresAt` (Unix ms). */
@@ -184,7 +184,7 @@ async function insertSecret(
 
 function findEarlierSecret(
   secrets: readonly KeySecretRow[],
-  { name }: Idempotency,
+  { name }: IdempotencyHashes,
   now: number,
 ): KeySecretRow | null {
   const isKnown = (one: KeySecretRow): boolean =>
@@ -195,7 +195,10 @@ function findEarlierSecret(
 async function repeatRotation(
   services: KeyServices,
   storedKey: StoredKey,
-  { earlier, idempotency }: { readonly earlier: KeySecretRow; readonly idempotency: Idempotency },
+  {
+    earlier,
+    idempotency,
+  }: { readonly earlier: KeySecretRow; readonly idempotency: IdempotencyHashes },
 ): Promise<Result<NewSecret>> {
   if (earlier.body !== idempotency.body) return refuse({ kind: "idempotency_mismatch" });
   const signedBy = services.keySecrets.find(({ id }) => id === earlier.signed_by);
@@ -215,7 +218,7 @@ function mintSecret(
   { keyHash: root, scope }: StoredKey,
   of: {
     readonly number: number;
-    readonly idempotency: Idempotency;
+    readonly idempotency: IdempotencyHashes;
     readonly signedBy: KeySecret;
   },
 ): Promise<MintedKey> {

@@ -3,7 +3,7 @@ import { deriveEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
 import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../shared/idempotency.ts";
-import type { Idempotency } from "../../shared/idempotency.ts";
+import type { IdempotencyHashes } from "../../shared/idempotency.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { isSecretValidSql } from "./keys.store.ts";
@@ -40,7 +40,7 @@ export type NewKeySecret = {
   readonly hash: string;
   readonly prefix: string;
   readonly signedBy: string;
-  readonly idempotency: Idempotency;
+  readonly idempotency: IdempotencyHashes;
   /** The calling key, which must be active, or null for an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;

@@ -3,7 +3,12 @@ import { timestamp } from "../../shared/clock.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { changeKeyTerms, keyTermsView } from "../../shared/key-terms.ts";
-import type { KeyStatus, KeyTerms, RateLimitState, KeyTermFields } from "../../shared/key-terms.ts";
+import type {
+  KeyStatus,
+  KeyTerms,
+  RateLimitState,
+  KeyTermBodyFields,
+} from "../../shared/key-terms.ts";
 import { shortenModelName } from "../../shared/issue-text.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
@@ -22,7 +27,7 @@ export type KeyTermsContext = { readonly now: number; readonly names: ModelNames
 /** Returns a key's terms, such as its limits, after a change. */
 export function applyTermFields(
   before: KeyTerms,
-  fields: KeyTermFields,
+  fields: KeyTermBodyFields,
   { now, names }: KeyTermsContext,
 ): Result<KeyTerms> {
   const models = normalizeAllowedModels(fields.allowed_models, names);

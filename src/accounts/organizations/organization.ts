@@ -20,10 +20,10 @@ const RESERVED_SLUGS = new Set(
     " ",
   ),
 );
-export const CLOSED_SLUG_PREFIX = "closed-";
+export const CLOSED_ORGANIZATION_SLUG_PREFIX = "closed-";
 
 export function isReservedSlug(slug: string): boolean {
-  return RESERVED_SLUGS.has(slug) || slug.startsWith(CLOSED_SLUG_PREFIX);
+  return RESERVED_SLUGS.has(slug) || slug.startsWith(CLOSED_ORGANIZATION_SLUG_PREFIX);
 }
 
 export const nameSchema = labelSchema(200);

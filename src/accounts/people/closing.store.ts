@@ -2,7 +2,7 @@ import { DAY_MS, timestamp } from "../../shared/clock.ts";
 import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { ChangeContext } from "../../shared/event.ts";
 import { insertOrganizationEvent } from "../../shared/events.store.ts";
-import { CLOSED_SLUG_PREFIX } from "../organizations/organization.ts";
+import { CLOSED_ORGANIZATION_SLUG_PREFIX } from "../organizations/organization.ts";
 import type { RevokedKey } from "../organizations/members.store.ts";
 import { DELETED_ADDRESS_SQL } from "./erasure.store.ts";
 import { REQUIRES_COMPANY_LOGIN } from "./people.store.ts";
@@ -267,7 +267,7 @@ export async function eraseOrganization(
            slug = iif(slug GLOB ?3 || '*' AND length(slug) = 31, slug, ?3 || lower(hex(randomblob(12))))
          WHERE id = ?1 AND ${isDue}`,
       )
-      .bind(orgId, nowMs, CLOSED_SLUG_PREFIX),
+      .bind(orgId, nowMs, CLOSED_ORGANIZATION_SLUG_PREFIX),
     prepareStatement(
       `UPDATE keys SET revoked_at = ?2, name = 'Closed' WHERE org_id = ?1 AND revoked_at IS NULL AND ${isDue}`,
     ),

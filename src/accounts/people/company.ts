@@ -151,7 +151,7 @@ export async function findCompanyToJoin(
   return isGoogleDomain || isEntraTenant ? found : null;
 }
 
-export async function findOwnJoinableDomain(
+export async function findJoinableDomainOfOrganization(
   { db, now: nowMs, companyDomains: mode }: PeopleServices,
   orgId: string,
 ): Promise<CompanyDomain | null> {

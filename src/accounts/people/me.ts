@@ -168,10 +168,12 @@ export function notifyLoginMethods(
   if (email !== null && isEmailProven === 1) mail?.(createLoginMethodsMail(email, change, origin));
 }
 
-export const actAsSchema = z.object({ organization_id: z.string().check(z.maxLength(100)) });
+export const actAsOrganizationSchema = z.object({
+  organization_id: z.string().check(z.maxLength(100)),
+});
 
 export async function postActingMembership(call: PeopleCall) {
-  const fields = parseFields(actAsSchema, [], call.body);
+  const fields = parseFields(actAsOrganizationSchema, [], call.body);
   if (!fields.ok) return fields;
   const { db, person, sessions, now: nowMs } = call;
   const all = await listMemberships(db, person.id);
@@ -188,10 +190,10 @@ export async function postActingMembership(call: PeopleCall) {
   return success(membershipRecord(chosen));
 }
 
-export const ownNewOrganizationSchema = z.object({ name: nameSchema });
+export const newOrganizationByPersonSchema = z.object({ name: nameSchema });
 
 export async function postOrganization(call: PeopleCall) {
-  const fields = parseFields(ownNewOrganizationSchema, [], call.body);
+  const fields = parseFields(newOrganizationByPersonSchema, [], call.body);
   if (!fields.ok) return fields;
   const { db, person, signUp, sessions } = call;
   if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });

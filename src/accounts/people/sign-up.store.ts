@@ -91,7 +91,7 @@ export function findOwedPromotion(db: D1Database, orgId: string): Promise<SignUp
     .first<SignUpPromotion>();
 }
 
-export async function recordPromotionCredited(
+export async function recordPromotionCredit(
   db: D1Database,
   identity: string,
   nowMs: number,

@@ -22,7 +22,7 @@ import {
   createInsertPersonalOrganizationStatement,
   createInsertPromotionStatement,
   findOwedPromotion,
-  recordPromotionCredited,
+  recordPromotionCredit,
 } from "./sign-up.store.ts";
 import type { SignUpPromotion } from "./sign-up.store.ts";
 import { createInsertConsoleKeyStatement, mintConsoleKey } from "../keys/console-key.store.ts";
@@ -274,5 +274,5 @@ export async function creditPromotionOnce(services: PeopleServices, orgId: strin
   const reference = `sign-up:${identity}`;
   const credit = { amountMicro: micros(amountMicro), reference, actor: SYSTEM_ACTOR };
   const credited = await wallet(orgId).credit(credit);
-  if (credited.ok) await recordPromotionCredited(db, identity, nowMs);
+  if (credited.ok) await recordPromotionCredit(db, identity, nowMs);
 }

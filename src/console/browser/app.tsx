@@ -9,7 +9,7 @@ import { reportConnection, reportLostConnection, onRetry } from "./state/connect
 import { useRead } from "./state/reads.ts";
 import { linkedKey, readOrganizationOfKey } from "./state/link.ts";
 import { goTo, hrefOf, route, usePath } from "./state/route.ts";
-import { switchScheme, colorScheme } from "./state/scheme.ts";
+import { switchColorScheme, colorScheme } from "./state/scheme.ts";
 import {
   canManageWebhooks,
   isViewingCustomer,
@@ -272,7 +272,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
       <Button
         text={{ system: "◐", light: "○", dark: "●" }[chosen]}
         class="quiet"
-        onClick={switchScheme}
+        onClick={switchColorScheme}
         title="Light, dark or device setting"
         aria-label={`Colors: ${chosen}`}
       />

@@ -1,5 +1,5 @@
 import type { FunctionComponent } from "preact";
-import type { Session, ApiCall } from "./api/client.ts";
+import type { Session, ApiCallName } from "./api/client.ts";
 import { goTo, route } from "./state/route.ts";
 import {
   hasLimitedKey,
@@ -22,7 +22,7 @@ export type Page = {
 };
 
 const mayCall =
-  (call: ApiCall) =>
+  (call: ApiCallName) =>
   (session: Session): boolean =>
     canMakeCall(session, call);
 const mayListModels = mayCall("GET /v1/models");

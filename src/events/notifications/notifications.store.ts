@@ -3,7 +3,7 @@ import { parseStoredJson } from "../../shared/stored-json.ts";
 import { EMAIL_EVENT_TYPES } from "./notification-text.ts";
 import type { EmailEventType } from "./notification-text.ts";
 
-export type Recipient = {
+export type EmailRecipient = {
   readonly memberId: string;
   readonly role: Role;
   readonly email: string;
@@ -28,10 +28,13 @@ export function eventTypesOfRole(role: Role): readonly EmailEventType[] {
 
 const RECIPIENTS_MAX = 50;
 
-type StoredRecipient = Omit<Recipient, "types"> & { readonly types: string | null };
+type StoredRecipient = Omit<EmailRecipient, "types"> & { readonly types: string | null };
 
 /** Returns at most 50 recipients, owners first. */
-export async function listRecipients(db: D1Database, orgId: string): Promise<readonly Recipient[]> {
+export async function listRecipients(
+  db: D1Database,
+  orgId: string,
+): Promise<readonly EmailRecipient[]> {
   const { results } = await db
     .prepare(
       `SELECT members.id AS memberId, role, people.email, organizations.name AS organization, types

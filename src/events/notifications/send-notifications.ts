@@ -7,7 +7,7 @@ import { withTimeout } from "../../shared/timers.ts";
 import { formatNotification } from "./notification-text.ts";
 import type { NotificationText } from "./notification-text.ts";
 import { listRecipients, findMemberOfKey } from "./notifications.store.ts";
-import type { Recipient } from "./notifications.store.ts";
+import type { EmailRecipient } from "./notifications.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
 /** Number of event IDs to remember, so that a repeated event sends no second email. */
@@ -62,7 +62,7 @@ export class Notifications {
 
 /** Owners and admins also get events of other members' keys. */
 function wantsEvent(
-  recipient: Recipient,
+  recipient: EmailRecipient,
   { type }: EventRecord,
   keyMemberId: string | null,
 ): boolean {
@@ -74,7 +74,7 @@ function wantsEvent(
 
 async function sendEmail(
   { binding, from }: Mailing,
-  { email, organization }: Recipient,
+  { email, organization }: EmailRecipient,
   { subject, text }: NotificationText,
 ): Promise<void> {
   const name = removeSpecialCharacters(organization);

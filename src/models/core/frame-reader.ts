@@ -103,7 +103,8 @@ export abstract class FrameReader {
     const wasFinished = this.isFinished;
     if (raw !== null) return this.#accept(this.convertFrame(raw, name, data), wasFinished);
     this.#hasUnreadable = true;
-    const events = name === "error" ? createFailureEvents(createRetryFailure("error_event")) : [];
+    const events =
+      name === "error" ? createFailureEvents(createRetryableFailure("error_event")) : [];
     return this.#accept(events, wasFinished);
   }
 
@@ -113,7 +114,7 @@ export abstract class FrameReader {
     if (this.ended) return events;
     if (this.isFinished) return this.#accept([...events, END_EVENT], true);
     return this.#hasUnreadable
-      ? [...events, ...this.fail(createRetryFailure("bad_event"))]
+      ? [...events, ...this.fail(createRetryableFailure("bad_event"))]
       : events;
   }
 
@@ -151,7 +152,7 @@ export abstract class FrameReader {
   }
 }
 
-export function createRetryFailure(reason: string): ProviderFailure {
+export function createRetryableFailure(reason: string): ProviderFailure {
   return { kind: "retry", reason };
 }
 

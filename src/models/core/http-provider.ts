@@ -4,7 +4,7 @@ import { readBoundedText, discardBody } from "../../shared/http/bounded-body.ts"
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { FileReadPacer, FILE_READ_BYTES, BufferedBody, PacedBodyReader } from "./paced-reader.ts";
-import { createRetryFailure, END_EVENT } from "./frame-reader.ts";
+import { createRetryableFailure, END_EVENT } from "./frame-reader.ts";
 import type { StreamReader } from "./frame-reader.ts";
 import { JSON_RESPONSE_BYTES_MAX, createResponseTooLargeFailure } from "./response-size.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
@@ -103,7 +103,7 @@ type ProviderRequest = {
   readonly body: OutgoingBody | MultipartForm;
 };
 
-export async function postRequest(
+export async function sendPostRequest(
   call: ProviderCall,
   { url, headers, body }: ProviderRequest,
 ): Promise<Response | ProviderFailure> {
@@ -170,7 +170,7 @@ async function readStream<Call extends ProviderCall>(
   const isStream = type === wire.streamType || type === "";
   if (!isStream || response.body === null || reader === undefined) {
     discardBody(response);
-    return toFailureResult(createRetryFailure("content_type"));
+    return toFailureResult(createRetryableFailure("content_type"));
   }
   return { kind: "stream", events: createBatchedEventStream(response.body, reader, call.paceMs) };
 }
@@ -181,7 +181,7 @@ function streamCompleteResponse(
   whole: ProviderResult,
 ): ProviderResult {
   if (whole.kind !== "json") return whole;
-  if (whole.native !== undefined) return toFailureResult(createRetryFailure("no_stream"));
+  if (whole.native !== undefined) return toFailureResult(createRetryableFailure("no_stream"));
   return {
     kind: "stream",
     events: createSingleBatchStream(events === undefined ? eventsOfResponse(whole) : events(whole)),

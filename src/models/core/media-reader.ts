@@ -4,7 +4,7 @@ import {
   createEventTooLargeFailure,
   createFailureEvents,
   END_EVENT,
-  createRetryFailure,
+  createRetryableFailure,
 } from "./frame-reader.ts";
 import type { StreamReader } from "./frame-reader.ts";
 import { parsePlainObject, textOf } from "./json-value.ts";
@@ -175,7 +175,7 @@ export class ImageReader implements StreamReader {
     this.#otherParts = null;
     this.kept = 0;
     this.#line = "";
-    if (raw === null) return this.#fail(events, createRetryFailure("bad_json"));
+    if (raw === null) return this.#fail(events, createRetryableFailure("bad_json"));
     if (this.#isPartial) {
       this.#isPartial = false;
       events.push(nativeEvent(raw), { kind: "thinking" });
@@ -183,7 +183,7 @@ export class ImageReader implements StreamReader {
     }
     const facts = this.#facts(raw, this.#count);
     if (isProviderFailure(facts)) return this.#fail(events, facts);
-    if (this.#count === 0) return this.#fail(events, createRetryFailure("no_image"));
+    if (this.#count === 0) return this.#fail(events, createRetryableFailure("no_image"));
     events.push(nativeEvent(facts.fields));
     const images = { ...(facts.usage ?? NO_USAGE), image: this.#count };
     const usage = this.#isImage ? images : facts.usage;
@@ -207,7 +207,7 @@ function nativeEvent(event: JsonObject): StreamEvent {
 }
 
 /** The failure of a provider that returned no audio. Another provider may succeed. */
-export const NO_AUDIO_FAILURE = createRetryFailure("no_audio");
+export const NO_AUDIO_FAILURE = createRetryableFailure("no_audio");
 
 /** Forwards an audio file. `counts` contains the billed units that the provider reports. */
 export class AudioFileReader implements StreamReader {
@@ -284,7 +284,7 @@ export function toAudioEvents(base64: string): StreamEvent[] {
   try {
     return [{ kind: "audio", bytes: fromBase64(base64) }];
   } catch {
-    return createFailureEvents(createRetryFailure("bad_audio"));
+    return createFailureEvents(createRetryableFailure("bad_audio"));
   }
 }
 

@@ -2,7 +2,11 @@ import { regionRowOf } from "../../shared/regions.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { findBaseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import {
+  createHttpProvider,
+  sendPostRequest,
+  removeTrailingSlashes,
+} from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import { parseObject } from "../core/json-value.ts";
 import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
@@ -73,7 +77,7 @@ function createProtocol({ baseUrl, secret, geo }: AnthropicHost): ProviderHandle
       async send(call) {
         const request = toClaudeNativeBody(call, geo) ?? toMessagesApiRequest(call, geo);
         if ("reason" in request) return request;
-        return postRequest(call, {
+        return sendPostRequest(call, {
           url: `${removeTrailingSlashes(baseUrl)}/messages`,
           headers: {
             accept: call.stream ? "text/event-stream" : "application/json",

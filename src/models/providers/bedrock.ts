@@ -6,7 +6,11 @@ import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 import { thinksByDefault } from "../claude/claude-rules.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
-import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import {
+  createHttpProvider,
+  sendPostRequest,
+  removeTrailingSlashes,
+} from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import { textOf } from "../core/json-value.ts";
 import { isProviderFailure } from "../core/provider.ts";
@@ -171,7 +175,11 @@ function createProtocol({ tag, awsRegion, baseUrl, credentials }: BedrockHost): 
     { accept, body }: { readonly accept: string; readonly body: OutgoingBody },
   ) => {
     const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
-    return postRequest(call, { url, headers: { accept, ...(await authorize(url, body)) }, body });
+    return sendPostRequest(call, {
+      url,
+      headers: { accept, ...(await authorize(url, body)) },
+      body,
+    });
   };
   const ifWithinRegion = async (
     { upstreamId }: ProviderCall,

@@ -1,7 +1,11 @@
 import { findBaseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
 import { createBatchEmbedder } from "../core/embedding-batches.ts";
-import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import {
+  createHttpProvider,
+  sendPostRequest,
+  removeTrailingSlashes,
+} from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import { isProviderFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
@@ -44,7 +48,7 @@ function createProtocol(base: string, secret: string): ProviderHandlers {
   const send = async (call: ProviderCall, path: string, request: JsonObject | ProviderFailure) => {
     if (isProviderFailure(request)) return request;
     const accept = call.stream ? "text/event-stream" : "application/json";
-    return postRequest(call, {
+    return sendPostRequest(call, {
       url: base + path,
       headers: { accept, authorization: `Bearer ${secret}` },
       body: JSON.stringify(request),

@@ -1,7 +1,11 @@
 import { AudioFileReader, WavReader } from "../core/media-reader.ts";
 import { findBaseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
-import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import {
+  createHttpProvider,
+  sendPostRequest,
+  removeTrailingSlashes,
+} from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import { isObject, parseObject, textOf } from "../core/json-value.ts";
 import type { ProviderFailure } from "../core/provider.ts";
@@ -77,7 +81,7 @@ function createProtocol(
         const voice = getSpeechVoice(body);
         if (!voices.has(voice)) return UNKNOWN_VOICE;
         const format = OUTPUT_FORMAT_BY_NAME[body.response_format] ?? "";
-        return postRequest(call, {
+        return sendPostRequest(call, {
           url: `${base}/text-to-speech/${voice}/stream?output_format=${format}`,
           headers: { "xi-api-key": secret },
           body: JSON.stringify({ text: body.input, model_id: upstreamId }),

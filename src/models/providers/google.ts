@@ -5,7 +5,11 @@ import { numberOf, parseObject, textOf, createObjectReader } from "../core/json-
 import type { ProviderFailure, Provider, ProviderCall } from "../core/provider.ts";
 import { JsonAudioReader, WavReader, ImageReader } from "../core/media-reader.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
-import { createHttpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
+import {
+  createHttpProvider,
+  sendPostRequest,
+  removeTrailingSlashes,
+} from "../core/http-provider.ts";
 import type { ProviderHandlers } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isProviderFailure } from "../core/provider.ts";
@@ -268,14 +272,14 @@ async function callService(
   const url = `${service.modelsUrl}/${encodeURIComponent(call.upstreamId)}:${method}`;
   const firstCredential = await service.credential();
   if (isProviderFailure(firstCredential)) return firstCredential;
-  const response = await postRequest(call, { url, headers: firstCredential, body });
+  const response = await sendPostRequest(call, { url, headers: firstCredential, body });
   if (isProviderFailure(response)) return response;
   if (response.status !== 401 || service.renew?.(firstCredential) !== true) return response;
   discardBody(response);
   const secondCredential = await service.credential();
   return isProviderFailure(secondCredential)
     ? secondCredential
-    : postRequest(call, { url, headers: secondCredential, body });
+    : sendPostRequest(call, { url, headers: secondCredential, body });
 }
 
 const GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta";

@@ -14,7 +14,7 @@ import { createBatchEmbedder } from "../core/embedding-batches.ts";
 import {
   createHttpProvider,
   listSupportedKinds,
-  postRequest,
+  sendPostRequest,
   sendCall,
   removeTrailingSlashes,
 } from "../core/http-provider.ts";
@@ -170,7 +170,7 @@ function createProtocol({
     const { body } = request;
     const isSerialized = body instanceof MultipartForm || body instanceof BodyWithDownloadedImages;
     const sent = isSerialized ? body : JSON.stringify(body);
-    return postRequest(call, { url: base + path, headers, body: sent });
+    return sendPostRequest(call, { url: base + path, headers, body: sent });
   };
   return {
     id,
@@ -281,7 +281,11 @@ function responsesProtocol({ id, url, headers, secret }: ResponsesHost): Provide
         const fullBody = { ...body, ...(await identityOf(hashes, call, cacheKey)) };
         const accept = call.stream ? "text/event-stream" : "application/json";
         const send = (sent: JsonObject) =>
-          postRequest(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
+          sendPostRequest(call, {
+            url,
+            headers: { accept, ...headers },
+            body: JSON.stringify(sent),
+          });
         return retryWithoutReasoning(await send(fullBody), fullBody, send);
       },
       convertResponse: (raw, { native }) =>

@@ -4,7 +4,7 @@ import type { AdmittedRequest, RequestCredential } from "../../shared/caller.ts"
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { NO_KEY_TERMS } from "../../shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../shared/key-terms.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { callObject, callObjectWithRetries } from "../../shared/reach-object.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
@@ -66,6 +66,6 @@ export async function readOrganizationTerms(
   setPolicy(stored, OPERATOR_POLICY_OWNER, operatorPolicy);
   setPolicy(stored, ORGANIZATION_POLICY_OWNER, policy);
   const priceList = organization.value?.priceList ?? null;
-  const policies = collectPolicyLayers(stored, NO_KEY_TERMS);
+  const policies = collectPolicyLayers(stored, EMPTY_KEY_TERMS);
   return success({ policies, ...(priceList !== null && { priceList }) });
 }

@@ -8,7 +8,7 @@ import { HOUR_MS, elapsedMs, now } from "../../shared/clock.ts";
 import {
   FAILURE_BATCH_COUNTS_MAX,
   FAILURE_BATCH_REQUESTS_MAX,
-  ERROR_MESSAGE_MAX,
+  ERROR_MESSAGE_CHARACTERS_MAX,
   REPORTED_ATTEMPTS_MAX,
 } from "../../shared/failed-request.ts";
 import type {
@@ -191,7 +191,7 @@ function toReportedError(
   } = errorResponseOf(redactFailure(failure, wasProviderCalled));
   return {
     code: errorDocsAnchorOf(failure),
-    message: message.slice(0, ERROR_MESSAGE_MAX),
+    message: message.slice(0, ERROR_MESSAGE_CHARACTERS_MAX),
     status: isStream ? 200 : status,
     param: param?.slice(0, 100) ?? null,
   };

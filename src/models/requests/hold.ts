@@ -20,7 +20,7 @@ import type {
   RunServices,
   WalletGetter,
 } from "./paid-request.ts";
-import { voidByOutbox } from "./settle.ts";
+import { voidHoldThroughOutbox } from "./settle.ts";
 import { formatRouteName } from "../routing/route-health.ts";
 
 const HOLD_ATTEMPTS_MAX = 2;
@@ -46,7 +46,7 @@ export async function holdCredits(run: Run): Promise<Result<readonly PaidRoute[]
     return success(routes);
   }
   services.callers.recordRefusal({ hash: caller.keyHash, shown: caller.shown }, result.failure);
-  if (walletCall.unanswered) await voidByOutbox(run);
+  if (walletCall.unanswered) await voidHoldThroughOutbox(run);
   return result;
 }
 

@@ -29,7 +29,7 @@ import { decodeTokenInput } from "./token-texts.route.ts";
 import { isSlowCallKind } from "../../shared/kinds.ts";
 import { findExternalIdProblem } from "../../shared/external-id.ts";
 import { hashIdempotentRequest, readIdempotencyKey } from "../../shared/idempotency.ts";
-import type { Idempotency } from "../../shared/idempotency.ts";
+import type { IdempotencyHashes } from "../../shared/idempotency.ts";
 import { serializeFormForHash } from "../../shared/http/form.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../../shared/http/read-json.ts";
 import type { JsonBody } from "../../shared/http/read-json.ts";
@@ -48,7 +48,7 @@ type PaidRequestContext = {
 type ReadRequest = {
   readonly caller: Caller;
   readonly parsed: ParsedRequest;
-  readonly idempotency: Idempotency | null;
+  readonly idempotency: IdempotencyHashes | null;
   readonly bytes: number;
 };
 

@@ -1,7 +1,7 @@
 import type { Failure, Result } from "../../shared/failure.ts";
 import type { AdmittedRequest, Caller } from "../../shared/caller.ts";
 import type { FailedAttempt, SkippedRoute } from "../../shared/generation.ts";
-import type { Idempotency } from "../../shared/idempotency.ts";
+import type { IdempotencyHashes } from "../../shared/idempotency.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { OverloadReason, RequestSlot } from "../../shared/in-flight.ts";
 import { micros } from "../../shared/money.ts";
@@ -9,7 +9,7 @@ import type { Micros } from "../../shared/money.ts";
 import type { Tags } from "../../shared/tags.ts";
 import type { Timers } from "../../shared/timers.ts";
 import type { Price, Usage } from "../../shared/usage.ts";
-import type { NumericVariables } from "../../shared/config/config.ts";
+import type { NumericConfigVariables } from "../../shared/config/config.ts";
 import type { Model, PriceOrigin, Route } from "../catalog/model.ts";
 import type { Pricing, PricingLookup } from "../catalog/price-lists.ts";
 import type { KeyOwnerCache } from "../../accounts/keys/authenticate.ts";
@@ -126,7 +126,7 @@ export type RunServices = MoneyPlace & {
   readonly health: RouteHealth;
   readonly times: RouteSpeeds;
   readonly tally: MetricCounts;
-  readonly numbers: NumericVariables;
+  readonly numbers: NumericConfigVariables;
   readonly callers: KeyOwnerCache;
   readonly sheds: OverloadCounters;
   /**
@@ -146,7 +146,7 @@ export class RunProgress {
   open: UnfinishedCall | null = null;
   outcome: Outcome | null = null;
   /** The stored outcome. A new outcome can replace only a `refused` one. */
-  stored: StoredOutcome | null = null;
+  stored: OutcomeSaveResult | null = null;
   isBroken = false;
   /** The charge in micro-credits, as far as it is known. */
   charged: Micros = micros(0);
@@ -185,7 +185,7 @@ export type Run = {
   readonly admitsWithHold: boolean;
   readonly request: PaidRequest;
   readonly bodyBytes: number;
-  readonly idempotency: Idempotency | null;
+  readonly idempotency: IdempotencyHashes | null;
   readonly progress: RunProgress;
   readonly timers: Timers;
   readonly timer: RunTimer;
@@ -235,10 +235,10 @@ export type Release = { readonly kind: "void"; readonly reason: string; readonly
 export type Outcome = Charge | Release;
 
 /** The result of saving an outcome: saved by the wallet or outbox, refused by both, or unknown. */
-export type StoredOutcome = "saved" | "refused" | "unknown";
+export type OutcomeSaveResult = "saved" | "refused" | "unknown";
 
 /** The end of a run. `charged` is the charge known so far, in micro-credits. */
-export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
+export type SettledRun = { readonly stored: OutcomeSaveResult; readonly charged: Micros };
 
 /**
  * A response that is complete except for its last byte. No byte of a JSON response has been sent.

@@ -17,7 +17,7 @@ import type {
   Release,
   Run,
   SettledRun,
-  StoredOutcome,
+  OutcomeSaveResult,
 } from "./paid-request.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
@@ -133,15 +133,15 @@ async function voidRun(run: Run, { reason, lost }: Release): Promise<SettledRun>
   const absorbedGeneration = lost === undefined ? null : generationOf(run, lost);
   const stored = (await voidInWallet(run, absorbedGeneration))
     ? "saved"
-    : await voidByOutbox(run, absorbedGeneration);
+    : await voidHoldThroughOutbox(run, absorbedGeneration);
   logEvent("hold_voided", { request_id: run.id, reason });
   return { stored, charged: micros(0) };
 }
 
-export function voidByOutbox(
+export function voidHoldThroughOutbox(
   run: Run,
   absorbedGeneration: Generation | null = null,
-): Promise<StoredOutcome> {
+): Promise<OutcomeSaveResult> {
   const { orgId } = run.caller;
   const voidItem = { kind: "void", cost: micros(0), generation: absorbedGeneration } as const;
   return enqueue(run, { holdId: run.id, orgId, ...voidItem });
@@ -163,7 +163,7 @@ async function voidInWallet(run: Run, absorbedGeneration: Generation | null): Pr
  * Returns `saved` once this region's outbox has stored the outcome. Returns `refused` only after an
  * overload. After other failures, the outbox may have stored the outcome.
  */
-async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
+async function enqueue(run: Run, item: OutcomeItem): Promise<OutcomeSaveResult> {
   const { outbox } = run.services;
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {

@@ -1,4 +1,4 @@
-import type { NumericVariables } from "../../shared/config/config.ts";
+import type { NumericConfigVariables } from "../../shared/config/config.ts";
 import type { StreamData } from "../core/endpoint-adapter.ts";
 import type { EventStream, StreamEvent } from "../core/provider.ts";
 import type { RunTimer } from "./run-timer.ts";
@@ -96,7 +96,7 @@ type WatchOptions = {
   readonly client: StreamClient;
   readonly ping: () => string;
   readonly now: () => number;
-  readonly numbers: NumericVariables;
+  readonly numbers: NumericConfigVariables;
 };
 
 /**

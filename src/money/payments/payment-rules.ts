@@ -3,7 +3,7 @@ import { micros, MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import type { StripeErrorDetails } from "./stripe.ts";
 import type { StripePaymentIntent } from "./stripe-objects.ts";
-import type { NumericVariables } from "../../shared/config/config.ts";
+import type { NumericConfigVariables } from "../../shared/config/config.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Failure, Refusal } from "../../shared/failure.ts";
 import type { CapturedAmounts, Purchase } from "./purchase.ts";
@@ -172,7 +172,7 @@ type PurchaseLimit = Extract<Failure, { readonly kind: "purchase_limit" }>;
 export function checkPurchaseLimits(
   buying: PurchaseRequest,
   recent: readonly Purchase[],
-  { numbers, nowMs }: { readonly numbers: NumericVariables; readonly nowMs: number },
+  { numbers, nowMs }: { readonly numbers: NumericConfigVariables; readonly nowMs: number },
 ): Refusal | null {
   const { method, amountMicro, orgCreatedAt, isPerson } = buying;
   const since = (ms: number, which: (one: Purchase) => boolean): readonly Purchase[] =>

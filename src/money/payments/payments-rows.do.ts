@@ -1,5 +1,5 @@
 import { insertRow } from "../../shared/tables.do.ts";
-import type { Idempotency } from "../../shared/idempotency.ts";
+import type { IdempotencyHashes } from "../../shared/idempotency.ts";
 import type { TableMigrations } from "../../shared/tables.do.ts";
 import { isPurchaseEnded, toPurchaseRecord } from "./purchase.ts";
 import type { PaymentsState, PaymentRows, Purchase, Payment } from "./purchase.ts";
@@ -164,7 +164,7 @@ export function selectPurchaseByIdempotencyKey(
 
 export function insertPurchaseIdempotencyKey(
   sql: SqlStorage,
-  { name, body }: Idempotency,
+  { name, body }: IdempotencyHashes,
   made: { readonly purchaseId: string; readonly at: number },
 ): void {
   const { purchaseId: purchase_id, at: created_at } = made;

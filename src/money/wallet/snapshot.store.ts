@@ -1,6 +1,6 @@
 import { assert } from "../../shared/assert.ts";
-import { keyAfterUseFromRow, recordKeyUsesStatement } from "../../shared/key-uses.store.ts";
-import type { KeyUse, KeyAfterUse, KeyAfterUseRow } from "../../shared/key-uses.store.ts";
+import { usedKeyRecordFromRow, recordKeyUsesStatement } from "../../shared/key-uses.store.ts";
+import type { KeyUse, UsedKeyRecord, UsedKeyRow } from "../../shared/key-uses.store.ts";
 import type { SettingsWithoutRestrictions } from "../../shared/contracts/settings.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 
@@ -38,7 +38,7 @@ export type Publication = {
 export type PublishResult = {
   /** `moved` if D1 accepted the publish, otherwise the head of D1's snapshot. */
   readonly head: SnapshotHead | null | "moved";
-  readonly touched: readonly KeyAfterUse[];
+  readonly touched: readonly UsedKeyRecord[];
   readonly eventsWait: boolean;
 };
 
@@ -187,7 +187,7 @@ export async function writePublication(
  * A row that a batch returns. The first statement reports whether events wait, the others report
  * used keys.
  */
-type PublishRow = KeyAfterUseRow & { readonly events_wait?: number };
+type PublishRow = UsedKeyRow & { readonly events_wait?: number };
 
 async function readPublishResult(
   db: D1Database,
@@ -197,7 +197,7 @@ async function readPublishResult(
   const rows = others.slice(0, uses.length).flatMap(({ results }) => results);
   const [moved] = balance?.results ?? [];
   const eventsWait = moved === undefined || moved.events_wait === 1;
-  const reported = { touched: rows.map(keyAfterUseFromRow), eventsWait };
+  const reported = { touched: rows.map(usedKeyRecordFromRow), eventsWait };
   if (moved !== undefined) return { ...reported, head: "moved" };
   const head = await readSnapshotHead(db, orgId);
   // If this assertion fails, another publish wrote to D1 in between.

@@ -115,7 +115,7 @@ export const NUMERIC_VARIABLES = {
   FIRST_WEEK_DOLLARS_A_DAY: [100, 1, 1_000_000],
 } as const;
 type NumberVar = keyof typeof NUMERIC_VARIABLES;
-export type NumericVariables = { readonly [K in NumberVar]: number };
+export type NumericConfigVariables = { readonly [K in NumberVar]: number };
 
 export type AiBinding = {
   run(modelSchema: string, inputs: object, options: object): Promise<unknown>;
@@ -145,7 +145,7 @@ export type Config = {
   readonly aliases: Readonly<Record<string, string>>;
   /** Models that stay available after their announced end. */
   readonly sellEnded: readonly string[];
-  readonly numbers: NumericVariables;
+  readonly numbers: NumericConfigVariables;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
   /** Identity providers for console logins. */
@@ -270,7 +270,7 @@ export function numberVar(bindings: object, variable: NumberVar): number {
 function parseNumbers(
   text: (variable: string) => string,
   addProblem: (variable: string, problem: string) => void,
-): NumericVariables {
+): NumericConfigVariables {
   const entries = Object.entries(NUMERIC_VARIABLES).map(([variable, [fallback, min, max]]) => {
     if (text(variable) === "") return [variable, fallback] as const;
     const value = Number(text(variable));
@@ -279,7 +279,7 @@ function parseNumbers(
     }
     return [variable, value] as const;
   });
-  return Object.fromEntries(entries) as NumericVariables;
+  return Object.fromEntries(entries) as NumericConfigVariables;
 }
 
 function parseJsonVariable<T>(

@@ -1,7 +1,7 @@
 import type { LedgerRow } from "./wallet-pages.ts";
 import type { Actor, NewEvent } from "../event.ts";
 import type { Result } from "../failure.ts";
-import type { Idempotency } from "../idempotency.ts";
+import type { IdempotencyHashes } from "../idempotency.ts";
 import { dollarsOf } from "../money.ts";
 import type { Micros } from "../money.ts";
 
@@ -93,7 +93,7 @@ export type PurchaseRequest = {
    * The console page to which Stripe returns the customer. The gateway appends the purchase's ID.
    */
   readonly returnUrl: string;
-  readonly idempotency: Idempotency;
+  readonly idempotency: IdempotencyHashes;
   readonly actor: Actor;
   /** Whether a person buys in the console. People have no daily limit for a saved card. */
   readonly isPerson: boolean;

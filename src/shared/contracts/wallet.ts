@@ -20,7 +20,7 @@ import type { HoldChange, PlacedHold } from "./holds.ts";
 import type { WalletPauseMethods } from "./pauses.ts";
 import type { WalletPaymentMethods } from "./payments.ts";
 import type { ReconcileOptions, Reconciliation } from "./reconciliation.ts";
-import type { Idempotency } from "../idempotency.ts";
+import type { IdempotencyHashes } from "../idempotency.ts";
 import type { BudgetsChange, MemberLimits, MemberLimitsChange } from "./settings.ts";
 import type * as own from "./settings.ts";
 import type { Session } from "../session.ts";
@@ -84,7 +84,7 @@ export type HoldRequest = {
    * rejections, so that late duplicates fail too.
    */
   readonly peer: boolean;
-  readonly idempotency: Idempotency | null;
+  readonly idempotency: IdempotencyHashes | null;
   readonly priceList?: string | null;
   readonly affinity?: string | null;
   /** Set for a hold that a client places. It has no model, tokens or prices. */

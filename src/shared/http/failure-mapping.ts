@@ -11,7 +11,7 @@ import type { ErrorResponse, FailureOfKind } from "./error-response.ts";
 import {
   BUDGET_ERROR_RESPONSES,
   PAYMENT_ERROR_RESPONSES,
-  addCreditsAdvice,
+  adviseToAddCredits,
 } from "./money-errors.ts";
 import { LOGIN_ERROR_RESPONSES, POLICY_ERROR_RESPONSES } from "./access-errors.ts";
 import { createRateLimitHeaders } from "./rate-headers.ts";
@@ -234,7 +234,7 @@ function balanceMessage(failure: FailureOfKind<"balance_too_low">): string {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
   return onlyHolds
     ? `This request needs at least ${requiredMicro} micro-credits. The balance is ${balanceMicro}, of which ${heldMicro} are held by requests in progress. Please retry after 1s.`
-    : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${addCreditsAdvice(purchaseId)}`;
+    : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${adviseToAddCredits(purchaseId)}`;
 }
 
 /** Returns a session's message, without the organization's amounts. */

@@ -187,7 +187,7 @@ export const PAYMENT_ERROR_RESPONSES = {
     ),
 };
 
-export function addCreditsAdvice(purchaseId: string | undefined): string {
+export function adviseToAddCredits(purchaseId: string | undefined): string {
   return purchaseId === undefined
     ? "Please add credits."
     : `The automatic purchase '${purchaseId}' is in progress. Please retry after 5s.`;

@@ -1,8 +1,8 @@
 import type { Calls } from "./types.ts";
 
-export type ApiCall = keyof Calls;
-export type ApiReadCall = Extract<ApiCall, `GET ${string}`>;
-export type ApiCallInput<C extends ApiCall> = {
+export type ApiCallName = keyof Calls;
+export type ApiReadCall = Extract<ApiCallName, `GET ${string}`>;
+export type ApiCallInput<C extends ApiCallName> = {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Calls[C]["query"];
   readonly body?: Calls[C]["body"];
@@ -30,7 +30,7 @@ const TIMEOUT_MS = 30_000;
  */
 export const displayedOrganization: { id: string | null } = { id: null };
 
-export function buildUrl<C extends ApiCall>(
+export function buildUrl<C extends ApiCallName>(
   name: C,
   { path = {}, query = {} }: ApiCallInput<C> = {},
 ): string {
@@ -47,7 +47,7 @@ export function buildUrl<C extends ApiCall>(
   return `${base}${filledPath}${text === "" ? "" : `?${text}`}`;
 }
 
-export async function call<C extends ApiCall>(
+export async function call<C extends ApiCallName>(
   name: C,
   filling: ApiCallInput<C> = {},
 ): Promise<CallOutcome<Calls[C]["answer"]>> {

@@ -1,5 +1,5 @@
 import type { EndUser, Pause } from "../api/types.ts";
-import { budgetLimitOf, windowText } from "./budgets.ts";
+import { budgetLimitOf, budgetWindowText } from "./budgets.ts";
 import { DAY_MS, monthStart, utcDay, utcText } from "./time.ts";
 
 /** The reason why an end user's paid requests are currently rejected. */
@@ -61,7 +61,7 @@ function limitsOf(user: BlockFields, now: number): readonly UsedLimit[] {
       .map((budget): UsedLimit => {
         const { window, usage, resets_at: resets } = budget;
         const end = resets === null ? null : Date.parse(resets);
-        return [`budget ${windowText(window)}`, usage, budgetLimitOf(budget)[1], end];
+        return [`budget ${budgetWindowText(window)}`, usage, budgetLimitOf(budget)[1], end];
       }),
   ];
 }

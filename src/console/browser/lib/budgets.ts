@@ -4,7 +4,7 @@ import { countText, formatBalance, dollarsToMicros, formatCharge } from "./money
 export type ListedBudget = Budget | BudgetStatus;
 export type BudgetUnit = "dollars" | "tokens" | "requests";
 
-export function windowText(window: string): string {
+export function budgetWindowText(window: string): string {
   if (window === "total") return "in total";
   if (!window.endsWith("m")) return `per ${window}`;
   return window === "1m" ? "in any minute" : `in any ${window.slice(0, -1)} minutes`;
@@ -26,7 +26,7 @@ export function formatAmount(
 
 export function budgetText(budget: ListedBudget): string {
   const [unit, limit] = budgetLimitOf(budget);
-  const limitText = `${formatAmount(unit, limit, formatBalance)} ${windowText(budget.window)}`;
+  const limitText = `${formatAmount(unit, limit, formatBalance)} ${budgetWindowText(budget.window)}`;
   if (!("usage" in budget)) return limitText;
   const held = budget.held > 0 ? `, ${formatAmount(unit, budget.held)} on hold` : "";
   return `${formatAmount(unit, budget.usage)} of ${limitText}${held}`;
@@ -90,7 +90,7 @@ export function findMostUsedBudget(key: Key): BudgetUse | null {
   const all: BudgetUse[] = (budgets ?? []).map((budget) => {
     const [unit, limit] = budgetLimitOf(budget);
     const used = budgets_used?.[budget.id] ?? 0;
-    const limitText = `${formatAmount(unit, limit, formatBalance)} ${windowText(budget.window)}`;
+    const limitText = `${formatAmount(unit, limit, formatBalance)} ${budgetWindowText(budget.window)}`;
     return { used, limit, label: `${formatAmount(unit, used)} of ${limitText}` };
   });
   const simple = findSimpleBudgetUse(key);

@@ -1,4 +1,4 @@
-import { formatAmount, windowText } from "./budgets.ts";
+import { formatAmount, budgetWindowText } from "./budgets.ts";
 import type { BudgetUnit } from "./budgets.ts";
 import { formatBalance, dollarsToMicros } from "./money.ts";
 
@@ -101,7 +101,7 @@ type StoredBudget = { readonly unit: BudgetUnit; readonly amount: number; readon
 function budgetsText(budgets: unknown): string {
   if (!Array.isArray(budgets)) return valueText(budgets);
   const texts = (budgets as readonly StoredBudget[]).map(({ unit, amount, window }) => {
-    return `${formatAmount(unit, unit === "dollars" ? amount / 1e6 : amount, formatBalance)} ${windowText(window)}`;
+    return `${formatAmount(unit, unit === "dollars" ? amount / 1e6 : amount, formatBalance)} ${budgetWindowText(window)}`;
   });
   return texts.join(" and ") || "none";
 }

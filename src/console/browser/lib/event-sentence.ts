@@ -1,5 +1,5 @@
 import type { Event } from "../api/types.ts";
-import { windowText } from "./budgets.ts";
+import { budgetWindowText } from "./budgets.ts";
 import {
   withAffixes,
   formatChanges,
@@ -101,9 +101,9 @@ export const EVENT_SENTENCES: Readonly<Record<EventType, (input: SentenceInput) 
   "key.budget_reached": ({ what, text, money, left: rest }) =>
     `${what} reached its budget${withAffixes(" of ", money("budget_micro"))}${ofPeriod(text("period"))}${withAffixes("; ", rest("left_micro"), " is left")}`,
   "budget.reached": ({ owner, text }) =>
-    `The budget of ${owner} ${windowText(text("window"))} is used up`,
+    `The budget of ${owner} ${budgetWindowText(text("window"))} is used up`,
   "budget.alert": ({ owner, text }) =>
-    `The budget of ${owner} ${windowText(text("window"))} has reached its alert threshold`,
+    `The budget of ${owner} ${budgetWindowText(text("window"))} has reached its alert threshold`,
   "pause.created": ({ who, owner, text, time }) =>
     `${who} paused ${owner}${withAffixes(" until ", time("until"))}${withAffixes(": ", text("reason"))}`,
   "pause.ended": ({ who, owner, text }) =>

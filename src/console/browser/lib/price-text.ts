@@ -2,7 +2,7 @@ import type { ListPrice, PriceRow } from "../api/types.ts";
 import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
 import { dollarsToMicros, formatCharge } from "./money.ts";
 
-export const dollarsText = (price: number): string => formatCharge(dollarsToMicros(price));
+export const formatDollarPrice = (price: number): string => formatCharge(dollarsToMicros(price));
 
 /**
  * Returns a price as text, such as `$0.60 in, $4.00 out`. Omits tokens if only units have a price.
@@ -10,7 +10,7 @@ export const dollarsText = (price: number): string => formatCharge(dollarsToMicr
 export function priceText({ price, percent }: Pick<PriceRow, "price" | "percent">): string {
   if (price === null) return `${percent ?? 0}% above cost`;
   const units = unitPriceTexts(price);
-  const tokens = [`${dollarsText(price.input)} in`, `${dollarsText(price.output)} out`];
+  const tokens = [`${formatDollarPrice(price.input)} in`, `${formatDollarPrice(price.output)} out`];
   const hasTokens = units.length === 0 || price.input > 0 || price.output > 0;
   return [...(hasTokens ? tokens : []), ...units].join(", ");
 }
@@ -18,6 +18,6 @@ export function priceText({ price, percent }: Pick<PriceRow, "price" | "percent"
 /** Returns the prices of a model's units, such as `$0.04 per image`. */
 export function unitPriceTexts(price: ListPrice): readonly string[] {
   return Object.entries(price).flatMap(([unit, dollars]) =>
-    isUnit(unit) ? [`${dollarsText(dollars)} per ${formatPricedAmount(unit)}`] : [],
+    isUnit(unit) ? [`${formatDollarPrice(dollars)} per ${formatPricedAmount(unit)}`] : [],
   );
 }

@@ -59,7 +59,7 @@ export function isFinalPurchase({ state }: Purchase): boolean {
   return FINAL.has(state);
 }
 
-export function methodText({ method }: Purchase): string {
+export function paymentMethodText({ method }: Purchase): string {
   return { checkout: "payment page", card: "kept card", auto: "automatic" }[method];
 }
 

@@ -2,9 +2,9 @@ import type { Errors, Generation, Usage } from "../api/types.ts";
 import { STOPPED_CODE, isError, usageWithOnlyRequests } from "./spend.ts";
 import type { DayRow } from "./spend.ts";
 
-export const SUCCEEDED_LABEL = "Succeeded";
-export const FAILED_LABEL = "Failed or rejected";
-export const STOPPED_LABEL = "Stopped by the client";
+export const SUCCEEDED_REQUESTS_LABEL = "Succeeded";
+export const FAILED_REQUESTS_LABEL = "Failed or rejected";
+export const STOPPED_REQUESTS_LABEL = "Stopped by the client";
 
 type Counts = {
   /** Charged requests by hour or day, including failed ones. */
@@ -23,12 +23,16 @@ export function requestsByState({ settled, failed, errors, length }: Counts): re
   return [
     ...settled.map(({ hour, group, requests }) => {
       const day = hour ?? group ?? "";
-      return rowOf(day, SUCCEEDED_LABEL, Math.max(0, requests - (charged.get(day)?.length ?? 0)));
+      return rowOf(
+        day,
+        SUCCEEDED_REQUESTS_LABEL,
+        Math.max(0, requests - (charged.get(day)?.length ?? 0)),
+      );
     }),
     ...errors.map((row) =>
       rowOf(
         (row.hour ?? "").slice(0, length),
-        isError(row) ? FAILED_LABEL : STOPPED_LABEL,
+        isError(row) ? FAILED_REQUESTS_LABEL : STOPPED_REQUESTS_LABEL,
         row.count,
       ),
     ),
@@ -37,7 +41,7 @@ export function requestsByState({ settled, failed, errors, length }: Counts): re
 
 /** Returns the display text of an error code. */
 export function codeText(code: string | null | undefined): string {
-  return code === STOPPED_CODE ? STOPPED_LABEL.toLowerCase() : (code ?? "none");
+  return code === STOPPED_CODE ? STOPPED_REQUESTS_LABEL.toLowerCase() : (code ?? "none");
 }
 
 function rowOf(day: string, group: string, requests: number): DayRow {

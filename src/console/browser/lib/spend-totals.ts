@@ -8,7 +8,7 @@ type Totals = {
   readonly lastMonthToDate: number;
 };
 
-export function totalsOf(rows: readonly DayRow[], now: number): Totals {
+export function computeSpendTotals(rows: readonly DayRow[], now: number): Totals {
   const today = utcDay(now);
   const lastStart = monthStart(today, 1);
   const sameDay = `${lastStart.slice(0, 8)}${today.slice(8)}`;

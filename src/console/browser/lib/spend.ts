@@ -28,7 +28,7 @@ export function sumMetric(rows: readonly DayRow[], metric: UsageMetric): number 
 
 export type GroupSum = Amounts & { readonly group: string | null };
 
-export function sumByGroup(
+export function sumUsageByGroup(
   rows: readonly DayRow[],
   metric: UsageMetric = "cost_micro",
 ): readonly GroupSum[] {
@@ -52,7 +52,7 @@ export function stackGroups(
   { metric, most = 8 }: { readonly metric: UsageMetric; readonly most?: number },
 ): readonly Series[] {
   const indexByDay = new Map(days.map((day, index) => [day, index]));
-  const order = sumByGroup(rows, metric).map(({ group }) => group);
+  const order = sumUsageByGroup(rows, metric).map(({ group }) => group);
   const shown = new Set(order.slice(0, order.length > most + 1 ? most : most + 1));
   const series = new Map<string | null, number[]>();
   for (const name of order) {

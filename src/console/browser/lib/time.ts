@@ -10,7 +10,9 @@ export function relativeTime(time: string | number, now: number, withClock = fal
   const size = Math.abs(past);
   if (size < 5 * SECOND) return "just now";
   if (size < DAY_MS) {
-    return past > 0 ? `${formatWholeDuration(size)} ago` : `in ${formatWholeDuration(size)}`;
+    return past > 0
+      ? `${formatDurationInWholeUnits(size)} ago`
+      : `in ${formatDurationInWholeUnits(size)}`;
   }
   const sameYear = at.getFullYear() === new Date(now).getFullYear();
   return at.toLocaleString("en-GB", {
@@ -21,7 +23,7 @@ export function relativeTime(time: string | number, now: number, withClock = fal
   });
 }
 
-export function formatWholeDuration(ms: number): string {
+export function formatDurationInWholeUnits(ms: number): string {
   if (ms < MINUTE) return `${Math.max(1, Math.floor(ms / SECOND))} s`;
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
   if (ms < DAY_MS) return `${Math.floor(ms / HOUR)} h`;
@@ -32,7 +34,7 @@ export function formatWholeDuration(ms: number): string {
 export function formatDuration(ms: number): string {
   if (ms < SECOND) return `${Math.round(ms)} ms`;
   if (ms < MINUTE) return `${(ms / SECOND).toFixed(ms < 10 * SECOND ? 2 : 1)} s`;
-  return formatWholeDuration(ms);
+  return formatDurationInWholeUnits(ms);
 }
 
 export function localAndUtcTime(time: string | number): string {

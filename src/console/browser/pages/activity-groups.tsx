@@ -18,7 +18,7 @@ import { Empty, ReadResult, FirstSteps } from "../ui/states.tsx";
 import { Table, column, countColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { headingOf, titleOf, MissingDataNotice } from "./activity-sums.tsx";
-import { cacheShares, sumByGroup, sumMetric } from "../lib/spend.ts";
+import { cacheShares, sumUsageByGroup, sumMetric } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { assignColors } from "../state/colors.ts";
 import { Chart, GROUPS_MAX } from "../ui/chart.tsx";
@@ -156,7 +156,7 @@ type TimesProps = { rows: readonly DayRow[]; parts: readonly string[]; metric: T
 function Times({ rows, parts, metric }: TimesProps) {
   const { by } = useActivityQuery();
   const nameOf = useGroupNames();
-  const most = sumByGroup(rows, "requests").slice(0, GROUPS_MAX);
+  const most = sumUsageByGroup(rows, "requests").slice(0, GROUPS_MAX);
   const colorOf = assignColors(most.map(({ group }) => group));
   const valueOf = (row: DayRow | undefined): number | null =>
     (metric === "first_byte" ? row?.first_byte_ms?.p50 : row?.tokens_per_s) ?? null;

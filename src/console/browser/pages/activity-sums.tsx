@@ -1,9 +1,9 @@
 import { formatPercent } from "../lib/money.ts";
-import { sumMetric, sumByGroup } from "../lib/spend.ts";
+import { sumMetric, sumUsageByGroup } from "../lib/spend.ts";
 import { localAndUtcTime, hourStart } from "../lib/time.ts";
 import type { DayRow, UsageMetric, GroupSum } from "../lib/spend.ts";
 import { assignColors } from "../state/colors.ts";
-import type { ApiCall } from "../api/client.ts";
+import type { ApiCallName } from "../api/client.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { filterBy } from "../state/activity.ts";
@@ -69,14 +69,14 @@ export function GroupTable({ rows, before, by, drawn }: GroupTableProps) {
   const [query] = useQuery();
   const nameOfGroup = useGroupNames();
   const total = sumMetric(rows, "cost_micro");
-  const sums = sumByGroup(rows);
+  const sums = sumUsageByGroup(rows);
   const nameOf = (group: string | null): string => nameOfGroup(by, group);
   return (
     <Table
       name={`Activity ${by}`}
       columns={[
         groupColumn(by, drawn, nameOf),
-        ...columnsOf(total, before && sumByGroup(before)),
+        ...columnsOf(total, before && sumUsageByGroup(before)),
         ...limitColumn(by, useCanMakeCall()),
       ]}
       rows={sums}
@@ -116,7 +116,7 @@ function groupColumn(
 
 function limitColumn(
   by: UsageGrouping,
-  may: (call: ApiCall, isOwn: boolean) => boolean,
+  may: (call: ApiCallName, isOwn: boolean) => boolean,
 ): readonly Column<GroupSum>[] {
   if (by !== "key" && by !== "user") return [];
   const [call, page, text] = LIMIT_LINKS[by];

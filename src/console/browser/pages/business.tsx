@@ -5,7 +5,7 @@ import type { CallOutcome } from "../api/client.ts";
 import { countText, formatCount, formatPercent } from "../lib/money.ts";
 import { roundRangeToDays, readRange } from "../lib/range.ts";
 import { localAndUtcTime } from "../lib/time.ts";
-import { change, readOnce, useCustomRead } from "../state/reads.ts";
+import { change, readWithoutCache, useCustomRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
@@ -118,7 +118,7 @@ async function readAllMargin(query: {
   let complete_from = "";
   const missing: string[] = [];
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    const outcome = await readOnce("GET /admin/v1/margin", {
+    const outcome = await readWithoutCache("GET /admin/v1/margin", {
       query: { ...query, ...(after !== undefined && { after }) },
     });
     if (!outcome.ok) return outcome;

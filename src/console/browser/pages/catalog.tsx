@@ -1,5 +1,5 @@
 import type { CatalogModels, ListPrice } from "../api/types.ts";
-import { dollarsText, unitPriceTexts } from "../lib/price-text.ts";
+import { formatDollarPrice, unitPriceTexts } from "../lib/price-text.ts";
 import { useRead } from "../state/reads.ts";
 import { Badge, CopyButton, PageHead } from "../ui/basics.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
@@ -89,12 +89,12 @@ function SpeedCell({ of }: { of: Row["latency_ms"] }) {
 function PriceCell({ of }: { of: ListPrice | null }) {
   if (of === null) return <span class="muted">none</span>;
   const { input, cached, cache_write: written, output } = of;
-  const perToken = input === 0 ? [] : [dollarsText(input), dollarsText(output)];
+  const perToken = input === 0 ? [] : [formatDollarPrice(input), formatDollarPrice(output)];
   return (
     <span
       class="number"
       style={{ whiteSpace: "normal" }}
-      title={`cached ${dollarsText(cached)}, written to a cache ${dollarsText(written)}`}
+      title={`cached ${formatDollarPrice(cached)}, written to a cache ${formatDollarPrice(written)}`}
     >
       {[perToken.join(", "), ...unitPriceTexts(of)].filter(Boolean).map((part, at) => (
         <span key={part}>

@@ -1,5 +1,10 @@
 import { formatBalance, dollarsToMicros, formatCharge } from "../lib/money.ts";
-import { describeCard, creditKindText, creditSumText, methodText } from "../lib/purchases.ts";
+import {
+  describeCard,
+  creditKindText,
+  creditSumText,
+  paymentMethodText,
+} from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
@@ -157,7 +162,7 @@ function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: ()
         facts={[
           ["State", <PurchaseState of={purchase} />],
           ["When", <Time at={purchase.created_at} withClock />],
-          ["How", methodText(purchase)],
+          ["How", paymentMethodText(purchase)],
           ["Card", purchase.card && describeCard(purchase.card)],
           ["Credits added", credited === null ? null : formatBalance(credited)],
           ["Refunded or disputed", returned === 0 ? null : formatCharge(returned)],

@@ -16,7 +16,7 @@ import { ReadResult, Empty } from "../ui/states.tsx";
 import { column, timeColumn, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import type { ComponentChildren } from "preact";
-import { sumMetric, sumByGroup } from "../lib/spend.ts";
+import { sumMetric, sumUsageByGroup } from "../lib/spend.ts";
 import type { GroupSum } from "../lib/spend.ts";
 import { roundRangeToDays, readRange } from "../lib/range.ts";
 import { useSpendByGroup } from "../state/spend.ts";
@@ -327,7 +327,7 @@ function Spenders({ period, filters }: { period: string; filters: ComponentChild
         <Table
           name="End users by spend"
           columns={spendColumnsOf(sumMetric(rows, "cost_micro"), mayCap)}
-          rows={sumByGroup(rows).filter(({ group }) => group !== null)}
+          rows={sumUsageByGroup(rows).filter(({ group }) => group !== null)}
           keyOf={({ group }) => group ?? ""}
           open={({ group }) => goTo(["end-users", group ?? ""], query)}
           filters={filters}

@@ -1,6 +1,6 @@
 import type { Health as HealthAnswer, Providers as ProvidersAnswer } from "../api/types.ts";
 import { countText, formatCount, formatPercent } from "../lib/money.ts";
-import { formatWholeDuration, localAndUtcTime, relativeTime } from "../lib/time.ts";
+import { formatDurationInWholeUnits, localAndUtcTime, relativeTime } from "../lib/time.ts";
 import { useNow } from "../state/cell.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
@@ -225,7 +225,7 @@ function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
   const fullest = Math.max(sweep.wallet_bytes_largest, sweep.book_bytes) / sweep.bytes_max;
   return (
     <span
-      title={`Wallets: ${wallets_unpublished} unpublished, ${wallets_in_conflict} in conflict, ${wallets_unavailable} unavailable. Oldest hold: ${formatWholeDuration(sweep.hold_oldest_ms)}`}
+      title={`Wallets: ${wallets_unpublished} unpublished, ${wallets_in_conflict} in conflict, ${wallets_unavailable} unavailable. Oldest hold: ${formatDurationInWholeUnits(sweep.hold_oldest_ms)}`}
     >
       <Time at={sweep.at} />: {wrong === 0 ? "no problems" : countText(wrong, "wallet problem")},{" "}
       {countText(holds_open, "open hold")}, storage {(100 * fullest).toFixed(1)}% full
@@ -304,7 +304,7 @@ const OUTBOXES: readonly Column<Outbox>[] = [
   }),
   column("oldest", "Oldest", ({ oldest_ms }) => oldest_ms, {
     align: "right",
-    cell: ({ oldest_ms }) => (oldest_ms === null ? "" : formatWholeDuration(oldest_ms)),
+    cell: ({ oldest_ms }) => (oldest_ms === null ? "" : formatDurationInWholeUnits(oldest_ms)),
   }),
   column("parked", "Dead-lettered", ({ parked }) => parked, {
     align: "right",

@@ -16,7 +16,7 @@ import type { LoginReason } from "../api/people.ts";
 import type { ShownInvitation } from "../api/types.ts";
 import type { CallFailure, CallOutcome, Session } from "../api/client.ts";
 import { hrefOf, route, usePath } from "../state/route.ts";
-import type { Query, CurrentRoute } from "../state/route.ts";
+import type { UrlQuery, CurrentRoute } from "../state/route.ts";
 import { FailureNotice } from "../ui/states.tsx";
 import {
   pendingConfirmation,
@@ -91,7 +91,7 @@ const FAILED_LOGIN_TEXTS: Readonly<Record<string, string>> = {
 const ADDRESS = /^[^\s@]{1,64}@[^\s@]{1,100}$/;
 
 /** Returns the reason for a failed login, from the address's query. */
-function whyOf({ why = "", account = "" }: Query, region = ""): string {
+function whyOf({ why = "", account = "" }: UrlQuery, region = ""): string {
   const text = FAILED_LOGIN_TEXTS[why] ?? "The login failed. Try again.";
   const isNamed = why === "unknown" && ADDRESS.test(account);
   const where = region === "" ? "" : ` in the ${region}`;

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { sumByGroup } from "../lib/spend.ts";
+import { sumUsageByGroup } from "../lib/spend.ts";
 import { DAY_MS, formatDuration, utcDay } from "../lib/time.ts";
 import { nextPrice, outputPrice, tokenPrice, describeModelPrices } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
@@ -69,7 +69,7 @@ function useModelUsage(): (id: string) => Used | undefined {
   const query = { ...range, group_by: "model", with: "latency" } as const;
   const times = latestOf(useRead(senior ? "GET /v1/usage" : null, { query }))?.data;
   const ttft = new Map(times?.map(({ group, first_byte_ms: ms }) => [group, ms?.p50 ?? null]));
-  const sums = new Map(sumByGroup(spend).map(({ group, cost_micro }) => [group, cost_micro]));
+  const sums = new Map(sumUsageByGroup(spend).map(({ group, cost_micro }) => [group, cost_micro]));
   return (id) => {
     const micros = sums.get(id);
     return micros === undefined ? undefined : { micros, ttft: ttft.get(id) ?? null };

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { runway } from "../lib/balance-curve.ts";
-import { errorCount, isError, sumByGroup, sumMetric } from "../lib/spend.ts";
-import { totalsOf } from "../lib/spend-totals.ts";
+import { errorCount, isError, sumUsageByGroup, sumMetric } from "../lib/spend.ts";
+import { computeSpendTotals } from "../lib/spend-totals.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { countText, formatPercent, formatCharge } from "../lib/money.ts";
 import { DAY_MS, daysBetween, monthStart, utcDay } from "../lib/time.ts";
@@ -48,7 +48,7 @@ function Spending() {
   const days = daysBetween(utcDay(now - 29 * DAY_MS), today);
   const range = { from: days[0] ?? today, to: today };
   const rows = sums?.filter(({ day }) => day >= range.from) ?? [];
-  const totals = sums && totalsOf(sums, now);
+  const totals = sums && computeSpendTotals(sums, now);
   return (
     <>
       <div class="figures">
@@ -58,7 +58,7 @@ function Spending() {
         />
         <Figure title="Today" note="since 00:00 UTC">
           <Inline read={read}>
-            {({ rows: all }) => <Money micros={totalsOf(all, now).today} />}
+            {({ rows: all }) => <Money micros={computeSpendTotals(all, now).today} />}
           </Inline>
         </Figure>
         <Figure
@@ -66,7 +66,7 @@ function Spending() {
           note={totals && `last month to this day: ${formatCharge(totals.lastMonthToDate)}`}
         >
           <Inline read={read}>
-            {({ rows: all }) => <Money micros={totalsOf(all, now).month} />}
+            {({ rows: all }) => <Money micros={computeSpendTotals(all, now).month} />}
           </Inline>
         </Figure>
         <Figure title="On hold" note="for running requests">
@@ -215,7 +215,7 @@ function TopPanel({
 function TopFive({ by, rows }: { by: SpendGrouping; rows: readonly DayRow[] }) {
   const nameOfKey = useKeyNames();
   const total = sumMetric(rows, "cost_micro");
-  const sums = sumByGroup(rows);
+  const sums = sumUsageByGroup(rows);
   const top = sums.slice(0, 5);
   const colorOf = assignColors(sums.map(({ group }) => group));
   const nameOf = (group: string | null): string => {

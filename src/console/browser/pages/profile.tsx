@@ -3,7 +3,7 @@ import type { CallOutcome } from "../api/client.ts";
 import type { Me, Notifications as Choice } from "../api/types.ts";
 import { useLoginMethods, startLogIn } from "../api/people.ts";
 import { callWithConfirmation } from "../state/confirming.ts";
-import { change, handleFailure, latestOf, readOnce, useRead } from "../state/reads.ts";
+import { change, handleFailure, latestOf, readWithoutCache, useRead } from "../state/reads.ts";
 import { endSession, loadSession, session, useCanMakeCall } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Panel, Time, Button, Checkbox } from "../ui/basics.tsx";
 import { Action, Confirm, FormDialog, useTyped, Form } from "../ui/dialog.tsx";
@@ -21,7 +21,7 @@ export function Profile() {
       <PageHead title="Profile" text="Your account in this region.">
         <Action
           verb="Export"
-          run={() => readOnce("GET /console/api/people/me/export", {})}
+          run={() => readWithoutCache("GET /console/api/people/me/export", {})}
           onDone={saveExport}
         />
         <Button text="Delete account…" class="danger" onClick={() => setDoing("delete")} />

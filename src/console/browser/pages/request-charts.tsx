@@ -1,7 +1,7 @@
 import { useQuery } from "../state/route.ts";
 import { countText, formatCount } from "../lib/money.ts";
 import { errorDays } from "../lib/range.ts";
-import { fixedRead, readOnce, useCustomRead, useRead } from "../state/reads.ts";
+import { fixedRead, readWithoutCache, useCustomRead, useRead } from "../state/reads.ts";
 import { useNow } from "../state/cell.ts";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -9,9 +9,9 @@ import { Button } from "../ui/basics.tsx";
 import { buildUrl } from "../api/client.ts";
 import type { ApiCallInput, CallOutcome } from "../api/client.ts";
 import {
-  FAILED_LABEL,
-  STOPPED_LABEL,
-  SUCCEEDED_LABEL,
+  FAILED_REQUESTS_LABEL,
+  STOPPED_REQUESTS_LABEL,
+  SUCCEEDED_REQUESTS_LABEL,
   codeText,
   requestsByState,
 } from "../lib/request-states.ts";
@@ -71,9 +71,9 @@ const LIST = "GET /v1/generations";
 const FAILURE_PAGES_MAX = 10;
 type Series = readonly [slot: ColorSlot, filter: Readonly<Record<string, string>>];
 const SERIES: Readonly<Record<string, Series>> = {
-  [SUCCEEDED_LABEL]: [2, { status: "settled" }],
-  [FAILED_LABEL]: ["bad", { status: "error" }],
-  [STOPPED_LABEL]: [5, { status: "error", code: STOPPED_CODE }],
+  [SUCCEEDED_REQUESTS_LABEL]: [2, { status: "settled" }],
+  [FAILED_REQUESTS_LABEL]: ["bad", { status: "error" }],
+  [STOPPED_REQUESTS_LABEL]: [5, { status: "error", code: STOPPED_CODE }],
 };
 const HOURLY_MS = 3 * DAY_MS;
 const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
@@ -86,7 +86,7 @@ async function readChargedFailures(
   let after: string | undefined;
   for (let page = 0; page < FAILURE_PAGES_MAX; page += 1) {
     const part = { ...query, status: "failed", limit: 100, ...(after && { after }) };
-    const outcome = await readOnce(LIST, { query: part });
+    const outcome = await readWithoutCache(LIST, { query: part });
     if (!outcome.ok) return outcome;
     data.push(...outcome.value.generations.filter(({ status }) => status === "settled"));
     after = outcome.value.next_after;

@@ -1,7 +1,7 @@
 import type { Hold, Generation } from "../api/types.ts";
 import { formatCount } from "../lib/money.ts";
 import { errorDays } from "../lib/range.ts";
-import { formatWholeDuration, localAndUtcTime } from "../lib/time.ts";
+import { formatDurationInWholeUnits, localAndUtcTime } from "../lib/time.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
@@ -181,7 +181,7 @@ function Running({ holds, more }: { holds: readonly Hold[]; more: string }) {
 }
 
 function ageOf({ since }: Hold, now: number): string {
-  return formatWholeDuration(Math.max(0, now - Date.parse(since)));
+  return formatDurationInWholeUnits(Math.max(0, now - Date.parse(since)));
 }
 
 function HoldTable({ holds, now }: { holds: readonly Hold[]; now: number }) {

@@ -4,7 +4,7 @@ import { DAY_MS, daysBetween, hoursBetween } from "../lib/time.ts";
 import { useNow } from "./cell.ts";
 import { latestOf, useRead } from "./reads.ts";
 import { useQuery } from "./route.ts";
-import type { Query } from "./route.ts";
+import type { UrlQuery } from "./route.ts";
 import { useSession } from "./session.ts";
 import { tagKeyOfGrouping } from "./spend.ts";
 import type { UsageFilter, UsageGroupingPair, UsageGrouping } from "./spend.ts";
@@ -89,12 +89,12 @@ export function useActivityGroupings(): readonly (readonly [split: UsageGrouping
 }
 
 /** Returns the query parameters for a group's requests. */
-export function filterBy(split: UsageGrouping, group: string): Query {
+export function filterBy(split: UsageGrouping, group: string): UrlQuery {
   const tag = tagKeyOfGrouping(split);
   return tag === null ? { [split]: group } : { tag: `${tag}:${group}` };
 }
 
-function onlyOf(query: Query): UsageFilter {
+function onlyOf(query: UrlQuery): UsageFilter {
   return Object.fromEntries(
     FILTER_CHIPS.flatMap(([name, field]) => {
       const value = query[name];

@@ -1,5 +1,5 @@
 import type { Generation } from "../api/types.ts";
-import { readOnce } from "./reads.ts";
+import { readWithoutCache } from "./reads.ts";
 import { session } from "./session.ts";
 
 const POLL_MS = 1000;
@@ -11,7 +11,7 @@ export async function newestRequests(): Promise<readonly Generation[] | undefine
   const { key } = session.get() ?? {};
   if (key?.limited === true) return undefined;
   const query = { limit: 20, ...(key && { key_id: key.id }) };
-  const read = await readOnce("GET /v1/generations", { query });
+  const read = await readWithoutCache("GET /v1/generations", { query });
   return read.ok ? read.value.generations : undefined;
 }
 

@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { createCell, useCell } from "./cell.ts";
-import { latestOf, readOnce, useRead } from "./reads.ts";
+import { latestOf, readWithoutCache, useRead } from "./reads.ts";
 import { session, useCanMakeCall } from "./session.ts";
 
 const LIST = "GET /console/api/people/members";
@@ -39,7 +39,7 @@ async function readAddresses(ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     if (id === "" || requested.has(id) || requested.size >= READ_MAX) continue;
     requested.add(id);
-    const outcome = await readOnce(ONE, { path: { id } });
+    const outcome = await readWithoutCache(ONE, { path: { id } });
     if (outcome.ok) addresses.set(new Map([...addresses.get(), [id, outcome.value.email]]));
   }
 }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, createFailedOutcome, buildUrl } from "../api/client.ts";
 import type {
-  ApiCall,
+  ApiCallName,
   CallFailure,
   ApiCallInput,
   CallOutcome,
@@ -86,7 +86,7 @@ export function useCustomRead<T>(
 }
 
 /** Makes a change, then refreshes all reads whose path starts with one of `touches`. */
-export async function change<C extends ApiCall>(
+export async function change<C extends ApiCallName>(
   name: C,
   filling: ApiCallInput<C>,
   touches: readonly string[],
@@ -99,7 +99,7 @@ export async function change<C extends ApiCall>(
   return outcome;
 }
 
-export async function readOnce<C extends ApiReadCall>(
+export async function readWithoutCache<C extends ApiReadCall>(
   name: C,
   filling: ApiCallInput<C>,
 ): Promise<CallOutcome<Calls[C]["answer"]>> {

@@ -4,8 +4,8 @@ import { createCell, useCell } from "./cell.ts";
 /**
  * The current address: `#/keys/key_1?q=server` has the path ["keys", "key_1"] and the query `q`.
  */
-export type CurrentRoute = { readonly path: readonly string[]; readonly query: Query };
-export type Query = Readonly<Record<string, string>>;
+export type CurrentRoute = { readonly path: readonly string[]; readonly query: UrlQuery };
+export type UrlQuery = Readonly<Record<string, string>>;
 
 export const route = createCell<CurrentRoute>({ path: [], query: {} });
 /**
@@ -38,13 +38,13 @@ function decodePart(part: string): string {
   }
 }
 
-export function hrefOf(path: readonly string[], query: Query = {}): string {
+export function hrefOf(path: readonly string[], query: UrlQuery = {}): string {
   const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
   const text = search.toString();
   return `#/${path.map(encodeURIComponent).join("/")}${text === "" ? "" : `?${text}`}`;
 }
 
-export function goTo(path: readonly string[], query: Query = {}): void {
+export function goTo(path: readonly string[], query: UrlQuery = {}): void {
   location.hash = hrefOf(path, query);
   readAddress();
 }
@@ -53,9 +53,9 @@ export function goTo(path: readonly string[], query: Query = {}): void {
  * Returns the address's query, and a function that changes it. A choice adds a history entry;
  * typing replaces the current one.
  */
-export function useQuery(): readonly [Query, (changes: Query, isTyped?: boolean) => void] {
+export function useQuery(): readonly [UrlQuery, (changes: UrlQuery, isTyped?: boolean) => void] {
   const { query } = useCell(route);
-  const update = useCallback((changes: Query, isTyped = false) => {
+  const update = useCallback((changes: UrlQuery, isTyped = false) => {
     readAddress();
     const now = route.get();
     const next = Object.fromEntries(

@@ -15,7 +15,7 @@ export function applyScheme(): void {
   else localStorage.setItem(STORAGE_KEY, chosen);
 }
 
-export function switchScheme(): void {
+export function switchColorScheme(): void {
   const at = SCHEMES.indexOf(colorScheme.get());
   colorScheme.set(SCHEMES[(at + 1) % SCHEMES.length] ?? "system");
 }

@@ -1,5 +1,5 @@
 import { viewOrganization, logout, readSession, displayedOrganization } from "../api/client.ts";
-import type { ApiCall, CallOutcome, Session } from "../api/client.ts";
+import type { ApiCallName, CallOutcome, Session } from "../api/client.ts";
 import { createCell, useCell } from "./cell.ts";
 
 /** The session. Undefined before it is loaded, null if logged out. */
@@ -58,11 +58,11 @@ export async function logOut(): Promise<void> {
  * Reports whether a session may make a call. `isOwn`: the session's member owns the object (true
  * for lists).
  */
-export function canMakeCall(who: Session, call: ApiCall, isOwn = true): boolean {
+export function canMakeCall(who: Session, call: ApiCallName, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
 }
 
-export function useCanMakeCall(): (call: ApiCall, isOwn?: boolean) => boolean {
+export function useCanMakeCall(): (call: ApiCallName, isOwn?: boolean) => boolean {
   const who = useSession();
   return (call, isOwn) => canMakeCall(who, call, isOwn);
 }

@@ -3,7 +3,7 @@ import { buildUrl } from "../api/client.ts";
 import type { CallOutcome } from "../api/client.ts";
 import { memberName } from "../lib/names.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { latestOf, readOnce, useCustomRead, useRead } from "./reads.ts";
+import { latestOf, readWithoutCache, useCustomRead, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 import { useMemberNames } from "./members.ts";
 import { useSession } from "./session.ts";
@@ -70,7 +70,7 @@ export type UsageFilter = {
   readonly member_id?: string;
   readonly tag?: string;
 };
-type Asked = UsageRange &
+type ActivitySumsQuery = UsageRange &
   UsageFilter & {
     readonly group_by:
       | `day,${UsageGrouping}`
@@ -83,7 +83,7 @@ type Asked = UsageRange &
   };
 export type UsageRows = Rows & { readonly completeFrom: string | null };
 
-export function useActivitySums(query: Asked | null): Read<UsageRows> {
+export function useActivitySums(query: ActivitySumsQuery | null): Read<UsageRows> {
   const url =
     query &&
     `${buildUrl(CALL, { query: { ...query, group_by: query.group_by as "day" } })}&activity`;
@@ -97,7 +97,7 @@ export function useActivitySums(query: Asked | null): Read<UsageRows> {
 async function readAllSums(
   query: UsageRange &
     UsageFilter & {
-      readonly group_by: GroupBy | Asked["group_by"];
+      readonly group_by: GroupBy | ActivitySumsQuery["group_by"];
       readonly with?: "latency";
     },
 ): Promise<CallOutcome<UsageRows>> {
@@ -105,7 +105,7 @@ async function readAllSums(
   let after: string | undefined;
   let completeFrom: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    const outcome = await readOnce(CALL, {
+    const outcome = await readWithoutCache(CALL, {
       query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // cast, because tag keys are free text
     });
     if (!outcome.ok) return outcome;

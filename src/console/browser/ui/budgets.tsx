@@ -5,7 +5,7 @@ import {
   budgetText,
   budgetLimitOf,
   replaceBudget,
-  windowText,
+  budgetWindowText,
   budgetFormValues,
 } from "../lib/budgets.ts";
 import type { BudgetEntries, ListedBudget } from "../lib/budgets.ts";
@@ -48,7 +48,7 @@ export function Budgets({
               text="Edit"
               class="quiet"
               onClick={() => edit({ budget })}
-              aria-label={`Edit the budget ${windowText(budget.window)}`}
+              aria-label={`Edit the budget ${budgetWindowText(budget.window)}`}
             />
           )}
         </div>
@@ -139,7 +139,7 @@ function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
         param="budgets[0].window"
         hint="Days, weeks and months are in UTC. Changing the unit, window or models resets the usage."
         value={typed.window}
-        options={[...windows].map((one) => [one, windowText(one)])}
+        options={[...windows].map((one) => [one, budgetWindowText(one)])}
         onPick={(window) => set({ window })}
       />
       <Field

@@ -7,7 +7,7 @@ import { Empty, ReadResult } from "./states.tsx";
 import { Table } from "./table.tsx";
 import type { Column, Pager } from "./table.tsx";
 import { buildUrl } from "../api/client.ts";
-import { latestOf, readOnce, useRead } from "../state/reads.ts";
+import { latestOf, readWithoutCache, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
 
 type Props<C extends ApiReadCall, T> = {
@@ -128,7 +128,7 @@ export function usePages<C extends ApiReadCall, T>(
   const from = cursors.length * limit;
   async function* all(): AsyncGenerator<readonly T[]> {
     for (let after: string | number | undefined, more = true; more;) {
-      const outcome = await readOnce(name, at(after, 100));
+      const outcome = await readWithoutCache(name, at(after, 100));
       if (!outcome.ok && outcome.failure.status === 429) {
         yield []; // the requests were rate limited, so the user can stop here
         await new Promise((resolve) => setTimeout(resolve, RATE_LIMIT_WAIT_MS));

@@ -1,5 +1,5 @@
 import { dollarsToMicros } from "../lib/money.ts";
-import { describeCard, methodText, describePurchaseState } from "../lib/purchases.ts";
+import { describeCard, paymentMethodText, describePurchaseState } from "../lib/purchases.ts";
 import type { Purchase } from "../lib/purchases.ts";
 import { Badge, Money } from "./basics.tsx";
 import { column, leftColumn, timeColumn } from "./table.tsx";
@@ -12,7 +12,7 @@ export function PurchaseState({ of }: { of: Purchase }) {
 
 export const PURCHASE_COLUMNS: readonly Column<Purchase>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
-  column("way", "How", (purchase) => methodText(purchase)),
+  column("way", "How", (purchase) => paymentMethodText(purchase)),
   column("card", "Card", ({ card }) => (card === null ? "" : describeCard(card)), { wide: true }),
   column("state", "State", (purchase) => describePurchaseState(purchase)[0], {
     cell: (purchase) => <PurchaseState of={purchase} />,

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
 import { rewriteAmounts } from "../lib/money.ts";
-import { formatWholeDuration } from "../lib/time.ts";
+import { formatDurationInWholeUnits } from "../lib/time.ts";
 import { createCell, useCell, useNow } from "../state/cell.ts";
 import { nextRetryAt, retryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
@@ -105,7 +105,7 @@ export function Age({ read }: { read: Read<unknown> }) {
   const age = now - read.at;
   return (
     <span class="small warn-text" role="status">
-      ▲ {age > OLD_AGE_MS ? `${formatWholeDuration(age)} old` : "not up to date"}:{" "}
+      ▲ {age > OLD_AGE_MS ? `${formatDurationInWholeUnits(age)} old` : "not up to date"}:{" "}
       {read.failure.message}
     </span>
   );
@@ -148,7 +148,9 @@ export function Inline<T>({
     return <>{latest === undefined ? <InlinePlaceholder /> : children(latest)}</>;
   }
   const age =
-    latest === undefined ? "not read" : `${formatWholeDuration(Math.max(1000, now - at))} old`;
+    latest === undefined
+      ? "not read"
+      : `${formatDurationInWholeUnits(Math.max(1000, now - at))} old`;
   return (
     <>
       {latest !== undefined && children(latest)}{" "}

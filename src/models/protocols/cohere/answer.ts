@@ -29,7 +29,7 @@ import {
   addUsageToFailure,
   END_EVENT,
   FrameReader,
-  createRetryFailure,
+  createRetryableFailure,
   createFailureEvents,
 } from "../../core/frame-reader.ts";
 import { discardUsageWithoutPrompt, readTokenCount } from "../../core/openai-usage.ts";
@@ -179,7 +179,7 @@ export class CohereStream extends FrameReader {
         return this.#end(delta);
       case "message": // An error has no type, only an ID and a text.
         return typeof text === "string"
-          ? createFailureEvents(createRetryFailure("error_event"))
+          ? createFailureEvents(createRetryableFailure("error_event"))
           : [];
       default:
         return [];

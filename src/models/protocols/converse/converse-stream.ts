@@ -3,7 +3,7 @@ import type { StreamReader, FrameSource, NamedFrame } from "../../core/frame-rea
 import {
   END_EVENT,
   FrameReader,
-  createRetryFailure,
+  createRetryableFailure,
   toStreamReader,
   createEventTooLargeFailure,
   createFailureEvents,
@@ -298,7 +298,7 @@ export function createConverseStreamReader(reader: ConverseReader): StreamReader
       if (!decoder.broken) return null;
       return decoder.overflowed
         ? createEventTooLargeFailure(FRAME_BYTES_MAX)
-        : createRetryFailure("bad_frame");
+        : createRetryableFailure("bad_frame");
     },
   };
   return toStreamReader(source, reader);

@@ -30,7 +30,7 @@ import {
   addUsageToFailure,
   END_EVENT,
   FrameReader,
-  createRetryFailure,
+  createRetryableFailure,
   createFailureEvents,
 } from "../../core/frame-reader.ts";
 import { findGeminiFailure, parseJsonOrNull } from "./failure.ts";
@@ -190,7 +190,7 @@ export class GeminiChunkReader extends FrameReader {
     if (this.#haveAllFinished()) return [END_EVENT];
     return textOutsideEvents.trim() === ""
       ? []
-      : createFailureEvents(createRetryFailure("bad_event"));
+      : createFailureEvents(createRetryableFailure("bad_event"));
   }
 
   #chunk(raw: JsonObject): StreamEvent[] {

@@ -12,7 +12,7 @@ import type {
 import { createListReader, createObjectReader, textOf } from "../../core/json-value.ts";
 import { readCountOrZero, readTokenCount } from "../../core/openai-usage.ts";
 import { findGeminiFailure } from "./failure.ts";
-import { createRetryFailure } from "../../core/frame-reader.ts";
+import { createRetryableFailure } from "../../core/frame-reader.ts";
 import { computeMaxAudioTokens, getSpeechVoice } from "../../core/speech.ts";
 
 const AREA_AND_SIZE = [
@@ -175,7 +175,7 @@ export function readGeminiSpeechFields(
   );
   return isPcm
     ? { usage: speechUsage(reportedUsage), fields: {} }
-    : createRetryFailure("bad_audio");
+    : createRetryableFailure("bad_audio");
 }
 
 /** If Google doesn't count the audio, the held amount is charged. */

@@ -4,7 +4,7 @@ import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import {
   END_EVENT,
   FrameReader,
-  createRetryFailure,
+  createRetryableFailure,
   createFailureEvents,
 } from "../../core/frame-reader.ts";
 import { claudeThoughtToDetail } from "../../claude/thoughts.ts";
@@ -175,6 +175,6 @@ export class MessagesStreamReader extends FrameReader {
   #end(): StreamEvent[] {
     return this.#builder.finished
       ? [END_EVENT]
-      : createFailureEvents(createRetryFailure("no_finish_reason"));
+      : createFailureEvents(createRetryableFailure("no_finish_reason"));
   }
 }

@@ -12,7 +12,7 @@ import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core
 import {
   END_EVENT,
   FrameReader,
-  createRetryFailure,
+  createRetryableFailure,
   createFailureEvents,
 } from "../../core/frame-reader.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
@@ -199,7 +199,7 @@ export class ClaudeNativeReader extends FrameReader {
   #end(): StreamEvent[] {
     return this.isFinished
       ? [END_EVENT]
-      : createFailureEvents(createRetryFailure("no_finish_reason"));
+      : createFailureEvents(createRetryableFailure("no_finish_reason"));
   }
 }
 

@@ -74,7 +74,10 @@ type GrowingText = {
 };
 type GrowingPart = GrowingText | { readonly kind: "refusal"; refusal: string };
 
-export type TextMetadata = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
+export type OutputTextMetadata = {
+  readonly logprobs: Logprob[];
+  readonly annotations: UrlCitation[];
+};
 
 /** An open text to which deltas are added. */
 export type DraftText = { readonly fields: object; append(json: string): void };
@@ -93,7 +96,7 @@ export class MessageItemDraft extends BaseDraft {
     return this.#parts.length === 0;
   }
 
-  text(json: string, { logprobs, annotations }: TextMetadata): string {
+  text(json: string, { logprobs, annotations }: OutputTextMetadata): string {
     let text = "";
     let part = this.#parts.at(-1);
     if (part?.kind !== "text") {

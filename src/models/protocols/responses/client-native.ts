@@ -13,7 +13,7 @@ import type { RawEvent, RawItem } from "./host-rules.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import { ToolCallItemDraft, MessageItemDraft } from "./client-drafts.ts";
-import type { TextMetadata } from "./client-drafts.ts";
+import type { OutputTextMetadata } from "./client-drafts.ts";
 import { getAgentMessageText, toFilePart, parsePartsInText } from "./client-input.ts";
 import type { OutputItemWriter, OutputItemOptions } from "./client-output.ts";
 import { parseThoughts } from "../../core/stored-thoughts.ts";
@@ -351,13 +351,13 @@ export class NativeItemWriter {
     return this.#addItem(index, this.#output.nativeReasoning());
   }
 
-  #text(item: Item | undefined, text: string, extras: TextMetadata): string {
+  #text(item: Item | undefined, text: string, extras: OutputTextMetadata): string {
     if (!(item instanceof MessageItemDraft)) return "";
     const hasContent = text !== "" || extras.logprobs.length > 0 || extras.annotations.length > 0;
     return hasContent ? item.text(JSON.stringify(text), extras) : "";
   }
 
-  #textExtras(logprobs: unknown, annotations: readonly unknown[]): TextMetadata {
+  #textExtras(logprobs: unknown, annotations: readonly unknown[]): OutputTextMetadata {
     return {
       logprobs: this.#options.shown.logprobs ? toResponsesLogprobs(logprobs) : [],
       annotations: readNativeUrlCitations(annotations),

@@ -7,7 +7,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { Delta, ToolCallDelta } from "../../core/chunk.ts";
 import { ToolCallItemDraft, MessageItemDraft } from "./client-drafts.ts";
 import type {
-  TextMetadata,
+  OutputTextMetadata,
   ItemDraft,
   DraftText,
   DraftContext,
@@ -26,7 +26,7 @@ export type OutputItemOptions = {
 };
 
 type StartedDraft<D> = { readonly text: string; readonly draft: D };
-const NO_EXTRAS: TextMetadata = { logprobs: [], annotations: [] };
+const NO_EXTRAS: OutputTextMetadata = { logprobs: [], annotations: [] };
 
 /**
  * Creates the items of a response. Only one item is open at a time. During a tool call, new items
@@ -243,7 +243,7 @@ export class OutputItemWriter {
     return { text: this.#drafts.add(draft), draft };
   }
 
-  #textExtras(delta: Delta, logprobs: unknown): TextMetadata {
+  #textExtras(delta: Delta, logprobs: unknown): OutputTextMetadata {
     const annotations = readChatUrlCitations(delta.annotations);
     const knownLogprobs = this.#options.shown.logprobs
       ? toResponsesLogprobs(objectOf(logprobs)["content"])

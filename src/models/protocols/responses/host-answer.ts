@@ -30,7 +30,7 @@ export function readResponsesCompletion(
   const refusal = joinText("refusal");
   const finish = parseResponsesFinishReason(raw);
   const details = items.filter(isReasoning).map(toReasoningDetail);
-  const annotations = parts.flatMap((part) => listOf(part.annotations)).flatMap(toChatAnnotation);
+  const annotations = parts.flatMap((part) => listOf(part.annotations)).flatMap(toChatAnnotations);
   const output: OutputPart[] = [
     { kind: "thought", text: items.map(reasoningText).filter(Boolean).join("\n\n") },
     ...details.flatMap((detail): OutputPart[] =>
@@ -96,7 +96,7 @@ function toOutputCalls(item: RawItem): OutputPart[] {
   return [{ kind: "call", id, name, arguments: textOf(item.input), isCustom: true }];
 }
 
-export function toChatAnnotation(raw: unknown): JsonObject[] {
+export function toChatAnnotations(raw: unknown): JsonObject[] {
   const { type, ...citation } = objectOf(raw);
   return type === "url_citation" ? [{ type, url_citation: citation }] : [];
 }

@@ -4,10 +4,10 @@ import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provid
 import {
   END_EVENT,
   FrameReader,
-  createRetryFailure,
+  createRetryableFailure,
   createFailureEvents,
 } from "../../core/frame-reader.ts";
-import { toChatAnnotation, joinItemText } from "./host-answer.ts";
+import { toChatAnnotations, joinItemText } from "./host-answer.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
 import type { RawEvent, RawItem, RawResponse } from "./host-rules.ts";
 import {
@@ -67,7 +67,7 @@ abstract class ResponseReader extends FrameReader {
 
   #end(event: JsonObject, response: RawResponse): StreamEvent[] {
     const finish = parseResponsesFinishReason(response);
-    if (finish === null) return this.#failed(createRetryFailure("no_status"), response);
+    if (finish === null) return this.#failed(createRetryableFailure("no_status"), response);
     const usage = readResponsesUsage(response.usage);
     const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.finished(event, finish), ...usageEvents, END_EVENT];
@@ -153,7 +153,7 @@ export class ResponsesChunkReader extends ResponseReader {
   }
 
   #annotation(raw: unknown): StreamEvent[] {
-    const annotations = toChatAnnotation(raw);
+    const annotations = toChatAnnotations(raw);
     return annotations.length === 0 ? [] : this.#builder.addDelta({ annotations });
   }
 }

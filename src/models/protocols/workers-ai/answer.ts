@@ -30,7 +30,7 @@ import {
   addUsageToFailure,
   END_EVENT,
   FrameReader,
-  createRetryFailure,
+  createRetryableFailure,
   createFailureEvents,
 } from "../../core/frame-reader.ts";
 import { parseTools } from "../../core/conversation.ts";
@@ -201,7 +201,7 @@ export class WorkersAiStream extends FrameReader {
 
   protected override eventsAtMarker(): StreamEvent[] {
     if (this.#failure !== null) return createFailureEvents(this.#failure, this.#usage);
-    return this.#hasOutput ? this.#end() : createFailureEvents(createRetryFailure("empty"));
+    return this.#hasOutput ? this.#end() : createFailureEvents(createRetryableFailure("empty"));
   }
 
   protected override eventsAtEnd(): StreamEvent[] {
@@ -211,7 +211,8 @@ export class WorkersAiStream extends FrameReader {
 
   protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
     const failure =
-      findWorkersAiFailure(raw) ?? (name === "error" ? createRetryFailure("error_event") : null);
+      findWorkersAiFailure(raw) ??
+      (name === "error" ? createRetryableFailure("error_event") : null);
     return failure === null
       ? [...this.#pieceEvents(raw), ...this.#usageEvents(raw)]
       : createFailureEvents(failure);

@@ -26,7 +26,7 @@ import type { FocusRow } from "./focus.ts";
 const month = singleValueSchema.check(
   z.refine((text) => parseDayStartMs(`${text}-01`) !== null, "must be a month such as 2026-11"),
 );
-export const focusQuerySchema = z.object({ month: z.optional(month), day: z.optional(dayField) });
+export const exportQuerySchema = z.object({ month: z.optional(month), day: z.optional(dayField) });
 
 export async function listExportsRoute(c: AppContext) {
   const query = { day: periodOf(now(c.env)).day, after: null, limit: 1 };
@@ -40,7 +40,7 @@ export async function exportFocusRoute(c: AppContext): Promise<Response> {
   const { orgId } = c.var.admitted.caller;
   const { wallet, payments } = objectsOf(c.env);
   const sources = { orgId, wallet: () => wallet(orgId), payments: () => payments(orgId) };
-  const pages = readFocusPages(sources, requested.value.days);
+  const pages = readExportPages(sources, requested.value.days);
   const first = await pages.next();
   if (first.done === true) return csvResponse(requested.value.name, csvStream("", pages, orgId));
   if (!first.value.ok) return fail(c, first.value.failure);
@@ -50,7 +50,7 @@ export async function exportFocusRoute(c: AppContext): Promise<Response> {
 type ExportRange = { readonly name: string; readonly days: readonly string[] };
 
 function parseExportRange(c: AppContext): Result<ExportRange> {
-  const query = parseQuery(focusQuerySchema, c.req.url);
+  const query = parseQuery(exportQuerySchema, c.req.url);
   if (!query.ok) return query;
   const { month: whole, day: one } = query.value;
   if (whole !== undefined && one !== undefined) {
@@ -104,7 +104,7 @@ type ExportSources = {
   readonly payments: () => Pick<PaymentsMethods, "taxes">;
 };
 
-export async function* readFocusPages(
+export async function* readExportPages(
   { orgId, wallet, payments }: ExportSources,
   days: readonly string[],
 ): AsyncGenerator<Result<string>> {

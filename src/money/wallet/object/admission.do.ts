@@ -1,7 +1,7 @@
 import type { RequestCredential } from "../../../shared/caller.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import { NO_KEY_TERMS } from "../../../shared/key-terms.ts";
+import { EMPTY_KEY_TERMS } from "../../../shared/key-terms.ts";
 import type { KeyStatus } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { StoppedRequest, StoppableRequest } from "../../../shared/contracts/pauses.ts";
@@ -135,7 +135,7 @@ export async function placeRequestHold(
 ): Promise<Result<HoldGrant>> {
   const { decisions, keys } = gate;
   if (called === undefined) {
-    return decisions.decide((tx) => hold(tx, request, NO_KEY_TERMS).answer);
+    return decisions.decide((tx) => hold(tx, request, EMPTY_KEY_TERMS).answer);
   }
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
@@ -240,7 +240,7 @@ function stopReasonOf(
   // Running requests continue after their key expires.
   const terms = live.ok
     ? holdTermsOf(live.value, shown)
-    : { ...NO_KEY_TERMS, session: shown?.session };
+    : { ...EMPTY_KEY_TERMS, session: shown?.session };
   return findPauseOfRequest(tx, terms, { ...open, isRunning: true });
 }
 

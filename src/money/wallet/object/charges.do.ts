@@ -24,7 +24,7 @@ import {
 } from "../tables/charge-sums.do.ts";
 import type { ChargeGroupsOfDay } from "../tables/charge-sums.do.ts";
 import { parseGeneration } from "../tables/generation-json.ts";
-import { findDeclaredTagKeys } from "../tables/tag-rows.do.ts";
+import { findTagKeysDeclaredAt } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { findLowestFutureId } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -141,7 +141,7 @@ export function addChargeToDay(
     provider,
     region,
     price,
-    tags: declaredTagsToJson(tags, findDeclaredTagKeys(tagKeys, one.seq)) ?? "",
+    tags: declaredTagsToJson(tags, findTagKeysDeclaredAt(tagKeys, one.seq)) ?? "",
     requests: 1,
     costMicro: micros(one.cost),
     chargedMicro: micros(one.charged),

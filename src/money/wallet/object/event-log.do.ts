@@ -6,7 +6,7 @@ import {
   eventFromRow,
   truncateEventData,
   mintEventId,
-  eventPartitionOf,
+  eventLogPartitionOf,
 } from "../../../shared/event.ts";
 import { HOUR_MS, timestamp } from "../../../shared/clock.ts";
 import type {
@@ -47,7 +47,7 @@ export function storeEvent(tx: Tx, event: EventRecord): boolean {
   if (selectEventPosition(sql, event.id) !== null) return false;
   if (!takeHourlySlot(tx, event)) return false;
   const data = truncateEventData(event.data);
-  const room = eventPartitionOf(event);
+  const room = eventLogPartitionOf(event);
   sql.exec(
     `INSERT INTO events (id, type, actor_kind, actor_id, subject, data, created_at, room, place)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,

@@ -11,7 +11,7 @@ import type {
 import { isActiveSecret, keySecretsToJson } from "../../../shared/key.ts";
 import { presentedSecretHash } from "../../../shared/caller.ts";
 import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
-import { hasLimits, NO_KEY_TERMS, keyTermsToJson } from "../../../shared/key-terms.ts";
+import { hasLimits, EMPTY_KEY_TERMS, keyTermsToJson } from "../../../shared/key-terms.ts";
 import type { KeyTerms, RateLimitState } from "../../../shared/key-terms.ts";
 import { logAlert, logWarning, errorMessageOf } from "../../../shared/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
@@ -24,7 +24,7 @@ import {
   clampKeyTimes,
   endSessionsBeforeRotation,
   insertAdmission,
-  hasSameKeyDataInDatabase,
+  isKeyUnchangedInDatabase,
   putKey,
   selectKey,
   evictActiveKeys,
@@ -185,7 +185,7 @@ export class KeyAdmissions {
     const reported = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
       const key = this.#key(tx.sql, hash);
-      if (!key?.record || hasSameKeyDataInDatabase(key, key.record, reported.get(hash))) continue;
+      if (!key?.record || isKeyUnchangedInDatabase(key, key.record, reported.get(hash))) continue;
       this.#refresh(tx, hash, (register) => register.refresh(usedAt));
     }
   }
@@ -306,7 +306,7 @@ export class KeyAdmissions {
   #applyKey(tx: Tx, hash: string, { rpmLimit, terms, secrets }: Key): void {
     const before = this.#key(tx.sql, hash)?.record;
     this.setLimit(tx, hash, rpmLimit);
-    const knownTerms = before?.terms ?? NO_KEY_TERMS;
+    const knownTerms = before?.terms ?? EMPTY_KEY_TERMS;
     if (keyTermsToJson(terms) !== keyTermsToJson(knownTerms)) this.setTerms(tx, hash, terms);
     const knownSecrets = before?.secrets ?? null;
     if (keySecretsToJson(secrets) !== keySecretsToJson(knownSecrets)) {

@@ -17,7 +17,7 @@ import type {
 import {
   pauseEndMs,
   isEarlierPauseEnd,
-  refuseOperatorPause,
+  refuseToEndOperatorPause,
   pauseRuleName,
   indexPausesByName,
 } from "../rules/pauses.ts";
@@ -209,7 +209,7 @@ function canRead(tx: Tx, { scope, subject }: Pause, { memberId, keyIds }: PauseR
 export function endPause(tx: Tx, { id, source, actor }: PauseEndRequest): Result<PauseWithOwner> {
   const pause = [...tx.memory.pauses.byName.values()].find((one) => one.id === id);
   if (pause === undefined) return refuseUnknown("pause");
-  if (pause.source === "operator" && source !== "operator") return refuseOperatorPause();
+  if (pause.source === "operator" && source !== "operator") return refuseToEndOperatorPause();
   const ended = withOwnerName(tx, pause);
   endPauses(tx, [pause], { cause: "removed", actor });
   return success(ended);

@@ -7,7 +7,7 @@ import {
   toSettingsRow,
 } from "../snapshot.store.ts";
 import type { SnapshotPage, SnapshotHead, Publication, PublishResult } from "../snapshot.store.ts";
-import type { KeyUse, KeyAfterUse } from "../../../shared/key-uses.store.ts";
+import type { KeyUse, UsedKeyRecord } from "../../../shared/key-uses.store.ts";
 import { deleteOldAlerts } from "./alerts.do.ts";
 import { deleteRemovedRows, pagesToPublish } from "../tables/published-rows.do.ts";
 import type { SettingsWithoutRestrictions } from "../../../shared/contracts/settings.ts";
@@ -22,7 +22,7 @@ const USE_INTERVAL_MS = 3_600_000;
 export type PublishOutcome = {
   readonly outcome: "published" | "again" | "conflict";
   readonly uses: readonly KeyUse[];
-  readonly touched: readonly KeyAfterUse[];
+  readonly touched: readonly UsedKeyRecord[];
   readonly eventsWait: boolean;
 };
 

@@ -24,7 +24,7 @@ import type { AlertPage } from "../../../shared/contracts/reports.ts";
 import { selectFailedRequest } from "../tables/failed-rows.do.ts";
 import { selectEventPage } from "./event-log.do.ts";
 import { KEY_ID_SQL, REQUEST_MODEL_SQL } from "../tables/request-rows.do.ts";
-import { parseGeneration, TAGS_SQL } from "../tables/generation-json.ts";
+import { parseGeneration, REQUEST_TAGS_SQL } from "../tables/generation-json.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
@@ -239,7 +239,7 @@ function selectHeldRequests(sql: SqlStorage, query: RequestQuery, range: IdRange
         AND (?8 IS NULL OR coalesce(${REQUEST_MODEL_SQL}, failed.model) IN (SELECT value FROM json_each(?8)))
         AND (?9 IS NULL OR ${PROVIDER_SQL} IN (SELECT value FROM json_each(?9)) OR ${WAS_CALLED_SQL})
         AND (?10 IS NULL OR failed.code IN (SELECT value FROM json_each(?10)))
-        AND (?12 IS NULL OR requests.${TAGS_SQL} ->> ('$."' || ?12 || '"') = ?13)
+        AND (?12 IS NULL OR requests.${REQUEST_TAGS_SQL} ->> ('$."' || ?12 || '"') = ?13)
       ORDER BY requests.id DESC LIMIT ?11`,
       range.fromId,
       range.beforeId,

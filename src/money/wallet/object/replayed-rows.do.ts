@@ -11,8 +11,8 @@ import {
   parseModels,
   periodOfRequest,
 } from "../tables/request-rows.do.ts";
-import { QUOTA_CHARGE_SQL, TAGS_SQL } from "../tables/generation-json.ts";
-import { findDeclaredTagKeys } from "../tables/tag-rows.do.ts";
+import { QUOTA_CHARGE_SQL, REQUEST_TAGS_SQL } from "../tables/generation-json.ts";
+import { findTagKeysDeclaredAt } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";
 
@@ -26,7 +26,7 @@ type LaterRow = Omit<PostedUsage, "model"> &
     readonly models: string | null;
   };
 
-const COLUMNS = `${TAGS_SQL} AS tags, admitted_at AS admittedAt, period_day AS periodDay, charged,
+const COLUMNS = `${REQUEST_TAGS_SQL} AS tags, admitted_at AS admittedAt, period_day AS periodDay, charged,
   ${END_USER_ID_SQL} AS endUserId, external_id AS externalId, ${KEY_ID_SQL} AS keyId, session,
   ${REQUEST_MODEL_SQL} AS model, ${MODELS_SQL} AS models, ${QUOTA_CHARGE_SQL} AS quotaCharged,
   ${tokenColumnsSql(({ inRow }) => inRow)}`;
@@ -56,7 +56,7 @@ export function selectCountedUsage(
       seq,
     )
     .toArray()
-    .map((row) => countedUsageFromRow(row, findDeclaredTagKeys(tagKeys, row.seq)));
+    .map((row) => countedUsageFromRow(row, findTagKeysDeclaredAt(tagKeys, row.seq)));
 }
 
 function countedUsageFromRow(row: LaterRow, tagKeys: readonly string[]): CountedUsage {

@@ -11,7 +11,7 @@ import type {
   RequestSumsReport,
 } from "../../../shared/contracts/reports.ts";
 import { TAG_KEY_PATTERN } from "../../../shared/tags.ts";
-import { TAGS_SQL } from "../tables/generation-json.ts";
+import { REQUEST_TAGS_SQL } from "../tables/generation-json.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
@@ -103,7 +103,7 @@ const FILTERS_SQL = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitt
     AND (?6 IS NULL OR sold.text ->> '$.provider' IN (SELECT value FROM json_each(?6)))
     AND (?7 IS NULL OR keys_named.text IN (SELECT value FROM json_each(?7)))
     AND (?8 IS NULL OR coalesce(external_id, '') IN (SELECT value FROM json_each(?8)))
-    AND (?9 IS NULL OR ${TAGS_SQL} ->> ('$."' || ?9 || '"') = ?10)`;
+    AND (?9 IS NULL OR ${REQUEST_TAGS_SQL} ->> ('$."' || ?9 || '"') = ?10)`;
 
 function reportBindings(query: RequestSumsQuery & ReportStart): (string | number | null)[] {
   const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds, members } = query;
@@ -129,7 +129,7 @@ function dimensionSql(dimension: RequestDimension | undefined): string {
   if (!isTagDimension(dimension)) return DIMENSION_SQL[dimension];
   const key = dimension.slice(TAG_PREFIX.length);
   assert(TAG_KEY_PATTERN.test(key), "the route checks tag keys");
-  return `${TAGS_SQL} ->> '$."${key}"'`;
+  return `${REQUEST_TAGS_SQL} ->> '$."${key}"'`;
 }
 
 const TAG_PREFIX = "tag:";

@@ -5,7 +5,7 @@ import type { RateLimitState } from "../../../shared/key-terms.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
-import { WINDOW_MS } from "../../../shared/rate-window.ts";
+import { RATE_WINDOW_MS } from "../../../shared/rate-window.ts";
 
 /** Prefix of hold IDs, which are request IDs. */
 export const HOLD_ID_PREFIX = "req_";
@@ -80,7 +80,7 @@ export type RecentRequestTimes = number[];
 export function computeRateWaitMs(log: RecentRequestTimes, limit: number, nowMs: number): number {
   dropOldTimes(log, nowMs);
   const oldest = log[log.length - limit];
-  return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
+  return oldest === undefined ? 0 : oldest + RATE_WINDOW_MS - nowMs;
 }
 
 export function computeRateLimitState(
@@ -90,15 +90,15 @@ export function computeRateLimitState(
 ): RateLimitState {
   dropOldTimes(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];
-  const resetMs = oldest === undefined ? 0 : Math.max(1, oldest + WINDOW_MS - nowMs);
+  const resetMs = oldest === undefined ? 0 : Math.max(1, oldest + RATE_WINDOW_MS - nowMs);
   return { limit, remaining: Math.max(0, limit - log.length), resetMs };
 }
 
 export function rateWindowStartMs(nowMs: number): number {
-  return nowMs - WINDOW_MS;
+  return nowMs - RATE_WINDOW_MS;
 }
 
 function dropOldTimes(log: RecentRequestTimes, nowMs: number): void {
-  const kept = log.findIndex((at) => at > nowMs - WINDOW_MS);
+  const kept = log.findIndex((at) => at > nowMs - RATE_WINDOW_MS);
   log.splice(0, kept === -1 ? log.length : kept);
 }

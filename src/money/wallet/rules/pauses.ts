@@ -58,7 +58,7 @@ export function isEarlierPauseEnd(known: Pause, until: number | null): boolean {
   return until !== null && (known.until ?? Infinity) > until;
 }
 
-export function refuseOperatorPause(): Refusal {
+export function refuseToEndOperatorPause(): Refusal {
   const message = "The operator created this pause. Ask the operator to end it.";
   return conflict(message, null, "operator_pause");
 }

@@ -1,6 +1,6 @@
 import type { RateLimitState } from "../../../shared/key-terms.ts";
 import type { RequestTokenCounts } from "../../../shared/contracts/wallet.ts";
-import { WINDOW_MS } from "../../../shared/rate-window.ts";
+import { RATE_WINDOW_MS } from "../../../shared/rate-window.ts";
 
 type CountedTokens = { readonly id: string; readonly at: number; tokens: number };
 
@@ -36,7 +36,7 @@ export class TokenWindow {
     let retryAfterMs = 0;
     for (const { at, tokens } of this.#counted.values()) {
       free += tokens;
-      retryAfterMs = Math.min(WINDOW_MS, Math.max(1, at + WINDOW_MS - nowMs));
+      retryAfterMs = Math.min(RATE_WINDOW_MS, Math.max(1, at + RATE_WINDOW_MS - nowMs));
       if (free >= ask.least) break;
     }
     return { kind: "full", remaining: Math.max(0, remaining), retryAfterMs };
@@ -55,14 +55,14 @@ export class TokenWindow {
   rateState(limit: number, nowMs: number): RateLimitState {
     const remaining = Math.max(0, limit - this.#count(nowMs));
     const [oldest] = this.#counted.values();
-    const resetMs = oldest === undefined ? 0 : Math.max(1, oldest.at + WINDOW_MS - nowMs);
-    return { limit, remaining, resetMs: Math.min(WINDOW_MS, resetMs) };
+    const resetMs = oldest === undefined ? 0 : Math.max(1, oldest.at + RATE_WINDOW_MS - nowMs);
+    return { limit, remaining, resetMs: Math.min(RATE_WINDOW_MS, resetMs) };
   }
 
   #count(nowMs: number): number {
     let sum = 0;
     for (const { id, at, tokens } of this.#counted.values()) {
-      if (at <= nowMs - WINDOW_MS) this.#counted.delete(id);
+      if (at <= nowMs - RATE_WINDOW_MS) this.#counted.delete(id);
       else sum += tokens;
     }
     return sum;

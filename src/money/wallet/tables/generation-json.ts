@@ -32,7 +32,7 @@ type DetailList = readonly [
   purpose?: StoredHoldPurpose | undefined,
 ];
 
-export const TAGS_SQL = "detail -> '$[11]'";
+export const REQUEST_TAGS_SQL = "detail -> '$[11]'";
 
 export const FAILED_ATTEMPTS_SQL = "(detail -> '$[9]')";
 /** SQL expression for a captured hold's purpose. */

@@ -5,7 +5,7 @@ import { keyTermsFromJson, keyTermsToJson } from "../../../shared/key-terms.ts";
 import type { KeyTerms, BudgetPeriod } from "../../../shared/key-terms.ts";
 import { keySecretsFromJson, keySecretsToJson } from "../../../shared/key.ts";
 import type { Key, KeyScope } from "../../../shared/key.ts";
-import type { KeyAfterUse } from "../../../shared/key-uses.store.ts";
+import type { UsedKeyRecord } from "../../../shared/key-uses.store.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
 import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
@@ -97,10 +97,10 @@ function activeKeyFromRow(row: StoredKey): ActiveKey | null {
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
-export function hasSameKeyDataInDatabase(
+export function isKeyUnchangedInDatabase(
   { revokedAt }: KnownKey,
   known: ActiveKey,
-  reported: KeyAfterUse | undefined,
+  reported: UsedKeyRecord | undefined,
 ): boolean {
   if (reported === undefined) return false;
   if (reported.revokedAt !== null || revokedAt !== null) {

@@ -2,7 +2,7 @@ import { insertRow } from "../../../shared/tables.do.ts";
 import { assert } from "../../../shared/assert.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
-import type { Idempotency } from "../../../shared/idempotency.ts";
+import type { IdempotencyHashes } from "../../../shared/idempotency.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { sumPromptTokens } from "../../../shared/usage.ts";
 import type { IdempotencyHolder } from "../rules/hold-guards.ts";
@@ -288,7 +288,7 @@ export function selectIdempotencyHolder(
 
 export function insertIdempotencyKey(
   sql: SqlStorage,
-  { name, body }: Idempotency,
+  { name, body }: IdempotencyHashes,
   { id, admittedAt }: { readonly id: string; readonly admittedAt: number },
 ): void {
   const day = utcDay(admittedAt);

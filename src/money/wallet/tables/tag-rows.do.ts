@@ -23,7 +23,10 @@ export function selectTagKeys(sql: SqlStorage): readonly TagKeys[] {
     }));
 }
 
-export function findDeclaredTagKeys(declared: readonly TagKeys[], seq: number): readonly string[] {
+export function findTagKeysDeclaredAt(
+  declared: readonly TagKeys[],
+  seq: number,
+): readonly string[] {
   return declared.findLast(({ fromSeq }) => fromSeq <= seq)?.keys ?? [];
 }
 
