@@ -42,9 +42,9 @@ export function buildCustomerParams(org: {
   return { name: org.orgName, metadata: { org_id: org.orgId, region: org.region } };
 }
 
-export function buildCheckoutSessionParams(selling: PurchaseForStripe) {
-  const { id, amountMicro, customerId, createdAt, hasTax, returnUrl, saveCard, taxCode } = selling;
-  const metadata = metadataOf(selling);
+export function buildCheckoutSessionParams(purchase: PurchaseForStripe) {
+  const { id, amountMicro, customerId, createdAt, hasTax, returnUrl, saveCard, taxCode } = purchase;
+  const metadata = metadataOf(purchase);
   return {
     mode: "payment",
     customer: customerId,
@@ -78,22 +78,22 @@ export function buildCheckoutSessionParams(selling: PurchaseForStripe) {
   } as const;
 }
 
-export function buildInvoiceParams(selling: PurchaseForStripe, paymentMethod: string) {
+export function buildInvoiceParams(purchase: PurchaseForStripe, paymentMethod: string) {
   return {
-    customer: selling.customerId,
+    customer: purchase.customerId,
     currency: "usd",
     collection_method: "charge_automatically",
     auto_advance: false,
     pending_invoice_items_behavior: "exclude",
-    automatic_tax: { enabled: selling.hasTax },
+    automatic_tax: { enabled: purchase.hasTax },
     default_payment_method: paymentMethod,
     payment_settings: { payment_method_types: ["card"] },
-    metadata: metadataOf(selling),
+    metadata: metadataOf(purchase),
   } as const;
 }
 
-export function buildInvoiceItemParams(selling: PurchaseForStripe, invoiceId: string) {
-  const { amountMicro, customerId, taxCode } = selling;
+export function buildInvoiceItemParams(purchase: PurchaseForStripe, invoiceId: string) {
+  const { amountMicro, customerId, taxCode } = purchase;
   return {
     customer: customerId,
     invoice: invoiceId,

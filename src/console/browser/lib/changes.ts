@@ -6,8 +6,8 @@ type Fields = Readonly<Record<string, unknown>>;
 type Change = { readonly from?: unknown; readonly to?: unknown };
 
 /** Adds a prefix and suffix to a text that isn't empty. */
-export function withAffixes(before: string, text: string, behind = ""): string {
-  return text === "" ? "" : `${before}${text}${behind}`;
+export function withAffixes(prefix: string, text: string, suffix = ""): string {
+  return text === "" ? "" : `${prefix}${text}${suffix}`;
 }
 
 export function formatUtcMinute(time: string): string {

@@ -69,11 +69,11 @@ export type HoldLimit = {
   readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
 
-export function decideHold(ledger: HoldTotals, ask: HoldDecisionInput): Result<Micros> {
-  const { least, most, sure, hasCap } = ask;
+export function decideHold(ledger: HoldTotals, input: HoldDecisionInput): Result<Micros> {
+  const { least, most, sure, hasCap } = input;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
-  const required = ask.limits.some(({ isStrict }) => isStrict) ? sure : least;
-  const limits = ask.isQuota === true ? ask.limits : [...ask.limits, balanceLimit(ledger)];
+  const required = input.limits.some(({ isStrict }) => isStrict) ? sure : least;
+  const limits = input.isQuota === true ? input.limits : [...input.limits, balanceLimit(ledger)];
   const fits = ({ blocksAtZero }: HoldLimit, amount: number): boolean =>
     amount >= required && (amount > 0 || !blocksAtZero);
   const short = limits.find((limit) => !fits(limit, limit.left - limit.held));
