@@ -16,7 +16,7 @@ import type { OperatorCall } from "./operator-context.ts";
 /** Maximum organizations whose wallets one call searches. */
 const ORGANIZATIONS_MAX = 200;
 const CONCURRENT_MAX = 10;
-/** Maximum ms by which an organization's stored last use lags. */
+/** Maximum ms by which an organization's stored last use is too early. */
 const USED_DELAY_MS = HOUR_MS;
 
 export const searchQuerySchema = z.object({

@@ -163,7 +163,7 @@ function refuseTime(
 }
 
 /**
- * Rejects an invalid item. A model needs a price or a percentage. `*` and authors need a
+ * Rejects an invalid item. A model needs a price or a percentage. `*` and `author/*` need a
  * percentage.
  */
 function refuseItem(

@@ -13,7 +13,7 @@ const ORGANIZATIONS_MAX = 200;
 const CONCURRENT_MAX = 6;
 const MOST_AFFECTED_MAX = 10;
 const MINUTE_MS = 60_000;
-/** Maximum ms by which an organization's stored last use lags. */
+/** Maximum ms by which an organization's stored last use is too early. */
 const USED_DELAY_MS = 60 * MINUTE_MS;
 
 export const providersQuerySchema = z.object({

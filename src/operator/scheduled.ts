@@ -117,10 +117,7 @@ export async function runHourlyJobs(env: Env): Promise<void> {
   if (found !== null) await setGauges(env, found.series());
 }
 
-/**
- * Notifies wallets of closed organizations again. Removes organizations that were closed more than
- * 7 days ago.
- */
+/** Tells wallets again which organizations are closed. Removes those closed over 7 days ago. */
 async function removeClosedOrganizations(env: Env, config: Config): Promise<void> {
   const services = createKeyServices(env, config, SYSTEM_ACTOR);
   await forEachOrganization(

@@ -76,7 +76,10 @@ export function createWalletDeliverer(wallet: WalletOutcomeMethods): DeliverMess
   return (messages) => deliverByReceiver(messages, ({ receiver }) => receiver, deliver);
 }
 
-/** For each kind of content, the name of an item's ID in calls, and the item's JSON format. */
+/**
+ * For each kind of outbox message, the field of its ID in calls between regions, and its JSON
+ * format.
+ */
 const PEER_ITEMS: Readonly<Record<OutboxTarget["carries"], PeerItems>> = {
   outcomes: {
     idName: "hold_id",

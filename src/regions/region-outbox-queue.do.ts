@@ -32,8 +32,8 @@ export const OUTBOX_TABLES: TableMigrations = {
 const UNREACHABLE = "unreachable";
 
 /**
- * The `attempts` of a `parked` message that is retried. It allows one more attempt and causes no
- * second alert.
+ * The `attempts` of a retried `parked` message. It allows one more attempt and causes no second
+ * alert.
  */
 const REVIVED = -1;
 
@@ -123,7 +123,10 @@ export class OutboxQueue {
     sql.exec("UPDATE failing SET due_at = ?1 WHERE due_at > ?2", nowMs, latestMs);
   }
 
-  /** Returns up to 100 due messages, with only one for each of up to six failing receivers. */
+  /**
+   * Returns up to 100 due messages. They include at most six failing receivers, with one message
+   * each.
+   */
   due(nowMs: number): readonly OutboxMessage[] {
     const queues = this.#receiverQueues().filter(({ dueAt }) => dueAt <= nowMs);
     const healthy = queues.filter(({ isFailing }) => !isFailing).slice(0, DELIVERY_BATCH_MAX);

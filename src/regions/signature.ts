@@ -185,8 +185,8 @@ async function hmacKeyOf(secret: PeerSecret): Promise<CryptoKey> {
 }
 
 /**
- * Returns a secret's ID: the sender and 72 bits of an HMAC over fixed text. It doesn't reveal the
- * secret.
+ * Returns a secret's ID: the sending region and 72 bits of an HMAC over fixed text. It doesn't
+ * reveal the secret.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
   return (await importKey(secret)).keyId;

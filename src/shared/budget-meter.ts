@@ -15,7 +15,7 @@ export type BudgetTime = { readonly period: Period; readonly nowMs: number };
 /** A rolling window's number of buckets: 60, and the current incomplete one. */
 const ROLLING_BUCKETS = 61;
 
-/** Returns the bucket that counts a charge at this time. */
+/** Returns the number of the time bucket that counts a charge. */
 export function bucketAt(window: string, { period, nowMs }: BudgetTime): number {
   const minutes = rollingMinutes(window);
   if (minutes !== null) return Math.floor(nowMs / (minutes * 1000));

@@ -154,8 +154,8 @@ async function askTogether<Part, Answer>(
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
 /**
- * Reports whether another call can start. Ignores calls slower than STALL_MS, because a canceled
- * request's call never ends.
+ * Reports whether another call can start. Calls slower than STALL_MS don't count, because a
+ * canceled request's call never ends.
  */
 function isFree({ callsMax, runningCalls }: RunningCalls): boolean {
   if (runningCalls.size < callsMax) return true;

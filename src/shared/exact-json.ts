@@ -43,7 +43,7 @@ export function copyExactJson<T extends object>(original: object, copy: T): T {
 }
 
 function attachLostDetails<T extends object>(value: T, lostDetails: LostDetails): T {
-  if (Object.hasOwn(value, "toJSON")) return value; // the client's own field `toJSON` must stay
+  if (Object.hasOwn(value, "toJSON")) return value; // a client's field named `toJSON` must stay
   LOST_DETAILS.set(value, lostDetails);
   return Object.defineProperty(value, "toJSON", { value: toExactJson, configurable: true });
 }

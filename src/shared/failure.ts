@@ -197,8 +197,8 @@ type FailureKinds =
   | { readonly kind: "storage_unavailable" }
   | { readonly kind: "prices_unavailable" }
   /**
-   * The hold used other prices than those of `list`, the organization's price list (null: the
-   * default prices).
+   * The hold used prices other than those of `list`, the organization's price list. Null means the
+   * default prices.
    */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
   /** A policy applies, but the hold request lists no candidate routes. */

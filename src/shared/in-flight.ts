@@ -27,7 +27,7 @@ const KIB = 1024;
 export const MEMORY_PER_REQUEST = 32 * KIB;
 /** Bytes of memory per byte of a body, which exists as bytes, text and values. */
 export const MEMORY_PER_BODY_BYTE = 4;
-/** Maximum bytes of a body that is accepted regardless of its organization's share. */
+/** Maximum bytes of a body accepted regardless of its organization's share. */
 export const SMALL_BODY_BYTES = 64 * KIB;
 const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;
@@ -282,7 +282,7 @@ export class RequestSlot {
 
 /** Mean timer delay (ms) above which the CPU is overloaded. */
 const DELAY_MS_MAX = 4;
-/** Maximum delay (ms) of one timer in the mean, so that the mean recovers soon after a stall. */
+/** Maximum ms that the mean counts for one timer, so that the mean recovers soon after a stall. */
 const COUNTED_DELAY_MS_MAX = 4 * DELAY_MS_MAX;
 /** Weight of the newest timer delay in the mean. */
 const DELAY_WEIGHT = 1 / 16;

@@ -20,7 +20,7 @@ export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
 type Limits = {
-  /** The budget in each `budgetPeriod`, or in total if there is none. */
+  /** The budget in each `budgetPeriod`, or for the key's lifetime if there is none. */
   readonly budgetMicro: Micros;
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */

@@ -13,6 +13,7 @@ const TERMS = [...KEY_TERM_COLUMNS, "more"]
 
 export type KeyUse = { readonly hash: string; readonly usedAt: number };
 
+/** A used key's data in D1. */
 export type UsedKeyRecord = {
   readonly hash: string;
   readonly revokedAt: number | null;

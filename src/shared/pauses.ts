@@ -17,7 +17,7 @@ export type Pause = BudgetOwner & {
   readonly id: string;
   readonly source: PauseSource;
   readonly reason: string;
-  /** The end, or null if a person must end the pause. */
+  /** The pause's end, or null if a person must end it. */
   readonly until: number | null;
   /** The latest possible expiry of a paused session, which also ends the pause. */
   readonly sessionEndsAt?: number;

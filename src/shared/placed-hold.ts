@@ -11,6 +11,7 @@ import type { Region } from "./regions.ts";
  */
 export const HOLD_PAYMENTS = ["balance", "quota"] as const;
 
+/** The terms of a client's hold. */
 export type HoldPurpose = {
   readonly pays: (typeof HOLD_PAYMENTS)[number];
   /** The operator's service that can capture the hold. Null if only the client can. */

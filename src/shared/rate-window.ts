@@ -1,7 +1,7 @@
 import { assert } from "./assert.ts";
 
 export const RATE_WINDOW_MS = 60_000;
-/** Maximum rate limit of a key, and length of the log. */
+/** Maximum rate limit of a key, and size of its admission log. */
 export const ADMISSIONS_MAX = 1000;
 /**
  * Maximum time (ms) by which the clock can be behind the last admission. A longer time means that

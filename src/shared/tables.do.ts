@@ -1,6 +1,6 @@
 import { logAlert } from "./log.ts";
 
-/** A migration of an object's tables to the next version. Never change a deployed step. */
+/** A migration of an object's tables to the next version. Never change a deployed migration. */
 export type TableMigration = {
   readonly sql: string;
   /**

@@ -3,6 +3,7 @@ import { elapsedMs } from "./clock.ts";
 /** A function that calls `run` after `ms`. Its result cancels the call. */
 export type TimerFunction = (ms: number, run: () => void) => () => void;
 
+/** The platform's timer. */
 export const afterTimeout: TimerFunction = (ms, run) => {
   const timer = setTimeout(run, ms);
   return () => {

@@ -30,7 +30,7 @@ export function utf8Bytes(text: string): number {
     const unit = text.charCodeAt(at);
     if (unit < 0x80) continue;
     bytes += unit < 0x800 ? 1 : 2;
-    if (isHighSurrogate(unit) && isLowSurrogate(text.charCodeAt(at + 1))) at++; // 4 bytes for 2 UTF-16 units
+    if (isHighSurrogate(unit) && isLowSurrogate(text.charCodeAt(at + 1))) at++; // a surrogate pair has 4 bytes
   }
   return bytes;
 }
@@ -94,9 +94,7 @@ function spaceTokens(text: string, start: number, end: number): number {
   return tokens;
 }
 
-/**
- * Returns the tokens of a run of line ends: one per 16 LF, per four CR LF pairs, and per other CR.
- */
+/** Returns the tokens of a run of line ends. 16 LF, four CR LF or one other CR make one token. */
 function newlineTokens(text: string, start: number, end: number): number {
   let tokens = 0;
   for (let at = start; at < end;) {
@@ -167,7 +165,7 @@ function runEnd(text: string, start: number, isInRun: (kind: number) => boolean)
   return end;
 }
 
-/** Classes of ASCII characters, for a table that is four times as fast as comparisons. */
+/** Classes of ASCII characters, for a table four times as fast as comparisons. */
 const UPPER = 1;
 const LOWER = 2;
 const DIGIT = 3;

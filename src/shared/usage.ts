@@ -22,6 +22,7 @@ export const UNITS = Object.keys(UNIT_TABLE).filter(isUnit);
 export type { Unit };
 
 export type UnitCounts = { readonly [U in CountedUnit]?: number };
+/** Any unit except `request`. */
 export type CountedUnit = Exclude<Unit, "request">;
 /** All units except requests, which need no count. */
 export const COUNTED_UNITS = UNITS.filter((unit): unit is CountedUnit => unit !== "request");

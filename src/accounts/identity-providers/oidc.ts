@@ -174,7 +174,7 @@ export async function exchangeCode({
 }: CodeExchange): Promise<oauth.IDToken> {
   const { as } = known;
   const client = createOauthClient(at);
-  // Entra's `iss` contains the tenant, so the gateway checks `iss` later.
+  // Entra's `iss` contains the tenant, so it is checked once the tenant is known.
   const params = oauth.validateAuthResponse(
     issuerOf === undefined ? as : { ...as, authorization_response_iss_parameter_supported: false },
     client,

@@ -51,7 +51,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   const revokedAt = key.revokedAt ?? services.now;
   const revocation = await revokeInObjects(services, key, revokedAt);
   if (!revocation.ok) return revocation;
-  // 2. Queue durable notices. Until they arrive, other regions check each request with the home
+  // 2. Queue durable notices. Until a notice arrives, its region checks each request with the home
   // region.
   const item = { keyHash: key.keyHash, revokedAt: revocation.value };
   const notices = await notifyPeersOfRevocations(services, key.scope, [item]);

@@ -27,8 +27,8 @@ const OTHER_MEMBERS_SQL = `SELECT 1 FROM members AS other
 const OWNER_REMAINS_SQL = `(role <> 'owner' OR EXISTS (${OTHER_MEMBERS_SQL} AND other.role = 'owner'))`;
 
 /**
- * Returns an SQL condition: the actor `by` is an active owner or a permitted admin. A null `by` is
- * an operator.
+ * Returns an SQL condition: the actor `by` is an active owner, or an admin with permission. A null
+ * `by` means an operator.
  */
 const canActSql = (
   by: string,

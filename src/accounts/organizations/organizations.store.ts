@@ -71,7 +71,8 @@ export async function updateOrganization(
 }
 
 /**
- * The actor of a change. `keyId` is the calling key, which must be active, or null for an operator.
+ * The actor of a change. `keyId` is the calling key, or null for an operator. The key must be
+ * active.
  */
 type OrganizationChanger = ChangeContext & { readonly keyId: string | null };
 
@@ -173,7 +174,9 @@ function slugTakenRefusal(slug: string): Refusal {
   return refuse({ kind: "conflict", message, param: "slug" });
 }
 
-/** Reports whether the slug is taken. Only SQLite's message names the violated constraint. */
+/**
+ * Reports whether an error means a taken slug. Only SQLite's message names the violated constraint.
+ */
 function isSlugTaken(error: unknown): boolean {
   return (
     error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")

@@ -116,7 +116,7 @@ export async function notifyWalletOfClosing(
 }
 
 /**
- * Reopens an organization that was closed in the last 7 days. After a 503, a retry completes the
+ * Reopens an organization closed in the last 7 days. After a 503, a retry completes the
  * restoration.
  */
 export async function reopenOrganization(

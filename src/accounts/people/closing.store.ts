@@ -18,9 +18,9 @@ const ERASED_MEMBERS_SQL = `SELECT member_id FROM member_people JOIN people ON p
   WHERE member_people.org_id = ?1 AND erased_at IS NOT NULL`;
 
 /**
- * Closes an organization: suspends it, removes its members and ends its invitations. Returns null
- * if the caller can't close it. `memberId` must be an owner, or null for an operator. `isAlone`
- * requires that there are no other members, and prevents restoration.
+ * Suspends an organization, removes its members and ends its invitations. Returns null if the
+ * caller can't close it. `memberId` must be an owner, or null for an operator. `isAlone` requires
+ * that there are no other members, and prevents restoration.
  */
 export async function closeOrganization(
   db: D1Database,
@@ -33,9 +33,9 @@ export async function closeOrganization(
   const results = await db.batch<{ closed: 0 | 1 } & ClosedPerson>([
     db
       .prepare(
-        // The closing's time is later than all earlier removals of members, so that a restoration
-        // finds exactly the members that the closing removed. Once an operator closes the
-        // organization, only operators can restore it.
+        // `closed_at` is later than all earlier removals, so that a restoration brings back only
+        // the members that the closing removed. Once an operator closes the organization, only
+        // operators can restore it.
         `INSERT INTO closed_organizations (org_id, closed_at, restorable_until, status, closed_by)
          SELECT id, max(?3, (SELECT coalesce(max(removed_at), 0) FROM members WHERE org_id = ?1) + 1,
            (SELECT coalesce(max(ended_at), 0) FROM invitations WHERE org_id = ?1) + 1), ?5, status, ?2

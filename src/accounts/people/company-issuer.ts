@@ -198,8 +198,8 @@ export async function reencryptIssuerSecrets(
 }
 
 /**
- * Returns the claimed addresses at the organization's verified domains. Its issuer can't confirm
- * other addresses.
+ * Returns the claimed email addresses in the organization's verified domains. Its identity provider
+ * can't confirm other addresses.
  */
 export async function listVerifiedAddresses(
   db: D1Database,

@@ -20,8 +20,8 @@ export type Invitation = {
 };
 
 /**
- * A token's format: `svc_iv_<region>_`, the ID of the signing secret, the rest of the invitation's
- * ID, and the tag.
+ * A token's format: `svc_iv_<region>_`, the signing secret's ID, the invitation's ID without its
+ * prefix, and the tag.
  */
 const TOKEN_PATTERN = /^svc_iv_([a-z]{2,8})_([0-9A-Za-z])([0-9A-Za-z]{24})([\w-]{43})$/;
 

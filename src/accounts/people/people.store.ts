@@ -218,7 +218,7 @@ export async function recordMembershipUse(
     .run();
 }
 
-/** A person, and the membership that they currently use. */
+/** A person and their current membership. */
 export type ActingPerson = {
   readonly person: Person;
   readonly as: (Membership & { readonly keyHash: string; readonly email: string }) | null;

@@ -37,7 +37,7 @@ export async function takeSignUpSlot(
   return (taken?.results.length ?? 0) > 0;
 }
 
-/** Returns the salt of identity hashes. The first call stores `newSalt`. */
+/** Returns the salt of identity hashes. Stores `newSalt` if there is none. */
 export async function readIdentitySalt(db: D1Database, newSalt: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db

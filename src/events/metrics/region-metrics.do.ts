@@ -54,8 +54,8 @@ export class RegionMetrics extends DurableObject<Env> implements RegionMetricsMe
   }
 
   /**
-   * Returns the counts. The first call stores its time, because the age of jobs that never ran
-   * starts then.
+   * Returns the counts. The first call stores the current time, from which the age of jobs that
+   * never ran is measured.
    */
   async read(): Promise<RegionCounts> {
     const counted = this.#read();

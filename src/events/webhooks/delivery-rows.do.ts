@@ -49,7 +49,7 @@ export type StreamState = {
    */
   readonly nextAt: number;
   readonly idleMs: number;
-  /** Number of a rejected batch's rows that are still to be sent one by one. */
+  /** Number of a rejected batch's rows still to send one by one. */
   readonly singles?: number;
   readonly sentMs?: number;
   readonly seenMs?: number;

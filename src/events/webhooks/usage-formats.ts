@@ -31,7 +31,7 @@ type UsageFormat = {
   /** Ms after which the receiver counts a repeated request again. */
   readonly repeatMs?: number;
   /**
-   * Set for trace formats, which include requests without a customer and skip rejected requests.
+   * True for trace formats, which include requests without a customer and skip rejected requests.
    */
   readonly isTrace?: true;
 };

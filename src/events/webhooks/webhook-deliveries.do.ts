@@ -76,7 +76,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements WebhookDeli
     try {
       await this.#reload(orgId);
     } catch (error) {
-      if (!this.#hasTables()) throw error; // the caller retries, because a webhook may exist
+      if (!this.#hasTables()) throw error; // the caller retries, because the organization may have webhooks
       logWarning("webhooks_unreadable", { org_id: orgId, reason: errorMessageOf(error) });
     }
     if (this.#hasTables()) {

@@ -108,7 +108,7 @@ export async function createWebhookRoute(c: AppContext) {
     await queryWebhooks(c, () => insertWebhook(c.env.DB, webhook, by)),
   );
   if (!inserted.ok) return inserted;
-  // A failure is ignored, because only this response has the secret.
+  // A failed refresh is ignored, because only this response has the webhook's secret.
   await callDeliveries(c, (deliveries) => deliveries.refresh(webhook.orgId));
   return created({ ...webhookView(inserted.value, by.nowMs), secret: newSecret.value.secret });
 }

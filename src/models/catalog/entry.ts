@@ -189,7 +189,7 @@ type MakeRoute = (
   more?: RouteOptions,
 ) => RouteEntry;
 
-/** Returns a function that makes routes with prices that were read on the given day. */
+/** Returns a function that makes routes with prices read on the given day. */
 export function pricesSeenOn(pricedOn: string): MakeRoute {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: toMicroPrice(dollars), seenOn: pricedOn };

@@ -20,7 +20,7 @@ export type PriceCopies = {
 const TAG_DIGITS = 64;
 
 /**
- * Stores signed copies in a cache that others can write to. Ignores copies without a valid
+ * Stores signed price lists in a cache that others can write to. Ignores copies without a valid
  * signature of this region.
  */
 export function createSignedPriceCopies(

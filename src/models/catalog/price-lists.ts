@@ -40,7 +40,10 @@ export function createPriceList(name: string, rows: readonly PriceRow[]): PriceL
 
 export type PriceLists = readonly PriceList[];
 
-/** A customer's price lists at a time (Unix ms). `list` is the name of the customer's own list. */
+/**
+ * A customer's price lists at the time `at` (Unix ms). `list` is the name of the customer's own
+ * list.
+ */
 export type Pricing = {
   readonly list: string | null;
   readonly at: number;

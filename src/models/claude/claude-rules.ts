@@ -90,9 +90,9 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_TOKENS_MIN = 1024;
 
 /**
- * Returns the request fields for a `reasoning_effort`. Thinking counts towards `cap`. `mayThink`
- * must be false if a tool is forced, or if a model with a thinking budget called a tool without
- * thinking: the host would return 400 for thinking.
+ * Returns the request fields for a `reasoning_effort`. Thinking counts toward `cap`. `mayThink`
+ * must be false if the host would reject thinking with 400: if a tool is forced, or if a model with
+ * a thinking budget called a tool without thinking.
  */
 export function toClaudeReasoningFields(
   rules: ClaudeRules,

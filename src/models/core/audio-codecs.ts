@@ -10,7 +10,10 @@ const EXPLICIT_RATE = 15;
 const AAC_OBJECTS: ReadonlySet<number> = new Set([1, 2, 3, 4, 17, 19, 20, 23, 39]);
 /** AAC object types whose configuration contains a second sample rate and an inner type. */
 const SBR_TYPES: ReadonlySet<number> = new Set([5, 29]);
-/** Maximum bytes of configurations and sample entries. Longer ones count as endless audio. */
+/**
+ * Maximum bytes of codec configurations and sample entries. Audio with longer ones counts as
+ * infinitely long.
+ */
 const [AAC_BYTES, ENTRY_BYTES, VORBIS_BYTES] = [64, 4096, 65_536];
 
 /**

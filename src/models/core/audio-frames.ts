@@ -111,8 +111,8 @@ const MP4_SOUND = ["trak", "traf", "stsd", "stsz", "stz2", "trun"];
 type Mp4Facts = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
 
 /**
- * Returns the longest of the durations by frames, headers and edit lists, in seconds. Edit lists
- * can repeat sound.
+ * Returns the longest duration (in seconds) by frames, by headers or by edit lists. Edit lists can
+ * repeat audio.
  */
 function mp4Seconds(view: DataView): number {
   const found: Mp4Facts = { boxes: 0, frames: 0, longest: 0, seconds: 0, scale: 1 };
@@ -238,7 +238,7 @@ const [SCALE, DURATION, TIMESTAMP, CODEC] = [0x2ad7b1, 0x4489, 0xe7, 0x86];
 const [CONFIG, ENCODED] = [0x63a2, 0x5032];
 const READ_ELEMENTS = new Set([SCALE, DURATION, TIMESTAMP, CODEC, CONFIG, ENCODED]);
 const BLOCK_IDS = new Set([0xa1, 0xa3]);
-/** Maximum time of a block relative to its cluster, in ticks. */
+/** Maximum time of a Matroska block relative to its cluster, in ticks. */
 const BLOCK_TICKS = 2 ** 15;
 
 type MatroskaFacts = {
@@ -337,7 +337,7 @@ function readFloat(view: DataView, at: number, length: number): number {
   return length === 8 ? view.getFloat64(at) || 0 : 0;
 }
 
-/** Returns the number of frames in a block. A laced block can contain 256 frames. */
+/** Counts the frames in a block. A laced block can contain 256 frames. */
 function countFrames(bytes: Uint8Array, at: number): number {
   const { length } = readVariableNumber(bytes, at, 8);
   const isLaced = ((bytes[at + length + 2] ?? 0) & 6) !== 0;

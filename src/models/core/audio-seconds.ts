@@ -29,7 +29,10 @@ export function computeMaxAudioSeconds(file: Uint8Array): number {
   return Math.min(UNBOUNDED_AUDIO_SECONDS, Math.ceil(seconds));
 }
 
-/** Returns the seconds by frames. Only MPEG audio and AAC frames can start after the first byte. */
+/**
+ * Returns the seconds of all frames. Other bytes can precede the first frame only in MPEG audio and
+ * AAC.
+ */
 function secondsByFrames(audio: Uint8Array): number {
   if (isHiddenMp4(audio)) return Infinity;
   if (isWav(audio)) return 0;

@@ -14,8 +14,8 @@ function isEphemeral({ type }: KnownFields<"type">): boolean {
 export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
 
 /**
- * Returns the paths of cache marks that the provider won't receive. If `isSent`, the provider
- * receives marks, but no lifetime above five minutes.
+ * Returns the paths of cache marks that the provider won't receive. If `isSent`, these are only
+ * lifetimes above five minutes.
  */
 export function listUnsentCacheMarkPaths(
   { messages, tools }: JsonObject,

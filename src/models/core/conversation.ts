@@ -112,7 +112,7 @@ function appendPart(
 ): void {
   if (parts.length === 0) return;
   const last = turns.at(-1);
-  // Doesn't spread the parts, because the number of arguments is limited.
+  // Avoids `push(...parts)`, because the number of arguments is limited.
   if (last?.role === role) for (const part of parts) last.parts.push(part);
   else turns.push({ role, parts: [...parts] });
 }

@@ -338,7 +338,7 @@ const EFFORT_BY_SHARE_MAX = [
   [0.75, "high"],
 ] as const;
 
-/** Returns the effort for a reasoning budget that is given as a share (0 to 1) of the output. */
+/** Returns the effort for a reasoning budget given as a share (0 to 1) of the output. */
 export function chooseEffortForShare(share: number): string {
   return EFFORT_BY_SHARE_MAX.find(([most]) => share <= most)?.[1] ?? "xhigh";
 }

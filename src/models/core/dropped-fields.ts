@@ -6,8 +6,8 @@ import type { JsonObject, ProviderCall } from "./provider.ts";
 export type SentFieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Fields that are never reported as dropped. The adapter sets or rejects these fields, or they have
- * no effect.
+ * Fields never reported as dropped. The adapter sets or rejects these fields, or they have no
+ * effect.
  */
 const UNREPORTED_FIELDS: ReadonlySet<string> = new Set([
   "encoding_format",

@@ -118,7 +118,7 @@ export abstract class FrameReader {
       : events;
   }
 
-  /** Ends an unreadable stream. Returns an error unless every choice has finished. */
+  /** Ends a broken stream. Returns an error unless every choice has finished. */
   fail(failure: ProviderFailure): StreamEvent[] {
     if (this.ended) return [];
     return this.#accept(this.isFinished ? [END_EVENT] : createFailureEvents(failure), false);

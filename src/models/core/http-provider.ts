@@ -34,7 +34,7 @@ export type CallHandler<Call extends ProviderCall> = {
     call: Call,
     headers: Headers,
   ): ProviderResponse | ProviderFailure | null;
-  /** Returns a reader that forwards any response piece by piece, even JSON. */
+  /** Returns a reader that forwards a response while it arrives, even JSON. */
   pieces?(call: Call, headers: Headers): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(call: Call): StreamReader | undefined;

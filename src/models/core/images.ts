@@ -78,7 +78,7 @@ type ImageFamily = {
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: ImagePixels) => boolean;
   readonly tokens?: TokensByQuality;
-  /** Maximum output tokens of an image of any quality, if `tokens` is absent. */
+  /** Maximum output tokens of an image at any quality, for models without `tokens`. */
   readonly tokensMax?: number;
   /** Whether output text is billed at its own price. */
   readonly countsText?: true;

@@ -77,7 +77,8 @@ export function createObjectReader<Fields extends Readonly<Record<string, ValueR
   fields: Fields,
 ): ValueReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
   const readers = Object.entries(fields);
-  // Each result starts as a copy with all fields, so that JavaScript engines use one object layout.
+  // All results get the same fields in the same order, so that JavaScript engines share one object
+  // layout.
   const emptyFields: Record<string, unknown> = Object.fromEntries(
     readers.map(([name]) => [name, null]),
   );

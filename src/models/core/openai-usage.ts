@@ -64,8 +64,8 @@ export type UsageDifferences = {
 };
 
 /**
- * Reads the usage of an OpenAI-compatible host. Unless `usageShape` or the total says otherwise,
- * prompt tokens include cached tokens, and completion tokens include reasoning. Returns null for a
+ * Reads the usage of an OpenAI-compatible host. Prompt tokens include cached tokens, and completion
+ * tokens include reasoning, unless `usageShape` or the total shows otherwise. Returns null for a
  * missing or invalid count, or an empty prompt.
  */
 export function readUsage(raw: unknown, usageShape: UsageDifferences = {}): Usage | null {

@@ -292,7 +292,7 @@ export class PromptSizeCounter {
   size(): PromptSize {
     const { estimateFactor: factor, context } = this.#model;
     const text = this.#bytes + this.#syntax;
-    const pages = Math.min(this.#pages.most, context); // A longer prompt is rejected.
+    const pages = Math.min(this.#pages.most, context); // Prompts above the context window are rejected.
     const fixedTokens = this.overhead + this.tokens;
     const bound = text + fixedTokens + pages;
     const estimated = Math.ceil(this.#estimate * factor) + tokensOf(this.#syntax);

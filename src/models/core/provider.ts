@@ -56,6 +56,7 @@ export type EmbeddingsCall = InputCall<"embeddings">;
 export type RerankCall = InputCall<"rerank">;
 export type ImageCall = InputCall<"image">;
 
+/** A request to one provider. */
 export type ProviderCall = ChatCall | InputCall<CallKindWithoutOutput>;
 export type ProviderCallOf<K extends CallKind> = K extends CallKindWithoutOutput
   ? InputCall<K>
@@ -64,7 +65,7 @@ export type ProviderCallOf<K extends CallKind> = K extends CallKindWithoutOutput
 export type StreamEvent =
   /** A chunk without usage. The gateway sets its ID and model later. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
-  /** The previous chunk with a new text, which is a JSON string. */
+  /** The previous chunk with its text replaced by `json`, a JSON string. */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
   /**
    * An event in the provider's own protocol. Events before the first output are held back, because
@@ -81,7 +82,7 @@ export type StreamEvent =
   | { readonly kind: "audio"; readonly bytes: Uint8Array }
   /** A sign of progress: the model reasons without output. */
   | { readonly kind: "thinking" }
-  /** `partial` marks usage that was reported before the output was complete. */
+  /** `partial` marks usage reported before the output was complete. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   | { readonly kind: "end" };

@@ -11,7 +11,7 @@ import { PromptSizeCounter } from "./prompt-size.ts";
 const DOCUMENTS_MAX = 1000;
 const TOKENS_PER_DOCUMENT = 4096;
 const PAIR_OVERHEAD = 8;
-/** Documents per search unit. Each piece of a long document counts as a document. */
+/** Maximum documents per search unit. Each piece of a long document counts as a document. */
 const PIECES_PER_UNIT = 100;
 /** Maximum tokens of a document's piece, including the query. Each byte counts as a token. */
 const PIECE_TOKENS = 510;

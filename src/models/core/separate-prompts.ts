@@ -19,8 +19,8 @@ type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;
 
 /**
  * Sends each message as a separate prompt. Joins the results, numbered as in OpenAI's legacy
- * completions. The first failure ends the call. If the request may have caused the failure,
- * finished results are charged.
+ * completions. Stops at the first failure. The finished results are charged only if the request may
+ * have caused that failure.
  */
 export async function sendPromptsSeparately(
   provider: Provider,

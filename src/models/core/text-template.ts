@@ -1,6 +1,6 @@
 /**
- * The JSON around a chunk's text. Most chunks differ only in their text, so the gateway compares
- * the surrounding JSON instead of parsing.
+ * The JSON before and after a chunk's text. Most chunks differ only in their text, so the gateway
+ * compares this JSON instead of parsing.
  */
 type TextTemplate = { readonly before: string; readonly after: string; readonly index: number };
 

@@ -113,7 +113,7 @@ const REQUEST_CODES: ReadonlySet<string> = new Set([
   "INVALID_ARGUMENT",
   "ValidationException",
 ]);
-/** Messages of servers such as llama.cpp that return a 5xx for an unsupported request. */
+/** Messages with which servers such as llama.cpp reject an unsupported request as a 5xx. */
 const ABOUT_REQUEST =
   /^(?:failed to parse (?:tools|messages|grammar|tool_choice)\b|unsupported (?:tool|content)|json schema conversion failed)|^(?:image|audio|video) input is not supported/i;
 
@@ -215,7 +215,7 @@ function parseUpstreamError(raw: RawError | null): UpstreamError {
 }
 
 /**
- * Parses FastAPI's detail: a text, or a list with `loc` and `msg`. Mistral puts the detail in
+ * Parses FastAPI's `detail`: a text, or a list with `loc` and `msg`. Mistral puts `detail` in
  * `message`.
  */
 function parseDetail(errorObject: RawError): Pick<UpstreamError, "message" | "param"> {

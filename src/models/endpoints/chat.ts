@@ -64,9 +64,9 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 }
 
 /**
- * Returns the format of the response's reasoning, or null for our own fields. Clients that send
- * OpenRouter's fields also read OpenRouter's fields. A separate function, because a closure in
- * `parse` would keep the body in memory during the stream.
+ * Returns the format of reasoning in the response: `none` if the client excludes it, OpenRouter's
+ * if the client sends OpenRouter's fields, otherwise null (ours). A closure in `parse` would keep
+ * the body in memory during the stream.
  */
 function reasoningFormat(
   value: KnownFields<"reasoning" | "include_reasoning">,

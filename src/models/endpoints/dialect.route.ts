@@ -14,7 +14,7 @@ const DIALECTS = ENDPOINTS.flatMap(({ path, errorFormat: dialect }) =>
 
 /** Middleware that selects the path's error format. Runs before any middleware that can fail. */
 export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
-  // A client that repeats the prefix `/v1` also gets its own format.
+  // A repeated prefix `/v1` doesn't change the error format.
   const path = c.req.path.replace(/^\/v1(?=\/v1\/)/, "");
   const dialect = findDialect(path, {
     header: (name) => c.req.header(name),

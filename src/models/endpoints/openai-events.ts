@@ -21,8 +21,8 @@ export function splitAtPlaceholder(written: string): EventTemplate {
 }
 
 /**
- * The chunks that have a field `usage`. `all` is OpenAI's `include_usage`: the last chunk has usage
- * and cost, and all other chunks have null. OpenRouter's SDK rejects null.
+ * The stream chunks with usage. `all` is OpenAI's `include_usage`: the last chunk has usage and
+ * cost, and all others have `usage: null`, which OpenRouter's SDK rejects.
  */
 export type UsageChunkSelection = "none" | "last" | "all";
 

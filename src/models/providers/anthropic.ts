@@ -35,7 +35,7 @@ const SECRET = "ANTHROPIC_API_KEY";
 const BASE_URL = "ANTHROPIC_BASE_URL";
 
 type AnthropicHost = {
-  /** The base URL, for example `https://api.anthropic.com/v1`. */
+  /** For example `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly secret: string;
   /** The region that must process requests, or null for any. Some models don't accept a region. */

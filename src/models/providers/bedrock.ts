@@ -149,7 +149,9 @@ const OUTSIDE_REGION: ProviderFailure = { kind: "disabled", reason: "residency" 
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 type BedrockHost = {
-  /** The location that AWS guarantees. Models that can run outside this location are disabled. */
+  /**
+   * The location in which AWS guarantees to run models. Models that can run elsewhere are disabled.
+   */
   readonly tag: DataLocation;
   readonly awsRegion: string;
   readonly baseUrl: string;
@@ -252,7 +254,7 @@ function isOutsideRegion(address: string, { region }: ProviderConfig): boolean {
 }
 
 /**
- * Returns invalid variables. Includes an incomplete access key, which would silently turn off the
+ * Returns invalid variables, including an incomplete access key, which would silently turn off the
  * provider.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {

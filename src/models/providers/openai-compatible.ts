@@ -101,7 +101,7 @@ class CustomerHashes {
 
 type OpenAiHost = {
   readonly id: string;
-  /** The base URL, for example `https://api.openai.com/v1`. */
+  /** For example `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly profile: HostProfile;
   /** The API key. If absent, no key is sent (Ollama, vLLM on a private network). */

@@ -59,7 +59,7 @@ const ALL_FIELDS = [...USUAL_FIELDS, "function_call", "functions", "logit_bias",
 const EMBEDDING_FIELDS: ReadonlySet<string> = new Set(["input", "dimensions", "encoding_format"]);
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
-/** The base of all profiles, which itself supports no kind of request. */
+/** The base of all profiles, which supports no kind of request. */
 const COMMON_PROFILE: HostProfile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,

@@ -284,8 +284,8 @@ export function supportsNativeRequest(
 }
 
 /**
- * Translates an error's `param` to the client's format. Errors of the endpoint adapter already use
- * the client's format.
+ * Translates an error's `param` to the client's format, which errors of the endpoint adapter
+ * already use.
  */
 export function withClientParam(refusal: Refusal, translation: ErrorTranslation): Refusal {
   const { failure } = refusal;

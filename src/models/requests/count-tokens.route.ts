@@ -23,8 +23,8 @@ import { parseCountTokensRequest } from "../protocols/messages/client-request.ts
 import type { CountTokensBody } from "../protocols/messages/client-request.ts";
 
 /**
- * Factor on estimates of Claude's tokens. If a count is too low, clients compact their conversation
- * too late.
+ * Factor for estimates of Claude's tokens. If a count is too low, clients compact their
+ * conversation too late.
  */
 const CLAUDE_ESTIMATE_FACTOR = 1.1;
 /** Tokens added for each message and for each request (from OpenAI's cookbook). */

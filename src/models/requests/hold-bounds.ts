@@ -60,8 +60,8 @@ export function computeOutputCap(
 const RESPONSES_OUTPUT_COPIES = 4;
 
 /**
- * Returns an output cap whose buffered response fits in memory. Lowers a default cap that is too
- * high. Returns 400 for a client's cap that is too high.
+ * Returns an output cap whose buffered response fits in memory. If the cap is too high, lowers a
+ * default cap, but returns 400 for a client's cap.
  */
 export function limitCapToMemory(
   cap: OutputCap,
@@ -160,7 +160,9 @@ export function computeMaxBilledTokens(route: Route, cap: number, choices: numbe
   return Math.max(scaledTokens, (cap + extraReasoning) * choices);
 }
 
-/** Returns the largest cap per choice that bills at most `billedTokens`. Can be negative. */
+/**
+ * Returns the largest cap per choice for which at most `billedTokens` are billed. Can be negative.
+ */
 function largestCap(route: Route, billedTokens: bigint, choices: number): bigint {
   const capByFactor = (billedTokens * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
   const capBesidesReasoning =

@@ -139,8 +139,8 @@ export async function handlePeerOutcomes(c: Context<AppEnv>): Promise<Response> 
 
 const WALLET_TIMEOUT_MS = 2000;
 /**
- * Maximum ms for all outcomes, less than the sender's timeout. After it, the remaining outcomes are
- * reported as untried.
+ * Maximum ms for all outcomes, less than the sender's timeout. Outcomes that haven't started by
+ * then are reported as untried.
  */
 const ALL_TIMEOUT_MS = 4000;
 

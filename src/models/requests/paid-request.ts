@@ -63,9 +63,7 @@ export type ModelOption = {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/**
- * A validated request. The model fields describe the model that is called, initially the first one.
- */
+/** A validated request. The model fields describe the called model, initially the first. */
 export type PaidRequest = Mutable<ModelOption> & {
   /** All models in order. Absent if there is only one. */
   options?: readonly ModelOption[];
@@ -194,7 +192,7 @@ export type Run = {
   readonly respond: (response: Response | Failure) => void;
 };
 
-/** A route that the hold can pay for. */
+/** A route whose cost the hold can cover. */
 export type PaidRoute = AttemptCandidate &
   Pick<ServingRoute, "route" | "capLoweredByMoney"> & { readonly option: ModelOption };
 

@@ -109,8 +109,8 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
 }
 
 /**
- * Retries the charge of a response that was already sent, then logs it for the operator. The
- * platform allows 30 s from the disconnect or the response.
+ * Retries the charge of a sent response, then logs it for the operator. The platform allows 30 s
+ * from the disconnect or the response.
  */
 async function retryCharge(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;

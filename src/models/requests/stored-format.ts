@@ -123,8 +123,8 @@ function bytesOf(text: string): Uint8Array {
 }
 
 /**
- * Timeout in ms of both attempts together. The home region may wait for a response that is still
- * being stored.
+ * Timeout in ms for both attempts together. Includes time for the home region to finish storing a
+ * response.
  */
 const HOME_TIMEOUT_MS = 5000;
 

@@ -30,7 +30,7 @@ export type AttemptRequest = CoreRequest & {
 };
 
 export type AttemptOptions = {
-  /** Fires when the run ends. The signal ends streams and prevents further attempts. */
+  /** A signal that ends streams and prevents further attempts. Fires when the run ends. */
   readonly signal: StopSignal;
   /**
    * Maximum ms until the response headers, or until the end of a JSON response. The time for
@@ -39,7 +39,7 @@ export type AttemptOptions = {
   readonly headersMs: number;
   /** Maximum ms from the headers to a stream's first event. */
   readonly firstMs: number;
-  /** Ms to wait for the first event before the client gets headers and keep-alive comments. */
+  /** Ms to wait for the first event. Then the client gets headers and keep-alive comments. */
   readonly quietMs?: number;
   readonly after?: TimerFunction;
   readonly onDispatch?: () => void;
@@ -145,7 +145,7 @@ function throwIfBroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | 
 const EMPTY_STREAM: ProviderFailure = { kind: "retry", reason: "empty_stream" };
 const CONNECTION_BROKEN: readonly StreamEvent[] = [];
 
-/** Reads until a batch contains more than usage, because an overload error can follow usage. */
+/** Reads until a batch has other events than usage, because an overload error can follow usage. */
 async function readFirstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
   const first: StreamEvent[] = [];
   for (;;) {
@@ -158,7 +158,7 @@ async function readFirstBatch(events: EventStream): Promise<readonly StreamEvent
 }
 
 function prependBatch(first: ReturnType<EventStream["next"]>, events: EventStream): EventStream {
-  first.catch(() => undefined); // Readers still receive the error.
+  first.catch(() => undefined); // Prevents an unhandled rejection. `next` still rejects.
   let isFirst = true;
   return {
     next() {

@@ -43,7 +43,9 @@ export class CircuitBreaker {
     return nowMs < this.openUntilMs ? "open" : "half_open";
   }
 
-  /** Returns a permit, or null to reject the request. The caller must report a probe's result. */
+  /**
+   * Returns a permit, or null to reject the request. For a probe, the caller must report the result.
+   */
   requestPermit(nowMs: number): Exclude<BreakerPermit, "forced"> | null {
     if (this.openUntilMs === null) return "free";
     const isAwaited = this.#probe !== null && nowMs < this.#probe.untilMs;

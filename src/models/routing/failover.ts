@@ -27,8 +27,8 @@ type Skipped = { readonly index: number; readonly cooldown: CooldownReason };
 class RouteSequence {
   attempts = 0;
   /**
-   * The failure to report. A fault of our own, such as an invalid provider key, doesn't replace an
-   * earlier failure.
+   * The last failure, for the error response. A gateway fault, such as an invalid provider key,
+   * doesn't replace an earlier failure.
    */
   failure: ProviderFailure | null = null;
   failed: readonly FailedAttempt[] = NO_ATTEMPTS;

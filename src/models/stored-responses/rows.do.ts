@@ -131,6 +131,7 @@ export function selectEncryptedPart(sql: SqlStorage, id: string, kind: StoredPar
   );
 }
 
+/** Number and bytes of stored responses. */
 export type StoredResponseTotals = { answers: number; bytes: number };
 
 export function selectStoredResponseTotals(sql: SqlStorage): StoredResponseTotals {

@@ -119,8 +119,8 @@ export function declineAsMisconfigured(
 }
 
 /**
- * Queues an event for the wallet, which records it for webhooks. The wallet itself records
- * `purchase.credited`, refund events and a top-up's `purchase.created`.
+ * Queues a purchase's event, which the wallet records for webhooks. Not for `purchase.credited`,
+ * refund events and a top-up's `purchase.created`, which the wallet adds itself.
  */
 export function queuePurchaseEvent(
   deps: PaymentDeps,

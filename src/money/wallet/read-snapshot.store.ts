@@ -6,7 +6,7 @@ import { parseStoredJson } from "../../shared/stored-json.ts";
 import { createSnapshotHeadStatement, settingsFromRow } from "./snapshot.store.ts";
 import type { SnapshotHead, StoredSettings } from "./snapshot.store.ts";
 
-/** The published state of a wallet, without the tables that are read in pages. */
+/** The published state of a wallet, without the tables read in pages. */
 export type WalletSnapshot = {
   readonly head: SnapshotHead;
   readonly settings: SettingsWithoutRestrictions | null;

@@ -7,7 +7,7 @@ import { parseStoredJson } from "../../shared/stored-json.ts";
 /** Identity, revision and balance of a snapshot in D1. */
 export type SnapshotHead = {
   readonly epoch: string;
-  /** The published revision. */
+  /** The last published revision. */
   readonly seq: number;
   readonly creditsMicro: number;
 };
@@ -20,8 +20,8 @@ export type Publication = {
   readonly epoch: string;
   readonly revision: number;
   /**
-   * The lowest revision that D1 must have, because only later changes are sent. 0 if everything is
-   * sent.
+   * The minimum revision that D1 must have, because this publish has only later changes. 0 if the
+   * publish has everything.
    */
   readonly base: number;
   readonly creditsMicro: number;
@@ -29,7 +29,7 @@ export type Publication = {
   readonly pages: Iterable<SnapshotPage>;
   /** Lowest alert ID to keep in D1, or null for all. */
   readonly alertsFrom: string | null;
-  /** Whether the pages include all end users and budgets. D1 then deletes all others. */
+  /** Whether the pages include all end users and budgets. If so, D1 deletes the others. */
   readonly everything: boolean;
   readonly isUse: boolean;
   readonly uses: readonly (readonly KeyUse[])[];
@@ -133,7 +133,7 @@ const REMOVAL_TABLES = {
 } as const;
 const isRemoval = (table: string): table is keyof typeof REMOVAL_TABLES => table in REMOVAL_TABLES;
 
-/** SQL condition: D1 still has the revision of this publish. */
+/** SQL condition: D1 still has the revision that this publish wrote. */
 const IS_CURRENT_SQL =
   "EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?3 AND balances.seq = ?4)";
 

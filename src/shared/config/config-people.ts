@@ -6,7 +6,7 @@ const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 pla
 /** The schema of LOGIN_ISSUERS, the identity providers. */
 export const loginIssuersSchema = z.array(
   z.strictObject({
-    /** The ID in the callback URL that is registered at the identity provider. */
+    /** The ID in the callback URL registered at the identity provider. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
     kind: z.enum(["oidc", "google", "entra", "github"]),
     name: z.optional(plain),

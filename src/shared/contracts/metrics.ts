@@ -12,7 +12,6 @@ export type IsolateMetrics = {
 /** A job whose last run the metrics show. */
 export type WatchedJob = "outboxes" | "payments";
 
-/** A region's counters and gauges. */
 export type RegionCounts = {
   readonly sinceMs: number;
   readonly counters: MetricValues;
@@ -24,7 +23,7 @@ export type RegionCounts = {
 type Moment = { readonly atMs: number; readonly series: MetricValues };
 
 export type RegionMetricsMethods = {
-  /** Adds counts. If `view` has speed samples, returns the speeds of the region's routes. */
+  /** Adds to the region's counters. If `view` has speed samples, returns the routes' speeds. */
   add(series: MetricValues, view?: IsolateMetrics): Promise<readonly RouteSpeed[] | undefined>;
   /** Returns the routes' speeds. Objects of an earlier release lack this method. */
   speeds(): Promise<readonly RouteSpeed[]>;

@@ -44,7 +44,7 @@ export type OutboxState = {
 export type RegionOutboxMethods = {
   /** Durably queues outcomes, each once, without waiting for delivery. Throws if storage fails. */
   enqueue(items: readonly OutcomeItem[]): Promise<void>;
-  /** Durably queues revocations, then tries to deliver them and any dead-lettered ones. */
+  /** Queues revocations durably, then tries to deliver them and any dead-lettered ones. */
   enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
   /**
    * Delivers queued messages for at most `limitMs`, to one receiver or (null) to all. Returns true

@@ -164,7 +164,7 @@ export type PaymentReversal = {
   readonly isDisputed: boolean;
 };
 
-/** The event that reports a purchase's outcome, and the top-up that it ends. */
+/** The event that reports a purchase's outcome, and the failure of its automatic top-up. */
 export type PurchaseOutcome = {
   readonly event: NewEvent;
   /** The values from which the event's ID is derived, so that retries record it once. */
@@ -223,8 +223,8 @@ export type WalletPaymentMethods = {
   /** Credits a payment once. Fails with `conflict` if it was credited with a different amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   /**
-   * Sets a payment's refunded or disputed amount. Ignores amounts that were read from Stripe before
-   * the stored one.
+   * Sets a payment's refunded or disputed amount. Ignores amounts read from Stripe before the
+   * stored one.
    */
   setBack(back: PaymentReversal): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;

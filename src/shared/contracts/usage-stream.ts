@@ -40,10 +40,7 @@ export type UsageStreamRow = {
   readonly reference: string | null;
   readonly request?: SettledGeneration | null;
 };
-/**
- * A page of the usage stream. `next` is the position after the last row that was read, streamed or
- * not.
- */
+/** A page of the usage stream. `next` is the position after the last row read, streamed or not. */
 export type UsageStreamPage = {
   readonly from: UsageStreamPosition;
   readonly rows: readonly UsageStreamRow[];

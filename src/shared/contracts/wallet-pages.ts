@@ -37,8 +37,8 @@ export type SettledGeneration = Generation & {
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 
 /**
- * A request's state. A settled request has its outcome instead: `failed` with an error, otherwise
- * `succeeded`.
+ * The outcome of a settled request (`failed` with an error, otherwise `succeeded`), or the state of
+ * another request.
  */
 export type RequestOutcome = RequestState | "succeeded" | "failed";
 

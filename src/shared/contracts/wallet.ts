@@ -187,6 +187,7 @@ export type GroupedWalletCall = {
     readonly args: Parameters<GroupableWalletMethods[K]>;
   };
 }[keyof GroupableWalletMethods];
+/** The result of one grouped call. */
 export type GroupedWalletCallResult = Awaited<
   ReturnType<GroupableWalletMethods[keyof GroupableWalletMethods]>
 >;
@@ -349,7 +350,9 @@ export type WalletMethods = OtherCalls & {
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   request(id: string): Promise<Result<RequestRecord>>;
   requests(query: RequestQuery): Promise<Result<RequestPage>>;
-  /** Counts failed requests and stores the newest. A retry would count them twice. */
+  /**
+   * Counts failed requests and stores the newest. Never retried, because counts must not double.
+   */
   noteFailed(batch: FailureBatch): Promise<Result<null>>;
   failures(query: FailureQuery): Promise<Result<FailureReport>>;
   keptFailures(query: StoredFailureQuery): Promise<Result<StoredFailureReport>>;

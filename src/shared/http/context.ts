@@ -206,7 +206,7 @@ function writableHeaders(c: AppContext): Headers {
     const copy = new Response(response.body, response);
     copy.headers.delete("server");
     copy.headers.set("x-request-id", c.get("requestId"));
-    c.res = undefined; // if the response stayed set, Hono would copy every header again
+    c.res = undefined; // otherwise, Hono would copy the old response's headers
     c.res = copy;
     return copy.headers;
   }

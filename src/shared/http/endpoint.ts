@@ -11,6 +11,7 @@ import { readBodyInMemorySlot } from "./request-slots.ts";
 import type { AnonymousBodyOwner } from "./request-slots.ts";
 import { queryDatabase } from "../query-database.ts";
 
+/** A handler's response body or failure. */
 export type EndpointResult = (Success<object> & { readonly status?: 201 | 202 }) | Refusal;
 
 export function created<const T extends object>(value: T): Success<T> & { readonly status: 201 } {

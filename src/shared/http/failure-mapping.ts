@@ -69,7 +69,7 @@ const MISCONFIGURED_RETRY_S = 30;
 const ERROR_RESPONSES: ErrorResponses = {
   invalid_request: ({ isTooLarge, message, param, code }) =>
     invalidRequestResponse(isTooLarge === true ? 413 : 400, message, { param, ...codeField(code) }),
-  // Guessing reveals nothing, because all other invalid keys get the same response.
+  // Guessing keys reveals nothing, because all other invalid keys get the same response.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
     type: "invalid_api_key",
@@ -237,7 +237,7 @@ function balanceMessage(failure: FailureOfKind<"balance_too_low">): string {
     : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${adviseToAddCredits(purchaseId)}`;
 }
 
-/** Returns a session's message, without the organization's amounts. */
+/** Returns a session's error message, which omits the organization's amounts. */
 function sessionBalanceMessage({
   requiredMicro,
   onlyHolds,

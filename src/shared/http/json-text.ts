@@ -48,7 +48,7 @@ export function parseJsonText(text: string): Result<JsonObject> {
     const param = formatErrorParam(pathOfInfinity(value) ?? []);
     return invalid("The request body contains a number that is too large.", param);
   }
-  // JSON.parse drops duplicate keys, so the object has fewer members than the text.
+  // JSON.parse drops duplicate keys, so an object with duplicates has fewer members than its text.
   if (treeCheck.members !== structure.members) {
     return invalid("The request body contains an object with a duplicate key.");
   }
@@ -140,8 +140,8 @@ class JsonTreeCheck {
   }
 
   /**
-   * Rejects lone surrogates. All of them have the same UTF-8 encoding, so two end users could
-   * become one.
+   * Rejects lone surrogates. UTF-8 encodes all of them as the same character, so two end users
+   * could become one.
    */
   #string(value: string): void {
     if (!value.isWellFormed()) {

@@ -10,7 +10,7 @@ import type { JsonObject } from "./json-text.ts";
 
 /** Maximum bytes of a paid request's body. */
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
-/** Maximum declared length (bytes) of a body that is read in one call. */
+/** Maximum declared length (bytes) of a body read in one call. */
 export const SINGLE_READ_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum body bytes of a request that counts tokens, which is free. */
 export const TOKEN_COUNT_BYTES_MAX = 4 * 1024 * 1024;

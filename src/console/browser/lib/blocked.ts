@@ -2,7 +2,7 @@ import type { EndUser, Pause } from "../api/types.ts";
 import { budgetLimitOf, budgetWindowText } from "./budgets.ts";
 import { DAY_MS, monthStart, utcDay, utcText } from "./time.ts";
 
-/** The reason why an end user's paid requests are currently rejected. */
+/** The reason why an end user's paid requests are rejected. */
 export type EndUserBlock = {
   readonly state: "paused" | "blocked";
   readonly why: string;

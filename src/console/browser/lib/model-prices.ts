@@ -46,7 +46,7 @@ export function tokenPrice(pricing: Pricing, dollars: string, label = ""): strin
   return Number(dollars) > 0 || unitPrices(pricing).length === 0 ? perMillion(dollars) + label : "";
 }
 
-/** Returns the prices of output tokens and of all units. */
+/** Returns the prices of output tokens and of all units as text. */
 export function outputPrice(pricing: Pricing, label?: string): string {
   const tokens = tokenPrice(pricing, pricing.completion, label);
   return [tokens, ...unitPrices(pricing)].filter(Boolean).join(", ");

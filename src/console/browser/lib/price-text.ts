@@ -5,7 +5,8 @@ import { dollarsToMicros, formatCharge } from "./money.ts";
 export const formatDollarPrice = (price: number): string => formatCharge(dollarsToMicros(price));
 
 /**
- * Returns a price as text, such as `$0.60 in, $4.00 out`. Omits tokens if only units have a price.
+ * Returns a price as text, such as `$0.60 in, $4.00 out`. Omits token prices if only units have a
+ * price.
  */
 export function priceText({ price, percent }: Pick<PriceRow, "price" | "percent">): string {
   if (price === null) return `${percent ?? 0}% above cost`;

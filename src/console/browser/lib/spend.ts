@@ -89,7 +89,9 @@ export function cacheShares(
 /** The error code of requests that the client stopped, which don't count as errors. */
 export const STOPPED_CODE = "client_left";
 
-/** Reports whether requests failed or were rejected, as opposed to stopped by the client. */
+/**
+ * Reports whether a group's requests failed or were rejected, rather than stopped by the client.
+ */
 export function isError({ group }: Errors["data"][number]): boolean {
   return group !== STOPPED_CODE;
 }

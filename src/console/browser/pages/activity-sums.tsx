@@ -41,7 +41,7 @@ export function changeText(now: number, before: number): string {
   return `${share < 0 ? "−" : "+"}${formatPercent(Math.abs(share))}`;
 }
 
-/** Notices about data that is too large for one read, or already deleted. */
+/** Notices about data too large for one read, or already deleted. */
 export function MissingDataNotice({
   isCut,
   completeFrom,

@@ -78,7 +78,7 @@ const SERIES: Readonly<Record<string, Series>> = {
 const HOURLY_MS = 3 * DAY_MS;
 const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
 
-/** Reads the failed requests that were charged. Usage counts them too. */
+/** Reads the charged failed requests. Usage counts them too. */
 async function readChargedFailures(
   query: ApiCallInput<typeof LIST>["query"],
 ): Promise<CallOutcome<{ readonly data: readonly Generation[] }>> {

@@ -72,7 +72,7 @@ session.watch(() => {
 type Confirmed = { readonly flow: string; readonly why: string | null };
 const CHANNEL = "turnpike-confirmed";
 
-/** Notifies other tabs that a confirmation has ended. */
+/** Notifies other tabs that the user's confirmation succeeded or failed. */
 export function broadcastConfirmation(confirmed: Confirmed): void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.postMessage(confirmed); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none

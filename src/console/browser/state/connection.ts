@@ -29,7 +29,7 @@ export function reportLostConnection(): void {
   timer = setTimeout(retryNow, wait);
 }
 
-/** Ends the retries after a response. */
+/** Records a response, and ends the retries. */
 export function reportConnection(): void {
   failures = 0;
   stopTimer(null);

@@ -52,7 +52,7 @@ export function latestOf<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
-/** Returns a `Read` of data that is already loaded. */
+/** Returns a `Read` of loaded data. */
 export function fixedRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, reload: () => undefined };
 }

@@ -20,7 +20,7 @@ type GroupBy = SpendGrouping | "day" | `day,${SpendGrouping}`;
 const CALL = "GET /v1/usage";
 const PAGES_MAX = 10;
 const EVERY_MS = 30_000;
-/** Maximum rows of a response that is refreshed automatically. */
+/** Maximum rows of an automatically refreshed response. */
 const REFRESHED_ROWS_MAX = 10_000;
 
 export function useDailySpend(by: SpendGrouping | null, range: UsageRange): Read<Rows> {

@@ -5,7 +5,7 @@ const vectors = modelFactory("embeddings", ["dimensions"], GEMINI_FACTOR);
 const IMAGE_TOKENS = 1_120;
 /** Maximum tokens of an image: 16 tiles (768 x 768 pixels) of 258 tokens. */
 const IMAGE_TOKENS_2_5 = 4_128;
-/** Prices from 2027 on. In 2026, the 3.7 and 3.8 Flash models cost half. */
+/** Prices from 2027 on. In 2026, the 3.7 and 3.8 Flash models cost half as much. */
 const fullPrice = (seen: string): readonly PriceChange[] => [
   ["2027-01-01", [1.5, 0.15, 7.5], seen],
 ];

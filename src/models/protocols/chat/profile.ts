@@ -47,7 +47,7 @@ export type HostProfile = {
 /** The rules by which the gateway sends calls of a kind and reads the responses. */
 export type CallProtocol<K extends CallKindWithoutOutput> = {
   readonly path: string;
-  /** Returns the path of a call if it differs from `path`, or null. */
+  /** Returns the URL path of a call that doesn't use `path`, otherwise null. */
   otherPath?(call: ProviderCallOf<K>): string | null;
   request(call: ProviderCallOf<K>): JsonObject | MultipartForm | BodyWithDownloadedImages;
   convertResponse(raw: JsonObject, call: ProviderCallOf<K>): ProviderResponse | null;

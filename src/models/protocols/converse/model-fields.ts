@@ -155,7 +155,7 @@ function reasoningFields(family: string, model: string, effort: unknown): JsonOb
   if (family === "gpt_oss") return { reasoning_effort: level };
   if (family === "gpt") return { reasoning: { effort } };
   if (!/\bnova-2-/.test(model) || effort === "none") return {};
-  // Nova rejects the effort "high" with an output cap, which every request has.
+  // Every request has an output cap, and with a cap, Nova rejects the effort "high".
   const maxReasoningEffort = level === "low" ? "low" : "medium";
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }

@@ -24,8 +24,8 @@ const WAIT_MS_MAX = 3_600_000;
 const PROJECT_NAMES = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
- * Converts an error response. For a 5xx, uses the code in the body, because proxies can turn a 429
- * into a 5xx.
+ * Converts Google's error response. For a 5xx, uses the code in the body, because proxies can turn
+ * a 429 into a 5xx.
  */
 export function parseGoogleFailure(
   status: number,

@@ -23,7 +23,7 @@ type RecalledThoughts = Pick<StoredThoughts, "details"> & {
 };
 
 /**
- * Reads the thoughts that a client sends back. Claude's thoughts are unchanged blocks. Other
+ * Reads the thoughts that a client sends back. Claude's thoughts are kept unchanged. Other
  * providers' thoughts are encoded in `signature` and never sent to Claude.
  */
 export function readReturnedThoughts(blocks: readonly JsonObject[]): RecalledThoughts {

@@ -324,7 +324,8 @@ function textEvent(index: number, json: string): string {
 }
 
 /**
- * Returns a server-sent event. Repeats the type in the data for clients that read it only there.
+ * Returns a server-sent event. Its data also contains the type, because some clients read it only
+ * there.
  */
 function formatEvent(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;

@@ -46,7 +46,7 @@ type OpenBlock =
       readonly data: string;
     }
   /**
-   * A tool call, or the JSON output if `tool` is null. The first delta replaces the value of
+   * A tool call, or the JSON output if `tool` is null. The first delta replaces the initial
    * `input`.
    */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };

@@ -20,7 +20,7 @@ export class CustomInputReader {
     return piece;
   }
 
-  /** Returns the rest of `whole` after the text that was already returned. */
+  /** Returns the rest of `whole` after the text already returned. */
   end(whole: string): string {
     if (this.#state === "after" || !whole.startsWith(this.text)) return "";
     if (this.#state === "text") return "";

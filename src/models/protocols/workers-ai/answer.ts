@@ -257,8 +257,8 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reads a usage report. A report with prompt tokens covers everything so far, and other reports
-   * add to it. A separate report after the end covers the whole response, and can exceed the
+   * Reads a usage report. A report with prompt tokens replaces the usage so far. Other reports add
+   * output to it. A separate report after the end covers the whole response, and can exceed the
    * earlier total.
    */
   #usageEvents(raw: JsonObject): StreamEvent[] {

@@ -171,7 +171,7 @@ function imageProblem(content: ChatMessage["content"], place: string): ProviderF
   return null;
 }
 
-/** Returns no tools for the choice `none`, whose effect isn't documented. */
+/** Returns no tools for the choice `none`, because its effect isn't documented. */
 function toolInputs({ list, choice }: RequestedTools, isOpenAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({

@@ -72,7 +72,7 @@ export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at:
   }
 }
 
-/** A rejection pauses a budget's owner if at most this share of the budget is left. */
+/** A rejection pauses the owner of a budget that has at most this share left. */
 const PAUSE_LEFT_MAX = 0.1;
 
 /**

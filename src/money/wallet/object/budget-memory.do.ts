@@ -129,7 +129,7 @@ export function fieldMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly M
   return metersOfOwner(tx, owner).filter(isDollarFieldLimit);
 }
 
-/** Returns an owner's meters without quotas and `budget_dollars`. */
+/** Returns an owner's meters, except those of quotas and `budget_dollars`. */
 export function budgetMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
   return metersOfOwner(tx, owner).filter((meter) => !isDollarFieldLimit(meter));
 }

@@ -49,7 +49,7 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
     if (known === undefined) return createBudgetMeter(tx, owner, budget);
-    return { ...known, budget, sinceSeq: memory.ledger.seq }; // the count includes all ledger rows so far
+    return { ...known, budget, sinceSeq: memory.ledger.seq }; // the budget has counted all ledger rows so far
   });
   const changed = memory.row.revision + 1;
   storage.transactionSync(() => {

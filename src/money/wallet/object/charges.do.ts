@@ -84,7 +84,7 @@ type Batch = {
   readonly limit?: number;
 };
 
-/** Selects charges except late ones, which posting adds to the daily totals directly. */
+/** Selects charges except late ones, which were added to the daily totals when posted. */
 function selectCharges(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],

@@ -297,7 +297,9 @@ export function selectRenamedEvents(sql: SqlStorage, limit: number): readonly Ev
     .map(eventFromRow);
 }
 
-/** Clears the flags of renamed events that webhooks received, unless an event changed again. */
+/**
+ * Clears the `renamed` flags of events that webhooks have received, unless an event changed again.
+ */
 export function clearRenamedFlags(sql: SqlStorage, sent: readonly EventRecord[]): void {
   const texts = new Set(sent.map((event) => JSON.stringify(event)));
   const current = sql

@@ -28,7 +28,10 @@ import type { Meter } from "../rules/limits.ts";
 import { BUDGET_SCOPE_CHECK_ORDER, metersOfRequest } from "./budget-memory.do.ts";
 import { syncBudgets } from "./budgets.do.ts";
 
-/** The limits of a request. `isSessionChecked`: the caller applies the session's rate limit. */
+/**
+ * The limits that apply to a hold. If `isSessionChecked`, the caller applies the session's rate
+ * limit.
+ */
 export type HoldTerms = KeyTerms & {
   readonly memberId?: string;
   readonly session?: Session | undefined;

@@ -87,8 +87,7 @@ export function hold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult
 }
 
 /**
- * `lapsed` is the ID of an expired request with the same Idempotency-Key. The new hold voids that
- * request.
+ * `lapsed` is the ID of an expired request with the same Idempotency-Key, which the new hold voids.
  */
 type Grant = AllowedRequest & {
   readonly payer: QuotaUser;
@@ -309,8 +308,8 @@ function storeGrant(
 }
 
 /**
- * Returns the values to store. A hold that counts only against quotas has ledger columns of 0, and
- * its purpose contains the amount.
+ * Returns the values to store. For a hold that counts only against quotas, the amounts are 0, and
+ * the purpose contains the held amount.
  */
 function storedHoldValues(
   request: HoldRequest,

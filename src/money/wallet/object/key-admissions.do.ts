@@ -58,7 +58,7 @@ type Lookup = { readonly hash: string; isStale: boolean };
 
 type KeyLookup = (register: KeyRegisterMethods) => Promise<KeyResult>;
 
-/** An admission that passed all checks but isn't stored. */
+/** An admission that passed all checks but isn't stored yet. */
 export type CheckedAdmission = {
   readonly hash: string;
   readonly key: KnownKey;

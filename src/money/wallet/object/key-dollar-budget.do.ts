@@ -31,8 +31,8 @@ function amountInWindow({ budgetMicro, budgetPeriod }: Terms, window: string): M
 }
 
 /**
- * Applies the key's `budget_dollars`. With `isCounted`, also counts the spend of a key without a
- * budget, because daily totals omit holds that count only against quotas.
+ * Applies the key's `budget_dollars`. If `isCounted`, counts spend even without a budget, because a
+ * later count by daily totals would omit holds that count only against quotas.
  */
 export function syncDollarBudget(tx: Tx, keyId: string, terms: Terms, isCounted = false): void {
   const before = fieldMetersOfOwner(tx, ownerOf(keyId));

@@ -259,7 +259,7 @@ function hasUnpublishedRows(sql: SqlStorage, memory: WalletMemory): boolean {
   return n > 0;
 }
 
-/** The context of one decision, with one clock reading. */
+/** The context of one decision, which reads the clock once. */
 export type Tx = {
   readonly storage: DurableObjectStorage;
   readonly sql: SqlStorage;

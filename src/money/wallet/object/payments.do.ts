@@ -61,7 +61,10 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
   return success({ madeAt: memory.row.madeAt });
 }
 
-/** Returns the reference of a payment's credit: a new one if a rebuild lost the first credit. */
+/**
+ * Returns the ledger reference of a payment's credit: a new one if a rebuild of the wallet lost the
+ * first.
+ */
 function creditReference({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
   if (selectPayment(sql, paymentId) !== null) return reference;

@@ -127,7 +127,7 @@ function postCharge(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** Adds a charge to usage totals. `inLedger` is 0 for a hold that counts only against quotas. */
+/** Adds a charge to usage totals. `inLedger` excludes holds that count only against quotas. */
 function countUsage(
   tx: Tx,
   { generation }: Settlement,
@@ -207,8 +207,8 @@ function logPosting(tx: Tx, settlement: Settlement, posting: HoldPosting): void 
 }
 
 /**
- * Releases a hold. For an unknown ID, stores a row that rejects the hold if it arrives later.
- * Stores the cost of an `absorbed` call.
+ * Releases a hold without a charge. For an unknown ID, stores a row that rejects the hold if it
+ * arrives later. `absorbed` is a call that no customer pays.
  */
 export function voidHold(
   tx: Tx,

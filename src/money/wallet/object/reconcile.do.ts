@@ -88,7 +88,10 @@ function advanceRun(run: ReconcileRun, read: keyof typeof NEXT_TABLE, page: Page
   return { ...run, ...page.found, answer, table, after: page.after ?? [] };
 }
 
-/** Reports whether the rows read so far are unchanged. Checkpoints change only rows of `totals`. */
+/**
+ * Reports whether the rows read so far are unchanged. Rows of `totals` also change with each
+ * checkpoint.
+ */
 function isRunCurrent(memory: WalletMemory, { mark, revision, table }: ReconcileRun): boolean {
   return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
 }

@@ -13,7 +13,9 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-/** Ms to keep refused and voided requests without a cost, so that late duplicates are rejected. */
+/**
+ * Ms to keep refused and voided requests that cost nothing, so that late duplicates are rejected.
+ */
 const UNPAID_RETENTION_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
 const LOW_STORAGE_FRACTION = 0.7;

@@ -173,7 +173,7 @@ function selectStoredGroups(
       to,
       after ?? "",
       limit + 1,
-      end, // null selects a blob, which sorts after all text
+      end, // null means no end: the blob sorts after all text
     )
     .toArray();
 }

@@ -6,8 +6,8 @@ import type { Tx } from "./memory.do.ts";
 const WARM_ROUTES_MAX = 1000;
 
 /**
- * Returns the route whose provider has cached the conversation's prompt, and extends the route's
- * lifetime. Writes the row only after half of the lifetime.
+ * Returns the route whose provider has cached the conversation's prompt, and restarts the cache's
+ * lifetime. Writes the row only after half of the stored lifetime.
  */
 export function findWarmRoute(tx: Tx, affinity: string): string | null {
   const known = loadWarmRoutes(tx).get(affinity);

@@ -251,7 +251,7 @@ async function checkKeepHours(c: AppContext, hours: number): Promise<Result<null
     : refuse({ kind: "role_required", roles: SETTINGS_ROLES });
 }
 
-/** Applies a changed retention time to responses that are already stored. */
+/** Applies a changed retention time to stored responses. */
 function applyKeepHours(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
   return callObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));

@@ -89,7 +89,7 @@ export async function listEventsRoute(c: AppContext) {
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
-/** Returns events. `dropped` is the number of events deleted because the log was full. */
+/** Returns events. `dropped` counts the events deleted because the log was full. */
 export function eventsView({ events, nextAfter, dropped }: EventPage) {
   return {
     events: events.map(eventView),

@@ -3,7 +3,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/** Refunded and disputed amounts: still owed, taken from the balance, or forgiven. */
+/** Refunded and disputed amounts by state: owed, taken from the balance, or forgiven. */
 export type Debts = {
   readonly owed: Micros;
   readonly taken: Micros;

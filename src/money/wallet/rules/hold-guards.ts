@@ -36,8 +36,8 @@ export type IdempotencyHolder = {
 };
 
 /**
- * Checks the reuse of an Idempotency-Key within 24 hours. Fails if its newest request is open or
- * settled. If that request expired with the same body, returns its ID, which the caller must void.
+ * Checks the reuse of an Idempotency-Key within 24 hours. Fails if the key's newest request is open
+ * or settled. If that request expired with the same body, returns its ID for the caller to void.
  * Otherwise, returns null.
  */
 export function checkIdempotencyKeyReuse(

@@ -95,8 +95,8 @@ export function adjustMeterHolds({ budget, held }: Meter, hold: OpenHold, sign: 
 }
 
 /**
- * Returns the period under which `Meter.held` counts a hold, or 0 for windows without calendar
- * periods.
+ * Returns the number of the calendar period for which `Meter.held` counts a hold, or 0 for other
+ * windows.
  */
 function heldBucket(window: string, { period }: Pick<BudgetTime, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";

@@ -49,8 +49,8 @@ export function freeBalance(ledger: HoldTotals): Micros {
 }
 
 /**
- * Returns the number of running requests of a key, or of all keys if `keyId` is null. Excludes
- * holds placed by clients.
+ * Counts the running requests of a key, or of all keys if `keyId` is null. Excludes holds placed by
+ * clients.
  */
 export function countRunningRequests(ledger: HoldTotals, keyId: string | null): number {
   let running = 0;

@@ -18,7 +18,7 @@ export type PostedUsage = TokenCounts & {
 
 type UsageDimension = "day" | "model" | "key" | "user" | "tags";
 
-/** A stored sum of one group on one UTC day. */
+/** A stored usage sum of one group on one UTC day. */
 export type UsageTotal = UsageAmounts & {
   readonly dimension: UsageDimension;
   readonly day: string;

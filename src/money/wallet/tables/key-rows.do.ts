@@ -206,7 +206,7 @@ export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmis
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Sets a key's times that are in the future to the current time, after the clock moved back. */
+/** Sets a key's future times to the current time, after the clock moved back. */
 export function clampKeyTimes(storage: DurableObjectStorage, key: number, clockMs: number): void {
   storage.transactionSync(() => {
     storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);

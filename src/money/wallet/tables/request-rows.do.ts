@@ -110,7 +110,7 @@ export type NameRowNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
-/** Returns the row number of a text in `names`. */
+/** Returns a text's row number in the table `names`. Inserts a new text. */
 export function getOrInsertName(sql: SqlStorage, known: NameRowNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
@@ -314,7 +314,7 @@ export function nextIdempotencyExpiryMs(sql: SqlStorage): number | null {
 }
 
 /**
- * Changes future times of Idempotency-Keys to `nowMs` after the clock moved back. Keeps the newest
+ * After the clock moved back, sets future times of Idempotency-Keys to `nowMs`. Keeps the newest
  * use of each key.
  */
 export function clampIdempotencyKeyTimes(sql: SqlStorage, nowMs: number): void {
