@@ -51,7 +51,7 @@ import {
   ROUTES,
   filterRoutesByReach,
 } from "./routes.ts";
-import { ALL_ROLES } from "./shared/caller.ts";
+import { MEMBER_ROLES } from "./shared/caller.ts";
 import type { KeyRoute } from "./shared/http/route.ts";
 import { stripeWebhookRoute } from "./money/payments/stripe-webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
@@ -156,6 +156,6 @@ function checksOf({ path, member, roles, sessions }: KeyRoute): MiddlewareHandle
   if (sessions === false) checks.push(refuseSessions);
   if (path.includes("/:org_id")) checks.push(requireOwnOrganization);
   if (member !== "unread") checks.push(member === "read" ? requireMember : readMember);
-  if (roles !== ALL_ROLES) checks.push(requireRole(...roles));
+  if (roles !== MEMBER_ROLES) checks.push(requireRole(...roles));
   return checks;
 }

@@ -31,7 +31,7 @@ import {
 } from "./accounts/keys/sessions.route.ts";
 import { findMerchantName, isMerchant } from "./accounts/merchants/merchants.store.ts";
 import { now } from "./shared/clock.ts";
-import { ALL_ROLES } from "./shared/caller.ts";
+import { MEMBER_ROLES } from "./shared/caller.ts";
 import type { Role } from "./shared/caller.ts";
 import { pathPattern, withoutFreshLogin } from "./shared/http/route.ts";
 import type { KeyRoute, RouteReach, TypedRoute } from "./shared/http/route.ts";
@@ -113,8 +113,8 @@ type AllowedCallers = Pick<KeyRoute, "roles" | "member" | "others" | "sessions">
 
 const SENIOR_ROLES: readonly Role[] = ["owner", "admin", "billing"];
 /** Permits any active key, without a database read. */
-const ANY_KEY: AllowedCallers = { roles: ALL_ROLES, member: "unread" };
-const ANY_MEMBER: AllowedCallers = { roles: ALL_ROLES, member: "read" };
+const ANY_KEY: AllowedCallers = { roles: MEMBER_ROLES, member: "unread" };
+const ANY_MEMBER: AllowedCallers = { roles: MEMBER_ROLES, member: "read" };
 const OWN_OBJECTS: AllowedCallers = { ...ANY_MEMBER, others: SENIOR_ROLES };
 const ACCOUNTANTS: AllowedCallers = { roles: SENIOR_ROLES, member: "read" };
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };

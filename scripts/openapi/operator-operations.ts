@@ -19,13 +19,13 @@ import {
 } from "../../src/operator/organizations.ts";
 import { providersQuerySchema } from "../../src/operator/providers.ts";
 import { marginQuerySchema, newBillsSchema } from "../../src/operator/margin.ts";
-import { rerateSchema } from "../../src/operator/rerate.ts";
+import { priceCorrectionSchema } from "../../src/operator/rerate.ts";
 import { newPricesSchema, pricesQuerySchema } from "../../src/operator/prices.ts";
 import {
   unsavedSettlementSchema,
   creditSchema,
   ledgerQuerySchema,
-  reconcileSchema,
+  walletReconciliationSchema,
 } from "../../src/operator/wallets.ts";
 import { operatorEventsQuerySchema } from "../../src/operator/operator-events.ts";
 import {
@@ -244,7 +244,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     200: record.reconciliation,
     description:
       "The organization can make requests meanwhile. The result is as of the start of the call. With `within_ms`, the call returns after about this time. If the response has `next_after`, send this value as `after` in the next call to continue.",
-    body: reconcileSchema,
+    body: walletReconciliationSchema,
     isBodyOptional: true,
     errors: ["conflict"],
   }),
@@ -355,7 +355,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   }),
   "POST /rerate": described(
     "Credit the overcharges of a model compared with another price, once per organization and ID",
-    { 200: priced.rerated, body: rerateSchema },
+    { 200: priced.rerated, body: priceCorrectionSchema },
   ),
   "GET /health": described("Check the health of the region", { 200: record.health }),
   "GET /providers": described("List providers with error rates and affected organizations", {

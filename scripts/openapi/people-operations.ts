@@ -1,5 +1,5 @@
 import type { PeopleRoute } from "../../src/shared/http/route.ts";
-import { domainSchema } from "../../src/accounts/people/company.ts";
+import { companyDomainSchema } from "../../src/accounts/people/company.ts";
 import { newIssuerSchema, requireIssuerSchema } from "../../src/accounts/people/company-issuer.ts";
 import { closeOrganizationSchema } from "../../src/accounts/people/close-organization.ts";
 import {
@@ -105,7 +105,7 @@ export const PEOPLE_OPERATIONS = withPrefix(
     }),
     "POST /company/domains": described(
       "Add a domain of the company; the response has the TXT record that proves it",
-      { 201: record.domain, body: domainSchema },
+      { 201: record.domain, body: companyDomainSchema },
     ),
     "POST /company/domains/{domain}/prove": described(
       "Look up a domain's TXT record at two resolvers",

@@ -1,4 +1,4 @@
-import { ALL_ROLES } from "../../src/shared/caller.ts";
+import { MEMBER_ROLES } from "../../src/shared/caller.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { KeyRoute, OperatorRoute, PeopleRoute, Route } from "../../src/shared/http/route.ts";
 
@@ -83,7 +83,7 @@ function keyFacts(row: KeyRoute, readsBody: boolean): OperationFacts {
     ...errorsOfRow(row, { readsBody, hasKey: true }),
     ...(changes || isPaid ? ["organization_suspended"] : []),
     ...(reach === "managed" || row.sessions === false ? ["key_is_limited"] : []),
-    ...(roles === ALL_ROLES ? [] : ["role_required"]),
+    ...(roles === MEMBER_ROLES ? [] : ["role_required"]),
     ...(isPaid ? PAID : []),
   ];
   return { roles: rolesOf(row), errors, isPaid, isStrict: changes };

@@ -1,5 +1,5 @@
 import { WEBHOOK_FORMATS } from "../../src/events/webhooks/webhooks.store.ts";
-import { WEBHOOK_TYPES } from "../../src/shared/event.ts";
+import { WEBHOOK_EVENT_TYPES } from "../../src/shared/event.ts";
 import * as z from "zod";
 import { count, record, time } from "./fields.ts";
 
@@ -7,7 +7,7 @@ const webhookFields = {
   id: z.string(),
   url: z.string(),
   types: z
-    .array(z.enum(WEBHOOK_TYPES))
+    .array(z.enum(WEBHOOK_EVENT_TYPES))
     .nullable()
     .describe("Null for every type except `usage.settled`."),
   format: z

@@ -9,7 +9,7 @@ import {
   setInternalKey,
   toAdmittedRequest,
 } from "../accounts/keys/internal-caller.ts";
-import { ALL_ROLES, createRequestCredential } from "../shared/caller.ts";
+import { MEMBER_ROLES, createRequestCredential } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failure.ts";
 import { setOperatorOfRequest } from "../operator/operator-token.ts";
@@ -67,7 +67,7 @@ export async function dispatchConsoleCall(
   const refusal = refusalOf(c, entered.value, needsNoLogin);
   if (refusal !== null) return fail(c, refusal);
   if (!setInnerCaller(c, request, { session: entered.value, path, isPaid })) {
-    const roles = path.startsWith("/admin/") ? ["operator"] : ALL_ROLES;
+    const roles = path.startsWith("/admin/") ? ["operator"] : MEMBER_ROLES;
     return fail(c, { kind: "role_required", roles });
   }
   setInternalRequestId(request, c.var.requestId);

@@ -14,7 +14,7 @@ import { createMailSender } from "../accounts/people/mail.ts";
 import { previewInvitation } from "../accounts/people/invitation-handlers.ts";
 import { createMemberActor } from "../accounts/people/people-call.ts";
 import type {
-  PersonSessions,
+  PersonConsoleSessions,
   PeopleCall,
   PeopleServices,
   ConsoleSessionSummary,
@@ -146,7 +146,7 @@ function sessionsOf(
   c: AppContext,
   { place }: ActiveSession,
   { session }: ActivePerson,
-): PersonSessions {
+): PersonConsoleSessions {
   const { personId, realm } = session;
   const places = async (): Promise<readonly Pick<SessionLocation, "account">[]> => {
     const known = realm === undefined ? await listIdentities(c.env.DB, personId) : [];

@@ -135,12 +135,12 @@ export function extractChangeDetails(act: string, body: unknown, response: objec
     ...(act.startsWith("PATCH ") && others.length > 0 && { other_fields: others }),
     ...(act.endsWith("/refund") && { purchase_dollars: returned["amount_dollars"] }),
     ...(act === "POST /rerate" && { dry_run: returned["dry_run"] }),
-    ...(act === "POST /prices" && priceDetails(returned["prices"])),
+    ...(act === "POST /prices" && toPriceEventDetails(returned["prices"])),
   };
   return Object.keys(details).length === 0 ? null : details;
 }
 
-export function priceDetails(prices: unknown): Details {
+export function toPriceEventDetails(prices: unknown): Details {
   const rows: readonly unknown[] = Array.isArray(prices) ? prices : [];
   return {
     prices: rows.slice(0, PRICES_MAX).map((row) => pickFields(row, PRICE_FIELDS)),

@@ -23,7 +23,7 @@ import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
 import { mintId } from "../shared/id.ts";
-import { priceDetails } from "./operator-events.ts";
+import { toPriceEventDetails } from "./operator-events.ts";
 import type { OperatorCall, OperatorChange } from "./operator-context.ts";
 import { parsePriceFields, fillUnitRecord, UNITS } from "../shared/usage.ts";
 import type { Unit } from "../shared/usage.ts";
@@ -85,7 +85,7 @@ export async function removePrice(call: OperatorChange) {
     const message = `The price list '${row.list}' is in use, so its last price can't be removed.`;
     return refuse({ kind: "conflict", message, param: null, code: "price_list_in_use" });
   }
-  call.noteDetails(priceDetails([priceRowView(row)]));
+  call.noteDetails(toPriceEventDetails([priceRowView(row)]));
   return success({ id: row.id, deleted: true });
 }
 

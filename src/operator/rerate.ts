@@ -15,7 +15,7 @@ const ID_MAX = 100;
 /** Maximum ms until a request is settled. Older sums are final. */
 const SETTLEMENT_DELAY_MAX_MS = 2 * 3_600_000;
 
-export const rerateSchema = z.object({
+export const priceCorrectionSchema = z.object({
   id: z
     .string()
     .check(z.regex(/^[\w.-]{1,100}$/, `must be 1 to ${ID_MAX} letters, digits, dots and hyphens`)),
@@ -27,14 +27,14 @@ export const rerateSchema = z.object({
   dry_run: z._default(z.boolean(), true),
   after: z._default(z.string(), ""),
 });
-type Fields = z.infer<typeof rerateSchema>;
+type Fields = z.infer<typeof priceCorrectionSchema>;
 
 /**
  * Handles `POST /rerate`. Credits the amount that a model's requests would have saved at another
  * price, once per organization and ID. Changes no receipt.
  */
 export async function postRerate(call: OperatorCall) {
-  const fields = parseFields(rerateSchema, [], call.body);
+  const fields = parseFields(priceCorrectionSchema, [], call.body);
   if (!fields.ok) return fields;
   const { id, model, from, to, dry_run: isDry, after } = fields.value;
   if (to <= from) return invalid("from must be before to.", "from");

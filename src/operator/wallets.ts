@@ -36,7 +36,7 @@ export const creditSchema = z.object({
   ),
 });
 
-export const reconcileSchema = z.object({
+export const walletReconciliationSchema = z.object({
   within_ms: z.nullish(z.int().check(z.minimum(0), z.maximum(60_000))),
   after: z.nullish(
     z
@@ -117,7 +117,7 @@ function ledgerView(row: LedgerRow) {
  * `within_ms`, the next call can continue at `next_after`.
  */
 export async function postReconcile(call: OperatorCall) {
-  const fields = parseFields(reconcileSchema, [], call.body ?? {});
+  const fields = parseFields(walletReconciliationSchema, [], call.body ?? {});
   if (!fields.ok) return fields;
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;

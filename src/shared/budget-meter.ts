@@ -1,6 +1,6 @@
 import { rollingMinutes } from "./budgets.ts";
 import { DAY_MS } from "./clock.ts";
-import { endOfPeriod } from "./period.ts";
+import { periodEndMs } from "./period.ts";
 import type { Period } from "./period.ts";
 
 /**
@@ -88,7 +88,7 @@ export function findTimeWithCapacity(
 ): number | null {
   if (window === "total") return null;
   if (window === "day" || window === "week" || window === "month") {
-    return endOfPeriod(at.period, window);
+    return periodEndMs(at.period, window);
   }
   const widthMs = (rollingMinutes(window) ?? 1) * 1000;
   const newestExpired = bucketAt(window, at) - ROLLING_BUCKETS;

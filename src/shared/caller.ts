@@ -7,7 +7,7 @@ import type { Region } from "./regions.ts";
 import type { Session } from "./session.ts";
 
 export type Role = "owner" | "admin" | "billing" | "member";
-export const ALL_ROLES: readonly Role[] = ["owner", "admin", "billing", "member"];
+export const MEMBER_ROLES: readonly Role[] = ["owner", "admin", "billing", "member"];
 
 /** The session or rotated secret that a request presented. Absent for the key's first secret. */
 export type PresentedSecret =

@@ -58,8 +58,8 @@ export type EventType = (typeof EVENT_TYPES)[number];
  * its data.
  */
 export const USAGE_SETTLED = "usage.settled";
-export const WEBHOOK_TYPES = [...EVENT_TYPES, USAGE_SETTLED] as const;
-export type WebhookType = (typeof WEBHOOK_TYPES)[number];
+export const WEBHOOK_EVENT_TYPES = [...EVENT_TYPES, USAGE_SETTLED] as const;
+export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
 export const EVENT_LOG_PARTITIONS: readonly string[] = [
   ...new Set(["operator", ...EVENT_TYPES.map((type) => type.split(".", 1).join())]),

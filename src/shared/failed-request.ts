@@ -49,8 +49,8 @@ export type FailureBatch = {
 export const ERROR_MESSAGE_CHARACTERS_MAX = 500;
 /** Maximum attempts that a failed request reports: the last ones. */
 export const REPORTED_ATTEMPTS_MAX = 16;
-export const FAILURE_BATCH_REQUESTS_MAX = 100;
-export const FAILURE_BATCH_COUNTS_MAX = 1000;
+export const REQUESTS_PER_FAILURE_BATCH_MAX = 100;
+export const COUNTS_PER_FAILURE_BATCH_MAX = 1000;
 
 /**
  * A query for failures in the hours that start from `fromMs` to before `beforeMs`. A null `keyIds`
@@ -119,6 +119,6 @@ const countSchema: z.ZodMiniType<HourlyFailureCount> = z.object({
 });
 
 export const failureBatchSchema: z.ZodMiniType<FailureBatch> = z.object({
-  requests: z.array(requestSchema).check(z.maxLength(FAILURE_BATCH_REQUESTS_MAX)),
-  counts: z.array(countSchema).check(z.maxLength(FAILURE_BATCH_COUNTS_MAX)),
+  requests: z.array(requestSchema).check(z.maxLength(REQUESTS_PER_FAILURE_BATCH_MAX)),
+  counts: z.array(countSchema).check(z.maxLength(COUNTS_PER_FAILURE_BATCH_MAX)),
 });

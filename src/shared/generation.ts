@@ -5,7 +5,7 @@ import { tagsSchema } from "./tags.ts";
 import type { Tags } from "./tags.ts";
 import { holdPurposeSchema, parseHoldName } from "./placed-hold.ts";
 import type { StoredHoldPurpose } from "./placed-hold.ts";
-import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
+import { priceSchema, consistentUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /**
@@ -145,7 +145,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   keyId: z
     .string()
     .check(z.refine((id) => creationTimeOfId(id, "key_") !== null, "must be a key's id")),
-  usage: strictUsageSchema,
+  usage: consistentUsageSchema,
   // Durations can be negative, because the clock may step back. The gateway must still charge the
   // request.
   firstByteMs: z.nullable(z.int()),

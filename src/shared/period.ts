@@ -24,7 +24,7 @@ export function periodOfDay(day: string): Period {
   return { day, week, month: day.slice(0, 7) };
 }
 
-export function endOfPeriod(period: Period, unit: keyof Period): number {
+export function periodEndMs(period: Period, unit: keyof Period): number {
   if (unit === "day") return Date.parse(period.day) + DAY_MS;
   if (unit === "week") return Date.parse(period.week) + 7 * DAY_MS;
   const [year, month] = period.month.split("-").map(Number);

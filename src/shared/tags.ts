@@ -4,7 +4,7 @@ import { utf8Bytes } from "./tokens.ts";
 
 export type Tags = Readonly<Record<string, string>>;
 
-export const TAGS_MAX = 8;
+export const REQUEST_TAGS_MAX = 8;
 const TAG_BYTES_MAX = 64;
 /** Maximum tag keys that an organization's daily usage distinguishes. */
 const TAG_KEYS_MAX = 4;
@@ -14,7 +14,7 @@ export const OTHER_TAG_VALUE = "other";
 export const DEFAULT_TAG_VALUE = "true";
 
 export const TAG_KEY_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$/;
-export const TAG_KEY_PROBLEM =
+export const TAG_KEY_RULE_TEXT =
   "must have 1 to 64 letters, digits, '_', '.', '/' or '-', and start with a letter or digit";
 
 export function findTagValueProblem(value: string): string | null {
@@ -45,7 +45,7 @@ export function tagsWithSession(
 ): RequestTags {
   if (session === undefined) return tags === undefined ? {} : { tags };
   const ownTags = session.tags ?? {};
-  const pairs = Object.entries({ ...ownTags, ...tags, ...ownTags }).slice(0, TAGS_MAX);
+  const pairs = Object.entries({ ...ownTags, ...tags, ...ownTags }).slice(0, REQUEST_TAGS_MAX);
   return {
     ...(pairs.length > 0 && { tags: Object.fromEntries(pairs) }),
     sessionTags: Object.keys(ownTags),
@@ -62,11 +62,13 @@ const tagValueSchema = z.string().check(
 );
 
 export const tagsSchema: z.ZodMiniType<Tags> = z
-  .record(z.string().check(z.regex(TAG_KEY_PATTERN, TAG_KEY_PROBLEM)), tagValueSchema)
-  .check(z.refine((tags) => Object.keys(tags).length <= TAGS_MAX, "must have at most 8 tags"));
+  .record(z.string().check(z.regex(TAG_KEY_PATTERN, TAG_KEY_RULE_TEXT)), tagValueSchema)
+  .check(
+    z.refine((tags) => Object.keys(tags).length <= REQUEST_TAGS_MAX, "must have at most 8 tags"),
+  );
 
 export const tagKeysSchema: z.ZodMiniType<readonly string[]> = z
-  .array(z.string().check(z.regex(TAG_KEY_PATTERN, TAG_KEY_PROBLEM)))
+  .array(z.string().check(z.regex(TAG_KEY_PATTERN, TAG_KEY_RULE_TEXT)))
   .check(
     z.maxLength(TAG_KEYS_MAX),
     z.refine((keys) => new Set(keys).size === keys.length, "must not name a key twice"),

@@ -64,7 +64,7 @@ const toUsage = z.transform(
   },
 );
 export const usageSchema = z.pipe(usageCountsSchema, toUsage);
-export const strictUsageSchema = z.pipe(
+export const consistentUsageSchema = z.pipe(
   usageCountsSchema.check(
     z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),
     z.refine((used) => used.cacheWriteHour <= used.cacheWrite, "must add up"),

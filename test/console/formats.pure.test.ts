@@ -1,6 +1,9 @@
 import { expect, it, describe } from "vitest";
 import { selectChangedFields } from "../../src/console/browser/lib/form-fields.ts";
-import { WEBHOOK_TYPE_GROUPS, WEBHOOK_TYPES } from "../../src/console/browser/lib/event-types.ts";
+import {
+  WEBHOOK_TYPE_GROUPS,
+  WEBHOOK_EVENT_TYPES,
+} from "../../src/console/browser/lib/event-types.ts";
 import type { Generation } from "../../src/console/browser/api/types.ts";
 import { describeRequest } from "../../src/console/browser/ui/request-sentence.ts";
 import { assignColors } from "../../src/console/browser/state/colors.ts";
@@ -27,7 +30,7 @@ it("a form of the console sends null for a removed limit", () => {
 
 it("the form of a webhook lists each event type in exactly one group", () => {
   const listed = WEBHOOK_TYPE_GROUPS.flatMap(([, types]) => types.map(([type]) => type));
-  expect(listed.toSorted()).toEqual(WEBHOOK_TYPES.map(([type]) => type).toSorted());
+  expect(listed.toSorted()).toEqual(WEBHOOK_EVENT_TYPES.map(([type]) => type).toSorted());
   const named = new Map(
     WEBHOOK_TYPE_GROUPS.map(([title, types]) => [title, types.map(([type]) => type)]),
   );

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { creditSumText } from "../../src/console/browser/lib/purchases.ts";
-import type { Credits } from "../../src/console/browser/lib/purchases.ts";
+import type { CreditTransactionsPage } from "../../src/console/browser/lib/purchases.ts";
 
-type Row = Credits["credits"][number];
+type Row = CreditTransactionsPage["credits"][number];
 const row = (day: string, kind: Row["kind"], micros: number): Row => ({
   id: `${day} ${kind}`,
   purchase_id: null,

@@ -3,7 +3,7 @@ import { OWN_KEY_PATHS, PLAYGROUND_PATHS } from "../../src/console/allowed-calls
 import { PEOPLE_ROUTES } from "../../src/accounts/people/endpoints.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { PROVIDER_PATHS } from "../../src/routes.ts";
-import { ALL_ROLES } from "../../src/shared/caller.ts";
+import { MEMBER_ROLES } from "../../src/shared/caller.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import type { Browser } from "../people/people-client.ts";
@@ -156,7 +156,7 @@ const isHolding = ([method, route]: Row): boolean =>
 describe("each /v1 route that the console calls", () => {
   it.each(byName(ALL_ROWS))("accepts only cookies of allowed roles: %s", async (_, row) => {
     for (const [kind, team] of [...Object.entries(byKey), ["person", byPerson] as const]) {
-      for (const role of ALL_ROLES) {
+      for (const role of MEMBER_ROLES) {
         const { account, ask: asked } = team[role];
         const sent = await withKey(row, account);
         const found = await verdict(await asked(sent, await ownId(row, account)));
@@ -234,7 +234,7 @@ describe("each operator route that the console calls", () => {
         const isRefused = (await verdict(answer))[1] === "role_required";
         expect([role, isRefused]).toEqual([role, !roles.includes(role)]);
       }
-      for (const role of ALL_ROLES) {
+      for (const role of MEMBER_ROLES) {
         const row: Row =
           body === undefined ? [method, named, [], 200] : [method, named, [], 200, body];
         for (const team of [byKey.own, byPerson]) {
@@ -268,7 +268,7 @@ describe("each route for people who log in without a key", () => {
     async (_, { method, path, roles }) => {
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID()).replace("/console/api", "");
       const row: Row = method === "GET" ? [method, named, [], 200] : [method, named, [], 200, {}];
-      for (const role of ALL_ROLES) {
+      for (const role of MEMBER_ROLES) {
         const others = [byKey.own[role].ask(row, ""), called(operatorsCookie, row, "")];
         for (const one of await Promise.all(others)) {
           expect(await verdict(one)).toEqual([403, "role_required"]);

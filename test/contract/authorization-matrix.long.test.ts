@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import { KEY_ROUTES } from "../../src/routes.ts";
-import { ALL_ROLES } from "../../src/shared/caller.ts";
+import { MEMBER_ROLES } from "../../src/shared/caller.ts";
 import {
   ALL_ROWS,
   allowHolds,
@@ -88,7 +88,7 @@ describe("each /v1 route", () => {
     async (_, row) => {
       const [, , may, status] = row;
       for (const name of ["own", "other"] as const) {
-        for (const role of ALL_ROLES) {
+        for (const role of MEMBER_ROLES) {
           const account = teams[name][role];
           const expected = may.includes(role) ? [status, null] : [403, "role_required"];
           const asked = await withKey(row, account);
@@ -112,7 +112,7 @@ describe("each /v1 route", () => {
   it.each(byName(ALL_ROWS.filter(namesTarget)))(
     "treats another organization's resource like a missing resource: %s",
     async (_, row) => {
-      for (const role of ALL_ROLES) {
+      for (const role of MEMBER_ROLES) {
         const [caller, owner] = [teams.other[role], teams.own.owner];
         const { token } = await createSession(caller.key, { may_hold: true });
         for (const key of [caller.key, token]) {
@@ -154,7 +154,7 @@ describe("each operator route", () => {
         expect([role, isRefused]).toEqual([role, !roles.includes(role)]);
       }
       const { token } = await createSession(teams.own.owner.key);
-      const customers = ALL_ROLES.map((role) => teams.own[role].key);
+      const customers = MEMBER_ROLES.map((role) => teams.own[role].key);
       for (const key of [...customers, token, invalid["a revoked key"], undefined]) {
         expect((await send(named, { method, key, bindings, ...body })).status).toBe(401);
       }

@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { ROUTES } from "../../src/routes.ts";
-import { ALL_ROLES } from "../../src/shared/caller.ts";
+import { MEMBER_ROLES } from "../../src/shared/caller.ts";
 import {
   allowHolds,
   endUserOf,
@@ -100,7 +100,7 @@ it("each path in the route table returns 405 for unsupported methods, with an al
 describe("an endpoint in the table of allowed roles", () => {
   it.each(byName(ROWS))("accepts only the roles in the table: %s", async (_, row) => {
     const [, , may, status] = row;
-    for (const role of ALL_ROLES) {
+    for (const role of MEMBER_ROLES) {
       const account = members[role];
       const answer = await sendCall(
         await withKey(row, account),
@@ -119,13 +119,15 @@ describe("access to another organization's or member's resource", () => {
     "gets the same response as access to a missing resource: %s",
     async (_, row) => {
       const { owner } = members;
-      const pairs = ALL_ROLES.map((role) => [members[role], stranger] as const);
+      const pairs = MEMBER_ROLES.map((role) => [members[role], stranger] as const);
       for (const [caller, other] of [...pairs, [stranger, owner] as const]) {
         const [id, unknown] = [await ownId(row, other), unknownId(row)];
         const theirs = await bare(await sendCall(row, caller.key, id), id);
         const nobodys = await bare(await sendCall(row, caller.key, unknown), unknown);
         expect(theirs).toEqual(nobodys);
-        const mayNot = ALL_ROLES.some((role) => members[role] === caller && !row[2].includes(role));
+        const mayNot = MEMBER_ROLES.some(
+          (role) => members[role] === caller && !row[2].includes(role),
+        );
         // These are rejected before any lookup.
         if (mayNot && (theirs as { status?: number }).status === 403) continue;
         expect(theirs).toMatchObject({
@@ -140,7 +142,7 @@ describe("access to another organization's or member's resource", () => {
     "returns 404 for another member's resource, except for roles in the table: %s",
     async (_, row) => {
       const [, , may, status] = row;
-      for (const role of ALL_ROLES) {
+      for (const role of MEMBER_ROLES) {
         const { key } = members[role];
         const [id, unknown] = [await ownId(row, colleague), unknownId(row)];
         const theirs = await bare(await sendCall(row, key, id), id);
@@ -187,7 +189,7 @@ it("a rejected request changes no organization's data", async () => {
   for (const row of ROWS) {
     const ours = await ownId(row, owner);
     for (const key of shutOut) refused.push([row, key, ours]);
-    for (const role of ALL_ROLES.filter((one) => !row[2].includes(one))) {
+    for (const role of MEMBER_ROLES.filter((one) => !row[2].includes(one))) {
       refused.push([row, members[role].key, ours]);
     }
     if (!namesTarget(row)) continue;

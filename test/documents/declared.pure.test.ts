@@ -6,7 +6,7 @@ import { NUMERIC_VARIABLES, parseConfig } from "../../src/shared/config/config.t
 import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
 import { KEY_ROUTES } from "../../src/routes.ts";
-import { ALL_ROLES } from "../../src/shared/caller.ts";
+import { MEMBER_ROLES } from "../../src/shared/caller.ts";
 import type { KeyRoute } from "../../src/shared/http/route.ts";
 import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { readPage, ROOT } from "./pages.ts";
@@ -42,7 +42,7 @@ it("docs/keys.md lists the callers that may use each path", () => {
 
 /** Returns the cells of a path's row: for each role, then for a key with limits. */
 function cellsOf({ path: at, reach, roles, others }: KeyRoute): string[] {
-  const ofRoles = ALL_ROLES.map((role) => {
+  const ofRoles = MEMBER_ROLES.map((role) => {
     if (others === undefined) return roles.includes(role) ? "yes" : "no";
     return others.includes(role) ? "all" : "its own";
   });

@@ -28,7 +28,7 @@ const CALLS: readonly StripeCall[] = [
   post("/v1/checkout/sessions/cs_1/expire", {}),
   post("/v1/invoices", calls.buildInvoiceParams(SALE, "pm_1")),
   post("/v1/invoiceitems", calls.buildInvoiceItemParams(SALE, "in_1")),
-  post("/v1/invoices/in_1/finalize", calls.finalizeInvoiceParams),
+  post("/v1/invoices/in_1/finalize", calls.FINALIZE_INVOICE_PARAMS),
   post("/v1/invoices/in_1/pay", calls.buildPayInvoiceParams("pm_1")),
   post("/v1/invoices/in_1/void", {}),
   { method: "DELETE", path: "/v1/invoices/in_1", body: null, key: null },

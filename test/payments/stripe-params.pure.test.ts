@@ -19,7 +19,7 @@ it("the payments code sends only fields that exist in the types of Stripe's pack
   calls.buildCheckoutSessionParams(SALE) satisfies Writable<Types.Checkout.SessionCreateParams>;
   calls.buildInvoiceParams(SALE, "pm_1") satisfies Writable<Types.InvoiceCreateParams>;
   calls.buildInvoiceItemParams(SALE, "in_1") satisfies Types.InvoiceItemCreateParams;
-  calls.finalizeInvoiceParams satisfies Types.InvoiceFinalizeInvoiceParams;
+  calls.FINALIZE_INVOICE_PARAMS satisfies Types.InvoiceFinalizeInvoiceParams;
   calls.buildPayInvoiceParams("pm_1") satisfies Types.InvoicePayParams;
   calls.buildRefundParams("pi_1", {
     amountCents: 100,
@@ -64,7 +64,7 @@ void ([true, true, true, true, true, true, true, true, true] satisfies [
   Lives<ReturnType<typeof calls.buildCheckoutSessionParams>, Types.Checkout.SessionCreateParams>,
   Lives<ReturnType<typeof calls.buildInvoiceParams>, Types.InvoiceCreateParams>,
   Lives<ReturnType<typeof calls.buildInvoiceItemParams>, Types.InvoiceItemCreateParams>,
-  Lives<typeof calls.finalizeInvoiceParams, Types.InvoiceFinalizeInvoiceParams>,
+  Lives<typeof calls.FINALIZE_INVOICE_PARAMS, Types.InvoiceFinalizeInvoiceParams>,
   Lives<ReturnType<typeof calls.buildPayInvoiceParams>, Types.InvoicePayParams>,
   Lives<ReturnType<typeof calls.buildRefundParams>, Types.RefundCreateParams>,
   Lives<ReturnType<typeof calls.buildBillingPortalParams>, Types.BillingPortal.SessionCreateParams>,

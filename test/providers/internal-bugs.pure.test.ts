@@ -2,14 +2,14 @@ import { expect, it, vi } from "vitest";
 import { toConverseMessages } from "../../src/models/protocols/converse/converse-request.ts";
 import { toConversation } from "../../src/models/core/conversation.ts";
 import { createHttpProvider, sendPostRequest } from "../../src/models/core/http-provider.ts";
-import type { CallHandler, ProviderHandlers } from "../../src/models/core/http-provider.ts";
+import type { ProviderCallHandler, ProviderHandlers } from "../../src/models/core/http-provider.ts";
 import type { ChatCall, ProviderCall } from "../../src/models/core/provider.ts";
 import { callOf, chatOf } from "./adapter-kit.ts";
 
 const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 
 /** Returns a provider that converts a request with this function and never responds. */
-function asking(ask: CallHandler<ChatCall>["send"]) {
+function asking(ask: ProviderCallHandler<ChatCall>["send"]) {
   const protocol: ProviderHandlers = {
     id: "up",
     streamType: "text/event-stream",

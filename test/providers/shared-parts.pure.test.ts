@@ -8,15 +8,15 @@ import {
 } from "../../src/models/core/embedding-batches.ts";
 import type { EmbeddingsCall, ProviderResult } from "../../src/models/core/provider.ts";
 import {
-  NINE_CHARACTER_ID_SHAPE,
+  NINE_CHARACTER_ID_FORMAT,
   AcceptedToolCallIds,
-  WORD_CHARACTER_ID_SHAPE,
+  WORD_CHARACTER_ID_FORMAT,
 } from "../../src/models/core/tool-calls.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
 
 it.each([
-  ["nine", NINE_CHARACTER_ID_SHAPE],
-  ["word", WORD_CHARACTER_ID_SHAPE],
+  ["nine", NINE_CHARACTER_ID_FORMAT],
+  ["word", WORD_CHARACTER_ID_FORMAT],
 ])("tool call IDs (%s) are converted to valid, stable and unique IDs", (_, shape) => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (ids) => {
@@ -32,8 +32,8 @@ it.each([
 });
 
 it("a valid tool call ID is kept, even if another ID would be converted to it", () => {
-  const mapped = new AcceptedToolCallIds(NINE_CHARACTER_ID_SHAPE).idFor("call_long");
-  const ids = new AcceptedToolCallIds(NINE_CHARACTER_ID_SHAPE);
+  const mapped = new AcceptedToolCallIds(NINE_CHARACTER_ID_FORMAT).idFor("call_long");
+  const ids = new AcceptedToolCallIds(NINE_CHARACTER_ID_FORMAT);
   expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
   expect(ids.idFor(mapped)).toBe(mapped);
   expect(ids.idFor("call_long")).not.toBe(mapped);

@@ -8,7 +8,7 @@ import {
   ResponsesNativeReader as NativeResponses,
 } from "../../src/models/protocols/responses/host-stream.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { estimateHiddenTokens } from "../../src/models/requests/hidden-reasoning.ts";
+import { estimateHiddenReasoningTokens } from "../../src/models/requests/hidden-reasoning.ts";
 import { StreamMeter } from "../../src/models/requests/stream-meter.ts";
 
 /** The form of a model's reasoning. `hidden`: not sent at all. */
@@ -224,5 +224,5 @@ describe.each(CASES)(
 );
 
 it("the gateway estimates hidden output at 100 tokens per second", () => {
-  expect(estimateHiddenTokens(1500)).toBe(150);
+  expect(estimateHiddenReasoningTokens(1500)).toBe(150);
 });

@@ -28,7 +28,7 @@ import { parsePublicUrl } from "../../shared/public-address.ts";
 
 const CONCURRENT_MAX = 6;
 
-export const domainSchema = z.object({ domain: z.string().check(z.maxLength(253)) });
+export const companyDomainSchema = z.object({ domain: z.string().check(z.maxLength(253)) });
 
 export async function getCompanyDomains(call: MemberCall) {
   const domains = await listDomains(call.db, call.as.orgId);
@@ -36,7 +36,7 @@ export async function getCompanyDomains(call: MemberCall) {
 }
 
 export async function postCompanyDomain(call: MemberCall) {
-  const fields = parseFields(domainSchema, [], call.body);
+  const fields = parseFields(companyDomainSchema, [], call.body);
   if (!fields.ok) return fields;
   const parsedDomain = parseCompanyDomain(fields.value.domain);
   if ("problem" in parsedDomain) return invalid(`domain ${parsedDomain.problem}`, "domain");

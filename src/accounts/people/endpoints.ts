@@ -1,4 +1,4 @@
-import { ALL_ROLES } from "../../shared/caller.ts";
+import { MEMBER_ROLES } from "../../shared/caller.ts";
 import type { Role } from "../../shared/caller.ts";
 import {
   deleteOrganization,
@@ -36,14 +36,14 @@ import {
 } from "./me.ts";
 import type { EndpointResult } from "../../shared/http/endpoint.ts";
 import type { FreshLoginRule, PeopleRoute, TypedRoute } from "../../shared/http/route.ts";
-import type { MemberCall, PeopleCall, PeopleHandler } from "./people-call.ts";
+import type { MemberCall, PeopleCall, PeopleCallHandler } from "./people-call.ts";
 import { getNotifications, patchNotifications } from "./notifications.ts";
 import { deleteTeamMember, getTeam, patchTeamMember } from "./team.ts";
 
 export type PeopleEndpoint = PeopleRoute &
   (
-    | { readonly roles: null; readonly handle: PeopleHandler<PeopleCall> }
-    | { readonly roles: readonly Role[]; readonly handle: PeopleHandler<MemberCall> }
+    | { readonly roles: null; readonly handle: PeopleCallHandler<PeopleCall> }
+    | { readonly roles: readonly Role[]; readonly handle: PeopleCallHandler<MemberCall> }
   );
 
 const MANAGERS: readonly Role[] = ["owner", "admin"];
@@ -67,11 +67,11 @@ export const PEOPLE_ROUTES = [
   memberRoute(MANAGERS, "GET /invitations", getInvitations),
   memberRoute(MANAGERS, "POST /invitations", postInvitation, "always"),
   memberRoute(MANAGERS, "DELETE /invitations/:id", deleteInvitation),
-  memberRoute(ALL_ROLES, "GET /members", getTeam),
+  memberRoute(MEMBER_ROLES, "GET /members", getTeam),
   memberRoute(MANAGERS, "PATCH /members/:id", patchTeamMember, "always"),
-  memberRoute(ALL_ROLES, "DELETE /members/:id", deleteTeamMember, "always"),
-  memberRoute(ALL_ROLES, "GET /notifications", getNotifications),
-  memberRoute(ALL_ROLES, "PATCH /notifications", patchNotifications),
+  memberRoute(MEMBER_ROLES, "DELETE /members/:id", deleteTeamMember, "always"),
+  memberRoute(MEMBER_ROLES, "GET /notifications", getNotifications),
+  memberRoute(MEMBER_ROLES, "PATCH /notifications", patchNotifications),
   memberRoute(MANAGERS, "GET /company/domains", getCompanyDomains),
   memberRoute(OWNERS, "POST /company/domains", postCompanyDomain, "always"),
   memberRoute(OWNERS, "POST /company/domains/:domain/prove", postDomainProof, "always"),

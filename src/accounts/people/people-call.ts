@@ -37,7 +37,7 @@ export type ConsoleSessionSummary = {
   readonly expiresAt: number;
 };
 
-export type PersonSessions = {
+export type PersonConsoleSessions = {
   readonly id: string;
   list(): Promise<Result<readonly ConsoleSessionSummary[]>>;
   close(id: string | null): Promise<Result<null>>;
@@ -47,7 +47,7 @@ export type PersonSessions = {
 /** A console call by a logged-in person. */
 export type PeopleCall = PeopleServices &
   ActingPerson & {
-    readonly sessions: PersonSessions;
+    readonly sessions: PersonConsoleSessions;
     /** The organization whose issuer created the session, or '' for the operator's issuers. */
     readonly realm: string;
     readonly tenant: string | null;
@@ -62,4 +62,4 @@ export function createMemberActor(memberId: string): Actor {
   return { kind: "member", id: memberId };
 }
 
-export type PeopleHandler<Call> = (call: Call) => Promise<EndpointResult>;
+export type PeopleCallHandler<Call> = (call: Call) => Promise<EndpointResult>;

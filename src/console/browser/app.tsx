@@ -8,7 +8,7 @@ import { pendingConfirmation } from "./state/confirming.ts";
 import { reportConnection, reportLostConnection, onRetry } from "./state/connection.ts";
 import { useRead } from "./state/reads.ts";
 import { linkedKey, readOrganizationOfKey } from "./state/link.ts";
-import { goTo, hrefOf, route, usePath } from "./state/route.ts";
+import { goTo, hrefOf, route, usePathSegments } from "./state/route.ts";
 import { switchColorScheme, colorScheme } from "./state/scheme.ts";
 import {
   canManageWebhooks,
@@ -55,7 +55,7 @@ export function App() {
   }, []);
   const linkKey = useCell(linkedKey);
   const asked = useCell(pendingConfirmation);
-  const path = usePath();
+  const path = usePathSegments();
   if (path[0] === "invitation" && who !== undefined) return <LazyPage page={INVITATION} />;
   if (path[0] === "confirmed") return <LazyPage page={CONFIRMED} />;
   if (who === undefined) return <ConnectionBar />;

@@ -76,7 +76,7 @@ export async function storeEmailPreferences(
     .run();
 }
 
-export async function findMemberOfKey(db: D1Database, keyId: string): Promise<string | null> {
+export async function findMemberIdOfKey(db: D1Database, keyId: string): Promise<string | null> {
   const row = await db
     .prepare("SELECT member_id FROM keys WHERE id = ?")
     .bind(keyId)

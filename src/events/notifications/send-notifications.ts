@@ -6,7 +6,7 @@ import { removeSpecialCharacters } from "../../shared/plain-name.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { formatNotification } from "./notification-text.ts";
 import type { NotificationText } from "./notification-text.ts";
-import { listRecipients, findMemberOfKey } from "./notifications.store.ts";
+import { listRecipients, findMemberIdOfKey } from "./notifications.store.ts";
 import type { EmailRecipient } from "./notifications.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
@@ -40,7 +40,7 @@ export class Notifications {
       (one) => one.event.type === "key.budget_reached",
     )) {
       const memberId = await withTimeout(
-        findMemberOfKey(this.#db, event.subject),
+        findMemberIdOfKey(this.#db, event.subject),
         DATABASE_TIMEOUT_MS,
       );
       keyMembers.set(event.id, memberId);

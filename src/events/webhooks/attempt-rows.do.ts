@@ -7,7 +7,7 @@ import type {
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import {
   DELIVERIES_DELETED_PER_CALL_MAX,
-  deleteFinishedDeliveries,
+  deleteOldFinishedDeliveries,
   failPendingDeliveries,
   DELIVERY_COLUMNS,
 } from "./delivery-rows.do.ts";
@@ -83,7 +83,7 @@ export function recordAttempt(
     );
     if (ending !== null) failPendingDeliveries(sql, webhookId, "webhook_disabled");
     if (receiver.finished + 1 >= DELIVERIES_DELETED_PER_CALL_MAX) {
-      deleteFinishedDeliveries(sql, webhookId);
+      deleteOldFinishedDeliveries(sql, webhookId);
     }
   });
 }

@@ -210,7 +210,7 @@ function boundQueue(sql: SqlStorage, webhookId: string): void {
     most.noun,
     Math.min(excess, most.n),
   );
-  deleteFinishedDeliveries(sql, webhookId);
+  deleteOldFinishedDeliveries(sql, webhookId);
   if (excess > most.n) boundQueue(sql, webhookId);
 }
 
@@ -279,10 +279,10 @@ export function failPendingDeliveries(sql: SqlStorage, webhookId: string, error:
     error,
     webhookId,
   );
-  deleteFinishedDeliveries(sql, webhookId);
+  deleteOldFinishedDeliveries(sql, webhookId);
 }
 
-export function deleteFinishedDeliveries(sql: SqlStorage, webhookId: string): void {
+export function deleteOldFinishedDeliveries(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     `DELETE FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending' AND number <= (
       SELECT number FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending'

@@ -3,7 +3,7 @@ import type { AppContext } from "../../shared/http/context.ts";
 import { created, readBodyFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import { actorOfCaller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
-import { WEBHOOK_TYPES } from "../../shared/event.ts";
+import { WEBHOOK_EVENT_TYPES } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
 import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -47,7 +47,9 @@ const OVERLAP_MAX_S = 7 * OVERLAP_DAY_S;
 const ROUNDS_MAX = 5;
 
 const types = z.nullable(
-  z.array(z.enum(WEBHOOK_TYPES)).check(z.minLength(1), z.maxLength(WEBHOOK_TYPES.length)),
+  z
+    .array(z.enum(WEBHOOK_EVENT_TYPES))
+    .check(z.minLength(1), z.maxLength(WEBHOOK_EVENT_TYPES.length)),
 );
 const format = z.nullable(z.enum(WEBHOOK_FORMATS));
 export const newWebhookSchema = z.object({

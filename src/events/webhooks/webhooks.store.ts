@@ -1,6 +1,6 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import { findFieldChanges } from "../../shared/event.ts";
-import type { Actor, EventData, EventType, WebhookType } from "../../shared/event.ts";
+import type { Actor, EventData, EventType, WebhookEventType } from "../../shared/event.ts";
 import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
@@ -22,7 +22,7 @@ export type Webhook = {
   readonly id: string;
   readonly orgId: string;
   readonly url: string;
-  readonly types: readonly WebhookType[] | null;
+  readonly types: readonly WebhookEventType[] | null;
   readonly secrets: readonly EncryptedSecret[];
   /** The format. Absent in copies from an earlier release. */
   readonly format: WebhookFormat | null;
@@ -306,7 +306,7 @@ function webhookFromRow(row: StoredWebhook): Webhook {
     id: row.id,
     orgId: row.org_id,
     url: row.url,
-    types: row.types === null ? null : parseStoredJson<WebhookType[]>(row.types),
+    types: row.types === null ? null : parseStoredJson<WebhookEventType[]>(row.types),
     secrets: parseStoredJson<EncryptedSecret[]>(row.secrets),
     format: row.format,
     receiver: row.receiver === null ? null : parseStoredJson<ReceiverSettings>(row.receiver),

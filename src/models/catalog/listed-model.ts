@@ -201,7 +201,7 @@ export function toMessagesModel(model: ListedModel) {
 /**
  * Returns the page of chat models after or before an ID. Returns the first page for an unknown ID.
  */
-export function toMessagesList(
+export function toMessagesModelPage(
   models: readonly ListedModel[],
   { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuerySchema>,
 ) {

@@ -6,7 +6,7 @@ import type { Failure, Result } from "../../shared/failure.ts";
 import { findModel, listModels } from "./catalog.ts";
 import type { CallerCatalog } from "./catalog.ts";
 import type { ListedModel } from "./listed-model.ts";
-import { toMessagesList, messagesListQuerySchema, toMessagesModel } from "./listed-model.ts";
+import { toMessagesModelPage, messagesListQuerySchema, toMessagesModel } from "./listed-model.ts";
 
 export function listModelsRoute(c: Context<AppEnv>, catalog: Result<CallerCatalog>): Response {
   if (!catalog.ok) return fail(c, catalog.failure);
@@ -14,7 +14,7 @@ export function listModelsRoute(c: Context<AppEnv>, catalog: Result<CallerCatalo
   const query = parseQuery(messagesListQuerySchema, c.req.url);
   if (!query.ok) return fail(c, query.failure);
   if (!isMessagesClient(c.req)) return c.json(openAiList(models));
-  return c.json(toMessagesList(models, query.value));
+  return c.json(toMessagesModelPage(models, query.value));
 }
 
 /** Adds the count and the link by which OpenRouter's SDK recognizes a complete list. */

@@ -6,7 +6,7 @@ import type { Result } from "../../shared/failure.ts";
 import { externalIdSchema, removeNulls } from "./core-request.ts";
 import { createAbilityNeed } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind.ts";
-import { PromptSizeCounter } from "./prompt-size.ts";
+import { PromptTokenCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
 
 /** Accepted values of `input_type`, which Cohere's models require. */
@@ -60,7 +60,7 @@ export const EMBEDDINGS_REQUEST_RULES: InputKindRules<EmbeddingsBody> = {
 };
 
 export function measureEmbeddingsPrompt(body: EmbeddingsBody, model: Model): PromptSize {
-  const tally = new PromptSizeCounter(model);
+  const tally = new PromptTokenCounter(model);
   const inputs = typeof body.input === "string" ? [body.input] : body.input;
   for (const input of inputs) {
     if (typeof input === "number") tally.tokens += 1;

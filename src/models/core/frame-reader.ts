@@ -67,7 +67,7 @@ export function joinOutputTextOfChoices({ choices }: Chunk | Completion): string
     .join("");
 }
 
-export const END_EVENT: StreamEvent = { kind: "end" };
+export const STREAM_END_EVENT: StreamEvent = { kind: "end" };
 const DONE = "[DONE]";
 
 export type StreamReader = {
@@ -112,7 +112,7 @@ export abstract class FrameReader {
     if (this.ended) return [];
     const events = this.#accept(this.eventsAtEnd(unparsedData), this.isFinished);
     if (this.ended) return events;
-    if (this.isFinished) return this.#accept([...events, END_EVENT], true);
+    if (this.isFinished) return this.#accept([...events, STREAM_END_EVENT], true);
     return this.#hasUnreadable
       ? [...events, ...this.fail(createRetryableFailure("bad_event"))]
       : events;
@@ -121,7 +121,7 @@ export abstract class FrameReader {
   /** Ends a broken stream. Returns an error unless every choice has finished. */
   fail(failure: ProviderFailure): StreamEvent[] {
     if (this.ended) return [];
-    return this.#accept(this.isFinished ? [END_EVENT] : createFailureEvents(failure), false);
+    return this.#accept(this.isFinished ? [STREAM_END_EVENT] : createFailureEvents(failure), false);
   }
 
   protected abstract get isFinished(): boolean;
@@ -136,7 +136,7 @@ export abstract class FrameReader {
   }
 
   protected eventsAtMarker(): StreamEvent[] {
-    return this.isFinished ? [END_EVENT] : [];
+    return this.isFinished ? [STREAM_END_EVENT] : [];
   }
 
   protected eventsAtEnd(_foreign: string): StreamEvent[] {
@@ -156,18 +156,18 @@ export function createRetryableFailure(reason: string): ProviderFailure {
   return { kind: "retry", reason };
 }
 
-export type NamedFrame = { readonly name: string; readonly data: string };
+export type StreamFrame = { readonly name: string; readonly data: string };
 
 /** Splits the bytes of a stream into frames. */
 export type FrameSource = {
-  events(bytes: Uint8Array): readonly NamedFrame[];
-  flushEvents(): readonly NamedFrame[];
+  events(bytes: Uint8Array): readonly StreamFrame[];
+  flushEvents(): readonly StreamFrame[];
   readonly broken: ProviderFailure | null;
   readonly foreign?: string;
 };
 
 export function toStreamReader(source: FrameSource, reader: FrameReader): StreamReader {
-  const eventsOf = (frames: readonly NamedFrame[]): StreamEvent[] => {
+  const eventsOf = (frames: readonly StreamFrame[]): StreamEvent[] => {
     const events = frames.flatMap(({ name, data }) => reader.read(data, name));
     return source.broken === null ? events : [...events, ...reader.fail(source.broken)];
   };

@@ -4,7 +4,7 @@ import { readBoundedText, discardBody } from "../../shared/http/bounded-body.ts"
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { FileReadPacer, FILE_READ_BYTES, BufferedBody, PacedBodyReader } from "./paced-reader.ts";
-import { createRetryableFailure, END_EVENT } from "./frame-reader.ts";
+import { createRetryableFailure, STREAM_END_EVENT } from "./frame-reader.ts";
 import type { StreamReader } from "./frame-reader.ts";
 import { JSON_RESPONSE_BYTES_MAX, createResponseTooLargeFailure } from "./response-size.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
@@ -23,7 +23,7 @@ import type {
 } from "./provider.ts";
 import type { Completion, Delta } from "./chunk.ts";
 
-export type CallHandler<Call extends ProviderCall> = {
+export type ProviderCallHandler<Call extends ProviderCall> = {
   /**
    * Sends the request. Returns a failure for an unsupported request. Throws if the signal fires, or
    * because of a bug.
@@ -41,7 +41,9 @@ export type CallHandler<Call extends ProviderCall> = {
   sendInParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
-export type ProviderHandlers = { readonly [K in CallKind]?: CallHandler<ProviderCallOf<K>> } & {
+export type ProviderHandlers = {
+  readonly [K in CallKind]?: ProviderCallHandler<ProviderCallOf<K>>;
+} & {
   readonly id: string;
   readonly streamType: string;
   failureInBody(raw: JsonObject): ProviderFailure | null;
@@ -67,7 +69,7 @@ export function sendCall(wire: ProviderHandlers, call: ProviderCall): Promise<Pr
 
 function handleCall<Call extends ProviderCall>(
   wire: ProviderHandlers,
-  handler: CallHandler<Call> | undefined,
+  handler: ProviderCallHandler<Call> | undefined,
   call: Call,
 ): Promise<ProviderResult> {
   if (handler === undefined) {
@@ -79,7 +81,7 @@ function handleCall<Call extends ProviderCall>(
 
 async function sendWithHandler<Call extends ProviderCall>(
   wire: ProviderHandlers,
-  handler: CallHandler<Call>,
+  handler: ProviderCallHandler<Call>,
   call: Call,
 ): Promise<ProviderResult> {
   let response: Response | ProviderFailure;
@@ -135,7 +137,7 @@ export function removeTrailingSlashes(url: string): string {
 
 type HandledCall<Call extends ProviderCall> = {
   readonly wire: ProviderHandlers;
-  readonly handler: CallHandler<Call>;
+  readonly handler: ProviderCallHandler<Call>;
   readonly call: Call;
 };
 
@@ -177,7 +179,7 @@ async function readStream<Call extends ProviderCall>(
 
 /** Converts a complete response to a stream, because some hosts ignore `stream`. */
 function streamCompleteResponse(
-  { events }: Pick<CallHandler<never>, "events">,
+  { events }: Pick<ProviderCallHandler<never>, "events">,
   whole: ProviderResult,
 ): ProviderResult {
   if (whole.kind !== "json") return whole;
@@ -332,7 +334,7 @@ function eventsOfResponse({ body, usage }: ProviderResponse): StreamEvent[] {
     });
   });
   if (usage !== null) events.push({ kind: "usage", usage });
-  return [...events, END_EVENT];
+  return [...events, STREAM_END_EVENT];
 }
 
 function deltasOf({ tool_calls: calls = [], refusal, ...message }: Delta): Delta[] {

@@ -8,7 +8,7 @@ import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind.ts";
 import type { JsonObject } from "./json-value.ts";
-import { PromptSizeCounter } from "./prompt-size.ts";
+import { PromptTokenCounter } from "./prompt-size.ts";
 
 const PROMPT_CHARACTERS_MAX = 32_000;
 const PROMPT_OVERHEAD = 64;
@@ -194,7 +194,7 @@ function familyOf({ upstreamId, limits }: Pick<Route, "upstreamId" | "limits">):
 
 export const IMAGE_REQUEST_RULES: InputKindRules<ImageBody, UnitOfCallKind<"image">> = {
   size: (body, model) => {
-    const tally = new PromptSizeCounter(model);
+    const tally = new PromptTokenCounter(model);
     tally.addText(body.prompt);
     tally.overhead += PROMPT_OVERHEAD;
     return { ...tally.size(), units: imageUnits(body, model) };

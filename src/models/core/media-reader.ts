@@ -3,7 +3,7 @@ import type { Usage, UnitCounts } from "../../shared/usage.ts";
 import {
   createEventTooLargeFailure,
   createFailureEvents,
-  END_EVENT,
+  STREAM_END_EVENT,
   createRetryableFailure,
 } from "./frame-reader.ts";
 import type { StreamReader } from "./frame-reader.ts";
@@ -188,7 +188,7 @@ export class ImageReader implements StreamReader {
     const images = { ...(facts.usage ?? NO_USAGE), image: this.#count };
     const usage = this.#isImage ? images : facts.usage;
     if (usage !== null) events.push({ kind: "usage", usage });
-    events.push(END_EVENT);
+    events.push(STREAM_END_EVENT);
     this.ended = true;
   }
 
@@ -226,8 +226,8 @@ export class AudioFileReader implements StreamReader {
 
   flush(): StreamEvent[] {
     if (this.#isEmpty) return createFailureEvents(NO_AUDIO_FAILURE);
-    if (this.#counts === null) return [END_EVENT];
-    return [{ kind: "usage", usage: { ...NO_USAGE, ...this.#counts } }, END_EVENT];
+    if (this.#counts === null) return [STREAM_END_EVENT];
+    return [{ kind: "usage", usage: { ...NO_USAGE, ...this.#counts } }, STREAM_END_EVENT];
   }
 }
 
@@ -352,7 +352,7 @@ function wavHeader(): Uint8Array {
   return bytes;
 }
 
-export function toTranscriptEvents({ body, usage }: ProviderResponse): StreamEvent[] {
+export function toTranscriptionEvents({ body, usage }: ProviderResponse): StreamEvent[] {
   const { text: transcript } = body;
   const text = textOf(transcript);
   const delta = { type: "transcript.text.delta", delta: text };
@@ -361,6 +361,6 @@ export function toTranscriptEvents({ body, usage }: ProviderResponse): StreamEve
     { kind: "native", event: delta, text, finish: null },
     ...(usage === null ? [] : [{ kind: "usage", usage } as const]),
     { kind: "native", event: doneEvent, text: "", finish: "stop" },
-    END_EVENT,
+    STREAM_END_EVENT,
   ];
 }

@@ -3,7 +3,7 @@ import type { Result } from "../../shared/failure.ts";
 import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
-import { PromptSizeCounter } from "./prompt-size.ts";
+import { PromptTokenCounter } from "./prompt-size.ts";
 
 const INPUTS_MAX = 256;
 
@@ -31,7 +31,7 @@ export function parseModerationRequest(value: object): Result<ParsedInputRequest
 
 export const MODERATION_REQUEST_RULES: InputKindRules<ModerationBody> = {
   size: ({ input }, model) => {
-    const tally = new PromptSizeCounter(model);
+    const tally = new PromptTokenCounter(model);
     for (const one of [input].flat()) {
       if (typeof one === "string") tally.addText(one);
       else tally.addParts([one]);

@@ -55,7 +55,7 @@ export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;
 export const NO_PART_RULES: NativePartCountRules = new Map();
 
 export function measureChatPrompt(body: ChatBody, model: Model): PromptSize {
-  const tally = new PromptSizeCounter(model);
+  const tally = new PromptTokenCounter(model);
   for (const message of body.messages) tally.addMessage(message);
   for (const field of [body.tools, body["functions"], body.response_format]) {
     if (field === undefined) continue;
@@ -99,7 +99,7 @@ export function measureNativePrompt(
   weights: NativePartCountRules,
   model: Model,
 ): PromptSize {
-  const tally = new PromptSizeCounter(model, weights);
+  const tally = new PromptTokenCounter(model, weights);
   for (const [field, value] of Object.entries(body)) {
     if (CONVERSATION_FIELDS.has(field)) tally.addNested(value);
     else if (field === "tools") for (const tool of listOf(value)) tally.addTool(tool);
@@ -145,7 +145,7 @@ type Part =
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 
-export class PromptSizeCounter {
+export class PromptTokenCounter {
   overhead = 0;
   tokens = 0;
   readonly #model: Model;

@@ -6,7 +6,7 @@ import type { Model } from "../catalog/model.ts";
 import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind.ts";
-import { PromptSizeCounter } from "./prompt-size.ts";
+import { PromptTokenCounter } from "./prompt-size.ts";
 
 const DOCUMENTS_MAX = 1000;
 const TOKENS_PER_DOCUMENT = 4096;
@@ -68,9 +68,9 @@ export const RERANK_REQUEST_RULES: InputKindRules<RerankBody, "search_unit"> = {
  * document.
  */
 function pairsSize({ query, documents }: RerankBody, model: Model) {
-  const tally = new PromptSizeCounter(model);
+  const tally = new PromptTokenCounter(model);
   for (const one of documents) tally.addText(one);
-  const queryCounter = new PromptSizeCounter(model);
+  const queryCounter = new PromptTokenCounter(model);
   queryCounter.addText(query);
   const [all, each] = [tally.size(), queryCounter.size()];
   const pairs = documents.length;

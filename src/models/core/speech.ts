@@ -6,7 +6,7 @@ import type { Model, Route } from "../catalog/model.ts";
 import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind.ts";
-import { PromptSizeCounter } from "./prompt-size.ts";
+import { PromptTokenCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
 
 const INPUT_CHARACTERS_MAX = 4096;
@@ -120,7 +120,7 @@ export const SPEECH_REQUEST_RULES: InputKindRules<SpeechBody, "character" | "aud
 };
 
 function inputSize({ input, instructions = "" }: SpokenText, model: Model): PromptSize {
-  const tally = new PromptSizeCounter(model);
+  const tally = new PromptTokenCounter(model);
   if (model.routes.every(({ price }) => price.input === 0)) return tally.size();
   tally.addText(input);
   tally.addText(instructions);

@@ -35,12 +35,15 @@ export class UniqueToolCallIds {
   }
 }
 
-export type ToolCallIdShape = { readonly pattern: RegExp; readonly length: number };
+export type ToolCallIdFormat = { readonly pattern: RegExp; readonly length: number };
 
 /** The format of Mistral's tool call IDs, also on Bedrock: nine letters and digits. */
-export const NINE_CHARACTER_ID_SHAPE: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
+export const NINE_CHARACTER_ID_FORMAT: ToolCallIdFormat = {
+  pattern: /^[a-zA-Z0-9]{9}$/,
+  length: 9,
+};
 /** The format of IDs with at most 64 letters, digits, `_` and `-`. */
-export const WORD_CHARACTER_ID_SHAPE: ToolCallIdShape = {
+export const WORD_CHARACTER_ID_FORMAT: ToolCallIdFormat = {
   pattern: /^[a-zA-Z0-9_-]{1,64}$/,
   length: 24,
 };
@@ -50,11 +53,11 @@ export const WORD_CHARACTER_ID_SHAPE: ToolCallIdShape = {
  * prompt caches would miss.
  */
 export class AcceptedToolCallIds {
-  readonly #shape: ToolCallIdShape;
+  readonly #shape: ToolCallIdFormat;
   readonly #idByOriginal = new Map<string, string>();
   readonly #usedIds = new Set<string>();
 
-  constructor(shape: ToolCallIdShape) {
+  constructor(shape: ToolCallIdFormat) {
     this.#shape = shape;
   }
 

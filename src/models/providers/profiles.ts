@@ -13,7 +13,7 @@ import {
   MISTRAL_SPEECH_PROTOCOL,
   createTranscriptionProtocol,
 } from "../protocols/chat/calls.ts";
-import { NINE_CHARACTER_ID_SHAPE } from "../core/tool-calls.ts";
+import { NINE_CHARACTER_ID_FORMAT } from "../core/tool-calls.ts";
 import { BILLED_SECONDS_MIN } from "../core/transcription.ts";
 
 type Values = NonNullable<FieldRule["values"]>;
@@ -185,7 +185,7 @@ const MISTRAL_PROFILE: HostProfile = {
   ],
   streamOptions: null,
   plainStyle: {
-    toolIds: NINE_CHARACTER_ID_SHAPE,
+    toolIds: NINE_CHARACTER_ID_FORMAT,
     // The text isn't empty, because mistral-common rejects assistant messages without content or
     // calls.
     bridgeText: "Done.",

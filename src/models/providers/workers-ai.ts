@@ -10,7 +10,7 @@ import type { ProviderHandlers } from "../core/http-provider.ts";
 import { listOf, objectOf } from "../core/json-value.ts";
 import { toBase64 } from "../core/data-url.ts";
 import { toSecondsUsage } from "../core/transcription.ts";
-import { toTranscriptEvents } from "../core/media-reader.ts";
+import { toTranscriptionEvents } from "../core/media-reader.ts";
 import { isProviderFailure } from "../core/provider.ts";
 import type {
   ProviderCallOf,
@@ -71,7 +71,7 @@ function createProtocol(ai: AiBinding): ProviderHandlers {
     transcription: {
       send: (call) => runModel(ai, call, transcriptionInputs(call)),
       convertResponse: readTranscription,
-      events: toTranscriptEvents,
+      events: toTranscriptionEvents,
     },
     failureInBody: findWorkersAiFailure,
     failure: parseWorkersAiFailure,

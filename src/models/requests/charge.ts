@@ -6,7 +6,7 @@ import { formatRouteName } from "../routing/route-health.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { Charge, UnfinishedCall, Outcome, Run, ServingRoute } from "./paid-request.ts";
 import { costOf } from "../../shared/cost.ts";
-import { estimateHiddenTokens } from "./hidden-reasoning.ts";
+import { estimateHiddenReasoningTokens } from "./hidden-reasoning.ts";
 import { computeMaxBilledTokens } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
@@ -95,7 +95,7 @@ export function computeChargeWithoutResponse(
   const { mayThink, stream, cap } = run.request;
   const mayHaveHiddenOutput = mayThink || !stream;
   const tokens =
-    estimateHiddenTokens(route.firstByteMs - run.progress.calledMs) * (cap?.choices ?? 1);
+    estimateHiddenReasoningTokens(route.firstByteMs - run.progress.calledMs) * (cap?.choices ?? 1);
   const output = mayHaveHiddenOutput ? Math.ceil(tokens) : 0;
   const usage = estimatedUsage(run, route, { output, thought: mayThink ? output : 0 });
   return priceCharge(run, { route, usage, estimated: true, finishReason: null });

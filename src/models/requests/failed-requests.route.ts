@@ -6,8 +6,8 @@ import { Isolate } from "../../shared/http/isolate.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { HOUR_MS, elapsedMs, now } from "../../shared/clock.ts";
 import {
-  FAILURE_BATCH_COUNTS_MAX,
-  FAILURE_BATCH_REQUESTS_MAX,
+  COUNTS_PER_FAILURE_BATCH_MAX,
+  REQUESTS_PER_FAILURE_BATCH_MAX,
   ERROR_MESSAGE_CHARACTERS_MAX,
   REPORTED_ATTEMPTS_MAX,
 } from "../../shared/failed-request.ts";
@@ -60,12 +60,12 @@ class FailedRequests {
     const report: UnsentReport = known ?? { to, requests: [], counts: new Map() };
     this.#reports.set(to.orgId, report);
     report.requests.push(request);
-    if (report.requests.length > FAILURE_BATCH_REQUESTS_MAX) report.requests.shift();
+    if (report.requests.length > REQUESTS_PER_FAILURE_BATCH_MAX) report.requests.shift();
     const { id: lastId, at: lastAt, keyId, error } = request;
     const hour = lastAt - (lastAt % HOUR_MS);
     const name = `${hour} ${keyId} ${error.code} ${error.status}`;
     const before = report.counts.get(name)?.count ?? 0;
-    if (before === 0 && report.counts.size >= FAILURE_BATCH_COUNTS_MAX) return;
+    if (before === 0 && report.counts.size >= COUNTS_PER_FAILURE_BATCH_MAX) return;
     const { code, status } = error;
     report.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
   }

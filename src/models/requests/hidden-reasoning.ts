@@ -13,7 +13,7 @@ export type ReasoningFacts = {
   readonly askedMs: number;
 };
 
-export function estimateHiddenTokens(ms: number): number {
+export function estimateHiddenReasoningTokens(ms: number): number {
   return (Math.max(0, ms) * HIDDEN_TOKENS_PER_SECOND) / 1000;
 }
 
@@ -37,7 +37,7 @@ export class HiddenReasoning {
 
   tokensUntil(nowMs: number): number {
     const sinceMs = this.#silentSince(nowMs);
-    return estimateHiddenTokens(this.#hiddenMs + (sinceMs === null ? 0 : nowMs - sinceMs));
+    return estimateHiddenReasoningTokens(this.#hiddenMs + (sinceMs === null ? 0 : nowMs - sinceMs));
   }
 
   recordEvent(nowMs: number): void {

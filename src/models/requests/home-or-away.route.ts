@@ -26,7 +26,7 @@ import {
 import type { FindStoppedRuns } from "./run-watch.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
-import { getPricing } from "./pricing.route.ts";
+import { getPricingLookup } from "./pricing.route.ts";
 import { getOverloadCounters } from "./observe.route.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Config } from "../../shared/config/config.ts";
@@ -77,7 +77,7 @@ export function createRunServices(c: Context<AppEnv>, caller: Caller): RunServic
     region,
     numbers,
     now: () => now(env),
-    corrected: getPricing(c).corrected,
+    corrected: getPricingLookup(c).corrected,
     kept: objectsOf(env).kept,
     outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) =>
       outboxes(home === null ? ownOutboxName(owner) : peerOutboxName(caller.home, owner), attempt),

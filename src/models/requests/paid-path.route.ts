@@ -20,7 +20,7 @@ import { createHomeClient, createRunServices, watchPaidRun } from "./home-or-awa
 import { observeRun, rejectOverloaded } from "./observe.route.ts";
 import { RunProgress } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
-import { getPricing } from "./pricing.route.ts";
+import { getPricingLookup } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
 import { abortRun, settleAndRespond } from "./settle.ts";
 import { readRequestTags, addTagsToRequest } from "./tags.ts";
@@ -258,7 +258,7 @@ async function computeBounds(
   const at = now(c.env);
   const catalog = catalogAt(at);
   const admitted = caller.home === region ? c.get("admitted") : undefined;
-  const { corrected, current } = getPricing(c);
+  const { corrected, current } = getPricingLookup(c);
   const pricing = await (admitted === undefined
     ? current(caller.orgId, at)
     : corrected(caller.orgId, admitted.priceList ?? null, at));

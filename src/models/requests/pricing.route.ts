@@ -13,7 +13,7 @@ import { now } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
-export function getPricing(c: Context<AppEnv>): PricingLookup {
+export function getPricingLookup(c: Context<AppEnv>): PricingLookup {
   const { env, executionCtx } = c;
   const config = c.get("config");
   const cache = Isolate.of(config).get(makePriceListCache);
@@ -40,7 +40,7 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
   const at = now(c.env);
   const { admitted, config } = c.var;
   const { caller, policies, priceList = null } = admitted;
-  const pricing = await getPricing(c).corrected(caller.orgId, priceList, at);
+  const pricing = await getPricingLookup(c).corrected(caller.orgId, priceList, at);
   if (!pricing.ok) return pricing;
   const { catalogAt, catalogsAfter, health } = getDeployment(config);
   const cooldowns = health.unavailableRoutes(at).filter(({ untilMs }) => untilMs > at);

@@ -2,9 +2,9 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import {
   DEFAULT_TAG_VALUE,
-  TAGS_MAX,
+  REQUEST_TAGS_MAX,
   TAG_KEY_PATTERN,
-  TAG_KEY_PROBLEM,
+  TAG_KEY_RULE_TEXT,
   findTagValueProblem,
 } from "../../shared/tags.ts";
 import type { Tags } from "../../shared/tags.ts";
@@ -39,7 +39,9 @@ export function readRequestTags(body: TaggedBody, header: string | undefined): R
     const problem = tagProblem(key, value) ?? tagConflict(tags, key, value);
     if (problem !== null) return invalid(`${param} ${problem}.`, param);
     tags.set(key, value);
-    if (tags.size > TAGS_MAX) return invalid(`${param}: a request can have at most 8 tags.`, param);
+    if (tags.size > REQUEST_TAGS_MAX) {
+      return invalid(`${param}: a request can have at most 8 tags.`, param);
+    }
   }
   const { metadata } = body;
   if (!isObject(metadata)) return success({ tags: tagsOf(tags), dropped: [] });
@@ -58,7 +60,7 @@ function addMetadataTags(tags: Map<string, string>, metadata: object): Result<Re
         param,
       );
     }
-    if (isTag && (tags.has(key) || tags.size < TAGS_MAX)) tags.set(key, value);
+    if (isTag && (tags.has(key) || tags.size < REQUEST_TAGS_MAX)) tags.set(key, value);
     else droppedTags.push(param);
   }
   return success({ tags: tagsOf(tags), dropped: droppedTags });
@@ -71,7 +73,7 @@ function tagsOf(tags: ReadonlyMap<string, string>): Tags | null {
 function tagProblem(key: string, value: string): string | null {
   return TAG_KEY_PATTERN.test(key)
     ? findTagValueProblem(value)
-    : `has a key that ${TAG_KEY_PROBLEM}`;
+    : `has a key that ${TAG_KEY_RULE_TEXT}`;
 }
 
 function tagConflict(tags: ReadonlyMap<string, string>, key: string, value: string): string | null {

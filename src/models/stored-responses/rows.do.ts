@@ -46,14 +46,14 @@ export const STORED_RESPONSES_TABLES: TableMigrations = {
   ],
 };
 
-export type ResponseRow = {
+export type StoredResponseRow = {
   readonly id: string;
   readonly previous: string | null;
   readonly expiresAt: number;
   readonly dataKey: number;
   readonly bytes: number;
 };
-export type StoredPartKind = "input" | "response";
+export type StoredResponsePart = "input" | "response";
 
 const PART_BYTES = 1_000_000;
 const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
@@ -63,9 +63,9 @@ export function selectResponse(
   sql: SqlStorage,
   id: string,
   { nowMs, seenBy }: { readonly nowMs: number; readonly seenBy: ResponseOwnerFilter },
-): ResponseRow | null {
+): StoredResponseRow | null {
   const [row] = sql
-    .exec<ResponseRow>(
+    .exec<StoredResponseRow>(
       `SELECT ${COLUMNS} FROM answers WHERE id = ?1 AND expires_at > ?2 AND forgotten = 0
         AND member_id = coalesce(?3, member_id) AND key_id = coalesce(?4, key_id)
         AND (?5 IS NULL OR session_id = ?5)`,
@@ -89,7 +89,7 @@ export function insertResponse(
   stored: {
     readonly expiresAt: number;
     readonly dataKey: number;
-    readonly sealed: Readonly<Record<StoredPartKind, Uint8Array>>;
+    readonly sealed: Readonly<Record<StoredResponsePart, Uint8Array>>;
   },
 ): void {
   const { id, previous, by, createdAt } = answer;
@@ -116,7 +116,11 @@ export function insertResponse(
   }
 }
 
-export function selectEncryptedPart(sql: SqlStorage, id: string, kind: StoredPartKind): Uint8Array {
+export function selectEncryptedPart(
+  sql: SqlStorage,
+  id: string,
+  kind: StoredResponsePart,
+): Uint8Array {
   const parts = sql
     .exec<{ sealed: ArrayBuffer }>(
       "SELECT sealed FROM parts WHERE id = ? AND kind = ? ORDER BY number",
@@ -161,14 +165,17 @@ export function selectExpiredResponses(
   sql: SqlStorage,
   nowMs: number,
   limit: number,
-): readonly ResponseRow[] {
+): readonly StoredResponseRow[] {
   const query = `SELECT ${COLUMNS} FROM answers WHERE expires_at <= ? ORDER BY expires_at LIMIT ?`;
-  return sql.exec<ResponseRow>(query, nowMs, limit).toArray();
+  return sql.exec<StoredResponseRow>(query, nowMs, limit).toArray();
 }
 
-export function selectOldestResponses(sql: SqlStorage, limit: number): readonly ResponseRow[] {
+export function selectOldestResponses(
+  sql: SqlStorage,
+  limit: number,
+): readonly StoredResponseRow[] {
   return sql
-    .exec<ResponseRow>(`SELECT ${COLUMNS} FROM answers ORDER BY id LIMIT ?`, limit)
+    .exec<StoredResponseRow>(`SELECT ${COLUMNS} FROM answers ORDER BY id LIMIT ?`, limit)
     .toArray();
 }
 

@@ -47,7 +47,7 @@ import {
   storeDataKey,
   storeRetentionSetting,
 } from "./rows.do.ts";
-import type { StoredResponseTotals, ResponseRow, StoredPartKind } from "./rows.do.ts";
+import type { StoredResponseTotals, StoredResponseRow, StoredResponsePart } from "./rows.do.ts";
 
 /** Maximum ms to wait for a response to be stored. Must be less than the caller's timeout. */
 const STORE_WAIT_MS_MAX = 1200;
@@ -60,8 +60,8 @@ const ANYONE: ResponseOwnerFilter = { memberId: null, keyId: null, sessionId: nu
 
 type CurrentKey = { readonly number: number; readonly key: CryptoKey };
 type StoredText = {
-  readonly row: ResponseRow;
-  readonly kind: StoredPartKind;
+  readonly row: StoredResponseRow;
+  readonly kind: StoredResponsePart;
   readonly name: string;
 };
 
@@ -143,13 +143,13 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       ];
       const texts = isLong ? null : this.#readEncrypted(asTexts);
       if (texts === null) return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
-      const open = (row: ResponseRow, kind: StoredPartKind): Promise<Uint8Array> =>
+      const open = (row: StoredResponseRow, kind: StoredResponsePart): Promise<Uint8Array> =>
         this.#decrypt(storedTextOf(row, kind), texts);
-      const linked = async (row: ResponseRow): Promise<ConversationTurn> => {
+      const linked = async (row: StoredResponseRow): Promise<ConversationTurn> => {
         const [input, response] = [await open(row, "input"), await open(row, "response")];
         return { id: row.id, input, response };
       };
-      const named = async (found: readonly ResponseRow[], kind: StoredPartKind) =>
+      const named = async (found: readonly StoredResponseRow[], kind: StoredResponsePart) =>
         Object.fromEntries(
           await Promise.all(found.map(async (row) => [row.id, await open(row, kind)] as const)),
         );
@@ -254,11 +254,14 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
    * Returns the conversation up to a response, oldest first, or null if a turn was deleted. A
    * caller who can read the last turn can read all turns.
    */
-  #linksTo(id: string, seen: Parameters<typeof selectResponse>[2]): readonly ResponseRow[] | null {
-    const links: ResponseRow[] = [];
+  #linksTo(
+    id: string,
+    seen: Parameters<typeof selectResponse>[2],
+  ): readonly StoredResponseRow[] | null {
+    const links: StoredResponseRow[] = [];
     for (let at: string | null = id; at !== null;) {
       const who: typeof seen = links.length === 0 ? seen : { ...seen, seenBy: ANYONE };
-      const row: ResponseRow | null = selectResponse(this.#sql, at, who);
+      const row: StoredResponseRow | null = selectResponse(this.#sql, at, who);
       if (row === null) return null;
       links.push(row);
       at = row.previous;
@@ -269,7 +272,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   #rowsOf(
     ids: readonly string[],
     seen: Parameters<typeof selectResponse>[2],
-  ): readonly ResponseRow[] {
+  ): readonly StoredResponseRow[] {
     return ids.flatMap((id) => selectResponse(this.#sql, id, seen) ?? []);
   }
 
@@ -387,10 +390,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
 }
 
 /** Returns the label that binds an encrypted text to its row, so that the text can't be moved. */
-function encryptionLabel(id: string, kind: StoredPartKind): string {
+function encryptionLabel(id: string, kind: StoredResponsePart): string {
   return `${id}/${kind}`;
 }
 
-function storedTextOf(row: ResponseRow, kind: StoredPartKind): StoredText {
+function storedTextOf(row: StoredResponseRow, kind: StoredResponsePart): StoredText {
   return { row, kind, name: encryptionLabel(row.id, kind) };
 }

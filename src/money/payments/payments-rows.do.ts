@@ -5,7 +5,7 @@ import { isPurchaseEnded, toPurchaseRecord } from "./purchase.ts";
 import type { PaymentsState, PaymentRows, Purchase, Payment } from "./purchase.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
-import type { PublishedPurchaseTotals } from "./payments.store.ts";
+import type { PurchaseTotalsInD1 } from "./payments.store.ts";
 
 /** Each column `record` contains a complete row as JSON. */
 const INITIAL_SCHEMA =
@@ -185,7 +185,7 @@ type Unpublished = { id: string; mark: string; record: string; payment: string |
 
 type PurchaseCopy = {
   readonly put: (purchases: readonly PurchaseRecord[]) => Promise<void>;
-  readonly totals: () => Promise<PublishedPurchaseTotals>;
+  readonly totals: () => Promise<PurchaseTotalsInD1>;
 };
 
 /**
@@ -203,7 +203,7 @@ export async function publishPurchases(
   await publishChanged(sql, put);
 }
 
-function lacksChanges(copy: PublishedPurchaseTotals, own: PublishedPurchaseTotals): boolean {
+function lacksChanges(copy: PurchaseTotalsInD1, own: PurchaseTotalsInD1): boolean {
   if (copy.purchases !== own.purchases) return copy.purchases < own.purchases;
   if (copy.updatedAt !== own.updatedAt) return copy.updatedAt < own.updatedAt;
   return copy.returnedMicro !== own.returnedMicro;
@@ -239,9 +239,9 @@ function publishedRecord({ record, payment }: Unpublished): PurchaseRecord {
   );
 }
 
-function ownTotals(sql: SqlStorage): PublishedPurchaseTotals {
+function ownTotals(sql: SqlStorage): PurchaseTotalsInD1 {
   return sql
-    .exec<PublishedPurchaseTotals>(
+    .exec<PurchaseTotalsInD1>(
       `SELECT count(*) AS purchases,
          coalesce(sum(purchases.record ->> '$.updatedAt'), 0) AS updatedAt,
          coalesce(sum(payments.record ->> '$.backMicro'), 0) AS returnedMicro

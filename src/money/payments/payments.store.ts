@@ -146,7 +146,7 @@ export async function putPurchases(
   );
 }
 
-export type PublishedPurchaseTotals = {
+export type PurchaseTotalsInD1 = {
   readonly purchases: number;
   readonly updatedAt: number;
   readonly returnedMicro: number;
@@ -155,14 +155,14 @@ export type PublishedPurchaseTotals = {
 export async function readPublishedPurchaseTotals(
   db: D1Database,
   orgId: string,
-): Promise<PublishedPurchaseTotals> {
+): Promise<PurchaseTotalsInD1> {
   const totals = await db
     .prepare(
       `SELECT count(*) AS purchases, coalesce(sum(updated_at), 0) AS updatedAt,
          coalesce(sum(returned_micro), 0) AS returnedMicro FROM purchases WHERE org_id = ?`,
     )
     .bind(orgId)
-    .first<PublishedPurchaseTotals>();
+    .first<PurchaseTotalsInD1>();
   return totals ?? { purchases: 0, updatedAt: 0, returnedMicro: 0 };
 }
 

@@ -14,7 +14,7 @@ import { createDeclinedEnding, isPurchaseEnded } from "./purchase.ts";
 import type { Purchase, PaymentDeps } from "./purchase.ts";
 import {
   buildCustomerParams,
-  finalizeInvoiceParams,
+  FINALIZE_INVOICE_PARAMS,
   buildInvoiceParams,
   isInvoicedAmountCorrect,
   buildInvoiceItemParams,
@@ -263,7 +263,7 @@ export const addInvoiceItemStep: PurchaseStepFunction = async (deps, purchase) =
 export const finalizeInvoiceStep: PurchaseStepFunction = async (deps, purchase) => {
   if (purchase.ending !== null) return moveToPurchaseStep(deps, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/finalize`;
-  const call = { path, params: finalizeInvoiceParams, key: idempotencyKeyOf(purchase) };
+  const call = { path, params: FINALIZE_INVOICE_PARAMS, key: idempotencyKeyOf(purchase) };
   const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "done") {
     const invoice = parseStripeBody(answer, invoiceSchema);

@@ -105,7 +105,7 @@ export function buildInvoiceItemParams(purchase: PurchaseForStripe, invoiceId: s
   } as const;
 }
 
-export const finalizeInvoiceParams = { auto_advance: false } as const;
+export const FINALIZE_INVOICE_PARAMS = { auto_advance: false } as const;
 
 export function buildPayInvoiceParams(paymentMethod: string) {
   return { off_session: true, payment_method: paymentMethod } as const;

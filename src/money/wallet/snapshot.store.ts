@@ -12,7 +12,7 @@ export type SnapshotHead = {
   readonly creditsMicro: number;
 };
 
-export type SnapshotRow = Readonly<Record<string, string | number | null>>;
+export type WalletSnapshotRow = Readonly<Record<string, string | number | null>>;
 
 /** Data to publish to D1. Amounts are totals, not changes. `revision` only increases. */
 export type Publication = {
@@ -45,7 +45,7 @@ export type PublishResult = {
 /** A page of rows to publish. Strings in D1 and SQLite can't exceed 2 MB. */
 export type SnapshotPage = {
   readonly table: keyof typeof TABLES | keyof typeof REMOVAL_TABLES;
-  readonly rows: readonly SnapshotRow[];
+  readonly rows: readonly WalletSnapshotRow[];
 };
 
 /** Maximum rows of a page, whose JSON has at most 800 KB. */
@@ -137,7 +137,7 @@ const isRemoval = (table: string): table is keyof typeof REMOVAL_TABLES => table
 const IS_CURRENT_SQL =
   "EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?3 AND balances.seq = ?4)";
 
-export async function readSnapshotHead(
+export async function readWalletSnapshotHead(
   db: D1Database,
   orgId: string,
 ): Promise<SnapshotHead | null> {
@@ -199,7 +199,7 @@ async function readPublishResult(
   const eventsWait = moved === undefined || moved.events_wait === 1;
   const reported = { touched: rows.map(usedKeyRecordFromRow), eventsWait };
   if (moved !== undefined) return { ...reported, head: "moved" };
-  const head = await readSnapshotHead(db, orgId);
+  const head = await readWalletSnapshotHead(db, orgId);
   // If this assertion fails, another publish wrote to D1 in between.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
@@ -218,20 +218,20 @@ export async function* readSnapshotPages(
   db: D1Database,
   orgId: string,
   table: PagedSnapshotTable,
-): AsyncGenerator<readonly SnapshotRow[]> {
+): AsyncGenerator<readonly WalletSnapshotRow[]> {
   const { key } = TABLES[table];
   const next = db.prepare(
     `SELECT * FROM ${table} WHERE org_id = ? AND ${key} > ? ORDER BY ${key} LIMIT ${SNAPSHOT_PAGE_ROWS_MAX}`,
   );
   for (let after = ""; ;) {
-    const { results } = await next.bind(orgId, after).all<SnapshotRow>();
+    const { results } = await next.bind(orgId, after).all<WalletSnapshotRow>();
     if (results.length > 0) yield results;
     if (results.length < SNAPSHOT_PAGE_ROWS_MAX) return;
     after = String(results.at(-1)?.[key]);
   }
 }
 
-export function toSettingsRow(settings: SettingsWithoutRestrictions): SnapshotRow {
+export function toSettingsRow(settings: SettingsWithoutRestrictions): WalletSnapshotRow {
   return {
     default_user_monthly_quota_micro: settings.defaultUserMonthlyQuotaMicro,
     default_user_daily_quota_micro: settings.defaultUserDailyQuotaMicro,

@@ -6,7 +6,7 @@ import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
-import { isOwnSnapshot, deleteUnusedWalletRows, readSnapshotHead } from "./snapshot.store.ts";
+import { isOwnSnapshot, deleteUnusedWalletRows, readWalletSnapshotHead } from "./snapshot.store.ts";
 import {
   admitKeyRequest,
   admitAndHold,
@@ -176,7 +176,7 @@ export class Wallet extends WalletTransactions implements WalletMethods {
   }
 
   async #rebuild(orgId: string, actor: Actor): ReturnType<WalletMethods["rebuild"]> {
-    const head = await readSnapshotHead(this.env.DB, orgId);
+    const head = await readWalletSnapshotHead(this.env.DB, orgId);
     const before = this.decisions.openIfCreated();
     if (before !== null && head !== null && isOwnSnapshot(before.memory.row, head)) {
       return rejectNeedlessRebuild();

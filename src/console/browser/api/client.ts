@@ -1,8 +1,8 @@
 import type { Calls } from "./types.ts";
 
 export type ApiCallName = keyof Calls;
-export type ApiReadCall = Extract<ApiCallName, `GET ${string}`>;
-export type ApiCallInput<C extends ApiCallName> = {
+export type ApiGetCall = Extract<ApiCallName, `GET ${string}`>;
+export type ApiCallParameters<C extends ApiCallName> = {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Calls[C]["query"];
   readonly body?: Calls[C]["body"];
@@ -32,7 +32,7 @@ export const displayedOrganization: { id: string | null } = { id: null };
 
 export function buildUrl<C extends ApiCallName>(
   name: C,
-  { path = {}, query = {} }: ApiCallInput<C> = {},
+  { path = {}, query = {} }: ApiCallParameters<C> = {},
 ): string {
   const [, template = ""] = name.split(" ");
   const filledPath = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
@@ -49,7 +49,7 @@ export function buildUrl<C extends ApiCallName>(
 
 export async function call<C extends ApiCallName>(
   name: C,
-  filling: ApiCallInput<C> = {},
+  filling: ApiCallParameters<C> = {},
 ): Promise<CallOutcome<Calls[C]["answer"]>> {
   const [method = "GET"] = name.split(" ");
   const { body, idempotencyKey } = filling;
@@ -66,9 +66,9 @@ export async function call<C extends ApiCallName>(
   });
 }
 
-export async function fetchFileOfCall<C extends ApiReadCall>(
+export async function fetchFileOfCall<C extends ApiGetCall>(
   name: C,
-  filling: ApiCallInput<C>,
+  filling: ApiCallParameters<C>,
 ): Promise<CallOutcome<Blob>> {
   const headers =
     displayedOrganization.id === null ? {} : { "x-organization": displayedOrganization.id };

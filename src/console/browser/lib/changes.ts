@@ -33,7 +33,7 @@ function snake(field: string): string {
 /** Returns a field's new value if no other field changed, else "". */
 export function findOnlyChange(changes: unknown, field: string): string {
   const [[name, change] = [], ...others] = Object.entries(fieldsOf(changes));
-  return name === field && others.length === 0 ? valueText(fieldsOf(change)["to"] ?? "") : "";
+  return name === field && others.length === 0 ? storedValueText(fieldsOf(change)["to"] ?? "") : "";
 }
 
 /** Returns an event's changed fields as text, with new and old values. */
@@ -60,7 +60,7 @@ function splitPolicyChange(field: string, change: Change): readonly (readonly [s
   const [from, to] = [fieldsOf(change.from), fieldsOf(change.to)];
   return Object.keys({ ...from, ...to })
     .map((name) => [name, { from: from[name] ?? "all", to: to[name] ?? "all" }] as const)
-    .filter(([, one]) => valueText(one.from) !== valueText(one.to));
+    .filter(([, one]) => storedValueText(one.from) !== storedValueText(one.to));
 }
 
 function isPolicy(field: string): boolean {
@@ -69,7 +69,7 @@ function isPolicy(field: string): boolean {
 
 function valueOf(field: string, stored: unknown): string {
   const [name, value] = [snake(field), parseStored(stored)];
-  if (name === "may_hold") return valueText(Boolean(value));
+  if (name === "may_hold") return storedValueText(Boolean(value));
   if (value === null) return /^allowed_|policy$/.test(name) ? "all" : "none";
   if (name === "auto_top_up") return topUpText(fieldsOf(value));
   if (isPolicy(name)) return policyText(fieldsOf(value));
@@ -77,13 +77,13 @@ function valueOf(field: string, stored: unknown): string {
   if (typeof value === "number") return numberText(name, value);
   return typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)
     ? formatUtcMinute(value)
-    : valueText(value);
+    : storedValueText(value);
 }
 
 function numberText(name: string, value: number): string {
   if (name.endsWith("_micro")) return formatBalance(value);
   if (name.endsWith("_at")) return formatUtcMinute(new Date(value).toISOString());
-  return name.endsWith("_dollars") ? formatBalance(dollarsToMicros(value)) : valueText(value);
+  return name.endsWith("_dollars") ? formatBalance(dollarsToMicros(value)) : storedValueText(value);
 }
 
 function policyText(policy: Fields): string {
@@ -99,7 +99,7 @@ function topUpText(settings: Fields): string {
 type StoredBudget = { readonly unit: BudgetUnit; readonly amount: number; readonly window: string };
 
 function budgetsText(budgets: unknown): string {
-  if (!Array.isArray(budgets)) return valueText(budgets);
+  if (!Array.isArray(budgets)) return storedValueText(budgets);
   const texts = (budgets as readonly StoredBudget[]).map(({ unit, amount, window }) => {
     return `${formatAmount(unit, unit === "dollars" ? amount / 1e6 : amount, formatBalance)} ${budgetWindowText(window)}`;
   });
@@ -121,12 +121,12 @@ function fieldsOf(value: unknown): Fields {
   return typeof fields === "object" && fields !== null ? (fields as Fields) : {};
 }
 
-export function valueText(stored: unknown): string {
+export function storedValueText(stored: unknown): string {
   const value = parseStored(stored);
-  if (Array.isArray(value)) return value.map((one) => valueText(one)).join(", ");
+  if (Array.isArray(value)) return value.map((one) => storedValueText(one)).join(", ");
   if (typeof value === "object" && value !== null) {
     return Object.entries(value)
-      .map(([name, one]) => `${labelOf(name)} ${valueText(one)}`)
+      .map(([name, one]) => `${labelOf(name)} ${storedValueText(one)}`)
       .join(", ");
   }
   if (typeof value === "boolean") return value ? "on" : "off";

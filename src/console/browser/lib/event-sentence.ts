@@ -5,7 +5,7 @@ import {
   formatChanges,
   formatUtcMinute,
   findOnlyChange,
-  valueText,
+  storedValueText,
 } from "./changes.ts";
 import { memberName } from "./names.ts";
 import { formatBalance, formatPercent, formatCharge } from "./money.ts";
@@ -32,7 +32,7 @@ function inputOf(event: Event, nameOf: NameOf) {
     organization: nameOf(subject) === subject ? "the organization" : nameOf(subject),
     changes: formatChanges(data["changes"], nameOf),
     changeOf: (field: string) => findOnlyChange(data["changes"], field),
-    text: (name: string) => ((data[name] ?? null) === null ? "" : valueText(data[name])),
+    text: (name: string) => ((data[name] ?? null) === null ? "" : storedValueText(data[name])),
     money: (name: string) => (typeof data[name] === "number" ? formatCharge(data[name]) : ""),
     left: (name: string) => (typeof data[name] === "number" ? formatBalance(data[name]) : ""),
     time: (name: string) => (typeof data[name] === "string" ? formatUtcMinute(data[name]) : ""),
@@ -152,7 +152,7 @@ const OWNERS: Readonly<Record<string, string>> = {
 };
 
 function ownerOf({ data, subject }: Event, nameOf: NameOf): string {
-  const scope = valueText(data["scope"]);
+  const scope = storedValueText(data["scope"]);
   if (typeof data["end_user"] === "string") return data["end_user"];
   const isNamed = /^(?:key|member)$/.test(scope) && nameOf(subject) !== subject;
   return isNamed ? nameOf(subject) : (OWNERS[scope] ?? scope);

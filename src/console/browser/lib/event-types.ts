@@ -9,7 +9,7 @@ export const EVENT_TYPES = Object.keys(EVENT_SENTENCES).map(
 export const HIGHLIGHTED_EVENT_TYPE_PATTERN =
   /\.low|needs|declined|reversed|paused|reached|disabled|alert|expiring|pause.cr/;
 
-export const WEBHOOK_TYPES = [...EVENT_TYPES, ["usage.settled", "usage: settled"]] as const;
+export const WEBHOOK_EVENT_TYPES = [...EVENT_TYPES, ["usage.settled", "usage: settled"]] as const;
 /** Groups of event types. A type belongs to the first group whose pattern matches. */
 const GROUPS = [
   ["Credits and usage", /^(?:balance|purchase|payment|top_up|usage)\./],
@@ -20,9 +20,9 @@ const GROUPS = [
 ] as const;
 
 export const WEBHOOK_TYPE_GROUPS = GROUPS.map(([title]) => {
-  const types = WEBHOOK_TYPES.filter(
+  const types = WEBHOOK_EVENT_TYPES.filter(
     ([type]) => GROUPS.find(([, of]) => of.test(type))?.[0] === title,
   );
   return [title, types] as const;
 });
-export type WebhookType = (typeof WEBHOOK_TYPES)[number][0];
+export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number][0];

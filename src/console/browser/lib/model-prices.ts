@@ -47,7 +47,7 @@ export function tokenPrice(pricing: Pricing, dollars: string, label = ""): strin
 }
 
 /** Returns the prices of output tokens and of all units as text. */
-export function outputPrice(pricing: Pricing, label?: string): string {
+export function outputAndUnitPrices(pricing: Pricing, label?: string): string {
   const tokens = tokenPrice(pricing, pricing.completion, label);
   return [tokens, ...unitPrices(pricing)].filter(Boolean).join(", ");
 }
@@ -56,7 +56,7 @@ export function outputPrice(pricing: Pricing, label?: string): string {
 export function nextPrice({ next_price: next }: ListedModel): string {
   if (next === null) return "";
   const input = tokenPrice(next, next.prompt, " in, ");
-  return `${next.from.slice(0, 10)}: ${input}${outputPrice(next, " out")}`;
+  return `${next.from.slice(0, 10)}: ${input}${outputAndUnitPrices(next, " out")}`;
 }
 
 /** Returns a model's prices in one line. For an alias, adds its model. */

@@ -3,7 +3,7 @@ import { formatBalance, dollarsToMicros } from "./money.ts";
 import { dayName } from "./time.ts";
 
 export type Purchase = Calls["GET /v1/credits/purchases/{id}"]["answer"];
-export type Credits = Calls["GET /v1/credits"]["answer"];
+export type CreditTransactionsPage = Calls["GET /v1/credits"]["answer"];
 
 type Tone = "plain" | "good" | "warn" | "bad";
 
@@ -25,7 +25,7 @@ export function describePurchaseState(purchase: Purchase): readonly [word: strin
   return [returned < dollarsToMicros(dollars) ? "partly refunded" : "refunded", "warn"];
 }
 
-type CreditRow = Credits["credits"][number];
+type CreditRow = CreditTransactionsPage["credits"][number];
 /** The groups of transaction kinds that `creditSumText` sums separately. */
 const SOURCES: readonly (readonly [name: string, kinds: readonly CreditRow["kind"][]])[] = [
   ["from payments", ["payment"]],

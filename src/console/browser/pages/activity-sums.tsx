@@ -8,7 +8,7 @@ import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { filterBy } from "../state/activity.ts";
 import { tagKeyOfGrouping, useGroupNames } from "../state/spend.ts";
-import type { UsageRange, UsageGrouping, UsageRows } from "../state/spend.ts";
+import type { UsageRange, UsageGrouping, UsageReportRows } from "../state/spend.ts";
 import { ModelName } from "../ui/basics.tsx";
 import { Swatch } from "../ui/chart.tsx";
 import {
@@ -46,7 +46,7 @@ export function MissingDataNotice({
   isCut,
   completeFrom,
   from,
-}: Pick<UsageRows, "isCut" | "completeFrom"> & Pick<UsageRange, "from">) {
+}: Pick<UsageReportRows, "isCut" | "completeFrom"> & Pick<UsageRange, "from">) {
   return (
     <>
       {isCut && <p class="notice">▲ Not everything is shown. Choose fewer days.</p>}

@@ -6,7 +6,7 @@ import {
   isFinalPurchase,
   findPurchaseRemedy,
 } from "../lib/purchases.ts";
-import type { Credits, Purchase } from "../lib/purchases.ts";
+import type { CreditTransactionsPage, Purchase } from "../lib/purchases.ts";
 import { change, latestOf, refreshPaths, useRead } from "../state/reads.ts";
 import { Panel, Button, Checkbox, Badge, UsageBar, Time } from "../ui/basics.tsx";
 import { Form, Input, Action, useNumbers } from "../ui/dialog.tsx";
@@ -18,7 +18,7 @@ const AMOUNTS = [10, 25, 50, 100, 250];
 /** Paths of reads to refresh after a purchase. */
 const TOUCHES = ["/v1/credits", "/v1/balance", "/v1/orgs"];
 
-type Sold = NonNullable<Credits["sold"]>;
+type Sold = NonNullable<CreditTransactionsPage["sold"]>;
 
 export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purchase) => void }) {
   const [dollars, setDollars] = useState(String(Math.max(10, sold.dollars_min)));
@@ -90,7 +90,7 @@ const FIELDS = [
 ] as const;
 const DEFAULT_TERMS = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 };
 
-export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean }) {
+export function TopUp({ credits, hasCard }: { credits: CreditTransactionsPage; hasCard: boolean }) {
   const { auto_top_up: chosen, top_up: state } = credits;
   const [isOpen, setOpen] = useState(false);
   const maySet = useCanMakeCall()("PATCH /v1/orgs/{org_id}/settings");
@@ -145,12 +145,12 @@ function Waiting({ until }: { until: string | null }) {
   );
 }
 
-type TopUpSettings = NonNullable<Credits["auto_top_up"]>;
+type TopUpSettings = NonNullable<CreditTransactionsPage["auto_top_up"]>;
 
 function useSetTerms() {
   const { organization } = useSession();
   const path = { org_id: organization?.id ?? "" };
-  return (terms: Credits["auto_top_up"]) =>
+  return (terms: CreditTransactionsPage["auto_top_up"]) =>
     change("PATCH /v1/orgs/{org_id}/settings", { path, body: { auto_top_up: terms } }, TOUCHES);
 }
 

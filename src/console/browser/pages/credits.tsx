@@ -5,7 +5,7 @@ import {
   creditSumText,
   paymentMethodText,
 } from "../lib/purchases.ts";
-import type { Credits as Known, Purchase } from "../lib/purchases.ts";
+import type { CreditTransactionsPage as Known, Purchase } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";

@@ -4,7 +4,7 @@ import { findBlock } from "../lib/blocked.ts";
 import type { EndUserBlock } from "../lib/blocked.ts";
 import { formatBalance, dollarsToMicros, formatPercent } from "../lib/money.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
-import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePathSegments, useQuery } from "../state/route.ts";
 import { canReadOrganizationUsage, useCanMakeCall, useSession } from "../state/session.ts";
 import { Badge, UsageBar, Facts, PageHead, Money, Time, Button } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
@@ -26,7 +26,7 @@ import { REQUESTS_COLUMN, SPEND_COLUMN, shareColumn } from "../ui/spend-columns.
 const TOUCHES = ["/v1/users"];
 
 export function EndUsers() {
-  const path = usePath();
+  const path = usePathSegments();
   const [query] = useQuery();
   const [making, setMaking] = useState(false);
   const [, id] = path;

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
-import { valueText } from "../lib/changes.ts";
+import { storedValueText } from "../lib/changes.ts";
 import { describeActor, describeEvent } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES, HIGHLIGHTED_EVENT_TYPE_PATTERN } from "../lib/event-types.ts";
-import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePathSegments, useQuery } from "../state/route.ts";
 import { useNames } from "../state/spend.ts";
 import { canManageWebhooks, useSession } from "../state/session.ts";
 import { Facts, PageHead, Time } from "../ui/basics.tsx";
@@ -32,7 +32,7 @@ export function Events() {
 function EventList() {
   const [query] = useQuery();
   const [opened, setOpened] = useState<Event | null>(null);
-  const [, id] = usePath();
+  const [, id] = usePathSegments();
   const nameOf = useNames();
   const { type, from, to } = query;
   const chosen = {
@@ -131,7 +131,7 @@ function Detail({ event, nameOf, onClose }: { event: Event; nameOf: NameOf; onCl
         <Facts
           facts={Object.entries(changes).map(([name, { from, to }]) => [
             name,
-            `${valueText(from)} → ${valueText(to)}`,
+            `${storedValueText(from)} → ${storedValueText(to)}`,
           ])}
         />
       )}

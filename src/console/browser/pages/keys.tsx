@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Key, Session } from "../api/types.ts";
 import { findMostUsedBudget, computeUsedShare } from "../lib/budgets.ts";
 import { latestOf, useRead, change } from "../state/reads.ts";
-import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePathSegments, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
 import { useCanMakeCall, useSession } from "../state/session.ts";
 import { PageHead, Tabs, Tokens, Button, Checkbox, UsageBar, Money } from "../ui/basics.tsx";
@@ -52,7 +52,7 @@ export function Keys() {
 }
 
 function KeyList() {
-  const path = usePath();
+  const path = usePathSegments();
   const [query, update] = useQuery();
   const { all = "" } = query;
   const now = useNow();

@@ -15,7 +15,7 @@ import {
 import type { LoginReason } from "../api/people.ts";
 import type { ShownInvitation } from "../api/types.ts";
 import type { CallFailure, CallOutcome, Session } from "../api/client.ts";
-import { hrefOf, route, usePath } from "../state/route.ts";
+import { hrefOf, route, usePathSegments } from "../state/route.ts";
 import type { UrlQuery, CurrentRoute } from "../state/route.ts";
 import { FailureNotice } from "../ui/states.tsx";
 import {
@@ -198,7 +198,7 @@ export function FailedLogin() {
 }
 
 export function Invitation() {
-  const [, token = ""] = usePath();
+  const [, token = ""] = usePathSegments();
   const [invited, setInvited] = useState<ShownInvitation>();
   const [failure, setFailure] = useState<CallFailure>();
   useEffect(() => {

@@ -2,7 +2,12 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { sumUsageByGroup } from "../lib/spend.ts";
 import { DAY_MS, formatDuration, utcDay } from "../lib/time.ts";
-import { nextPrice, outputPrice, tokenPrice, describeModelPrices } from "../lib/model-prices.ts";
+import {
+  nextPrice,
+  outputAndUnitPrices,
+  tokenPrice,
+  describeModelPrices,
+} from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { latestOf, useRead, useModels } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -156,7 +161,7 @@ const NAMES: readonly Column<ListedModel>[] = [
     "output_price",
     "Output",
     ({ pricing }) => pricing.completion,
-    ({ pricing }) => <span style={{ whiteSpace: "normal" }}>{outputPrice(pricing)}</span>,
+    ({ pricing }) => <span style={{ whiteSpace: "normal" }}>{outputAndUnitPrices(pricing)}</span>,
   ),
   priceColumn("cached", "Cached", ({ pricing }) => pricing.input_cache_read),
   column("next", "Next price", ({ next_price: next }) => next?.from ?? null, {
@@ -263,7 +268,7 @@ const ENDPOINTS: readonly Column<Endpoint>[] = [
   column("input", "Input", ({ pricing }) => tokenPrice(pricing, pricing.prompt), {
     align: "right",
   }),
-  column("output", "Output", ({ pricing }) => outputPrice(pricing), { align: "right" }),
+  column("output", "Output", ({ pricing }) => outputAndUnitPrices(pricing), { align: "right" }),
   speed("latency", "TTFT", ({ latency_last_30m: one }) => one, formatDuration),
   speed(
     "throughput",

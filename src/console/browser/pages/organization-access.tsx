@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { CompanyDomain, MadeInvitation, Session } from "../api/types.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
-import { usePath } from "../state/route.ts";
+import { usePathSegments } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { Badge, Panel, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, Dialog, FormDialog, Input, useTyped } from "../ui/dialog.tsx";
@@ -16,7 +16,7 @@ type OrganizationProps = { readonly id: string };
 type Closing = OrganizationProps & { readonly onClose: () => void };
 
 export function Access() {
-  const [, id = ""] = usePath();
+  const [, id = ""] = usePathSegments();
   return (
     <>
       <Invitations id={id} />

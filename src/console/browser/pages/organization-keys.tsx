@@ -2,7 +2,7 @@ import { selectChangedFields } from "../lib/form-fields.ts";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { MemberKey } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
-import { usePath, useQuery } from "../state/route.ts";
+import { usePathSegments, useQuery } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
 import { COUNT_FIELD, Confirm, DOLLARS, FormDialog, numberIn, useTyped } from "../ui/dialog.tsx";
@@ -49,7 +49,7 @@ type Doing = { readonly what: (typeof VERBS)[number][0]; readonly key: MemberKey
 export function OrganizationKeys() {
   const may = useCanMakeCall();
   const verbs = VERBS.filter(([, , call]) => may(call));
-  const [, id = ""] = usePath();
+  const [, id = ""] = usePathSegments();
   const [doing, setDoing] = useState<Doing | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/keys", { path: { id } });
   const close = (): void => setDoing(null);

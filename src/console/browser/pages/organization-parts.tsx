@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { change, useRead, latestOf } from "../state/reads.ts";
-import { usePath, goTo } from "../state/route.ts";
+import { usePathSegments, goTo } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { Panel, Button, Checkbox, Time } from "../ui/basics.tsx";
 import { ReadResult, Empty } from "../ui/states.tsx";
@@ -21,7 +21,7 @@ const PRICE_TOUCHES = ["/admin/v1/orgs", "/admin/v1/prices"];
 
 /** A customer's prices. The first price creates and assigns a price list. */
 export function OrganizationPrices() {
-  const [, id = ""] = usePath();
+  const [, id = ""] = usePathSegments();
   const [isScheduling, setScheduling] = useState(false);
   const may = useCanMakeCall();
   const mayPost = may("POST /admin/v1/prices") && may("PATCH /admin/v1/orgs/{id}");
@@ -74,7 +74,7 @@ const PAYMENTS: readonly Column<CreditRow>[] = [
 const ROWS = 50;
 
 export function Ledger() {
-  const [, id = ""] = usePath();
+  const [, id = ""] = usePathSegments();
   const [isPayments, setPayments] = useState(false);
   const all = (
     <Checkbox text="payments only" class="check small" isOn={isPayments} onChange={setPayments} />
@@ -138,7 +138,7 @@ const NOT_MINE = <p class="muted">Only operators with the role “all” can do 
 type RecoveryProps = { readonly id: string; readonly slug: string; readonly onClose: () => void };
 
 export function Recovery() {
-  const [, id = ""] = usePath();
+  const [, id = ""] = usePathSegments();
   const may = useCanMakeCall();
   const [doing, setDoing] = useState<"rebuild" | "close" | "restore" | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}", { path: { id } });

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { WebhookAndHealth } from "../api/types.ts";
 import { DAY_MS, formatLocalMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
-import { usePath } from "../state/route.ts";
+import { usePathSegments } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { Facts, Panel, Button } from "../ui/basics.tsx";
 import { FormDialog, MOMENT, useChange, useTyped } from "../ui/dialog.tsx";
@@ -13,7 +13,7 @@ import { DELIVERY_COLUMNS, healthFacts } from "../ui/webhooks.tsx";
 type WebhookProps = { readonly id: string; readonly webhook: WebhookAndHealth };
 
 export function Webhooks() {
-  const [, id = ""] = usePath();
+  const [, id = ""] = usePathSegments();
   const path = { id };
   const read = useRead("GET /admin/v1/orgs/{id}/webhooks", { path }, { every: 15_000 });
   return (

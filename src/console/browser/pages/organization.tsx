@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Calls, OrganizationAndMoney } from "../api/types.ts";
 import { formatCount, formatBalance, dollarsToMicros } from "../lib/money.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
-import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePathSegments, useQuery } from "../state/route.ts";
 import { viewAs, useCanMakeCall, useSession } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Tabs, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, FormDialog, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
@@ -32,7 +32,7 @@ const PARTS = {
 } satisfies Record<string, LazyPart>;
 
 export function Organization() {
-  const [, id = ""] = usePath();
+  const [, id = ""] = usePathSegments();
   return <OrganizationDetail key={id} id={id} />;
 }
 

@@ -4,7 +4,7 @@ import type { CreatedOrganization, ListedOrganization } from "../api/types.ts";
 import { extractKeyPrefix } from "../lib/names.ts";
 import { dollarsToMicros } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
-import { goTo, usePath, useQuery } from "../state/route.ts";
+import { goTo, usePathSegments, useQuery } from "../state/route.ts";
 import { useCanMakeCall } from "../state/session.ts";
 import { Badge, PageHead, Money, Button } from "../ui/basics.tsx";
 import { FormDialog, Input, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
@@ -22,7 +22,7 @@ const ORGANIZATION: LazyPart = {
 
 export function Organizations() {
   const may = useCanMakeCall();
-  const path = usePath();
+  const path = usePathSegments();
   const [query, update] = useQuery();
   const [making, setMaking] = useState(false);
   const { find: found, status, sort = SORTED[0][0], ends } = query;

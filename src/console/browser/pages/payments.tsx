@@ -1,6 +1,6 @@
 import type { Calls } from "../api/types.ts";
 import { dayAfter } from "../lib/time.ts";
-import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePathSegments, useQuery } from "../state/route.ts";
 import { PageHead } from "../ui/basics.tsx";
 import { column } from "../ui/table.tsx";
 import { ChoiceFilter, DayFilter, TextFilter } from "../ui/filters.tsx";
@@ -22,7 +22,7 @@ const STATES = [
 
 export function Payments() {
   const [query] = useQuery();
-  const [, orgId, id] = usePath();
+  const [, orgId, id] = usePathSegments();
   const { org, from, to } = query;
   const state = STATES.find(([one]) => one !== "" && one === query["state"])?.[0];
   return (

@@ -7,7 +7,7 @@ import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Button } from "../ui/basics.tsx";
 import { buildUrl } from "../api/client.ts";
-import type { ApiCallInput, CallOutcome } from "../api/client.ts";
+import type { ApiCallParameters, CallOutcome } from "../api/client.ts";
 import {
   FAILED_REQUESTS_LABEL,
   STOPPED_REQUESTS_LABEL,
@@ -80,7 +80,7 @@ const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
 
 /** Reads the charged failed requests. Usage counts them too. */
 async function readChargedFailures(
-  query: ApiCallInput<typeof LIST>["query"],
+  query: ApiCallParameters<typeof LIST>["query"],
 ): Promise<CallOutcome<{ readonly data: readonly Generation[] }>> {
   const data: Generation[] = [];
   let after: string | undefined;

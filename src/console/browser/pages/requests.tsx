@@ -3,7 +3,7 @@ import { formatCount } from "../lib/money.ts";
 import { errorDays } from "../lib/range.ts";
 import { formatDurationInWholeUnits, localAndUtcTime } from "../lib/time.ts";
 import { latestOf, useRead } from "../state/reads.ts";
-import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePathSegments, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
@@ -45,7 +45,7 @@ const OUTCOMES: Readonly<Record<string, string>> = { settled: "succeeded", error
 const CHARTS: LazyPart = { load: async () => (await import("./request-charts.tsx")).RequestChart };
 
 export function Requests() {
-  const path = usePath();
+  const path = usePathSegments();
   const [query] = useQuery();
   const nameOfKey = useKeyNames();
   const now = useNow();

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
 import { WEBHOOK_TYPE_GROUPS } from "../lib/event-types.ts";
-import type { WebhookType } from "../lib/event-types.ts";
+import type { WebhookEventType } from "../lib/event-types.ts";
 import { countText } from "../lib/money.ts";
 import { DAY_MS, localAndUtcTime, formatLocalMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
@@ -88,7 +88,7 @@ function useWebhookFields(before: WebhookFields): {
   fields: ComponentChildren;
 } {
   const [url, setUrl] = useState(before.url);
-  const [types, setTypes] = useState<readonly WebhookType[]>(before.types ?? []);
+  const [types, setTypes] = useState<readonly WebhookEventType[]>(before.types ?? []);
   const [format, setFormat] = useState(before.format);
   const [receiver, setReceiver] = useState<Receiver>(before.receiver ?? {});
   const isUsage = isMetered({ format });
@@ -96,7 +96,7 @@ function useWebhookFields(before: WebhookFields): {
     ([name]) => (name === "header") === (format === "otlp") || name === "credential",
   );
   const filled = names.flatMap(([name]) => (receiver[name] ? [[name, receiver[name]]] : []));
-  const choose = (type: WebhookType, on: boolean): void =>
+  const choose = (type: WebhookEventType, on: boolean): void =>
     setTypes([...types.filter((one) => one !== type), ...(on ? [type] : [])]);
   return {
     shape: isUsage
@@ -150,8 +150,8 @@ function useWebhookFields(before: WebhookFields): {
 }
 
 type TypesProps = {
-  types: readonly WebhookType[];
-  onChoose: (type: WebhookType, on: boolean) => void;
+  types: readonly WebhookEventType[];
+  onChoose: (type: WebhookEventType, on: boolean) => void;
 };
 function Types({ types, onChoose }: TypesProps) {
   return (

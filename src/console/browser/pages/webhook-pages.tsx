@@ -1,4 +1,4 @@
-import { usePath, goTo } from "../state/route.ts";
+import { usePathSegments, goTo } from "../state/route.ts";
 import { EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
 import type { ComponentChildren } from "preact";
 import { useState, useEffect } from "preact/hooks";
@@ -23,7 +23,7 @@ import { HealthBadge, responseStatusText, healthFacts } from "../ui/webhooks.tsx
 import { ResponseBody, Deliveries } from "./deliveries.tsx";
 
 export function WebhookPages() {
-  const [, id] = usePath();
+  const [, id] = usePathSegments();
   return id === undefined ? (
     <Webhooks tabs={<EventTabs current={WEBHOOKS} />} />
   ) : (

@@ -3,9 +3,9 @@ import { call, createFailedOutcome, buildUrl } from "../api/client.ts";
 import type {
   ApiCallName,
   CallFailure,
-  ApiCallInput,
+  ApiCallParameters,
   CallOutcome,
-  ApiReadCall,
+  ApiGetCall,
 } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
@@ -39,9 +39,9 @@ const entries = new Map<string, CacheEntry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 
 /** Returns a call's response, first from the cache, then refreshed. A null `name` makes no call. */
-export function useRead<C extends ApiReadCall>(
+export function useRead<C extends ApiGetCall>(
   name: C | null,
-  filling: ApiCallInput<C> = {},
+  filling: ApiCallParameters<C> = {},
   { every = 0 }: { readonly every?: number } = {},
 ): Read<Calls[C]["answer"]> {
   const url = name === null ? null : buildUrl(name, filling);
@@ -88,7 +88,7 @@ export function useCustomRead<T>(
 /** Makes a change, then refreshes all reads whose path starts with one of `touches`. */
 export async function change<C extends ApiCallName>(
   name: C,
-  filling: ApiCallInput<C>,
+  filling: ApiCallParameters<C>,
   touches: readonly string[],
 ): Promise<CallOutcome<Calls[C]["answer"]>> {
   const outcome = await callWithConfirmation(name, async () => call(name, filling));
@@ -99,9 +99,9 @@ export async function change<C extends ApiCallName>(
   return outcome;
 }
 
-export async function readWithoutCache<C extends ApiReadCall>(
+export async function readWithoutCache<C extends ApiGetCall>(
   name: C,
-  filling: ApiCallInput<C>,
+  filling: ApiCallParameters<C>,
 ): Promise<CallOutcome<Calls[C]["answer"]>> {
   const outcome = await callWithConfirmation(name, async () => call(name, filling));
   if (!outcome.ok) handleFailure(outcome.failure);

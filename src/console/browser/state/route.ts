@@ -18,7 +18,7 @@ const readAddress = (): void => {
 readAddress();
 addEventListener("hashchange", readAddress);
 
-export function usePath(): readonly string[] {
+export function usePathSegments(): readonly string[] {
   return useCell(route).path;
 }
 

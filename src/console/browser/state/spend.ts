@@ -81,13 +81,13 @@ type ActivitySumsQuery = UsageRange &
       | "hour";
     readonly with?: "latency";
   };
-export type UsageRows = Rows & { readonly completeFrom: string | null };
+export type UsageReportRows = Rows & { readonly completeFrom: string | null };
 
-export function useActivitySums(query: ActivitySumsQuery | null): Read<UsageRows> {
+export function useActivitySums(query: ActivitySumsQuery | null): Read<UsageReportRows> {
   const url =
     query &&
     `${buildUrl(CALL, { query: { ...query, group_by: query.group_by as "day" } })}&activity`;
-  const load = async (): Promise<CallOutcome<UsageRows>> => {
+  const load = async (): Promise<CallOutcome<UsageReportRows>> => {
     const outcome = await readAllSums(query ?? { from: "", to: "", group_by: "model" });
     return outcome;
   };
@@ -100,7 +100,7 @@ async function readAllSums(
       readonly group_by: GroupBy | ActivitySumsQuery["group_by"];
       readonly with?: "latency";
     },
-): Promise<CallOutcome<UsageRows>> {
+): Promise<CallOutcome<UsageReportRows>> {
   const rows: DayRow[] = [];
   let after: string | undefined;
   let completeFrom: string | null = null;

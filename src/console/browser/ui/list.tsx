@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { ApiCallInput, ApiReadCall } from "../api/client.ts";
+import type { ApiCallParameters, ApiGetCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import { useQuery } from "../state/route.ts";
 import { ClearFilters } from "./filters.tsx";
@@ -10,10 +10,10 @@ import { buildUrl } from "../api/client.ts";
 import { latestOf, readWithoutCache, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
 
-type Props<C extends ApiReadCall, T> = {
+type Props<C extends ApiGetCall, T> = {
   readonly name: string;
   readonly call: C;
-  readonly filling?: ApiCallInput<C>;
+  readonly filling?: ApiCallParameters<C>;
   /** Returns a response's rows, and the next page's cursor. */
   readonly read: (answer: Calls[C]["answer"]) => {
     readonly rows: readonly T[];
@@ -33,7 +33,7 @@ type Props<C extends ApiReadCall, T> = {
   readonly children?: (rows: readonly T[]) => ComponentChildren;
 };
 
-export function List<C extends ApiReadCall, T extends { readonly id: string }>({
+export function List<C extends ApiGetCall, T extends { readonly id: string }>({
   call,
   filling = {},
   read,
@@ -96,9 +96,9 @@ function useCursors(list: string) {
   return [cursors, set] as const;
 }
 
-export function usePages<C extends ApiReadCall, T>(
+export function usePages<C extends ApiGetCall, T>(
   name: C,
-  filling: ApiCallInput<C>,
+  filling: ApiCallParameters<C>,
   {
     read,
     cursor = "after",
@@ -118,7 +118,7 @@ export function usePages<C extends ApiReadCall, T>(
   readonly pager: Pager<T>;
 } {
   const [cursors, setCursors] = useCursors(buildUrl(name, filling));
-  const at = (after: string | number | undefined, pageSize: number): ApiCallInput<C> => ({
+  const at = (after: string | number | undefined, pageSize: number): ApiCallParameters<C> => ({
     ...filling,
     query: { ...filling.query, limit: pageSize, ...(after !== undefined && { [cursor]: after }) },
   });

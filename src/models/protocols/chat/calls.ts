@@ -17,13 +17,13 @@ import {
   JsonAudioReader,
   toAudioEvents,
   NO_AUDIO_FAILURE,
-  toTranscriptEvents,
+  toTranscriptionEvents,
 } from "../../core/media-reader.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { parseStreamFailure } from "../../core/upstream-failure.ts";
 import {
   createFailureEvents,
-  END_EVENT,
+  STREAM_END_EVENT,
   FrameReader,
   createSseReader,
 } from "../../core/frame-reader.ts";
@@ -248,7 +248,7 @@ class AudioEvents extends FrameReader {
     }
     if (type !== "speech.audio.done") return [];
     this.isFinished = true;
-    return this.#hasAudio ? [END_EVENT] : createFailureEvents(NO_AUDIO_FAILURE);
+    return this.#hasAudio ? [STREAM_END_EVENT] : createFailureEvents(NO_AUDIO_FAILURE);
   }
 }
 
@@ -287,7 +287,7 @@ export function createTranscriptionProtocol(
       const { text } = raw;
       return typeof text === "string" ? { body: { text }, usage: readSeconds(raw, least) } : null;
     },
-    events: toTranscriptEvents,
+    events: toTranscriptionEvents,
     reader: (secret) => createSseReader(new TranscriptStream(secret)),
   };
 }
@@ -307,7 +307,7 @@ class TranscriptStream extends FrameReader {
     if (type === "transcription.text.delta") return [deltaEvent(textOf(text))];
     if (type !== "transcript.text.done" && type !== "transcription.done") return [];
     this.isFinished = true;
-    return toTranscriptEvents({ body: { text }, usage: readSeconds(raw, 0) }).slice(1);
+    return toTranscriptionEvents({ body: { text }, usage: readSeconds(raw, 0) }).slice(1);
   }
 }
 

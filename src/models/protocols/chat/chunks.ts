@@ -22,7 +22,7 @@ import type { Chunk, ChunkChoice, Delta, ToolCallDelta } from "../../core/chunk.
 import { getItemIndex } from "./answer.ts";
 import { isCausedByRequest } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { createFailureEvents, END_EVENT, FrameReader } from "../../core/frame-reader.ts";
+import { createFailureEvents, STREAM_END_EVENT, FrameReader } from "../../core/frame-reader.ts";
 import { isCutOffReason } from "../../core/output-part.ts";
 import { sumPromptTokens } from "../../../shared/usage.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
@@ -147,7 +147,7 @@ export class ChatChunkReader extends FrameReader {
       }
     }
     if (report !== null) events.push({ kind: "usage", usage: report.usage });
-    return [...events, END_EVENT];
+    return [...events, STREAM_END_EVENT];
   }
 
   #event(index: number, part: Omit<ChunkChoice, "index">): StreamEvent {

@@ -8,7 +8,7 @@ import type {
   ProviderResponse,
   StreamEvent,
 } from "../../core/provider.ts";
-import type { ToolCallIdShape } from "../../core/tool-calls.ts";
+import type { ToolCallIdFormat } from "../../core/tool-calls.ts";
 
 /** The fields and rules of an OpenAI-compatible host. */
 export type HostProfile = {
@@ -95,7 +95,7 @@ export type PlainStyle = {
     readonly details?: boolean;
   };
   /** The only accepted format of tool call IDs. Other IDs are replaced. */
-  readonly toolIds?: ToolCallIdShape;
+  readonly toolIds?: ToolCallIdFormat;
   /**
    * The text of an assistant message to insert between a tool result and a user message, for hosts
    * that require alternating turns. Such hosts get no empty assistant messages.

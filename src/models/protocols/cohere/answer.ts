@@ -27,7 +27,7 @@ import {
 import type { FinishReason, OutputPart } from "../../core/output-part.ts";
 import {
   addUsageToFailure,
-  END_EVENT,
+  STREAM_END_EVENT,
   FrameReader,
   createRetryableFailure,
   createFailureEvents,
@@ -203,7 +203,7 @@ export class CohereStream extends FrameReader {
       return createFailureEvents(createCohereFinishFailure(rawReason), usage);
     }
     const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#builder.finish(finish), ...usageEvents, END_EVENT];
+    return [...this.#builder.finish(finish), ...usageEvents, STREAM_END_EVENT];
   }
 }
 

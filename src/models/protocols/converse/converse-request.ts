@@ -27,9 +27,9 @@ import { listOf, objectOf, isObject } from "../../core/json-value.ts";
 import { copyExactJson } from "../../../shared/exact-json.ts";
 import type { FunctionTool, RequestedTools } from "../../core/conversation.ts";
 import {
-  NINE_CHARACTER_ID_SHAPE,
+  NINE_CHARACTER_ID_FORMAT,
   AcceptedToolCallIds,
-  WORD_CHARACTER_ID_SHAPE,
+  WORD_CHARACTER_ID_FORMAT,
 } from "../../core/tool-calls.ts";
 
 const ADDITIONAL_FIELDS = "additionalModelRequestFields";
@@ -292,7 +292,7 @@ export function toConverseMessages(
   rules: MessageRules,
 ): readonly ConverseMessage[] {
   const ids = new AcceptedToolCallIds(
-    rules.family === "mistral" ? NINE_CHARACTER_ID_SHAPE : WORD_CHARACTER_ID_SHAPE,
+    rules.family === "mistral" ? NINE_CHARACTER_ID_FORMAT : WORD_CHARACTER_ID_FORMAT,
   );
   const messages: ConverseMessage[] = [];
   for (const { role, parts } of turns) {

@@ -1,7 +1,7 @@
 import { ChunkBuilder } from "../../core/output-part.ts";
-import type { StreamReader, FrameSource, NamedFrame } from "../../core/frame-reader.ts";
+import type { StreamReader, FrameSource, StreamFrame } from "../../core/frame-reader.ts";
 import {
-  END_EVENT,
+  STREAM_END_EVENT,
   FrameReader,
   createRetryableFailure,
   toStreamReader,
@@ -285,7 +285,12 @@ export class ConverseReader extends FrameReader {
     const usage = readConverseUsage(this.#metadata?.usage);
     if (reason === null) return createFailureEvents(INCOMPLETE_RESPONSE_FAILURE, usage);
     const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#releaseText(), ...this.#chunks.finish(reason), ...usageEvents, END_EVENT];
+    return [
+      ...this.#releaseText(),
+      ...this.#chunks.finish(reason),
+      ...usageEvents,
+      STREAM_END_EVENT,
+    ];
   }
 }
 
@@ -305,7 +310,7 @@ export function createConverseStreamReader(reader: ConverseReader): StreamReader
 }
 
 /** Returns a frame as text. An exception becomes the event "error", with its name in `__type`. */
-function textFrame({ headers, payload }: EventStreamFrame): NamedFrame {
+function textFrame({ headers, payload }: EventStreamFrame): StreamFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";
   if (kind === "event") return { name: headers.get(":event-type") ?? "", data };

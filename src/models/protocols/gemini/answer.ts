@@ -28,7 +28,7 @@ import type {
 import type { FinishReason, OutputPart } from "../../core/output-part.ts";
 import {
   addUsageToFailure,
-  END_EVENT,
+  STREAM_END_EVENT,
   FrameReader,
   createRetryableFailure,
   createFailureEvents,
@@ -187,7 +187,7 @@ export class GeminiChunkReader extends FrameReader {
   protected override eventsAtEnd(textOutsideEvents: string): StreamEvent[] {
     const failure = findGeminiFailure(parseJsonOrNull(textOutsideEvents), this.#secrets());
     if (failure !== null) return createFailureEvents(failure);
-    if (this.#haveAllFinished()) return [END_EVENT];
+    if (this.#haveAllFinished()) return [STREAM_END_EVENT];
     return textOutsideEvents.trim() === ""
       ? []
       : createFailureEvents(createRetryableFailure("bad_event"));

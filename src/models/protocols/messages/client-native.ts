@@ -5,7 +5,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import {
   UniqueToolCallIds,
   AcceptedToolCallIds,
-  WORD_CHARACTER_ID_SHAPE,
+  WORD_CHARACTER_ID_FORMAT,
 } from "../../core/tool-calls.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import {
@@ -123,7 +123,7 @@ class FieldPicker {
   marksCache = false;
   readonly weights = new Map<object, NativePartCountRule>();
   readonly #betas: ReadonlySet<string>;
-  readonly #ids = new AcceptedToolCallIds(WORD_CHARACTER_ID_SHAPE);
+  readonly #ids = new AcceptedToolCallIds(WORD_CHARACTER_ID_FORMAT);
   readonly #callPairs = new UniqueToolCallIds();
 
   constructor(betas: readonly string[]) {

@@ -2,7 +2,7 @@ import { ChunkBuilder } from "../../core/output-part.ts";
 import { numberOf, textOf, readAnyValue, createObjectReader } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import {
-  END_EVENT,
+  STREAM_END_EVENT,
   FrameReader,
   createRetryableFailure,
   createFailureEvents,
@@ -174,7 +174,7 @@ export class MessagesStreamReader extends FrameReader {
 
   #end(): StreamEvent[] {
     return this.#builder.finished
-      ? [END_EVENT]
+      ? [STREAM_END_EVENT]
       : createFailureEvents(createRetryableFailure("no_finish_reason"));
   }
 }

@@ -4,7 +4,7 @@ import { createBadImageFailure, toConversation } from "../../core/conversation.t
 import type { Conversation, ConversationPart, ConversationTurn } from "../../core/conversation.ts";
 import type { ParsedImageUrl } from "../../core/data-url.ts";
 import type { JsonObject, ProviderFailure, ProviderCall } from "../../core/provider.ts";
-import { AcceptedToolCallIds, WORD_CHARACTER_ID_SHAPE } from "../../core/tool-calls.ts";
+import { AcceptedToolCallIds, WORD_CHARACTER_ID_FORMAT } from "../../core/tool-calls.ts";
 import { detailToClaudeThought } from "../../claude/thoughts.ts";
 import { listOf, readAnyValue, createObjectReader } from "../../core/json-value.ts";
 
@@ -25,7 +25,7 @@ export function toClaudeMessages(
   { system, markedSystem, turns }: Conversation,
   thinks: boolean,
 ): { readonly system: readonly JsonObject[]; readonly messages: readonly JsonObject[] } {
-  const ids = new AcceptedToolCallIds(WORD_CHARACTER_ID_SHAPE);
+  const ids = new AcceptedToolCallIds(WORD_CHARACTER_ID_FORMAT);
   const messages = turns
     .map(({ role, parts }) => ({ role, content: toBlocks(parts, thinks, ids) }))
     .filter(({ content }) => content.length > 0);

@@ -10,7 +10,7 @@ import {
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
 import {
-  END_EVENT,
+  STREAM_END_EVENT,
   FrameReader,
   createRetryableFailure,
   createFailureEvents,
@@ -198,7 +198,7 @@ export class ClaudeNativeReader extends FrameReader {
 
   #end(): StreamEvent[] {
     return this.isFinished
-      ? [END_EVENT]
+      ? [STREAM_END_EVENT]
       : createFailureEvents(createRetryableFailure("no_finish_reason"));
   }
 }

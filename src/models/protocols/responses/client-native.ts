@@ -9,7 +9,7 @@ import {
   readParts,
   removeNullFields,
 } from "./host-rules.ts";
-import type { RawEvent, RawItem } from "./host-rules.ts";
+import type { RawEvent, RawResponsesItem } from "./host-rules.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import { ToolCallItemDraft, MessageItemDraft } from "./client-drafts.ts";
@@ -118,7 +118,11 @@ function inlineImageBytes({ image_url: url }: JsonObject): string | null {
 }
 
 /** Reports whether an item can be sent. OpenAI returns 400 for a reasoning item that no output follows. */
-function isFollowedByOutput({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
+function isFollowedByOutput(
+  { type }: RawResponsesItem,
+  at: number,
+  items: readonly RawResponsesItem[],
+): boolean {
   if (type !== "reasoning") return true;
   const next = items.slice(at + 1).find((item) => item.type !== "reasoning");
   return next !== undefined && (next.role === "assistant" || CALL_TYPES.has(next.type));
@@ -278,7 +282,7 @@ export class NativeItemWriter {
     return text;
   }
 
-  #begin(index: number, raw: RawItem): string {
+  #begin(index: number, raw: RawResponsesItem): string {
     if (this.#items.has(index)) return "";
     switch (raw.type) {
       case "message":
@@ -299,7 +303,7 @@ export class NativeItemWriter {
     return text;
   }
 
-  #end(index: number, raw: RawItem): string {
+  #end(index: number, raw: RawResponsesItem): string {
     if (this.#endedItems.has(index)) return "";
     const text = this.#completeItem(index, raw);
     this.#endedItems.add(index);
@@ -307,7 +311,7 @@ export class NativeItemWriter {
     return item instanceof ToolCallItemDraft ? text + this.#output.endCall(item) : text;
   }
 
-  #completeItem(index: number, raw: RawItem): string {
+  #completeItem(index: number, raw: RawResponsesItem): string {
     let written = this.#begin(index, raw);
     if (raw.type === "reasoning") return written + this.#reasoning(index, raw);
     const item = this.#items.get(index);
@@ -323,7 +327,7 @@ export class NativeItemWriter {
     return written;
   }
 
-  #reasoning(index: number, raw: RawItem): string {
+  #reasoning(index: number, raw: RawResponsesItem): string {
     const { summary, encrypted } = this.#options.shown;
     const keepsThoughts = encrypted || this.#options.storesResponse;
     const knownItem = this.#items.get(index);

@@ -7,7 +7,7 @@ import {
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { BaseDraft } from "./client-drafts.ts";
 import type { DraftContext } from "./client-drafts.ts";
-import type { OutputItem, SummaryPart } from "./client-response-object.ts";
+import type { OutputItem, ReasoningSummaryPart } from "./client-response-object.ts";
 
 export class ReasoningItemDraft extends BaseDraft {
   readonly isWhole = true;
@@ -46,7 +46,7 @@ export class ReasoningItemDraft extends BaseDraft {
     const { id } = this.position;
     const { status } = this;
     const isDone = status !== "in_progress";
-    const summary: SummaryPart[] =
+    const summary: ReasoningSummaryPart[] =
       this.isOpen && this.#summary !== "" ? [{ type: "summary_text", text: this.#summary }] : [];
     const hasThoughts = isDone && !hasNoThoughts(this.#thoughts);
     const encrypted_content = hasThoughts ? serializeThoughts(this.#thoughts) : null;

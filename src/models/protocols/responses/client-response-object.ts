@@ -26,7 +26,7 @@ export type TextPart = {
   readonly logprobs: readonly Logprob[];
 };
 export type RefusalPart = { readonly type: "refusal"; readonly refusal: string };
-export type SummaryPart = { readonly type: "summary_text"; readonly text: string };
+export type ReasoningSummaryPart = { readonly type: "summary_text"; readonly text: string };
 
 export type MessagePhase = "commentary" | "final_answer";
 
@@ -61,7 +61,7 @@ export type OutputItem =
       readonly id: string;
       readonly type: "reasoning";
       readonly status: ItemStatus;
-      readonly summary: readonly SummaryPart[];
+      readonly summary: readonly ReasoningSummaryPart[];
       readonly encrypted_content: string | null;
     };
 

@@ -16,7 +16,7 @@ import {
   parseResponsesApiFailure,
   readResponsesUsage,
 } from "./host-rules.ts";
-import type { RawItem, RawResponse } from "./host-rules.ts";
+import type { RawResponsesItem, RawResponse } from "./host-rules.ts";
 
 export function readResponsesCompletion(
   raw: RawResponse,
@@ -61,7 +61,7 @@ export function readNativeResponse(
   return { body: raw, usage, native: { text, finish } };
 }
 
-export function joinItemText(item: RawItem): string {
+export function joinItemText(item: RawResponsesItem): string {
   const parts = [...readParts(item.content), ...readParts(item.summary)];
   const texts = parts.map((part) => textOf(part.text) + textOf(part.refusal));
   return [item.name, item.arguments, item.input].map(textOf).join("") + texts.join("");
@@ -76,17 +76,17 @@ function failureWithSpent(
   return addUsageToFailure(parseResponsesApiFailure(raw, secret), spent);
 }
 
-function isReasoning(item: RawItem): boolean {
+function isReasoning(item: RawResponsesItem): boolean {
   return item.type === "reasoning";
 }
 
-function reasoningText(item: RawItem): string {
+function reasoningText(item: RawResponsesItem): string {
   if (!isReasoning(item)) return "";
   const parts = readParts(item.summary);
   return parts.map((part) => textOf(part.text)).join("\n\n");
 }
 
-function toOutputCalls(item: RawItem): OutputPart[] {
+function toOutputCalls(item: RawResponsesItem): OutputPart[] {
   const id = textOf(item.call_id);
   const name = textOf(item.name);
   if (item.type === "function_call") {

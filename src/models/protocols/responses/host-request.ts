@@ -12,7 +12,7 @@ import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import {
   AcceptedToolCallIds,
-  WORD_CHARACTER_ID_SHAPE,
+  WORD_CHARACTER_ID_FORMAT,
   MODELS_WITH_TOOL_NAMESPACES,
   removeToolNamespaces,
 } from "../../core/tool-calls.ts";
@@ -139,7 +139,7 @@ function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
 }
 
 function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
-  const ids = new AcceptedToolCallIds(WORD_CHARACTER_ID_SHAPE);
+  const ids = new AcceptedToolCallIds(WORD_CHARACTER_ID_FORMAT);
   const customCallIds = new Set<string>();
   const items: JsonObject[] = [];
   for (const message of messages) {

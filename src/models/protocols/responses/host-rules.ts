@@ -7,7 +7,7 @@ import { parseStreamFailure } from "../../core/upstream-failure.ts";
 
 export type RawResponse = JsonObject &
   KnownFields<"output" | "usage" | "status" | "incomplete_details" | "error">;
-export type RawItem = JsonObject &
+export type RawResponsesItem = JsonObject &
   KnownFields<
     | "type"
     | "role"
@@ -26,7 +26,7 @@ export type RawEvent = JsonObject &
     "type" | "response" | "item" | "delta" | "output_index" | "annotation" | "logprobs" | "error"
   >;
 
-export function readItems(list: unknown): readonly RawItem[] {
+export function readItems(list: unknown): readonly RawResponsesItem[] {
   return listOf(list).filter(isObject);
 }
 
@@ -91,7 +91,7 @@ const REASONING = "openai.reasoning";
  * Converts a reasoning item to an entry of `reasoning_details`. Returns null without encrypted
  * content, because OpenAI would reject the item later.
  */
-export function toReasoningDetail(item: RawItem): JsonObject | null {
+export function toReasoningDetail(item: RawResponsesItem): JsonObject | null {
   const { encrypted_content: encrypted } = item;
   if (typeof encrypted !== "string" || encrypted === "") return null;
   return { type: REASONING, summary: listOf(item.summary), encrypted_content: encrypted };
@@ -101,7 +101,7 @@ export function toReasoningDetail(item: RawItem): JsonObject | null {
  * Converts an entry of `reasoning_details` to a reasoning item. Returns null for another provider's
  * entry.
  */
-export function toReasoningItem(detail: RawItem): JsonObject | null {
+export function toReasoningItem(detail: RawResponsesItem): JsonObject | null {
   const { type, encrypted_content: encrypted } = detail;
   if (type !== REASONING || textOf(encrypted) === "") return null;
   return { type: "reasoning", summary: listOf(detail.summary), encrypted_content: encrypted };

@@ -2,14 +2,14 @@ import { ChunkBuilder } from "../../core/output-part.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import {
-  END_EVENT,
+  STREAM_END_EVENT,
   FrameReader,
   createRetryableFailure,
   createFailureEvents,
 } from "../../core/frame-reader.ts";
 import { toChatAnnotations, joinItemText } from "./host-answer.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
-import type { RawEvent, RawItem, RawResponse } from "./host-rules.ts";
+import type { RawEvent, RawResponsesItem, RawResponse } from "./host-rules.ts";
 import {
   parseResponsesFinishReason,
   toReasoningDetail,
@@ -18,7 +18,7 @@ import {
 } from "./host-rules.ts";
 
 function isThinking(type: string, event: RawEvent): boolean {
-  const item: RawItem = objectOf(event.item);
+  const item: RawResponsesItem = objectOf(event.item);
   if (type === "response.output_item.added") return item.type === "reasoning";
   return type.startsWith("response.reasoning");
 }
@@ -70,7 +70,7 @@ abstract class ResponseReader extends FrameReader {
     if (finish === null) return this.#failed(createRetryableFailure("no_status"), response);
     const usage = readResponsesUsage(response.usage);
     const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.finished(event, finish), ...usageEvents, END_EVENT];
+    return [...this.finished(event, finish), ...usageEvents, STREAM_END_EVENT];
   }
 
   protected abstract events(type: string, event: RawEvent): StreamEvent[];
@@ -125,7 +125,7 @@ export class ResponsesChunkReader extends ResponseReader {
     return this.#builder.finish(finish);
   }
 
-  #begin(index: number, item: RawItem): StreamEvent[] {
+  #begin(index: number, item: RawResponsesItem): StreamEvent[] {
     const isCustom = item.type === "custom_tool_call";
     if ((!isCustom && item.type !== "function_call") || this.#calls.has(index)) return [];
     this.#calls.set(index, { index: this.#callCount++, isCustom, hasInput: false });
@@ -140,7 +140,7 @@ export class ResponsesChunkReader extends ResponseReader {
     return this.#builder.addToolArguments(text, call.index);
   }
 
-  #done(index: number, item: RawItem): StreamEvent[] {
+  #done(index: number, item: RawResponsesItem): StreamEvent[] {
     if (item.type === "reasoning") {
       const detail = toReasoningDetail(item);
       return detail === null ? [] : this.#builder.addDelta({ reasoning_details: [detail] });

@@ -28,7 +28,7 @@ import type { Usage } from "../../../shared/usage.ts";
 import { readUsage, readCounts } from "../../core/openai-usage.ts";
 import {
   addUsageToFailure,
-  END_EVENT,
+  STREAM_END_EVENT,
   FrameReader,
   createRetryableFailure,
   createFailureEvents,
@@ -282,7 +282,7 @@ export class WorkersAiStream extends FrameReader {
     if (this.#usage !== null && !this.#isComplete && !this.#isUsageStale) {
       events.push({ kind: "usage", usage: this.#usage });
     }
-    return [...events, END_EVENT];
+    return [...events, STREAM_END_EVENT];
   }
 }
 

@@ -9,7 +9,7 @@ import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { NINE_CHARACTER_ID_SHAPE, AcceptedToolCallIds } from "../../core/tool-calls.ts";
+import { NINE_CHARACTER_ID_FORMAT, AcceptedToolCallIds } from "../../core/tool-calls.ts";
 import type { RequestedTools } from "../../core/conversation.ts";
 
 type Family = {
@@ -110,7 +110,7 @@ function messagesOf(
 ): readonly JsonObject[] | ProviderFailure {
   const nineCharacterIds =
     getWorkersAiModelFamily(model).requiresNineCharacterIds === true
-      ? new AcceptedToolCallIds(NINE_CHARACTER_ID_SHAPE)
+      ? new AcceptedToolCallIds(NINE_CHARACTER_ID_FORMAT)
       : null;
   const idFor = (id: string): string => nineCharacterIds?.idFor(id) ?? id;
   const names = new Map<string, string>();

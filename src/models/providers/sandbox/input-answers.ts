@@ -11,7 +11,7 @@ import type {
 } from "../../core/provider.ts";
 import { createSingleBatchStream } from "../../core/http-provider.ts";
 import { countCodePoints } from "../../core/speech.ts";
-import { toTranscriptEvents } from "../../core/media-reader.ts";
+import { toTranscriptionEvents } from "../../core/media-reader.ts";
 import { floatsToBase64 } from "../../core/embedding-batches.ts";
 import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
@@ -72,7 +72,10 @@ function transcriptionAnswer({
   const body = { text: `This is the audio of ${file.filename}.` };
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };
   if (!stream) return { kind: "json", body, usage };
-  return { kind: "stream", events: createSingleBatchStream(toTranscriptEvents({ body, usage })) };
+  return {
+    kind: "stream",
+    events: createSingleBatchStream(toTranscriptionEvents({ body, usage })),
+  };
 }
 
 function speechAnswer({ body: { input } }: ProviderCallOf<"speech">): ProviderResult {

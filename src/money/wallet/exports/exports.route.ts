@@ -7,7 +7,7 @@ import { objectsOf } from "../../../shared/contracts/objects.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { logWarning } from "../../../shared/log.ts";
-import { endOfPeriod, periodOf, periodOfDay } from "../../../shared/period.ts";
+import { periodEndMs, periodOf, periodOfDay } from "../../../shared/period.ts";
 import { callWalletOfCaller } from "../routes/reads.route.ts";
 import { daySchema as dayField, parseDayStartMs } from "../routes/usage.route.ts";
 import {
@@ -59,7 +59,7 @@ function parseExportRange(c: AppContext): Result<ExportRange> {
   if (one !== undefined) return success({ name: one, days: [one] });
   const name = whole ?? periodOf(now(c.env)).month;
   const first = `${name}-01`;
-  const endMs = Math.min(endOfPeriod(periodOfDay(first), "month"), now(c.env) + DAY_MS);
+  const endMs = Math.min(periodEndMs(periodOfDay(first), "month"), now(c.env) + DAY_MS);
   const days: string[] = [];
   for (let ms = Date.parse(first); ms < endMs; ms += DAY_MS) days.push(periodOf(ms).day);
   return success({ name, days });

@@ -6,7 +6,7 @@ import type { Unit } from "../../../shared/units.ts";
 import { listChargeLines, NO_USAGE } from "../../../shared/usage.ts";
 import type { ChargeLine, Price } from "../../../shared/usage.ts";
 import type { ChargeGroup, LedgerCredit } from "../../../shared/contracts/exports.ts";
-import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
+import { periodEndMs, periodOfDay } from "../../../shared/period.ts";
 
 /**
  * Columns of FOCUS 1.3 (the FinOps format for cost data), two of FOCUS 1.2, and our own `x_`
@@ -95,7 +95,7 @@ function focusRow({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
     BillingAccountId: orgId,
     BillingAccountName: orgId,
     BillingCurrency: "USD",
-    BillingPeriodEnd: formatTime(endOfPeriod(period, "month")),
+    BillingPeriodEnd: formatTime(periodEndMs(period, "month")),
     BillingPeriodStart: formatTime(Date.parse(`${period.month}-01`)),
     ChargePeriodEnd: formatTime(start + DAY_MS),
     ChargePeriodStart: formatTime(start),

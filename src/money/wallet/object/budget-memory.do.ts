@@ -220,7 +220,7 @@ export function storeMeters(tx: BudgetTx, revision: number, floorId: string): vo
   if (budgets.scopes.size > 0) saveLastCountedLedgerRow(sql, { seq: ledger.seq, floorId });
 }
 
-export function clearUnsavedMeters({ budgets }: BudgetTx["memory"]): void {
+export function markMetersSaved({ budgets }: BudgetTx["memory"]): void {
   budgets.unsaved.clear();
   if (budgets.meters.size > OWNERS_MAX) budgets.meters.clear();
 }

@@ -17,7 +17,7 @@ import {
   addChargeGroup,
   chargeGroupKey,
   readDailyTotalsProgress,
-  selectChargeTags,
+  selectTagsOfDay,
   selectChargeGroups,
   storeChargeGroups,
   writeDailyTotalsProgress,
@@ -165,7 +165,7 @@ function withBoundedTags(
   groups: ChargeGroupsOfDay,
 ): ChargeGroupsOfDay {
   if (![...groups.values()].some(({ tags }) => tags !== "")) return groups;
-  const sets = new TagCombinationsOfDay(selectChargeTags(sql, day));
+  const sets = new TagCombinationsOfDay(selectTagsOfDay(sql, day));
   const bounded: ChargeGroupsOfDay = new Map();
   for (const group of groups.values()) {
     addChargeGroup(

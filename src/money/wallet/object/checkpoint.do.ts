@@ -5,7 +5,7 @@ import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
-import { clearUnsavedMeters, storeMeters } from "./budget-memory.do.ts";
+import { markMetersSaved, storeMeters } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { iterateTotalsToStore } from "./tag-usage.do.ts";
 
@@ -30,7 +30,7 @@ export function takeCheckpoint(tx: Tx): void {
     if (scope === "end_user") memory.unpublishedUserIds.add(subject);
   }
   memory.usage.clear();
-  clearUnsavedMeters(memory);
+  markMetersSaved(memory);
 }
 
 /** Returns an ID below the IDs of all future charges. */

@@ -3,7 +3,7 @@ import { BUDGET_PERIODS } from "../../../shared/key-terms.ts";
 import type { KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
+import { periodEndMs, periodOfDay } from "../../../shared/period.ts";
 import { meterAmountsAt, dollarFieldLimit, fieldLimitPeriod } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { addToBucket, bucketAt, sumInWindow } from "../../../shared/budget-meter.ts";
@@ -92,7 +92,7 @@ export function readDollarBudgetStatus(tx: Tx, keyId: string, terms: Terms): Key
     spentMicro: micros(settled),
     heldMicro: micros(held),
     leftMicro: micros(Math.max(0, free)),
-    resetsAt: period === null ? null : endOfPeriod(tx.period, period),
+    resetsAt: period === null ? null : periodEndMs(tx.period, period),
   };
 }
 

@@ -2,14 +2,14 @@ import { logAlert, logWarning } from "../../../shared/log.ts";
 import {
   isOwnSnapshot,
   SNAPSHOT_PAGE_ROWS_MAX,
-  readSnapshotHead,
+  readWalletSnapshotHead,
   writePublication,
   toSettingsRow,
 } from "../snapshot.store.ts";
 import type { SnapshotPage, SnapshotHead, Publication, PublishResult } from "../snapshot.store.ts";
 import type { KeyUse, UsedKeyRecord } from "../../../shared/key-uses.store.ts";
 import { deleteOldAlerts } from "./alerts.do.ts";
-import { deleteRemovedRows, pagesToPublish } from "../tables/published-rows.do.ts";
+import { deletePublishedRemovals, pagesToPublish } from "../tables/published-rows.do.ts";
 import type { SettingsWithoutRestrictions } from "../../../shared/contracts/settings.ts";
 import { recordKeyUse, changeWalletRow } from "./memory.do.ts";
 import type { Tx, WalletMemory } from "./memory.do.ts";
@@ -44,7 +44,7 @@ export async function publish(tx: Tx, live: () => Tx | null): Promise<PublishOut
 async function publishOnce(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const { row } = tx.memory;
   if (row.conflict === null) return publishNow(tx, live);
-  const head = await readSnapshotHead(tx.env.DB, row.orgId);
+  const head = await readWalletSnapshotHead(tx.env.DB, row.orgId);
   const later = live();
   if (later === null) return { ...NOTHING_SENT, outcome: "published" }; // the wallet was deleted meanwhile
   if (head === null || isOwnSnapshot(later.memory.row, head)) return publishNow(later, live);
@@ -124,7 +124,7 @@ function acknowledge(
     });
     return "again";
   }
-  tx.storage.transactionSync(() => deleteRemovedRows(tx.sql, publication.revision));
+  tx.storage.transactionSync(() => deletePublishedRemovals(tx.sql, publication.revision));
   const publishAll = row.publishAll && !publication.everything;
   const { revision: acknowledged } = publication;
   changeWalletRow(tx, { acknowledged, creditsSeq, publishAll, conflict: null });

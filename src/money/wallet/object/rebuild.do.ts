@@ -5,7 +5,7 @@ import { micros } from "../../../shared/money.ts";
 import {
   isOwnSnapshot,
   PAGED_SNAPSHOT_TABLES,
-  readSnapshotHead,
+  readWalletSnapshotHead,
   readSnapshotPages,
 } from "../snapshot.store.ts";
 import type { PagedSnapshotTable } from "../snapshot.store.ts";
@@ -202,7 +202,7 @@ export async function copySnapshot(
         sql.exec("INSERT INTO book_pages (name, rows) VALUES (?, ?)", table, JSON.stringify(rows));
       }
     }
-    const head = await readSnapshotHead(db, orgId);
+    const head = await readWalletSnapshotHead(db, orgId);
     if (head?.epoch === copy.head.epoch && head.seq === copy.head.seq) return copy;
   }
   return null;

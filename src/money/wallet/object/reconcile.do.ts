@@ -2,7 +2,7 @@ import { now } from "../../../shared/clock.ts";
 import { conflict, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { logAlert } from "../../../shared/log.ts";
-import { readSnapshotHead } from "../snapshot.store.ts";
+import { readWalletSnapshotHead } from "../snapshot.store.ts";
 import type { SnapshotHead } from "../snapshot.store.ts";
 import type {
   Difference,
@@ -37,7 +37,8 @@ export async function reconcileWallet(
     const tx = decisions.tryOpen();
     if (tx === null) return refuseStorageUnavailable();
     const { orgId } = tx.memory.row;
-    const head = from.run === null ? await readSnapshotHead(db, orgId).catch(() => null) : null;
+    const head =
+      from.run === null ? await readWalletSnapshotHead(db, orgId).catch(() => null) : null;
     const slice = decisions.decide((later) =>
       reconcileSlice(later, from, { snapshot: head, rowsMax }),
     );

@@ -7,7 +7,7 @@ import { BUDGET_PERIODS } from "../../../shared/key-terms.ts";
 import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { endOfPeriod } from "../../../shared/period.ts";
+import { periodEndMs } from "../../../shared/period.ts";
 import { computeHoldableShare } from "./ledger.ts";
 import type { HoldLimit } from "./ledger.ts";
 import {
@@ -228,10 +228,10 @@ function fieldLimitFailure(
     onlyHolds,
   };
   if (meter.scope === "end_user" && (period === "day" || period === "month")) {
-    const resetsAt = endOfPeriod(at.period, period);
+    const resetsAt = periodEndMs(at.period, period);
     return { kind: "quota_exceeded", period, quotaMicro: limit, ...amounts, resetsAt };
   }
-  const resetsAt = period === null ? null : endOfPeriod(at.period, period);
+  const resetsAt = period === null ? null : periodEndMs(at.period, period);
   const ofSession = meter.scope === "session" && { session: true as const };
   return {
     kind: "key_budget_exceeded",

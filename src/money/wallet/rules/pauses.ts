@@ -7,7 +7,7 @@ import type { Pause, PauseSource } from "../../../shared/pauses.ts";
 /** All pauses by rule name. `until` is when the first of them ends (Unix ms). */
 export type PausesByName = { readonly byName: ReadonlyMap<string, Pause>; readonly until: number };
 
-export const PAUSE_RULE_PREFIX = "pause\n";
+export const PAUSE_RULE_NAME_PREFIX = "pause\n";
 const SOURCES: readonly PauseSource[] = ["operator", "member", "budget"];
 
 export function pauseRuleName({
@@ -15,7 +15,7 @@ export function pauseRuleName({
   subject,
   source,
 }: BudgetOwner & { readonly source: PauseSource }): string {
-  return `${PAUSE_RULE_PREFIX}${scope}\n${subject}\n${source}`;
+  return `${PAUSE_RULE_NAME_PREFIX}${scope}\n${subject}\n${source}`;
 }
 
 export function indexPausesByName(pauses: Iterable<Pause>): PausesByName {

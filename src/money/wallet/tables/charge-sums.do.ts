@@ -125,7 +125,7 @@ export function selectChargeGroups(
     .map(groupFromRow);
 }
 
-export function selectChargeTags(sql: SqlStorage, day: string): string[] {
+export function selectTagsOfDay(sql: SqlStorage, day: string): string[] {
   return sql
     .exec<{ tags: string }>(
       "SELECT DISTINCT tags FROM charge_sums WHERE day = ? AND tags <> ''",

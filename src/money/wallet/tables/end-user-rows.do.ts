@@ -1,5 +1,5 @@
 import { insertRow } from "../../../shared/tables.do.ts";
-import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
+import { periodEndMs, periodOfDay } from "../../../shared/period.ts";
 import type { EndUser } from "../rules/end-user.ts";
 
 /**
@@ -140,7 +140,7 @@ export function selectDeletedEndUsers(sql: SqlStorage): DeletedEndUsers {
 }
 
 export function endOfMonthMs(month: string): number {
-  return endOfPeriod(periodOfDay(`${month}-01`), "month");
+  return periodEndMs(periodOfDay(`${month}-01`), "month");
 }
 
 export function selectDeletedEndUser(

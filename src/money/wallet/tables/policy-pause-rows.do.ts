@@ -1,7 +1,7 @@
 import type { Pause } from "../../../shared/pauses.ts";
 import type { Policy } from "../../../shared/policy.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
-import { PAUSE_RULE_PREFIX, indexPausesByName } from "../rules/pauses.ts";
+import { PAUSE_RULE_NAME_PREFIX, indexPausesByName } from "../rules/pauses.ts";
 import type { PausesByName } from "../rules/pauses.ts";
 import type { PoliciesByOwner } from "../rules/policies.ts";
 
@@ -20,7 +20,7 @@ export const RULES_TABLE_SQL =
 export const MAX_CONCURRENT_RULE = "max_concurrent";
 
 function isPause({ name }: { readonly name: string }): boolean {
-  return name.startsWith(PAUSE_RULE_PREFIX);
+  return name.startsWith(PAUSE_RULE_NAME_PREFIX);
 }
 
 type Rules = {

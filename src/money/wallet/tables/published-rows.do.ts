@@ -1,5 +1,5 @@
 import { SNAPSHOT_PAGE_ROWS_MAX } from "../snapshot.store.ts";
-import type { SnapshotPage, SnapshotRow } from "../snapshot.store.ts";
+import type { SnapshotPage, WalletSnapshotRow } from "../snapshot.store.ts";
 
 const CREDIT_COLUMNS = `reference, amount AS amount_micro, balance AS balance_micro, held AS held_micro,
   open_holds, created_at`;
@@ -99,7 +99,7 @@ export function* pagesToPublish(
   const changedUserIds = isComplete ? [] : endUserIds;
   for (let from = 0; from < changedUserIds.length; from += SNAPSHOT_PAGE_ROWS_MAX) {
     const ids = JSON.stringify(changedUserIds.slice(from, from + SNAPSHOT_PAGE_ROWS_MAX));
-    const rows = sql.exec<SnapshotRow>(CHANGED_END_USERS_SQL, ids).toArray();
+    const rows = sql.exec<WalletSnapshotRow>(CHANGED_END_USERS_SQL, ids).toArray();
     yield { table: "end_users", rows };
   }
   for (const query of REMOVED_ROWS) yield* pagesOf(sql, query, [""]);
@@ -111,13 +111,13 @@ export function* pagesToPublish(
 function* pagesOf(
   sql: SqlStorage,
   [table, query]: readonly [SnapshotPage["table"], string],
-  first: readonly SnapshotRow[string][],
+  first: readonly WalletSnapshotRow[string][],
   ...rest: readonly number[]
 ): Generator<SnapshotPage> {
   let after = first;
   for (;;) {
     const rows = sql
-      .exec<SnapshotRow>(`${query} LIMIT ${SNAPSHOT_PAGE_ROWS_MAX}`, ...after, ...rest)
+      .exec<WalletSnapshotRow>(`${query} LIMIT ${SNAPSHOT_PAGE_ROWS_MAX}`, ...after, ...rest)
       .toArray();
     const last = rows.at(-1);
     if (last === undefined) return;
@@ -127,7 +127,7 @@ function* pagesOf(
   }
 }
 
-export function deleteRemovedRows(sql: SqlStorage, acknowledged: number): void {
+export function deletePublishedRemovals(sql: SqlStorage, acknowledged: number): void {
   sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", acknowledged);
   sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);
   sql.exec("DELETE FROM rules WHERE rule IS NULL AND changed <= ?", acknowledged);
