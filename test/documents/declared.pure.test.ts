@@ -185,7 +185,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Characters in a speech request's `input`": ["models/core/speech.ts INPUT_CHARACTERS_MAX"],
   "Pages per OCR request": ["models/core/ocr.ts PAGES_MAX"],
   "Tags per request; bytes in a tag's key or value": [
-    "shared/tags.ts TAGS_MAX",
+    "shared/tags.ts REQUEST_TAGS_MAX",
     "shared/tags.ts TAG_BYTES_MAX",
   ],
   "Declared tag keys; tag combinations per day with their own totals": [

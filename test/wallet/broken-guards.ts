@@ -293,7 +293,7 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   hold(
     "a session's requests per minute are limited",
-    "return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;",
+    "return oldest === undefined ? 0 : oldest + RATE_WINDOW_MS - nowMs;",
     "return 0;",
     /S2/,
   ),
