@@ -72,7 +72,7 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK for JavaScript in the region 
     expect(results.map(({ flagged }) => flagged)).toEqual([true]);
   });
 
-  it("transcribes a file, also as a stream", async () => {
+  it("transcribes a file, with and without streaming", async () => {
     const given = () => ({ model: "sandbox/transcribe", file: new File([audio()], "a.mp3") });
     const { text } = await client().audio.transcriptions.create(given());
     expect(text).toBe("This is the audio of a.mp3.");
@@ -187,7 +187,7 @@ describe.each(["eu", "us"] as const)("Mistral's SDK for JavaScript in the region
     expect(results.map(({ categories }) => categories?.["violence"])).toEqual([false, true]);
   });
 
-  it("transcribes a file, also as a stream", async () => {
+  it("transcribes a file, with and without streaming", async () => {
     const given = {
       model: "sandbox/transcribe",
       file: { fileName: "a.mp3", content: audio() },

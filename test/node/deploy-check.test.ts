@@ -50,7 +50,7 @@ function applied(names: readonly string[]): string {
 }
 
 describe("the exit code of deploy:check", () => {
-  it("equals 0 for a ready region, with text and JSON", async () => {
+  it("is 0 for a ready region, with both text and JSON output", async () => {
     const file = files.write();
     const words = await run(["--env", "eu", "--config", file, "--set", NAMES]);
     expect(words).toMatchObject({ code: 0 });
@@ -65,13 +65,13 @@ describe("the exit code of deploy:check", () => {
     });
   });
 
-  it("equals 0 for a US region, where secrets have different names", async () => {
+  it("is 0 for a US region, whose secrets have different names", async () => {
     const names = "KEY_SECRETS,ADMIN_TOKEN,PEER_OUT_EU,PEER_IN_EU,OPENAI_API_KEY";
     const given = ["--env", "us", "--config", files.write(), "--set", names];
     expect(await run(given)).toMatchObject({ code: 0 });
   });
 
-  it("equals 1 for the repository's wrangler.toml, and the output lists the values to fill in", async () => {
+  it("is 1 for the repository's wrangler.toml, and the output lists the values to fill in", async () => {
     const given = ["--env", "eu", "--config", "wrangler.toml", "--set", NAMES];
     const { code, said } = await run(given);
     expect(code).toBe(1);
@@ -93,7 +93,7 @@ describe("the exit code of deploy:check", () => {
     expect(await run(given)).toMatchObject({ code: 2 });
   });
 
-  it("equals 0 for --help, which lists the exit codes", async () => {
+  it("is 0 for --help, which lists the exit codes", async () => {
     const { code, said } = await run(["--help"]);
     expect(code).toBe(0);
     expect(said).toContain("Ends with 0; 1 when something must be put right first; 2");
@@ -101,7 +101,7 @@ describe("the exit code of deploy:check", () => {
 });
 
 describe("the list of secrets in deploy:check", () => {
-  it("contains only the secrets that wrangler lists for the region and the region's configuration", async () => {
+  it("contains only the secrets that wrangler lists for the region's environment and configuration", async () => {
     const given = path.join(files.directory, "given");
     const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
     expect(said).toMatchObject({ ready: true, assumed: [] });
@@ -110,7 +110,7 @@ describe("the list of secrets in deploy:check", () => {
     );
   });
 
-  it("leads to an error for each missing secret, with the command that sets the secret", async () => {
+  it("causes an error for each missing secret, with the command that sets the secret", async () => {
     const said = await asked(`echo '${listed(["ADMIN_TOKEN", "PEER_IN_US_NEXT"])}'`);
     expect(said.ready).toBe(false);
     const missing = unset(said);
@@ -145,7 +145,7 @@ describe("the list of secrets in deploy:check", () => {
     }
   });
 
-  it("stays unknown without a login, and no browser opens for a login", async () => {
+  it("stays unknown if nobody is logged in to Cloudflare, and no browser opens for a login", async () => {
     const home = { HOME: files.directory, XDG_CONFIG_HOME: files.directory };
     const { code, said } = await run(["--env", "eu", "--config", files.write()], home);
     expect(code).toBe(0);
@@ -159,7 +159,7 @@ describe("the list of secrets in deploy:check", () => {
 describe("the list of applied migrations in deploy:check", () => {
   const own = readMigrations().map(({ name }) => name);
 
-  it("leads to no finding if the database has applied all migrations", async () => {
+  it("causes no finding if the database has all migrations", async () => {
     expect(await saidOfMigrations(applied(own))).toEqual({ ready: true, found: [] });
     expect(readFileSync(path.join(files.directory, "d1"), "utf8")).toMatch(
       /^d1 execute DB --env eu --remote --json --config \S+ --command SELECT name FROM d1_migrations/,
@@ -170,7 +170,7 @@ describe("the list of applied migrations in deploy:check", () => {
     ["a missing migration", applied(own.slice(1))],
     ["a new database", "echo 'no such table: d1_migrations' >&2; exit 1"],
   ])(
-    "leads to an error with the command that applies the missing migrations: %s",
+    "causes an error with the command that applies the missing migrations: %s",
     async (_name, answer) => {
       const { ready, found } = await saidOfMigrations(answer);
       expect(ready).toBe(false);
@@ -179,7 +179,7 @@ describe("the list of applied migrations in deploy:check", () => {
     },
   );
 
-  it("leads to a note if the database has a newer release's migration that this release supports", async () => {
+  it("causes a note if the database has a newer release's migration that this release supports", async () => {
     const { ready, found } = await saidOfMigrations(applied([...own, "9999_newer.sql"]));
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "note" }]);

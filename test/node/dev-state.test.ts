@@ -94,7 +94,7 @@ it.each(["demo.json", "secrets.json"])(
   },
 );
 
-it("npm start rejects a state whose secrets are lost", () => {
+it("npm start rejects a state folder whose secrets are lost", () => {
   const directory = folder("lost");
   mkdirSync(path.join(directory, "eu"), { recursive: true });
   expect(() => localSecrets(directory)).toThrow(/has lost its secrets\.json/);

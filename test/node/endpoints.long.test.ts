@@ -104,7 +104,7 @@ describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
     row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });
 
   it.each(cases)(
-    "charges a request once, with equal costs in response and receipt: $place, streamed $stream",
+    "charges a request once, with the same cost in response and receipt: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const { status, headers, text } = await ask(place, account.key, {

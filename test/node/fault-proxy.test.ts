@@ -136,7 +136,7 @@ it("the fault proxy forwards a delayed request after the next request or after a
   expect(heard.map(({ tag }) => tag)).toEqual(["second", "first", "alone"]);
 });
 
-it("the fault proxy makes equal choices for equal seeds, at about the configured rate", async () => {
+it("the fault proxy makes the same choices for the same seed, at about the configured rate", async () => {
   const odds = { garbage: 0.3, "5xx": 0.2 } as const;
   const drawn = async (seed: number): Promise<number[]> => {
     await proxy.set({ seed, odds });

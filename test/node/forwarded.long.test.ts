@@ -70,7 +70,7 @@ describe("a write that one region forwards to another", () => {
     },
   );
 
-  it("returns equal results for a DELETE that arrives twice", async () => {
+  it("returns the same result if a DELETE arrives twice", async () => {
     const account = await openRemoteAccount(regions);
     const { id } = await makeKey(regions, account.key);
     await regions.toEu.set("duplicate");
@@ -78,7 +78,7 @@ describe("a write that one region forwards to another", () => {
     expect([gone.status, await gone.json()]).toMatchObject([200, { id, revoked: true }]);
   });
 
-  it("changes only the home region, once, for 20 keys created and revoked concurrently in both regions", async () => {
+  it("takes effect once and only in the home region, for 20 keys created and revoked concurrently through both regions", async () => {
     const account = await openRemoteAccount(regions);
     const through = (i: number) => (i % 2 === 0 ? regions.eu : regions.us);
     const made = await Promise.all(

@@ -61,7 +61,7 @@ async function balanceOf(key: string): Promise<readonly [credits: unknown, held:
 }
 
 describe("a hold that is charged by 20 concurrent calls while the region is killed", () => {
-  it("gets charged only once, up to the held amount, and all calls return one outcome", async () => {
+  it("is charged only once, up to the held amount, and all calls return the same outcome", async () => {
     const { owner, key } = await payer();
     const secret = await merchantOf(regions.eu, "racing");
     let expected = MICROS;
@@ -122,7 +122,7 @@ describe("a hold that is created in the other region", () => {
     }
   });
 
-  it("counts against the key's budget instead of the balance if the hold pays by quota", async () => {
+  it("counts against the key's budget instead of the balance if 'pays' is quota", async () => {
     const { owner, key } = await payer({ scope: "global", budget_dollars: 0.5 });
     const hold = { amount_dollars: 0.3, pays: "quota", description: "a GPU" };
     const placed = await sent(`${regions.us.baseUrl}/holds`, key, hold);

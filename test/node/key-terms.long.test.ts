@@ -216,7 +216,7 @@ describe.each(EVERYWHERE)("a limit of a key at %s", (_name, where) => {
     expect(await standing(where, one)).toMatchObject({ budget_dollars: 0.01 });
   });
 
-  it("changes in both regions before the response, whichever region is called", async () => {
+  it("takes a new value in both regions before the PATCH returns, whichever region is called", async () => {
     const { owner, one } = await limited({ allowed_models: ["sandbox/echo"] });
     for (const at of ["eu", "us"] as const) expect((await pays(at, one, ECHO)).status).toBe(200);
     const patch = (body: object) =>

@@ -61,7 +61,7 @@ async function cost(key: string): Promise<number> {
 }
 
 describe("a region that is killed right after a response", () => {
-  it(`loses no charge of a stream whose [DONE] was read: ${KILLS} of ${KILLS}`, async () => {
+  it(`loses no charge of a stream that the client has read up to [DONE]: ${KILLS} of ${KILLS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,
@@ -74,7 +74,7 @@ describe("a region that is killed right after a response", () => {
     }
   });
 
-  it(`loses no charge of a JSON response that was read: ${KILLS} of ${KILLS}`, async () => {
+  it(`loses no charge of a JSON response that the client has read: ${KILLS} of ${KILLS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,

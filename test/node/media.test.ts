@@ -24,7 +24,7 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK in the region %s", (region) =
     expect(response.headers.get("x-cost-micro")).toBe("1000");
   });
 
-  it("transcribes a file, also as a stream", async () => {
+  it("transcribes a file, with and without streaming", async () => {
     const model = "sandbox/transcribe";
     const sent = () => ({
       model,
@@ -39,14 +39,14 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK in the region %s", (region) =
     expect(types).toEqual(["transcript.text.delta", "transcript.text.done"]);
   });
 
-  it("reads a document", async () => {
+  it("returns the text of a document", async () => {
     const document = { type: "document_url", document_url: "https://example.com/a.pdf" };
     const body = { model: "sandbox/ocr", document, pages: "0-1" };
     const answer = await client().post<{ pages: { markdown: string }[] }>("/ocr", { body });
     expect(answer.pages.map(({ markdown }) => markdown)).toEqual(["# Page 0", "# Page 1"]);
   });
 
-  it("generates speech from a text, also as events", async () => {
+  it("generates speech from a text, also as a stream of events", async () => {
     const given = { model: "sandbox/speech", voice: "alloy", input: "Grüße" } as const;
     const file = await client().audio.speech.create({ ...given, response_format: "wav" });
     expect(file.headers.get("content-type")).toBe("audio/wav");

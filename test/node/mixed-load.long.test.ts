@@ -48,7 +48,7 @@ async function standingOf(account: Account) {
   };
 }
 
-it(`ledger, balance and database stay equal for ${REQUESTS} requests of ${ORGANIZATIONS} organizations in both regions`, async () => {
+it(`ledger, balance and database match after ${REQUESTS} requests of ${ORGANIZATIONS} organizations in both regions`, async () => {
   const accounts: Account[] = [];
   for (let i = 0; i < ORGANIZATIONS; i++) {
     accounts.push(await openRemoteAccount(regions, { credits: CREDITS[i % CREDITS.length] ?? 0 }));

@@ -128,7 +128,7 @@ function hurriedAtFirst(): Partial<FailoverOptions> {
   };
 }
 
-it("the connection of an abandoned provider request gets closed", async () => {
+it("the connection of an abandoned provider request is closed", async () => {
   let closed = false;
   mock.script((_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" }).write(": waiting\n\n");

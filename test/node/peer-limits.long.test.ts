@@ -64,7 +64,7 @@ async function chat(region: TestRegion, account: Account) {
 
 describe("a budget with on_exceeded pause", () => {
   it.each(PLACES)(
-    "pauses both regions when a charge in %s reaches the budget's limit",
+    "pauses requests in both regions when a charge in %s reaches the budget's limit",
     async (name) => {
       const account = await openRemoteAccount(regions);
       await settings(account, {

@@ -17,7 +17,7 @@ const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 const SEEN = { from: "2026-07-02", price: FREE, seenOn: "2026-07-02" };
 
 describe("a stale price in npm run prices", () => {
-  it("ages from the day on which the current price was checked", () => {
+  it("has an age counted from the day on which the current price was checked", () => {
     const later = { from: "2026-09-01", price: FREE, seenOn: "2026-08-30" };
     const prices = [SEEN, later] as const;
     expect(isStale({ prices }, Date.UTC(2026, 7, 31), 50)).toBe(true);
@@ -31,7 +31,7 @@ describe("a stale price in npm run prices", () => {
     expect(isStale(price, JULY_2, 0)).toBe(false);
   });
 
-  it("can be a recently checked price if the price's announced last day has passed", () => {
+  it("may have been checked recently if its announced last day has passed", () => {
     const price = { prices: [SEEN], until: "2026-07-03" } as const;
     expect(isStale(price, JULY_2 + 2 * DAY_MS - 1, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 2 * DAY_MS, 60)).toBe(true);
@@ -52,7 +52,7 @@ describe("the price list of npm run prices", () => {
     expect(lines.at(-1)).toContain(`0 of ${routes.length} stale`);
   });
 
-  it("contains equal prices in JSON, in micro-credits", () => {
+  it("contains the same prices in JSON, in micro-credits", () => {
     const printed = JSON.parse(jsonOfPrices(pricedRoutes(JULY_2 + 3650 * DAY_MS, 60))) as Printed[];
     expect(printed.every(({ stale }) => stale)).toBe(true);
     expect(printed.find(({ model }) => model === "openai/gpt-6-luna")).toEqual({

@@ -92,7 +92,7 @@ describe("a request body with two declared lengths", () => {
 });
 
 describe("each of several requests on one connection", () => {
-  it("authenticates separately, and gets its response in order", async () => {
+  it("is authenticated separately, and gets its response in order", async () => {
     const { statuses } = await sent(
       get("/v1/models", "") +
         get("/v1/models/none", auth) +
@@ -175,7 +175,7 @@ describe("an unusual request head", () => {
     },
   );
 
-  it("causes no server error with invalid bytes in a preflight", async () => {
+  it("causes no server error if a preflight contains invalid bytes", async () => {
     const bytes = Buffer.from([0xff, 0xfe, 0x80, 0x01, 0x7f]);
     const head = `OPTIONS /v1/keys HTTP/1.1\r\n${HOST}Access-Control-Request-Headers: x`;
     const { statuses } = await sent(

@@ -8,7 +8,7 @@ import { mixedProgram, nextProgram, runInTurn } from "./support/releases.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-it("the last release can run on data from the next release and back, without data loss", async () => {
+it("no data is lost if the next release is rolled back to the last release and deployed again", async () => {
   const next = { program: await nextProgram(), isNewer: true };
   const last = { program: lastProgram(), isNewer: false };
   expect(last.program.code.length).toBeGreaterThan(100_000);

@@ -75,7 +75,7 @@ describe("a connection between regions that is cut during a request", () => {
     expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
   });
 
-  it("leads to one charge at home and an empty outbox in the end, even if replies are lost", async () => {
+  it("finally results in one charge at home and an empty outbox, even if replies are lost", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
@@ -91,7 +91,7 @@ describe("a connection between regions that is cut during a request", () => {
 
 describe("a connection between regions that loses every reply", () => {
   it.each(["reset-after", "lose-reply"] as const)(
-    "causes a 503, and the one hold of both attempts is released: %s",
+    "causes a 503, and the single hold that both attempts share is released: %s",
     async (fault) => {
       await regions.toEu.set(fault);
       const refused = await inUs(ECHO);

@@ -42,7 +42,7 @@ async function repeatedIn(accounts: readonly Account[]): Promise<number> {
 }
 
 describe("a connection between regions that loses, duplicates and reorders messages", () => {
-  it(`leads to one charge per completed request, at the cost that the client saw: ${REQUESTS} requests of ${ORGANIZATIONS} organizations`, async () => {
+  it(`results in one charge per completed request, at the cost that the client saw: ${REQUESTS} requests of ${ORGANIZATIONS} organizations`, async () => {
     const opened = Array.from({ length: ORGANIZATIONS }, () => openRemoteAccount(regions));
     const accounts = await Promise.all(opened);
     await regions.toEu.set({ seed: SEED, odds: ODDS });

@@ -106,7 +106,7 @@ async function counted<T>(
 
 describe("a provider that fails before the first byte", () => {
   it.each(CASES)(
-    "leads to an uncharged error without the provider's text if no other route exists: $name, stream $stream",
+    "causes an uncharged error without the provider's text if no other route exists: $name, stream $stream",
     async ({ name, stream }) => {
       const expected = FAULT_OF.get(name);
       const one = worldOf(name);

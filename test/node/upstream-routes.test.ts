@@ -62,7 +62,7 @@ async function sent(work: () => Promise<SentRequest>) {
 
 describe("a model with two routes at different prices", () => {
   it.each([false, true])(
-    "leads to a single charge, at the price of the responding route, stream %s",
+    "results in a single charge, at the price of the responding route, stream %s",
     async (stream) => {
       const { key, orgId } = await world.organization();
       const model = stream ? "cheap-down-stream" : "cheap-down";

@@ -215,7 +215,7 @@ describe("an end user's quota", () => {
 });
 
 describe("an end user who is deleted while requests are running", () => {
-  it("pays for the running requests, and a new end user with an equal ID inherits the spend", async () => {
+  it("pays for the running requests, and a new end user with the same ID inherits the spend", async () => {
     const account = await open();
     const gate = Promise.withResolvers<boolean>();
     const reached = Promise.withResolvers<null>();
