@@ -125,7 +125,7 @@ const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
     });
 
 describe.each(Object.entries(PROTOCOLS))("the protocol %s", (_, protocol) => {
-  it("parses an assistant message that it wrote back to the original message", async () => {
+  it("restores the original assistant message from the text that the protocol wrote for it", async () => {
     await fc.assert(
       fc.asyncProperty(turns(protocol), async (said) => {
         const message = toCompletion([said], null).body.choices[0]?.message ?? {};

@@ -50,7 +50,7 @@ const MEANT: Readonly<Record<string, object>> = {
 describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
   "the recorded Anthropic error %s",
   (name, reply) => {
-    it("results in equal failures for JSON and streams", async () => {
+    it("results in the same failure for JSON and streams", async () => {
       for (const asStream of [false, true]) {
         const meant = await failure(reply, asStream);
         expect(meant).toMatchObject({ reason: String(reply.status), ...MEANT[name] });

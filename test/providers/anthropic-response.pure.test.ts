@@ -96,13 +96,13 @@ const NOTHING = { reasoning: "", refusal: "", details: [], tools: [], usage: USA
 describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, RawScenario][])(
   "the recorded Anthropic response %s",
   (name, scenario) => {
-    it("leads to equal messages as JSON and as a stream", async () => {
+    it("becomes the same message as JSON and as a stream", async () => {
       const expected = { ...NOTHING, ...SAID[name] };
       expect(await whole(scenario.json)).toEqual(expected);
       expect(await streamed(scenario.stream)).toEqual(expected);
     });
 
-    it("leads to equal messages wherever the network splits the response", async () => {
+    it("becomes the same message wherever the network splits the response", async () => {
       await expect(
         expectSameHoweverCut(PROVIDER, { upstreamId: "claude-sonnet-5" }, scenario.stream),
       ).resolves.toBeUndefined();

@@ -50,7 +50,7 @@ it("usage that arrives before an Anthropic stream's stop reason counts as partia
   expect(found.map(({ partial }) => partial)).toEqual([true, false]);
 });
 
-it("usage from Anthropic is converted to five counts that don't overlap, or to no usage", () => {
+it("usage from Anthropic is converted to five token counts that don't overlap, or to no usage", () => {
   const odd = fc.oneof(fc.nat(2e9), fc.integer(), fc.double(), fc.string(), fc.constant(null));
   const raw = fc.record(
     {

@@ -109,7 +109,7 @@ describe("a Bedrock frame with damaged bytes", () => {
   });
 });
 
-it("the reader of Bedrock frames copies a frame that arrives in many pieces at most twice", () => {
+it("the reader of Bedrock frames copies a frame at most twice, even if it arrives in many pieces", () => {
   const payload = new Uint8Array(1024 * 1024);
   const bytes = encodeFrame([], payload);
   const decoder = new FrameDecoder();

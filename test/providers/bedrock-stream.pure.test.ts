@@ -197,7 +197,7 @@ it.each([
   expect(await kinds([...TEXT, eventFrame(type, { message: "No." })])).toEqual(expected);
 });
 
-it("the Bedrock adapter maps an error frame and an exception to equal failures", async () => {
+it("the Bedrock adapter maps an error frame and an exception to the same failure", async () => {
   const headers = [
     [":message-type", "error"],
     [":error-code", "ThrottlingException"],

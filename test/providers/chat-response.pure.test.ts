@@ -19,7 +19,7 @@ function bodyOf(raw: JsonObject): JsonObject | undefined {
 const reason = (finish_reason: unknown) =>
   (bodyOf(completion({ content: "" }, { finish_reason }))?.["choices"] as object[])?.[0];
 
-it("a provider's finish reasons map to OpenAI's, and a reason for a failure leads to no response", () => {
+it("a provider's finish reasons map to OpenAI's, and no response is returned if the finish reason means a failure", () => {
   expect(reason("eos")).toMatchObject({ finish_reason: "stop" });
   expect(reason(undefined)).toMatchObject({ finish_reason: "stop" });
   expect(reason("length")).toMatchObject({ finish_reason: "length" });
@@ -37,7 +37,7 @@ it("a provider's refusal text stays in the message, and any other value becomes 
   }
 });
 
-it("a provider's malformed usage is ignored, and malformed details can't exceed the totals", () => {
+it("a provider's malformed token totals are ignored, and malformed token details can't exceed the totals", () => {
   for (const bad of [-1, 0.5, Number.NaN, "7", null, undefined, 1e300, {}, Infinity]) {
     expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 })).toBeNull();
     expect(readUsage({ prompt_tokens: 1, completion_tokens: bad })).toBeNull();
@@ -88,7 +88,7 @@ it("an embeddings response either has one vector per input, in order, or counts 
   expect(counts).toEqual([[1], [2], [1], [2]]);
 });
 
-it("an embeddings response in little-endian float32 base64 decodes to equal numbers", () => {
+it("an embeddings response in little-endian float32 base64 decodes to the same numbers", () => {
   expect(floatsToBase64([1, -2])).toBe("AACAPwAAAMA=");
   expect(base64ToFloats("AACAPwAAAMA=")).toEqual([1, -2]);
   expect([base64ToFloats("AACAPw"), base64ToFloats("AAA="), base64ToFloats("%%")]).toEqual([

@@ -8,7 +8,7 @@ const provider = createCohereProvider("https://api.cohere.com/v2", "key");
 const { refusal: _refusal, ...streams } = COHERE_CHAT;
 
 for (const [name, { stream }] of Object.entries(streams)) {
-  it(`a Cohere stream is converted to equal events however the stream is split: ${name}`, async () => {
+  it(`a Cohere stream is converted to the same events however the stream is split: ${name}`, async () => {
     await expect(expectSameHoweverCut(provider, {}, stream)).resolves.toBeUndefined();
   });
 }

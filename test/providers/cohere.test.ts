@@ -44,7 +44,7 @@ for (const name of Object.keys(SAID) as (keyof typeof SAID)[]) {
   const scenario = COHERE_CHAT[name];
   const used = name === "length" ? { ...USED, output: 256 } : USED;
 
-  it(`the Cohere adapter returns equal messages as JSON and as a stream, with the billed units: ${name}`, async () => {
+  it(`the Cohere adapter returns the same message as JSON and as a stream, with the billed units: ${name}`, async () => {
     const { answer } = await answerTo(provider, {}, scenario.json);
     if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
     const [choice] = answer.body["choices"] as { message: Message; finish_reason: string }[];
@@ -127,7 +127,7 @@ const MEANINGS: Readonly<Record<string, object>> = {
 };
 
 for (const [status, reply] of Object.entries(COHERE_FAILURES.errors)) {
-  it(`the Cohere adapter maps ${status} to equal failures for JSON and streams`, async () => {
+  it(`the Cohere adapter maps ${status} to the same failure for JSON and streams`, async () => {
     for (const stream of [true, false]) {
       const { answer } = await answerTo(COHERE, { stream }, reply);
       expect(answer).toMatchObject({

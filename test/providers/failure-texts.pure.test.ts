@@ -18,7 +18,7 @@ it.each([
   expect(wait({}, message)).toBe(ms);
 });
 
-it("rate limit headers lead to a wait for the exhausted limits, or else for the earliest reset, up to a minute", () => {
+it("a wait from rate limit headers ends when the exhausted limits reset, or else at the earliest reset, within a minute", () => {
   const reset = { "x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s" };
   expect(wait(reset)).toBe(1000);
   expect(wait({ ...reset, "x-ratelimit-remaining-tokens": "0" })).toBe(60_000);
@@ -28,7 +28,7 @@ it("rate limit headers lead to a wait for the exhausted limits, or else for the 
   expect(wait({ "x-ratelimit-reset": "120ms" })).toBe(120);
 });
 
-it("a date, an invalid value or an unrelated header is parsed as no wait", () => {
+it("a date, an invalid value or an unrelated header causes no wait", () => {
   const odd = ["1741305600000", "2026-11-21T10:00:00Z", "soon", "-1", "1x", ""];
   expect(odd.map((value) => wait({ "x-ratelimit-reset-requests": value }))).toEqual(
     odd.map(() => null),

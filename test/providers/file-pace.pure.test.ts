@@ -20,7 +20,7 @@ describe("the pacing of an isolate's files", () => {
     expect(started()).toBe(100);
   });
 
-  it("starts the next read immediately after the clock steps back", async () => {
+  it("starts the next read immediately if the clock steps back", async () => {
     const pace = new FileReadPacer();
     startReads(pace, 2);
     vi.setSystemTime(1_000_000);

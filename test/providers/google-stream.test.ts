@@ -114,7 +114,7 @@ describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])(
       expect(await streamedMessage(GOOGLE_CHAT[name].stream)).toEqual(expected);
     });
 
-    it("becomes equal events however the stream is split", async () => {
+    it("becomes the same events however the stream is split", async () => {
       const compared = expectSameHoweverCut(GEMINI, call, GOOGLE_CHAT[name].stream);
       await expect(compared).resolves.toBeUndefined();
     });
@@ -250,7 +250,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 
 const FAILURE = { kind: "error", failure: { kind: "overloaded", reason: "503" } };
 
-it("the Google adapter reads an error that follows the events as plain JSON, on one line or several", async () => {
+it("the Google adapter reads an error in plain JSON after the events, on one line or several", async () => {
   for (const bare of [JSON.stringify(UNAVAILABLE, null, 2), JSON.stringify(UNAVAILABLE)]) {
     const mid = streamReply([candidateResponse([{ text: "Hel" }])], bare);
     expect((await events(mid)).at(-1)).toEqual(FAILURE);

@@ -78,7 +78,7 @@ it("the OpenAI-compatible adapter adds an assistant message between tool result 
   );
 });
 
-it("the OpenAI-compatible adapter sends only fields that every model accepts, non-empty arguments and textual results", () => {
+it("the OpenAI-compatible adapter sends non-empty arguments, textual results, and only fields that every model accepts", () => {
   for (const profile of PLAIN) {
     const { messages } = sent(profile, { messages: FOREIGN });
     const text = JSON.stringify(messages);

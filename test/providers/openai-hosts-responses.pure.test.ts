@@ -72,7 +72,7 @@ function jsonMessage(body: JsonObject) {
 }
 
 it.each(CASES)(
-  "the OpenAI-compatible adapter returns equal messages from a stream and from JSON: $profile, $name",
+  "the OpenAI-compatible adapter returns the same message from a stream and from JSON: $profile, $name",
   async ({ replies, name }) => {
     const want = wanted(replies, name);
     const events = await eventsOf(providerOf(replies), {}, replies.chat[name].stream);
@@ -99,7 +99,7 @@ it.each(CASES)(
 );
 
 it.each(HOST_REPLIES)(
-  "the OpenAI-compatible adapter returns equal events however a stream is split: $dialect.profile",
+  "the OpenAI-compatible adapter returns the same events however a stream is split: $dialect.profile",
   async (replies) => {
     expect.hasAssertions();
     for (const name of ["tools", "reasoning"] as const) {

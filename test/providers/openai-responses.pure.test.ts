@@ -42,7 +42,7 @@ async function sent(body: JsonObject): Promise<JsonObject> {
 }
 
 describe("the OpenAI endpoint chosen for a chat", () => {
-  it("equals /responses for models whose tools need this endpoint, and otherwise /chat/completions", async () => {
+  it("is /responses for models whose tools need this endpoint, and otherwise /chat/completions", async () => {
     const { asked } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
     expect(asked[0]?.url).toBe("https://api.openai.test/v1/responses");
     expect(asked[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);
@@ -184,13 +184,13 @@ describe("a chat request sent to OpenAI's /responses", () => {
   it.each([
     ["functions", { functions: [{ name: "f" }] }],
     ["n", { n: 2 }],
-  ])("gets rejected before sending for %s", async (param, body) => {
+  ])("is rejected before sending for %s", async (param, body) => {
     const { answer, asked } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ kind: "failure", failure: { kind: "refused", param } });
     expect(asked).toEqual([]);
   });
 
-  it("gets rejected for an output cap below 16", async () => {
+  it("is rejected if the output cap is below 16", async () => {
     const { answer } = await answerTo(OPENAI, call61({}, { cap: 15 }), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ failure: { kind: "refused", param: "max_tokens" } });
   });
@@ -198,7 +198,7 @@ describe("a chat request sent to OpenAI's /responses", () => {
 
 describe("a chat response from OpenAI's /responses", () => {
   it.each(Object.entries(RESPONSES_CHAT))(
-    "contains equal content as a stream and as JSON, however the stream is split: %s",
+    "contains the same content as a stream and as JSON, however the stream is split: %s",
     async (_, { json: whole, stream: streamed }) => {
       await expectSameHoweverCut(OPENAI, call61(), streamed);
       const { answer } = await answerTo(OPENAI, call61(), whole);

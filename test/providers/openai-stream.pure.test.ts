@@ -52,7 +52,7 @@ const ANSWER = [
 ];
 const TEXT = `: hi\n\n${ANSWER.map(openAiEvent).join(": keep-alive\n\n")}${DONE}`;
 
-it("the chat stream reader returns equal events, at whatever bytes the stream is split", () => {
+it("the chat stream reader returns the same events wherever the stream is split", () => {
   const bytes = new TextEncoder().encode(TEXT);
   const whole = read([bytes]);
   expect(whole.map((event) => event.kind)).toEqual(["chunk", "chunk", "chunk", "usage", "end"]);
@@ -185,13 +185,13 @@ const finishOf = (...chunks: readonly object[]) => {
 };
 
 describe("the end of a chat stream ([DONE])", () => {
-  it("finishes an unfinished choice with stop, or with tool_calls if the choice has calls", () => {
+  it("gives an unfinished choice the finish reason stop, or tool_calls if the choice has calls", () => {
     expect(finishOf(chunkOf({ content: "x" }))).toBe("stop");
     expect(finishOf(called(0, "{}"))).toBe("tool_calls");
     expect(readText(DONE)).toEqual([{ kind: "end" }]);
   });
 
-  it("finishes a choice that has a truncated tool call with length, so that no client runs the call", () => {
+  it("gives a choice with a truncated tool call the finish reason length, so that no client runs the call", () => {
     expect(finishOf(called(0, "{}"), called(1, '{"a":'))).toBe("length");
   });
 });

@@ -184,7 +184,7 @@ it("a paced stream delivers buffered bytes once they reach 64 KiB", async () => 
   ]);
 });
 
-it("a paced stream reads only one requested chunk ahead if the client doesn't read", async () => {
+it("a paced stream requests only one chunk ahead if the client doesn't read", async () => {
   const { body, say, pulled } = scripted();
   const reader = paced(body, PACE_MS);
   const first = reader.next();
@@ -257,7 +257,7 @@ it("a paced stream delivers bytes on arrival after a fast body becomes slow", as
 });
 
 it.each(["the end", "a cancel"])(
-  "a paced stream delivers without waiting the bytes that the runtime buffered before %s",
+  "a paced stream immediately delivers the bytes that the runtime buffered before %s",
   async (what) => {
     const { source, say, end } = gathering();
     const reader = pacedSource(source);

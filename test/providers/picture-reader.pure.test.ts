@@ -52,7 +52,7 @@ const noise = fc.oneof(
 );
 
 describe("the reader of generated images", () => {
-  it("returns equal images and usage wherever the response is split", () => {
+  it("returns the same images and usage wherever the response is split", () => {
     fc.assert(
       fc.property(
         fc.array(base64, { minLength: 1, maxLength: 4 }),
@@ -79,7 +79,7 @@ describe("the reader of generated images", () => {
     );
   });
 
-  it("finds the usage after 40 million bytes without keeping any of the image", () => {
+  it("finds the usage after 40 million bytes of an image without keeping these bytes", () => {
     const made = reader();
     const encoder = new TextEncoder();
     const events = [...made.push(encoder.encode('{"data":[{"b64_json":"'))];

@@ -55,7 +55,7 @@ describe("a route's health", () => {
     expect(health.requestPermit("up:m", 7000 + MINUTE)).toBe("free");
   });
 
-  it("opens the circuit after three overloads without a wait time, as after five failures", () => {
+  it("opens the circuit after three overloads without a wait time, or after five failures", () => {
     for (const [failure, times] of [
       [busy(), 3],
       [busy(0), 3],

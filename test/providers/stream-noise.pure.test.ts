@@ -96,7 +96,7 @@ function finishedAt(frames: readonly string[], reader: () => FrameReader): numbe
 describe.each(PROTOCOLS)("a provider's stream in the protocol %s", (_, reader, chat) => {
   const streamed = Object.entries(chat).filter(([, { stream }]) => (stream.status ?? 200) === 200);
   it.each(streamed)(
-    "leads to equal output after unknown events and comments are added to %s",
+    "becomes the same output if unknown events and comments are added to %s",
     (__, { stream }) => {
       const body = String(stream.body);
       const readText = (text: string): string =>
@@ -139,7 +139,7 @@ describe("a provider's stream in Bedrock's protocol", () => {
     new TextEncoder().encode('{"message":"no"}'),
   );
   it.each(Object.entries(BEDROCK_CHAT))(
-    "leads to equal output after unknown events are added to %s",
+    "becomes the same output if unknown events are added to %s",
     (_, { stream }) => {
       const frames = framesOf(stream.body as Uint8Array);
       const expected = read(frames);

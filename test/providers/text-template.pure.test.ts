@@ -49,7 +49,7 @@ it("a text template matches data only if nothing except the text differs", () =>
   }
 });
 
-it("chunks parsed by a template equal fully parsed chunks", () => {
+it("chunks parsed by a template are identical to fully parsed chunks", () => {
   fc.assert(
     fc.property(
       fc.array(

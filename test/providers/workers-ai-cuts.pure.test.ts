@@ -7,7 +7,7 @@ const FORMS = { "Workers AI's own form": WORKERS_AI_CHAT, "OpenAI's form": WORKE
 
 for (const [form, scenarios] of Object.entries(FORMS)) {
   for (const [name, { stream }] of Object.entries(scenarios)) {
-    it(`the Workers AI adapter returns equal events however a stream is split: ${form}, ${name}`, async () => {
+    it(`the Workers AI adapter returns the same events however a stream is split: ${form}, ${name}`, async () => {
       await expect(expectSameHoweverCut(provider, {}, stream)).resolves.toBeUndefined();
     });
   }

@@ -42,7 +42,7 @@ async function failureOf(reply: RawReply, streamed = false) {
 }
 
 for (const [code, status, meaning] of CODES) {
-  it(`the Workers AI adapter maps ${code} to equal failures from binding, REST, a 200 and an exception`, async () => {
+  it(`the Workers AI adapter maps ${code} to the same failure from the binding, the REST API, a 200 and an exception`, async () => {
     const want = { ...meaning, reason: String(code) };
     expect(await failureOf(bindingFailure(status, code))).toMatchObject(want);
     expect(await failureOf(bindingFailure(status, code), true)).toMatchObject(want);

@@ -12,7 +12,7 @@ const GLM = "@cf/zai-org/glm-4.7-flash";
 const inputsOf = (body: JsonObject, upstreamId = LLAMA, stream = false) =>
   toWorkersAiChatInputs(callOf({ body, upstreamId, stream }));
 
-it("the Workers AI adapter calls the binding with the model and cap for a raw response, without the client's ID", async () => {
+it("the Workers AI adapter calls the binding for a raw response, with the model and output cap but without the client's ID", async () => {
   const body = { model: "smart", user: "u", stream_options: {}, temperature: 0.5 };
   const { asked } = await answerTo(
     provider,
@@ -50,7 +50,7 @@ it("the Workers AI adapter converts other providers' conversations to system rol
   expect(JSON.stringify(inputsOf({ messages }))).not.toContain("secret");
 });
 
-it("the Workers AI adapter converts tool call IDs to nine letters for Mistral, equal for a call and its result", () => {
+it("the Workers AI adapter converts tool call IDs to nine letters for Mistral, the same for a call and its result", () => {
   const call = {
     id: "call_of_another",
     type: "function",

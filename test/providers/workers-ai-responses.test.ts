@@ -65,7 +65,7 @@ for (const [form, scenarios] of Object.entries(FORMS)) {
   for (const [name, scenario] of outcomes) {
     // Its own format lacks some scenarios, which only OpenAI's format has.
     if (scenarios !== WORKERS_AI_OPENAI_CHAT && scenario === WORKERS_AI_OPENAI_CHAT[name]) continue;
-    it(`the Workers AI adapter returns equal messages and usage in JSON and in streams: ${form}, ${name}`, async () => {
+    it(`the Workers AI adapter returns the same message and usage in JSON and in streams: ${form}, ${name}`, async () => {
       const used = name === "length" ? { ...USED, output: 256 } : USED;
       expect(await jsonMessage(scenario)).toMatchObject({ ...SAID[name], usage: used });
       const events = await eventsOf(provider, {}, scenario.stream);
@@ -96,7 +96,7 @@ it("the Workers AI adapter accepts a number or null as text in JSON mode", async
   expect(await contentOf("[1]")).toBe("[1]");
 });
 
-it("the Workers AI adapter reports a tool call that the output cap cut off as cut off", async () => {
+it("the Workers AI adapter reports a tool call as truncated if the output cap cut it off", async () => {
   const cutCall = { id: "a", function: { name: "get_weather", arguments: '{"city":"Pa' } };
   const choice = { index: 0, message: { tool_calls: [cutCall] }, finish_reason: "length" };
   const json = jsonReply(JSON.stringify({ choices: [choice] }));
@@ -144,7 +144,7 @@ const leaked = (content: string, choice: unknown) => {
   return answerTo(provider, { body: { tools: TOOLS, tool_choice: choice } }, reply);
 };
 
-it("the Workers AI adapter converts a forced tool call within the model's text to a tool call", async () => {
+it("the Workers AI adapter converts a forced tool call that the model writes as text to a tool call", async () => {
   const forced = { type: "function", function: { name: "get_weather" } };
   const words = [
     '{"name":"get_weather","arguments":{"city":"Paris"}}',
@@ -242,7 +242,7 @@ it("the Workers AI adapter never treats usage as final if text follows", async (
   expect(seen).toEqual([{ kind: "usage", partial: true, ...usage(12, 1) }]);
 });
 
-it("the Workers AI adapter ignores counts of zero without a prompt, and reports no prompt tokens before output", async () => {
+it("the Workers AI adapter ignores usage that consists of zeros, and reports no prompt tokens before any output", async () => {
   const zeros = '"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}';
   expect(await reports(`{"response":"Hi",${zeros}}`, `{"response":"",${zeros}}`, "[DONE]")).toEqual(
     [],
@@ -252,7 +252,7 @@ it("the Workers AI adapter ignores counts of zero without a prompt, and reports 
   expect(answer).toMatchObject({ kind: "json", usage: null });
 });
 
-it("the Workers AI adapter ignores malformed and missing counts", async () => {
+it("the Workers AI adapter ignores malformed and missing token counts", async () => {
   for (const odd of ['{"prompt_tokens":-1,"completion_tokens":2}', '{"prompt_tokens":1.5}', "7"]) {
     expect(await reports('{"response":"Hi"}', `{"response":"","usage":${odd}}`, "[DONE]")).toEqual(
       [],

@@ -191,7 +191,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(native({ messages }, betas.join(",")).body).toEqual({ messages });
   });
 
-  test("contains valid IDs for other providers' tool calls, with equal IDs for each call and its result", () => {
+  test("contains valid IDs for other providers' tool calls, with the same ID for a call and its result", () => {
     const { body } = native({
       messages: [
         ...base.messages,

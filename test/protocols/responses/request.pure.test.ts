@@ -75,7 +75,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("becomes a further message for a second text, or for a tool call after an output", () => {
+  it("becomes another assistant message for a second text, or for a tool call after an output", () => {
     expect(
       messages([
         { role: "assistant", content: "One" },
@@ -168,7 +168,7 @@ describe("the input of a Responses request", () => {
     });
   });
 
-  it("appears with the client's field name in the error for an invalid image", () => {
+  it("causes an error with the client's field name if an image is invalid", () => {
     const { paramOf } = parseRequest({
       instructions: "x",
       input: [

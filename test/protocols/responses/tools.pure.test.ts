@@ -75,7 +75,7 @@ describe("a tool of a Responses request", () => {
     expect(body["tools"]).toHaveLength(3);
   });
 
-  it("gets dropped if allowed_tools doesn't list the tool", () => {
+  it("is dropped if allowed_tools doesn't list the tool", () => {
     const tools = [fn("f"), fn("g"), files];
     const allowed = [
       { type: "function", name: "g" },
@@ -95,7 +95,7 @@ describe("a tool of a Responses request", () => {
     });
   });
 
-  it("gets dropped together with the tool choice if no tools remain", () => {
+  it("is dropped together with the tool choice if no tools remain", () => {
     const body = core({
       tools: [{ type: "web_search" }],
       tool_choice: "auto",
@@ -104,7 +104,7 @@ describe("a tool of a Responses request", () => {
     expect(Object.keys(body).toSorted()).toEqual(["messages", "model"]);
   });
 
-  it("gets a valid, unique name even if long names have equal beginnings", () => {
+  it("gets a valid, unique name even if long names begin the same way", () => {
     const names = fc.tuple(
       fc.string({ minLength: 1, maxLength: 80 }),
       fc.stringMatching(/^[\w-]{1,64}$/),

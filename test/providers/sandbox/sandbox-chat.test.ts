@@ -218,7 +218,7 @@ describe("the sandbox model think", () => {
     expect(usage?.output).toBeGreaterThan(usage?.reasoning ?? 0);
   });
 
-  it("leaves half of the cap for output, and returns no reasoning if no effort is set", async () => {
+  it("leaves half of the output cap for the visible text, and returns no reasoning if no effort is set", async () => {
     const capped = messageOf(await streamed(body, { ...think, cap: 6 }));
     expect(capped.content).toBe("one two");
     expect(capped.reasoning).not.toBe("");

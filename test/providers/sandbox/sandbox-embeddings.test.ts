@@ -68,7 +68,7 @@ describe("the sandbox model embed", () => {
     expect(Math.abs(dot(cat, stocks))).toBeLessThan(0.3);
   });
 
-  it("returns base64 that encodes an equal vector in little-endian float32", async () => {
+  it("returns base64 that encodes the same vector in little-endian float32", async () => {
     const [floats] = await vectors("hello world", { encoding_format: "float" });
     const { data } = await embed({ input: "hello world", encoding_format: "base64" });
     const bytes = Uint8Array.from(atob(data[0]?.embedding as string), (c) => c.charCodeAt(0));

@@ -43,7 +43,7 @@ describe("the sandbox model slow-first-byte", () => {
     expect(choice.message.content).toBe("one two three four five");
   });
 
-  it("stops waiting when aborted, which allows a retry of JSON requests and breaks off streams", async () => {
+  it("stops waiting when aborted, so that a JSON request can be retried and a stream breaks off", async () => {
     const slow = createSandboxProvider({ delays: { firstByteMs: 3_600_000 } });
     const controller = new AbortController();
     const { signal } = controller;

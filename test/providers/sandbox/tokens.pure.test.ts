@@ -36,7 +36,7 @@ const texts = fc.oneof(
   fc.lorem({ maxCount: 30 }),
 );
 
-it("the sandbox's tokens add up to the original text, both by words and by pieces", () => {
+it("the sandbox's tokens, words and JSON fragments each add up to the original text", () => {
   fc.assert(
     fc.property(texts, (text) => {
       expect(splitIntoTokens(text).join("")).toBe(text);
