@@ -35,7 +35,7 @@ it.each([
   expect(outcomeFromJson(json, "us")).toEqual({ ...sent, isCapped: false });
 });
 
-it("a message between regions keeps a charge's cap and a release's absorbed provider call", () => {
+it("a message between regions preserves whether a charge is capped, and a released hold's provider call", () => {
   const charge = { ...item({}), isCapped: true };
   const { kind: _, ...rest } = item({});
   const release = { ...rest, kind: "void", cost: micros(0) } as OutcomeItem;

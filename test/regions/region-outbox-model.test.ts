@@ -132,7 +132,7 @@ class Run {
   }
 }
 
-it(`an outbox delivers, dead-letters or parks each outcome exactly once despite losses and evictions: ${WORLDS} runs`, async () => {
+it(`an outbox delivers, dead-letters or sets aside each outcome exactly once despite losses and evictions: ${WORLDS} runs`, async () => {
   const seen = { taken: 0, dead: 0, parked: 0 };
   await fc.assert(
     fc.asyncProperty(world, async (made) => {

@@ -111,7 +111,7 @@ describe.each(
     ({ name }) => endpoint.name !== "responses" || !name.startsWith("openai"),
   );
   it.each(others.map((second) => [second.name, second] as const))(
-    "can be sent again twice as history to a provider with the format %s",
+    "can occur twice in the history that a later request sends to a provider with the format %s",
     async (__, second) => {
       const first = named("openrouter");
       const wish = { turns: [endpoint.user("Weather?")], tools: true, thinks: true };

@@ -114,7 +114,7 @@ describe("computeMaxAudioSeconds", () => {
     expect(computeMaxAudioSeconds(file)).toBe(seconds);
   });
 
-  it("reads an MP3 file after its tags, and counts the tags as sound", () => {
+  it("reads an MP3 file from the end of its tags, and counts the tags as sound", () => {
     expect(computeMaxAudioSeconds(tagged([0, 0, 2, 0]))).toBe(11);
   });
 

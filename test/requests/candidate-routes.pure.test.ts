@@ -81,7 +81,7 @@ describe("listPreferredRoutes", () => {
     fc.assert(property, { numRuns: effortFor(500, 20_000) });
   });
 
-  it("excludes routes that have prices per unit which max_price doesn't limit", () => {
+  it("excludes routes with a price per unit that max_price doesn't limit", () => {
     const max_price = { prompt: 1, completion: 1, request: 1 };
     for (const unit of ["image", "search_unit"]) {
       const routes = [pricedBy(unit), routeOf("a", 1)];

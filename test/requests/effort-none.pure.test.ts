@@ -110,7 +110,7 @@ describe("a request with the reasoning effort none", () => {
 });
 
 describe("a request with a reasoning effort", () => {
-  it("leads to no thinking on a model that can't reason", () => {
+  it("enables no thinking on a model that can't reason", () => {
     const provider = hostOf(OPENAI_HOST_PROFILE);
     expect(boundAt(provider, "gpt-4o", "low", []).mayThink).toBe(false);
   });

@@ -39,7 +39,7 @@ const CASES = PROVIDERS.filter(({ id }) => id !== "workers-ai").map(
 );
 
 describe.each(CASES)("a response of the provider %s", (_, provider) => {
-  it("becomes a stream with equal text and charge if the provider ignored the field 'stream'", async () => {
+  it("becomes a stream with the same text and charge if the provider ignored the field 'stream'", async () => {
     const whole = await ask(provider, provider.chat.text.json);
     const cost = Number(whole.headers.get("x-cost-micro"));
     expect(cost).toBeGreaterThan(0);
@@ -56,7 +56,7 @@ describe.each(CASES)("a response of the provider %s", (_, provider) => {
     expect(chunks.findLast(({ usage }) => usage)?.usage?.cost_micro).toBe(cost);
   });
 
-  it("leads to an estimated charge if the provider reports zero usage", async () => {
+  it("results in an estimated charge if the provider reports zero usage", async () => {
     const { body, ...reply } = provider.chat.text.json;
     const zero = String(body).replaceAll(/("\w*[tT]oken\w*":\s*)\d+/g, "$10");
     const response = await ask(provider, { ...reply, body: zero });

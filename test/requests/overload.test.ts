@@ -73,7 +73,7 @@ describe("a paid request beyond the organization's maximum of concurrent request
     expect(await world.status({ key })).toBe(200);
   });
 
-  it("leaves other organizations, free endpoints and a forged key's 401 unaffected", async () => {
+  it("doesn't affect other organizations, free endpoints or the 401 for a forged key", async () => {
     const { world, goOn, first } = await fullFixture();
     goOn();
     await first.end();
@@ -132,7 +132,7 @@ describe("a paid request beyond the organization's maximum of concurrent request
 });
 
 describe("a paid request that waits for a slot", () => {
-  it("runs once another request has ended", async () => {
+  it("runs as soon as another request ends", async () => {
     const { world, first, goOn } = await fullFixture({ OVERLOAD_WAIT_MS: "10000" });
     const before = { ...world.calls };
     const waiting = world.ask({ key: account.key });

@@ -328,7 +328,7 @@ function problemOfStatus(
 }
 
 describe.each(WAYS)("a bug between a provider's response and the charge (%s)", (_, way) => {
-  it("leads to one charge at any step, ends the provider's request, and advises against a retry", async () => {
+  it("causes exactly one charge at any step, ends the provider's request, and advises against a retry", async () => {
     const sound = await broken(way, 0);
     expect(faultsOf(sound, way)).toEqual([]);
     expect([sound.response.status, sound.bugs]).toEqual([200, 0]);

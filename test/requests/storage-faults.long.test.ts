@@ -36,7 +36,7 @@ const codeOf = (text: string): unknown =>
   (JSON.parse(text) as { error: { code: unknown } }).error.code;
 
 describe("a hold whose confirmation is lost", () => {
-  it("leads to a retry with the same ID, and to one hold and one charge", async () => {
+  it("causes a retry with the same ID, and results in one hold and one charge", async () => {
     world.faults["hold"] = ["lost", "ok"];
     expect((await world.ask("sandbox/echo", false)).status).toBe(200);
     const [first, second] = world.calls["hold"] ?? [];
@@ -78,14 +78,14 @@ describe("a hold whose confirmation is lost", () => {
     expect((await world.balance()).openHolds).toBe(0);
   });
 
-  it("leads to no retry and no outbox message if the wallet can't be read", async () => {
+  it("causes no retry and no outbox message if the wallet can't be read", async () => {
     world.faults["hold"] = ["unreadable"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
     expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
   });
 
-  it("leads to no retry and no outbox message if the wallet is overloaded", async () => {
+  it("causes no retry and no outbox message if the wallet is overloaded", async () => {
     world.faults["hold"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "overloaded"]);
@@ -151,7 +151,7 @@ describe("a charge whose outcome is unknown at both wallet and outbox", () => {
     },
   );
 
-  it("leads to an uncharged 503 for a JSON request if wallet and outbox are overloaded", async () => {
+  it("causes an uncharged 503 for a JSON request if wallet and outbox are overloaded", async () => {
     world.faults["settle"] = ["overloaded"];
     world.faults["enqueue"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
@@ -170,7 +170,7 @@ describe.each([false, true])("a charge while wallet and outbox are down (stream 
     world.faults["enqueue"] = ["down"];
   });
 
-  it("leaves the response unchanged, gets retried for 28 s, and is then logged", async () => {
+  it("leaves the response unchanged, is retried for 28 s, and is then logged", async () => {
     const startedMs = Number(world.env.CLOCK_OFFSET_MS);
     const answer = await world.ask("sandbox/echo", stream);
     expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
@@ -187,7 +187,7 @@ describe.each([false, true])("a charge while wallet and outbox are down (stream 
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("gets charged once, without a log line, when the wallet or the outbox recovers", async () => {
+  it("counts once, without a log line, when the wallet or the outbox recovers", async () => {
     world.faults["enqueue"] = ["down", "down", "down", "ok"];
     await world.ask("sandbox/echo", stream);
     expect(world.count("enqueue")).toBe(4);

@@ -120,7 +120,7 @@ const PATHS = ["/v1/models", "/v1/keys", "/v1/balance", "/v1/none"];
 
 describe("the x-api-key header", () => {
   it.each(PATHS)(
-    "leads to 401 for another service's key without a Durable Object call: %s",
+    "causes a 401 without a Durable Object call if it contains another service's key: %s",
     async (path) => {
       for (const forgery of [
         forgedKey(other.key),
@@ -147,7 +147,7 @@ describe("the x-api-key header", () => {
     },
   );
 
-  it("leads to 401 next to a Bearer token with a different key of the gateway", async () => {
+  it("causes a 401 next to a Bearer token with a different key of the gateway", async () => {
     for (const path of PATHS) {
       const one = { key: account.key, headers: { "x-api-key": "svc_" } };
       const plain = await told(await send(path, one));
@@ -177,7 +177,7 @@ describe("the x-api-key header", () => {
   });
 
   it.each(["/v1/balance", "/v1/users", "/v1/none", "/v1/orgs/OTHER"])(
-    "doesn't matter next to a valid Bearer token if empty or from another service: %s",
+    "is ignored next to a valid Bearer token if it is empty or from another service: %s",
     async (path) => {
       const target = path.replace("OTHER", other.orgId);
       const plain = await told(await send(target, { key: account.key }));
@@ -247,7 +247,7 @@ describe("a key or operator token in the wrong place", () => {
     }
   });
 
-  it("gives a key no operator access, and an operator token no customer access", async () => {
+  it("grants no access: neither operator access for a key nor customer access for an operator token", async () => {
     expect((await send("/admin/v1/orgs", { key: account.key })).status).toBe(401);
     expect((await send("/v1/keys", { key: "a".repeat(32) })).status).toBe(401);
     expect((await admin("GET", "/orgs")).status).toBe(200);

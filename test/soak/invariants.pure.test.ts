@@ -286,7 +286,7 @@ it("the soak test finds errors in the logs of Workers and of the runtime", () =>
   expect(log.mishaps.map(({ message }) => message)).toEqual(lines.slice(1, 3));
 });
 
-it("the soak test derives equal requests and faults from equal seeds, with every fault in both regions", () => {
+it("the soak test derives the same requests and faults from the same seed, with every fault in both regions", () => {
   const plan = { seed: 7, rate: 60, durationMs: 120_000 };
   const requests = [...arrivals(plan)];
   const leaving = requests.filter(({ leave }) => leave !== null);
