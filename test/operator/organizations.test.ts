@@ -161,7 +161,7 @@ it("the operator's list of customers contains balances only on request", async (
   expect(await one.json()).toMatchObject({ id: organization.id, credits_micro: null });
 });
 
-it("POST /orgs creates only one organization and one wallet for concurrent calls with equal slugs", async () => {
+it("POST /orgs creates only one organization and one wallet for concurrent calls with the same slug", async () => {
   const { called, bindings } = watchedWallets();
   const body = newOrganization();
   const answers = await Promise.all(
@@ -231,7 +231,7 @@ it("a change or revocation of a key returns 503 without effect while the databas
   expect([used.status, used.headers.get("x-ratelimit-limit-requests")]).toEqual([200, "60"]);
 });
 
-it("synchronizing an object with the database repeats until the object has the newest values", async () => {
+it("the synchronization of an object with the database repeats until the object has the newest values", async () => {
   const book = [1, 2, 3, 3, 3];
   const told: number[] = [];
   const followed = await syncWithDatabase(0, {
@@ -242,7 +242,7 @@ it("synchronizing an object with the database repeats until the object has the n
   expect([followed, told]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
 });
 
-it("synchronizing an object with the database fails as overloaded if the database keeps changing", async () => {
+it("the synchronization of an object with the database fails as overloaded if the database keeps changing", async () => {
   let row = 0;
   const followed = await syncWithDatabase(row, {
     send: async () => success(null),

@@ -88,7 +88,7 @@ it("an invoice that contains an amount twice is never paid", async () => {
   expect(toldOf("invoice_differs")).toBe(1);
 });
 
-it("a wallet that is rebuilt from a copy before a won dispute returns the credits again", async () => {
+it("a wallet that is rebuilt from a copy older than a won dispute gets the disputed credits back again", async () => {
   const { world, one } = await begun();
   const [payment] = world.fake.payments();
   const intent = payment?.intent ?? "";
@@ -105,7 +105,7 @@ it("a wallet that is rebuilt from a copy before a won dispute returns the credit
   expect(one.wallet.stored).toMatchObject({ balance, debts: { owed: 0, taken: 0 } });
 });
 
-it("several events about one payment lead to only one read of the payment from Stripe", async () => {
+it("several events about one payment cause only one read of the payment from Stripe", async () => {
   const { world, one } = await begun();
   const [payment] = world.fake.payments();
   world.fake.bank.refund(payment?.intent ?? "", 100);

@@ -126,7 +126,7 @@ describe("the check of payments in this test", () => {
     },
   );
 
-  it("finds an outdated state of a payment that arrives late", async () => {
+  it("finds a wallet that applies an outdated state of a payment after a newer state", async () => {
     const fenceless: Broken = {
       wallet: (wallet) => {
         const real = wallet.setBack.bind(wallet);

@@ -246,7 +246,7 @@ it("a debt is forgiven only once per reference, even in a rebuilt wallet", async
   expect(standing).toMatchObject({ owedMicro: 0, takenMicro: 6_000_000, forgivenMicro: 4_000_000 });
 });
 
-it("credits bought while a wallet contradicts the database count once after the rebuild", async () => {
+it("credits that are bought while wallet and database conflict count once after the wallet's rebuild", async () => {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }

@@ -147,7 +147,7 @@ describe("an invitation", () => {
     expect(await thief.session()).toBeNull();
   });
 
-  it("requires a member or an address, and can't grant a higher role than the inviter's", async () => {
+  it("requires a member or an email address, and can't grant a higher role than the inviter's", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     expect((await browser.people("POST", "/invitations", { role: "admin" })).status).toBe(400);
@@ -226,7 +226,7 @@ describe("a sign-up", () => {
     expect(await code(key)).toEqual([403, "organization_suspended"]);
   });
 
-  it("that needs approval leaves no active wallet if the wallet can't be suspended", async () => {
+  it("leaves no active wallet if approval is required and the wallet can't be suspended", async () => {
     const account = newAccount();
     issuer.accounts.push(account);
     const bindings = { SIGN_UP: "approve" };

@@ -204,7 +204,7 @@ describe("a closed organization", () => {
     expect((await restore(orgId)).status).toBe(200);
   });
 
-  it("keeps the session of the owner who restores the organization, even after an earlier logout everywhere", async () => {
+  it("keeps the session of the owner who restores the organization, even if that owner earlier logged out everywhere", async () => {
     const ann = await signUp(issuer);
     const { id: orgId } = ann.view.organization;
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
@@ -372,7 +372,7 @@ describe("the deletion of a closed organization after 7 days", () => {
   });
 });
 
-describe("the record of a failed request reported after the request's end user was deleted", () => {
+describe("a failed request's record that is stored after the request's end user was deleted", () => {
   it("omits the end user's name", async () => {
     const { orgId, key, keyId } = await openAccount();
     const name = `user-${crypto.randomUUID()}`;

@@ -202,7 +202,7 @@ describe("a hostile company identity provider", () => {
     expect((await ann.browser.ask("POST", "/console/api/login/start", fresh)).status).toBe(403);
   });
 
-  it("can't vouch for addresses, names or identities of the operator's identity providers", async () => {
+  it("can't confirm addresses, names or identities that belong to the operator's identity providers", async () => {
     const ann = await company();
     const mallory = newAccount({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
     const asked = { purpose: "join", company: ann.domain };

@@ -37,7 +37,7 @@ function mailbox(fault?: Error) {
 const asked = (email: string) => ({ role: "admin", email });
 
 describe("an email to a person", () => {
-  it("contains an invitation or a removal notice, with a clean subject", async () => {
+  it("contains an invitation or a removal notice, and a subject without special characters", async () => {
     const { sent, bindings } = mailbox();
     const name = "Ann\r\nBcc: all@example.test <script>";
     const { browser } = await signUp(issuer, newAccount({ name }), bindings);
@@ -55,7 +55,7 @@ describe("an email to a person", () => {
     expect(sent[1]).toMatchObject({ to: ben.account.email });
   });
 
-  it("can be disabled or fail, and then the console shows the link while logs omit the address", async () => {
+  it("can be disabled or fail, in which case the console shows the link and logs omit the address", async () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {

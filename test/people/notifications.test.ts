@@ -86,7 +86,7 @@ describe("an email about an event", () => {
     expect(sent[0]?.text).toContain("budget of $0.0025");
   });
 
-  it("goes only to confirmed people who didn't opt out, and only for listed events", async () => {
+  it("goes only to people with a confirmed address who didn't opt out, and only for listed events", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [event("key.created", "key_1", {})])).toEqual([]);
@@ -101,7 +101,7 @@ describe("an email about an event", () => {
     expect(await take(id, [low(id)])).toEqual([]);
   });
 
-  it("leads to a log line without the address if the delivery fails, and delays nothing", async () => {
+  it("causes a log line without the address if the delivery fails, and delays nothing", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [low(id)], new Error(ann.account.email))).toEqual([]);
