@@ -278,7 +278,7 @@ it("a wallet keeps budget usage if the clock steps back", async () => {
   valueOf(await stub.hold(holdOf(20)));
 });
 
-it("a rolling budget has more room once a charge leaves the window, whatever charges have left it before", async () => {
+it("a rolling budget regains a charge's amount when the charge leaves the window, whatever charges left earlier", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "1m" }]);

@@ -63,7 +63,7 @@ describe("a deleted end user who is created again", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("gets default limits, a new ID, the earlier spend and the quota alert if recreated by a call", async () => {
+  it("gets default limits and a new ID, but keeps spend and quota alert, if an API call creates the end user", async () => {
     const { stub } = await newQuotaWallet();
     const limits = { dailyQuotaMicro: micros(500), alertThreshold: 0.5 };
     const first = valueOf(await stub.putEndUser("u", limits)).endUser;
@@ -209,7 +209,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("expires by the wallet's alarm after the end of the month, and not before", async () => {
+  it("is erased by the wallet's alarm after the end of the month, and not before", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "v");
     valueOf(await stub.deleteEndUser("v"));
@@ -230,7 +230,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("expires by the wallet's alarm at the end of the month even if the wallet has no other work", async () => {
+  it("is erased by the wallet's alarm at the end of the month even if the wallet has no other work", async () => {
     const { stub } = await newQuotaWallet();
     valueOf(await stub.putEndUser("u", {}));
     valueOf(await stub.deleteEndUser("u"));

@@ -53,7 +53,7 @@ it("a wallet rejects a key that was never issued, and stores nothing", async () 
   }
 });
 
-it("a wallet admits a key that is added to the database after a first rejection as unknown", async () => {
+it("a wallet admits a key that it first rejected as unknown, once the database contains the key", async () => {
   const key = await neverIssued();
   expect(await admission(key)).toBe("invalid_api_key");
   await insertKey(env.DB, key.booked, null);
@@ -76,7 +76,7 @@ it("a wallet calls the key's Durable Object only once, even if the first uses ar
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a wallet applies a limit changed only in the database from the next publish on", async () => {
+it("at its next publish, a wallet adopts a limit that changed only in the database", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   const { stub, hash } = key;
   expect(await burst(key, 10)).toBe(5);

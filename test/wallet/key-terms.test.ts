@@ -234,7 +234,7 @@ describe("a key's token limit", () => {
     expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
   });
 
-  it("names the largest prompt if the routes count the prompt differently", async () => {
+  it("reports the prompt's largest token count if the routes count the prompt differently", async () => {
     const key = await limited({ tpmLimit: 100 });
     const candidates = [5, 9, 7].map(routeOf);
     const model = { sent: "smart", id: "acme/one" };

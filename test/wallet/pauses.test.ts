@@ -236,7 +236,7 @@ describe("a pause of spending", () => {
     ["the member is removed", ["member"], ({ stub, booked }) => stub.forgetMember(booked.memberId)],
   ];
   it.each(ends)(
-    "ends when the paused key, session or member is removed, which can't be paused again: %s",
+    "ends when the paused key, session or member is removed, and a removed session can't be paused again: %s",
     async (_, scopes, end) => {
       const key = await openKey();
       valueOf(await ask(key));

@@ -112,7 +112,7 @@ function expectedOf(charged: readonly Charged[], key: string): (string | number 
 }
 
 describe("daily usage by tag", () => {
-  it("equals the ledger for any charges, declared keys, evictions and publishes", async () => {
+  it("equals the ledger whatever the charges, declared tag keys, evictions and publishes", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 40, size: "max" }), async (commands) => {
         setClock(START);

@@ -167,7 +167,7 @@ describe("the outcome of a hold", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 100, openHolds: 0 });
   });
 
-  it("may never arrive, so that the hold expires without a charge", async () => {
+  it("may never arrive, and then the hold expires without a charge", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [home, peer] = [holdOf(60), holdOf(40, { peer: true })];
@@ -186,7 +186,7 @@ describe("the outcome of a hold", () => {
 });
 
 describe("a credit in a wallet", () => {
-  it("counts once per reference, returns equal responses to repeats, and rejects a different amount", async () => {
+  it("counts once per reference, returns the same response to a repeat, and rejects a different amount", async () => {
     const { stub } = await newWallet();
     const first = valueOf(await credit(stub, 100, "payment 1"));
     await pay(stub, 40);
@@ -199,7 +199,7 @@ describe("a credit in a wallet", () => {
     }
   });
 
-  it("gets rejected without a change if the balance would exceed 2^53", async () => {
+  it("is rejected without a change if the balance would exceed 2^53", async () => {
     const { stub } = await newWallet(Number.MAX_SAFE_INTEGER);
     expect(failureOf(await credit(stub, 1))).toMatchObject({ kind: "invalid_request" });
     expect(valueOf(await stub.balance()).creditsMicro).toBe(Number.MAX_SAFE_INTEGER);

@@ -97,7 +97,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(980);
   });
 
-  it("gets checked before rate limit, end users, quota and balance, but after a suspension", async () => {
+  it("is checked before rate limit, end users, quota and balance, but after a suspension", async () => {
     const { stub } = await newWallet(10);
     const first = await paid(stub);
     expect(await refusal(stub)).toEqual(replayOf(first));
@@ -111,7 +111,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual({ kind: "organization_suspended" });
   });
 
-  it("returns 409 for another region's rejected request even after a release, but not for a new request", async () => {
+  it("returns 409 to another region's rejected request even after the first hold's release, but not to a new request", async () => {
     const { stub } = await newWallet(1000);
     const home = named();
     valueOf(await stub.hold(home));

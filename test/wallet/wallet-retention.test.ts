@@ -26,7 +26,7 @@ async function alarmAt(stub: Stub, ms: number): Promise<void> {
   await runAlarm(stub);
 }
 
-it("a rollup replaces old ledger rows with one row that has equal sums and usage, and keeps credits", async () => {
+it("a rollup replaces old ledger rows with one row that has the same sums and usage, and keeps credits", async () => {
   const start = Date.UTC(2031, 2, 10, 12);
   setClock(start);
   const { stub } = await newWallet(1000);
@@ -61,7 +61,7 @@ it("a rollup replaces old ledger rows with one row that has equal sums and usage
   expect(await differences(stub)).toEqual([]);
 });
 
-it("a rollup of 2,100 rows runs in batches, without changing usage, balance and end users", async () => {
+it("a rollup of 2,100 rows runs in batches, without changing usage, balance or end users", async () => {
   const start = Date.UTC(2032, 2, 30, 23, 50);
   setClock(start);
   const { stub } = await newWallet(10_000);

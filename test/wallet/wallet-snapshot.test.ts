@@ -155,7 +155,7 @@ describe("the database's copy of a wallet", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("stays unchanged if the copy belongs to another wallet, and makes the first wallet reject holds", async () => {
+  it("stays unchanged if it belongs to another wallet, and makes this wallet reject holds", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));
@@ -176,7 +176,7 @@ describe("the database's copy of a wallet", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("restores a lost wallet's balance, end users, settings and days", async () => {
+  it("restores a lost wallet's balance, end users, settings and daily usage", async () => {
     const { stub, orgId } = await newWallet(100);
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(50) }));
     await pay(stub, 30, "u");

@@ -82,7 +82,7 @@ it("a wallet stores failed provider calls with their request, and nothing extra 
   expect(details.map(({ detail }) => (JSON.parse(detail) as unknown[]).length)).toEqual([8, 10]);
 });
 
-it("a wallet caches the numbers of 2,000 names, and never assigns a name a second number", async () => {
+it("a wallet caches the numeric IDs of 2,000 names, and never assigns a second ID to a name", async () => {
   const { stub } = await newWallet(1);
   await runInDurableObject(stub, (_: Wallet, { storage: { sql } }) => {
     const known = new Map<string, number>();

@@ -35,7 +35,7 @@ async function pay(
   return warmRoute;
 }
 
-describe("a wallet's record of the provider route of a conversation", () => {
+describe("a wallet's record of a conversation's provider route", () => {
   it("selects a provider until that provider's prompt cache expires, even after a restart", async () => {
     setClock(START);
     const { stub } = await newWallet(1000);
