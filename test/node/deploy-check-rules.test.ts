@@ -130,7 +130,7 @@ describe("deploy:check for a region with a warning", () => {
   });
 });
 
-describe("deploy:check for payments", () => {
+describe("deploy:check's checks of the payment settings", () => {
   const BOTH = [...EU_SECRETS, "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS"];
   it.each([
     ["both secrets and a tax setting", euVars('STRIPE_TAX = "on"'), BOTH, []],
@@ -153,7 +153,7 @@ describe("deploy:check for payments", () => {
     expect(lines(warnings(report))).toEqual(expected);
   });
 
-  it("reports a Stripe key without a webhook secret, and a key in the file, without printing the key", async () => {
+  it("reports a Stripe key that lacks a webhook secret or is in the configuration file, without printing the key", async () => {
     const names = [...EU_SECRETS, "STRIPE_SECRET_KEY"];
     const half = await checked(files.write(euVars('STRIPE_TAX = "off"')), { names });
     expect(lines(errors(half))).toEqual([
@@ -166,7 +166,7 @@ describe("deploy:check for payments", () => {
     expect(JSON.stringify(open.findings)).not.toContain("0123456789");
   });
 
-  it("requires a live key, or a test key if the sandbox is enabled", async () => {
+  it("requires a live Stripe key, or a test key if the sandbox is enabled", async () => {
     const modes = [];
     for (const vars of ['STRIPE_TAX = "off"', 'STRIPE_TAX = "off", SANDBOX = "on"']) {
       const { findings } = await checked(files.write(euVars(vars)), { names: BOTH });

@@ -69,7 +69,7 @@ const sell = async (client: Stripe): Promise<Stripe.Checkout.Session> => {
 const press = (url: string, fields: Record<string, string>): Promise<Response> =>
   fetch(url, { method: "POST", body: new URLSearchParams(fields), redirect: "manual" });
 
-it("npm start's simulated Stripe offers a payment page with buttons, and repeats signed webhooks until acceptance", async () => {
+it("npm start's simulated Stripe offers a payment page with buttons, and repeats signed webhooks until the receiver accepts them", async () => {
   const { served, client } = await serve();
   const { heard, url: endpoint } = await receive();
   served.sendTo([{ url: endpoint, secrets: SECRETS }]);

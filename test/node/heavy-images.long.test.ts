@@ -119,7 +119,7 @@ async function mostLiveBytes(samples = SAMPLES): Promise<number> {
   return most;
 }
 
-it("32 concurrent images of 40 MB fit into an isolate's memory, and are all charged", async () => {
+it("32 concurrent 40 MB images fit into an isolate's memory, and are all charged", async () => {
   await chatsWhile((count) => count < 100);
   const quiet = await chatsWhile((count) => count < QUIET_REQUESTS);
   const pid = workerdPid(regions.eu.port);
@@ -161,7 +161,7 @@ it("32 concurrent images of 40 MB fit into an isolate's memory, and are all char
   expect(most - startBytes).toBeLessThan(GROWTH_MAX);
 }, 300_000);
 
-it("32 concurrent edits of images of 5 MB fit into an isolate's memory, and are all charged", async () => {
+it("32 concurrent edits of 5 MB images fit into an isolate's memory, and are all charged", async () => {
   const before = await spentByOthers();
   const order: HeavyImageJob = {
     url: `${regions.eu.baseUrl}/images/edits`,

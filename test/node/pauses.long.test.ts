@@ -92,7 +92,7 @@ describe("a stream that takes a minute", () => {
     recordMeasured({ slowestEndMs: Math.max(...ended.map(({ endedMs }) => endedMs - pausedMs)) });
   });
 
-  it("ends within 15 s of a pause created 2 s after the start, while another key's stream continues", async () => {
+  it("ends within 15 s of a pause created 2 s after the stream's start, while another key's stream continues", async () => {
     const account = await openRemoteAccount(regions);
     const other = await makeKey(regions, account.key);
     const late = (["eu", "us"] as const).map((name) => streamed(place(name), other.key, account));

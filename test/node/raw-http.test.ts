@@ -113,14 +113,14 @@ describe("each of several requests on one connection", () => {
 });
 
 describe("a request body that never arrives in full", () => {
-  it("returns 408 to a request with a key, and the connection closes", async () => {
+  it("causes a 408 for a request with a key, and the connection closes", async () => {
     // long enough to read complete bodies on a slow machine
     await region.restart({ BODY_TIMEOUT_MS: "200" });
     const { statuses } = await sent(post(`${auth}Content-Length: 1000\r\n`, '{"model":'));
     expect(statuses).toEqual([408]);
   });
 
-  it("returns 401 immediately to a request without a key", async () => {
+  it("causes an immediate 401 for a request without a key", async () => {
     await region.restart({ BODY_TIMEOUT_MS: "60000" }); // longer than this test can take
     const { statuses } = await sent(
       post("Authorization: Bearer nobody\r\nContent-Length: 20000000\r\n", "{"),

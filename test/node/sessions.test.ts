@@ -58,7 +58,7 @@ describe("a session of a global key", () => {
     ]);
   });
 
-  it("gets no access in either region after the key is revoked, both while the link is down and afterwards", async () => {
+  it("gets no access in either region after the key is revoked, neither while the link is down nor afterwards", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     const used = await mint(world.regions.eu, key.key);

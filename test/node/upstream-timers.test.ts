@@ -72,7 +72,7 @@ it.each(["silent", "endless"])(
   },
 );
 
-it("a request returns 502 without a charge at the deadline before the first byte", async () => {
+it("a request gets an uncharged 502 if the deadline passes before the first byte", async () => {
   const { key, orgId } = await brief.organization();
   const answers = await Promise.all(
     [true, false].map((streamed) => brief.ask(key, "never", { stream: streamed })),
