@@ -131,7 +131,7 @@ async function isKnown(text: string): Promise<boolean> {
 }
 
 describe("the hourly sweep of personal data", () => {
-  it("erases an invitation's address 30 days after the invitation ends, but keeps the address while it is open", async () => {
+  it("erases an invitation's address 30 days after the invitation ends, but keeps the address while the invitation is open", async () => {
     const ann = await signUp(issuer);
     const [accepted, ended, over] = [newAccount(), newAccount(), newAccount()];
     issuer.accounts.push(accepted);

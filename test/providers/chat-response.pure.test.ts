@@ -29,7 +29,7 @@ it("a provider's finish reasons map to OpenAI's, and no response is returned if 
   }
 });
 
-it("a provider's refusal text stays in the message, and any other value becomes null", () => {
+it("a provider's refusal stays in the message if it is text, and otherwise becomes null", () => {
   for (const refusal of ["I can't help.", 7]) {
     const message = { refusal: typeof refusal === "string" ? refusal : null };
     const body = bodyOf(completion({ content: null, refusal }));

@@ -11,7 +11,7 @@ function startReads(pace: FileReadPacer, count: number): () => number {
   return () => started;
 }
 
-describe("the pacing of an isolate's files", () => {
+describe("the pacing of an isolate's file reads", () => {
   it("starts one full read per millisecond, however many files are being read", async () => {
     const started = startReads(new FileReadPacer(), 100);
     await vi.advanceTimersByTimeAsync(50);

@@ -23,7 +23,7 @@ const config = async (body: JsonObject, model?: string, cap?: number) =>
 const contents = async (messages: unknown[], model?: string) =>
   (await sent({ messages }, { ...(model && { model }) }))["contents"];
 
-it("the Google adapter sends the cap and only allowed fields", async () => {
+it("the Google adapter sends the output cap and only allowed fields", async () => {
   const body = {
     user: "someone",
     logit_bias: { 1: 2 },

@@ -59,7 +59,7 @@ const FOREIGN = [
   { role: "user", content: "Stop." },
 ];
 
-it("the OpenAI-compatible adapter adds an assistant message between tool result and user for Mistral, and drops empty messages", () => {
+it("the OpenAI-compatible adapter adds an assistant message between tool result and user message for Mistral, and drops empty messages", () => {
   const { messages } = sent("mistral", {
     messages: [...FOREIGN, { role: "assistant", content: "" }],
   });
@@ -161,7 +161,7 @@ it("the OpenAI-compatible adapter keeps images as content parts, and joins texts
   }
 });
 
-it("the OpenAI-compatible adapter resolves allowed_tools, keeps a named choice, and drops a choice that has no tools", () => {
+it("the OpenAI-compatible adapter resolves allowed_tools, keeps a named tool choice, and drops a tool choice that has no tools", () => {
   const tools = ["f", "g"].map((name) => ({ type: "function", function: { name, strict: true } }));
   const allowed = { mode: "required", tools: [{ type: "function", function: { name: "g" } }] };
   const choice = { type: "function", function: { name: "f" } };

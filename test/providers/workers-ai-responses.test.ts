@@ -118,7 +118,7 @@ it("the Workers AI adapter separates complete tool calls that have no index", as
   expect(messageOf(events)).toMatchObject({ tools: [PARIS, ROME], finish: "tool_calls" });
 });
 
-it("the Workers AI adapter sends a JSON response as a one-chunk stream if it arrives instead of a stream", async () => {
+it("the Workers AI adapter converts a JSON response that arrives instead of a stream to a one-chunk stream", async () => {
   for (const name of ["text", "tools", "reasoning", "length"] as const) {
     const events = await eventsOf(provider, {}, WORKERS_AI_OPENAI_CHAT[name].json);
     expect(messageOf(events)).toMatchObject(SAID[name]);

@@ -228,7 +228,7 @@ describe("a PDF in the prompt", () => {
       { input: said({ type: "input_file", ...file }), max_output_tokens: 64 },
     ],
   ])(
-    "reaches, at %s, every provider format that supports files, and causes a 400 for all others",
+    "reaches every provider format that supports files, and causes a 400 for all others: %s",
     async (_, endpoint, fields) => {
       const asked = parsedBy(endpoint, { model: "m", ...fields });
       if (asked === null) throw new Error("refused");

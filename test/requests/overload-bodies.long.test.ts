@@ -42,7 +42,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     });
 
   it.each(["declared", "undeclared"])(
-    "returns 503 if its length is %s, while small bodies still work",
+    "causes a 503 if its length is %s, while small bodies still work",
     async (how) => {
       const text = JSON.stringify(long);
       const headers: Record<string, string> =
@@ -95,7 +95,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
   });
 
-  it("returns 503 before the gateway calls the key's object or reads the body", async () => {
+  it("causes a 503 before the gateway calls the key's object or reads the body", async () => {
     const world = new OverloadFixture({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const content = "a".repeat(4 * MIB - 100);
     const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });

@@ -93,7 +93,7 @@ describe("an isolate's order of routes by speed", () => {
     expect(times.speedOf("a:m", "0")).toEqual({ latencyMs: 7, tokensPerSecond: 7 });
   });
 
-  it("sends each request's speed to the region once", () => {
+  it("reports each request's speed to the region once", () => {
     const times = new RouteSpeeds();
     times.record({ route: "a:m", orgId: "o" }, { latencyMs: 5, streamMs: 0, output: 0 });
     expect(times.takeSamples()).toEqual([sampleOf("o", 5)]);

@@ -95,7 +95,7 @@ describe("a hold whose confirmation is lost", () => {
 
 describe.each([false, true])("a charge that the wallet doesn't accept (stream %s)", (stream) => {
   it.each(["down", "lost"] as const)(
-    "enters the outbox before the last byte, and counts once: %s",
+    "enters the outbox before the client gets the last byte, and counts once: %s",
     async (fault) => {
       world.faults["settle"] = [fault];
       const answer = await world.ask("sandbox/echo", stream);

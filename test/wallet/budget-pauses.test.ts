@@ -96,7 +96,7 @@ describe("a budget with on_exceeded pause", () => {
     },
   );
 
-  it("can't apply to certain models only", () => {
+  it("can't be limited to certain models", () => {
     const budget = { limit_dollars: 1, window: "day", on_exceeded: "pause" };
     const parse = (more: object) => budgetsSchema(8).safeParse([{ ...budget, ...more }]);
     expect([parse({}).success, parse({ models: null }).success]).toEqual([true, true]);

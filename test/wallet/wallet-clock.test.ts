@@ -174,7 +174,7 @@ describe.each(BETWEEN)(
   },
 );
 
-it("a wallet deletes free requests on schedule even if its clock was ten days ahead before", async () => {
+it("a wallet deletes free requests on schedule even if its clock was ten days ahead earlier", async () => {
   setClock(NOON);
   const { stub } = await newWallet(1000);
   await pay(stub, 1);

@@ -169,7 +169,7 @@ describe("a webhook receiver of usage.settled", () => {
     expect(delivery).toMatchObject({ state: "delivered", type: "usage.settled", attempts: 1 });
   });
 
-  it("gets only rows from after the webhook's creation, and earlier rows only by a replay", async () => {
+  it("gets only rows created after the webhook, and gets earlier rows only by a replay", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
     const start = Date.now();

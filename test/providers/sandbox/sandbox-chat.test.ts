@@ -92,7 +92,7 @@ describe("the sandbox model echo", () => {
     expect(completion.usage?.completion_tokens).toBe(6);
   });
 
-  it("returns a failure that disables the route for any other model name and for an embeddings model", async () => {
+  it("rejects any other model name and an embeddings model with a failure that disables the route", async () => {
     for (const upstreamId of ["nope", "embed", "constructor"]) {
       expect(await callSandbox({ messages: [user("x")] }, { upstreamId })).toEqual({
         kind: "failure",

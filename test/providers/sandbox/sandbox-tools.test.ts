@@ -94,7 +94,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("weather", { tool_choice: choice })).toEqual(["searchFiles"]);
   });
 
-  it("calls only the tools in allowed_tools, forced or not", async () => {
+  it("calls only the tools in allowed_tools, whether a call is forced or not", async () => {
     expect(await chosen("weather", { tool_choice: allow("required") })).toEqual(["get_time"]);
     expect(await chosen("weather", { tool_choice: allow("auto") })).toEqual([]);
   });
