@@ -320,13 +320,13 @@ export const RATE: readonly BrokenGuard[] = [
   ),
   rate(
     "the rate limit counts 60 s, not less",
-    "at - blockingTime < WINDOW_MS",
-    "at - blockingTime < WINDOW_MS - 1",
+    "at - blockingTime < RATE_WINDOW_MS",
+    "at - blockingTime < RATE_WINDOW_MS - 1",
   ),
   rate(
     "the rate limit counts 60 s, not more",
-    "at - blockingTime < WINDOW_MS",
-    "at - blockingTime <= WINDOW_MS",
+    "at - blockingTime < RATE_WINDOW_MS",
+    "at - blockingTime <= RATE_WINDOW_MS",
   ),
   rate("a full ring buffer is restored in order", "Math.max(0, step);", "0;"),
   rate(
