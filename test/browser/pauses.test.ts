@@ -158,7 +158,7 @@ describe("the console of an organization that can't spend", () => {
     await expectAccessible(member);
     await page.getByRole("button", { name: "Resume" }).click();
     const resume = page.getByRole("dialog", { name: /^Resume requests of / });
-    await resume.getByText(/accept new requests of .* again, from all keys that/).waitFor();
+    await resume.getByText(/accept new requests from .* again, from all keys that/).waitFor();
     const verb = resume.getByRole("button", { name: "Resume requests" });
     expect(await verb.getAttribute("class")).toBe("primary");
     await verb.click();
