@@ -172,37 +172,37 @@ export function createModelNameLookup(catalog: Catalog) {
   return { entryOf, isAlias };
 }
 
-export function findModel(sold: CallerCatalog, name: string): ListedModel | undefined {
-  const id = createModelNameLookup(sold.catalog).entryOf(name);
-  return listModels(sold).find((listed) => listed.id === id);
+export function findModel(callerCatalog: CallerCatalog, name: string): ListedModel | undefined {
+  const id = createModelNameLookup(callerCatalog.catalog).entryOf(name);
+  return listModels(callerCatalog).find((listed) => listed.id === id);
 }
 
 /** Returns a model with its routes, at the caller's prices. */
 export function findRoutes(
-  sold: CallerCatalog,
+  callerCatalog: CallerCatalog,
   name: string,
 ): { readonly listed: ListedModel; readonly model: Model } | undefined {
-  const listed = findModel(sold, name);
-  const model = sold.catalog.models.get(listed?.alias_of ?? listed?.id ?? "");
+  const listed = findModel(callerCatalog, name);
+  const model = callerCatalog.catalog.models.get(listed?.alias_of ?? listed?.id ?? "");
   if (listed === undefined || model === undefined) return undefined;
-  const priced = priceForCaller(model, listed.id, sold);
+  const priced = priceForCaller(model, listed.id, callerCatalog);
   return priced === null ? undefined : { listed, model: priced.model };
 }
 
-export function listModels(sold: CallerCatalog): readonly ListedModel[] {
-  const { models, aliases, region } = sold.catalog;
-  const { isInCooldown = () => false } = sold;
+export function listModels(callerCatalog: CallerCatalog): readonly ListedModel[] {
+  const { models, aliases, region } = callerCatalog.catalog;
+  const { isInCooldown = () => false } = callerCatalog;
   const listed: ListedModel[] = [];
   const named = Map.groupBy(aliases.keys(), (name) => aliases.get(name));
   for (const model of models.values()) {
-    const priced = priceForCaller(model, model.id, sold);
+    const priced = priceForCaller(model, model.id, callerCatalog);
     if (priced === null) continue;
     const shown = toListedModel(model.id, priced, { region, isInCooldown });
     listed.push({ ...shown, aliases: named.get(model.id) ?? [] });
   }
   for (const [alias, id] of aliases) {
     const model = models.get(id);
-    const priced = model === undefined ? null : priceForCaller(model, alias, sold);
+    const priced = model === undefined ? null : priceForCaller(model, alias, callerCatalog);
     if (priced === null) continue;
     const shown = toListedModel(alias, priced, { region, isInCooldown });
     listed.push({ ...shown, owned_by: "turnpike", alias_of: id });

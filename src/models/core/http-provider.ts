@@ -57,8 +57,8 @@ export function createHttpProvider(wire: ProviderHandlers): Provider {
   return { id: wire.id, kinds: listSupportedKinds(wire), send: (call) => sendCall(wire, call) };
 }
 
-export function listSupportedKinds(wire: ProviderHandlers): readonly CallKind[] {
-  return CALL_KIND_NAMES.filter((kind) => wire[kind] !== undefined);
+export function listSupportedKinds(handlers: ProviderHandlers): readonly CallKind[] {
+  return CALL_KIND_NAMES.filter((kind) => handlers[kind] !== undefined);
 }
 
 export function sendCall(wire: ProviderHandlers, call: ProviderCall): Promise<ProviderResult> {

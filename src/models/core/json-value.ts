@@ -95,9 +95,9 @@ export function createListReader<T>(one: ValueReader<T>): ValueReader<readonly T
   return (value) => listOf(value).filter(isObject).map(one);
 }
 
-/** Returns a reader that returns null for values that aren't objects. */
-export function createOptionalReader<T>(one: ValueReader<T>): ValueReader<T | null> {
-  return (value) => (isObject(value) ? one(value) : null);
+/** Wraps a reader of objects. Returns null for other values. */
+export function createOptionalReader<T>(reader: ValueReader<T>): ValueReader<T | null> {
+  return (value) => (isObject(value) ? reader(value) : null);
 }
 
 /** Returns the value unchanged. */

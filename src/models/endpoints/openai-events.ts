@@ -15,8 +15,8 @@ const DONE = "data: [DONE]\n\n";
 /** The JSON before and after a chunk's text. */
 export type EventTemplate = { readonly before: string; readonly after: string };
 
-export function splitAtPlaceholder(written: string): EventTemplate {
-  const [before = "", after = ""] = written.split(JSON.stringify(TEXT_PLACEHOLDER));
+export function splitAtPlaceholder(json: string): EventTemplate {
+  const [before = "", after = ""] = json.split(JSON.stringify(TEXT_PLACEHOLDER));
   return { before, after };
 }
 

@@ -84,7 +84,7 @@ type SaleLimits = {
   readonly card: SavedCard | null;
 } | null;
 
-export function creditPageView(page: CreditPage, sold: SaleLimits) {
+export function creditPageView(page: CreditPage, limits: SaleLimits) {
   const { credits, nextAfter, standing: status, lifetime } = page;
   const { topUp, owedMicro, autoTopUp } = status;
   return {
@@ -92,9 +92,13 @@ export function creditPageView(page: CreditPage, sold: SaleLimits) {
     next_after: nextAfter,
     owed_micro: owedMicro,
     sold:
-      sold === null
+      limits === null
         ? null
-        : { dollars_min: sold.dollarsMin, dollars_max: sold.dollarsMax, card: cardView(sold.card) },
+        : {
+            dollars_min: limits.dollarsMin,
+            dollars_max: limits.dollarsMax,
+            card: cardView(limits.card),
+          },
     auto_top_up: autoTopUpView(autoTopUp),
     top_up: {
       purchase_id: topUp.purchaseId,

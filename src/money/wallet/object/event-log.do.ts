@@ -238,14 +238,15 @@ export function selectUndeliveredEvents(
   return { events: rows.map(eventFromRow), lastSeq: rows.at(-1)?.seq ?? 0 };
 }
 
-export function markEventsDelivered(sql: SqlStorage, seq: number): void {
-  sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
+export function markEventsDelivered(sql: SqlStorage, lastSeq: number): void {
+  sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", lastSeq);
 }
 
 const CHANGED_NAME_PATHS = ["$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
 /**
- * Replaces an end user's external ID with its ID in all events. Marks these events for webhooks.
+ * Replaces an end user's external ID with the internal ID in all events. Marks these events for
+ * webhooks.
  */
 export function eraseExternalId(
   { sql, memory }: Tx,
@@ -286,7 +287,7 @@ export function eraseEventNames({ sql }: Tx): void {
     WHERE data <> json_remove(data, ${ERASED_PATHS})`);
 }
 
-/** Returns changed events that webhooks must receive again. */
+/** Returns events that webhooks must receive again after a rename. */
 export function selectRenamedEvents(sql: SqlStorage, limit: number): readonly EventRecord[] {
   return sql
     .exec<LoggedEvent>(

@@ -28,13 +28,15 @@ import { callWalletOfCaller } from "./reads.route.ts";
 
 type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<MemberIdByKeyId>;
 
-export function readUsageRoute(keyMembers: ReadKeyMembers) {
+export function readUsageRoute(readKeyMembers: ReadKeyMembers) {
   return async (c: AppContext) => {
     const { orgId } = c.var.admitted.caller;
     return readUsageReport(c.req.url, now(c.env), {
       ask: (call) => callWalletOfCaller(c, call),
       members: () =>
-        queryDatabase(() => keyMembers(c.env.DB, orgId), "members_unreadable", { org_id: orgId }),
+        queryDatabase(() => readKeyMembers(c.env.DB, orgId), "members_unreadable", {
+          org_id: orgId,
+        }),
     });
   };
 }
