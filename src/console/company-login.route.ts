@@ -57,7 +57,7 @@ async function startOwnCompanyLogin(c: AppContext): Promise<Result<StartedLogin>
   return isDraft && as.role !== "owner" ? unknownLogin() : startedLoginAt(c, found.value);
 }
 
-/** Finds a company's identity provider again for the callback. */
+/** Finds a company's identity provider again when a login returns. */
 export async function resumeCompanyLogin(
   c: AppContext,
   orgId: string,

@@ -27,8 +27,8 @@ export type OperatorContext = KeyServices &
     readonly providers: ReadonlySet<string>;
     readonly models: ReadonlyMap<string, Model>;
     /**
-     * Calls a region. Returns its URL, the failure's reason or null, the duration, and the time of
-     * its last response to this isolate (Unix ms).
+     * Calls a region. Returns the region's URL, the failure's reason or null, the duration, and the
+     * time of the region's last response to this isolate (Unix ms).
      */
     readonly checkPeer: (peer: Region) => Promise<{
       url: string | null;

@@ -24,8 +24,8 @@ type Organization = { readonly id: string; readonly slug: string };
 type ReportResult = readonly [Organization, Result<ProviderCallsReport>];
 
 /**
- * Handles `GET /providers`. Reads the most recently used wallets. Excludes failures that requests
- * caused.
+ * Handles `GET /providers`. Sums the calls of the most recently used wallets. Excludes failures
+ * that clients caused.
  */
 export async function getProviders(call: OperatorCall) {
   const fields = parseQuery(providersQuerySchema, call.url);

@@ -12,7 +12,7 @@ import { findOrganizationOfCall } from "./organizations.ts";
 import { priceFieldsSchema, findCallKindOfModel, refusePriceUnits } from "./prices.ts";
 
 const ID_MAX = 100;
-/** Maximum ms until a request is settled. Older sums are final. */
+/** Maximum ms until a request is settled. Sums of older requests are final. */
 const SETTLEMENT_DELAY_MAX_MS = 2 * 3_600_000;
 
 export const priceCorrectionSchema = z.object({

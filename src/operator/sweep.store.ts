@@ -42,7 +42,7 @@ const roundSchema = z.object({
 });
 type Round = z.infer<typeof roundSchema>;
 
-/** Starts a sweep, unless the previous one is incomplete. */
+/** Starts a sweep of wallets, unless the previous one is incomplete. */
 export async function startSweep(db: D1Database): Promise<void> {
   const round: Round = { after: "", leaseMs: 0, found: new SweepMetrics().found(), closed: [] };
   await db

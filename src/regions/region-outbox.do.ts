@@ -24,7 +24,7 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * Maximum ms of a call. Calls with outcomes may reach slow wallets. New revocations wait for the
+ * Maximum ms of a call: long for slow wallets, short for revocations, because new ones wait for the
  * running call.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;

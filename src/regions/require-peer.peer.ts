@@ -22,8 +22,8 @@ const PATH_PREFIX = "/internal/v1/";
 const VERSION = 1;
 const MESSAGE_BYTES_MAX = 1024 * 1024;
 /**
- * Maximum body bytes. `forward` contains the client's body in base64, and `kept` contains JSON in a
- * JSON string.
+ * Maximum body bytes. Base64 enlarges the client's body in `forward`. Escaping enlarges the JSON in
+ * `kept`.
  */
 const BYTES_MAX_BY_OPERATION: Readonly<Record<PeerOperation, number>> = {
   authorize: MESSAGE_BYTES_MAX,

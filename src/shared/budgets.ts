@@ -16,7 +16,7 @@ export const SESSION_BUDGETS_MAX = 4;
 
 /** A limit on spend, tokens or requests in a window. */
 export type Budget = {
-  /** An ID derived from unit, window and models, so that a changed amount keeps the ID. */
+  /** An ID derived from unit, window and models, so it stays the same when the amount changes. */
   readonly id: string;
   readonly unit: BudgetUnit;
   readonly amount: number;
@@ -82,7 +82,6 @@ const budgetFieldsSchema = z
   );
 type BudgetFields = z.infer<typeof budgetFieldsSchema>;
 
-/** Returns the schema of a list of at most `countMax` budgets. */
 export function budgetsSchema(countMax: number): z.ZodMiniType<readonly BudgetFields[]> {
   return z.array(budgetFieldsSchema).check(
     z.maxLength(countMax),

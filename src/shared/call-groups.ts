@@ -52,8 +52,8 @@ type ObjectQueue<Part, Answer> = RunningCalls & {
 };
 
 /**
- * Combines an isolate's calls to an object while too many others are running. Waiting parts poll
- * with their own timers, because another request's promise may never settle (workerd#2719).
+ * Combines an isolate's calls to an object while too many others are running. Each waiting call
+ * polls with its own timer, because another request's promise may never settle (workerd#2719).
  */
 export class CallGroups<Part, Answer> {
   readonly #queueByName = new Map<string, ObjectQueue<Part, Answer>>();

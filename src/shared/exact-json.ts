@@ -35,7 +35,7 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * Copies the details that `parseJson` recorded of `original` to its edited copy. Returns the copy.
+ * Copies the details that `parseJson` recorded for `original` to its edited copy. Returns the copy.
  */
 export function copyExactJson<T extends object>(original: object, copy: T): T {
   const lostDetails = LOST_DETAILS.get(original);

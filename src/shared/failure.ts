@@ -36,8 +36,8 @@ type FailureKinds =
       readonly isForGood?: true;
     }
   /**
-   * Amounts are in micro-credits. A session gets its budget's amounts, or 0 if the key's budget or
-   * the balance is too low.
+   * Amounts are in micro-credits. For a session, they are its budget's amounts, or 0 if the key's
+   * budget or the balance is too low.
    */
   | ({
       readonly kind: "balance_too_low";

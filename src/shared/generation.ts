@@ -45,7 +45,7 @@ export type Generation = {
   readonly usage: Usage;
   readonly price: Price;
   /**
-   * The price's start (Unix ms; null for the configuration's prices) and price list. Absent in
+   * The price's start time (Unix ms; null for configured prices) and its price list. Absent in
    * older records.
    */
   readonly origin?: { readonly from: number | null; readonly list: string | null };

@@ -34,8 +34,9 @@ const KEYS_MAX = 10_000;
 const UNKNOWN_OWNER = "";
 
 /**
- * Divides an isolate's memory among open requests. No organization can use more than stays free.
- * Paid requests above this share wait; the organization with the fewest requests goes first.
+ * Divides an isolate's memory among open requests. No organization can use more memory than is
+ * still free. Paid requests above this share wait; the organization with the fewest requests goes
+ * first.
  */
 export class RequestMemoryPool {
   readonly #limits: InFlightLimits;

@@ -28,6 +28,6 @@ export function microsOfDollars(dollars: number): Micros | null {
   if (!Number.isFinite(dollars) || dollars < 0 || dollars > DOLLARS_MAX) return null;
   const exactMicros = dollars * MICROS_PER_DOLLAR;
   const rounded = Math.round(exactMicros);
-  // Division restores a number only with at most 6 decimals.
+  // Dividing restores the dollars only if they have at most 6 decimals.
   return rounded / MICROS_PER_DOLLAR === dollars ? micros(rounded) : null;
 }

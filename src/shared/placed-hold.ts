@@ -60,6 +60,7 @@ export function holdNameOf({ id, orgId, home }: HoldName): string {
   return `${PREFIX}${home}_${id.slice(REQUEST_PREFIX.length)}_${orgId}`;
 }
 
+/** Parses a name `hold_{region}_{id}_{organization}`. */
 export function parseHoldName(name: string): HoldName | null {
   const [, region, id, orgId] = NAME.exec(name) ?? [];
   const home = findRegion(region);

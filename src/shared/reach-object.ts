@@ -21,7 +21,7 @@ const DEFAULT_OPTIONS: Required<ReachOptions> = {
 };
 
 /**
- * The result of calling an object. `unanswered`: an attempt without a response may have run.
+ * The result of calling an object. `unanswered`: an attempt got no response, but may have run.
  * `failure` is then `storage_unavailable` or the retry's failure.
  */
 export type ObjectCallResult<T> =

@@ -18,7 +18,7 @@ type FoundKey = Key & Pick<StoredKey, "revokedAt">;
  * for an unknown key, and throw if the source is unavailable.
  */
 export type KeyLookup = {
-  /** Whether the source is this region's D1. If not, the home region records the key's uses. */
+  /** Whether the lookup reads this region's D1. If not, the home region records the key's uses. */
   readonly isLocalDatabase: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
   touch(keyHash: string, usedAt: number): Promise<Omit<UsedKeyRecord, "hash"> | null>;

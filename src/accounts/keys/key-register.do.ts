@@ -236,7 +236,7 @@ export class KeyRegister extends DurableObject<Env> {
       this.revoke(found.revokedAt);
       return;
     }
-    // A read that began before a limit change must not undo it.
+    // A read that began before a limit change must not overwrite the new limit.
     if (limitChanges !== this.#limitChanges) return this.#readKey();
     createOrMigrateTables(this.ctx.storage, KEY_OBJECT_TABLES);
     this.#memory = null;

@@ -64,7 +64,8 @@ export async function parseKeyRotation({
 }
 
 /**
- * A parsed rotation. `caller` is the calling key, which must be active, or null for an operator.
+ * A parsed rotation request. `caller` is the calling key, which must be active, or null for an
+ * operator.
  */
 type Rotation = {
   readonly find: () => Promise<StoredKey | null>;

@@ -14,7 +14,7 @@ import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 
 /**
- * The model names that a list of allowed models can contain. `entryOf` returns a name's ID, an
+ * The model names that a list of allowed models can contain. `entryOf` returns a model's ID, an
  * alias or `author/*` unchanged, and null for an unknown name.
  */
 export type ModelNames = {

@@ -96,7 +96,7 @@ export async function closeOrganizationEverywhere(
   return [configured, removed, ...sessionEndings].find((one) => !one.ok) ?? success(null);
 }
 
-/** Sends a closing or restoration to the wallet. Cancels a closed organization's purchases. */
+/** Notifies the wallet of a closing or restoration. Cancels a closed organization's purchases. */
 export async function notifyWalletOfClosing(
   { db, wallet, payments }: Pick<ClosingServices, "db" | "wallet" | "payments">,
   orgId: string,

@@ -145,7 +145,7 @@ export async function restoreOrganization(
   };
 }
 
-/** An organization's status and closing. Times are Unix ms. */
+/** An organization's status and closing times (Unix ms). */
 type OrganizationClosing = {
   readonly status: "active" | "suspended";
   readonly closedAt: number | null;
@@ -177,7 +177,7 @@ type RestorableOrganization = {
   readonly restorableUntil: number;
 };
 
-/** SQL clauses for the organizations that a person owns or owned. */
+/** SQL clauses that find the organizations that a person owns or owned. */
 const OWNED_ORGANIZATIONS_SQL = `FROM member_people
   JOIN members ON members.id = member_id AND role = 'owner'
   JOIN organizations ON organizations.id = members.org_id

@@ -141,7 +141,6 @@ export async function deleteInvitation(call: MemberCall) {
 
 const NO_SUCH_INVITATION = "No such invitation.";
 
-/** Returns an invitation's details before login. */
 export async function previewInvitation(services: PeopleServices, body: unknown) {
   const found = await findInvitationByToken(services, body);
   if (!found.ok) return found;

@@ -30,7 +30,7 @@ const hasUnlimitedKey = mayCall("GET /v1/keys");
 /** Operators who view a customer also see Connect and Playground, without actions. */
 const mayChat = (session: Session): boolean =>
   canMakeCall(session, "POST /v1/chat/completions") || isViewingCustomer(session);
-/** People with a key's session also see the Team page, because it explains how to get access. */
+/** People who log in with a key also see the Team page, because it explains how to get access. */
 const hasTeam = (session: Session): boolean =>
   canMakeCall(session, "GET /console/api/people/members") ||
   (!isPerson(session) && hasUnlimitedKey(session));

@@ -112,7 +112,10 @@ function eraseOldNames(
   return { isRenamed, newest, before: row === undefined ? [] : attemptsOf(row) };
 }
 
-/** Returns past attempts. If a rename erased the last response, omits the other responses too. */
+/**
+ * Returns past attempts. If the last response was erased (the body changed), omits the other
+ * responses too.
+ */
 function attemptsOf(row: StoredAttempts): readonly PastAttempt[] {
   const { newestAttempts: stored } = row;
   const attempts = stored === null ? [] : parseStoredJson<PastAttempt[]>(stored);

@@ -147,7 +147,7 @@ export function toListedEndpoint(
     model_name: id,
     provider_name: provider,
     tag: provider, // The provider's ID in routing preferences.
-    status: isCooling ? -1 : 0, // A negative status means that requests avoid this provider.
+    status: isCooling ? -1 : 0, // -1 means that requests avoid this provider.
     data_region: dataRegion,
     context_length: Math.min(context, model.context),
     max_completion_tokens: CALL_KINDS[model.kind].hasOutput

@@ -52,7 +52,7 @@ export type Pricing = {
 
 /**
  * Functions that return an organization's price lists, or `prices_unavailable`. `current` uses the
- * cached name of the organization's list. `corrected` uses the name from the wallet.
+ * cached name of the organization's list. `corrected` uses the name that the wallet returned.
  */
 export type PricingLookup = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
@@ -71,8 +71,8 @@ export function applyPriceLists(model: Model, { lists, at }: Pick<Pricing, "list
 }
 
 /**
- * Returns the latest row that has started for the most specific item, from the first list with such
- * a row. Wildcards never match models of MODELS.
+ * Returns a model's price: in the first list with a started price, the latest started row of the
+ * most specific item. Wildcards never match models of MODELS.
  */
 function ruleFor(model: Model, lists: PriceLists, at: number): PriceRule | null {
   for (const { name, items } of lists) {

@@ -5,7 +5,6 @@ import type { Route } from "./model.ts";
 import type { CatalogEntry, DatedPrice, RouteEntry } from "./entry.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** Returns a route's price for a prompt of a given length. */
 export function getPriceForPrompt(
   route: Pick<Route, "price" | "longPrompt">,
   promptTokens: number,

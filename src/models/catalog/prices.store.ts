@@ -21,7 +21,9 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** Maximum ms that a clock can move back. Reads include the rows that applied this long ago. */
+/**
+ * Maximum ms that a clock can move back. Reads also return rows that applied up to this long ago.
+ */
 const CLOCK_BACK_MS_MAX = 86_400_000;
 
 /** Returns the current and future rows of a list. Throws if D1 fails. */
@@ -63,7 +65,7 @@ export async function findPrice(db: D1Database, id: string): Promise<PriceRecord
 
 /**
  * Returns stored rows with the list, item and start time of one of `rows`, keyed by
- * `formatPriceKey`.
+ * `formatPriceMapKey`.
  */
 export async function findExistingPrices(
   db: D1Database,

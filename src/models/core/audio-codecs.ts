@@ -6,7 +6,9 @@ const MPEG_FRAME_S_MAX = 0.15;
 const AC3_FRAME_S_MAX = 0.2;
 const TABLE_RATES = 13;
 const EXPLICIT_RATE = 15;
-/** AAC object types with at most 2,048 samples per frame. Others, such as ALS, can have 65,536. */
+/**
+ * AAC object types with at most 2,048 samples per frame. Other types, such as ALS, can have 65,536.
+ */
 const AAC_OBJECTS: ReadonlySet<number> = new Set([1, 2, 3, 4, 17, 19, 20, 23, 39]);
 /** AAC object types whose configuration contains a second sample rate and an inner type. */
 const SBR_TYPES: ReadonlySet<number> = new Set([5, 29]);
@@ -57,7 +59,7 @@ const VORBIS = "\u0001vorbis";
 /** Signatures of Ogg streams without sound, such as an index or video. */
 const OGG_SILENT = ["fishead\0", "\u0080theora"];
 
-/** Returns a frame's maximum seconds, from its track's codec. */
+/** Returns a frame's maximum duration in seconds for its track's codec. */
 export function getMaxMatroskaFrameSeconds(codec: string, config: Uint8Array): number {
   if (codec === "" || /^[VSBD]_/.test(codec)) return 0;
   if (codec.startsWith("A_OPUS")) return OPUS_FRAME_S_MAX;

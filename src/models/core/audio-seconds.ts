@@ -96,7 +96,7 @@ function wavRate(bytes: Uint8Array): number {
 const PCM_BYTE_RATE_MAX = 192_000 * 8 * 4;
 /** Codecs whose frames have the stated size: PCM and its logarithmic forms. */
 const PCM_CODECS: ReadonlySet<number> = new Set([1, 3, 6, 7]);
-/** Minimum bytes per sample of other codecs: two kinds of ADPCM, and GSM. */
+/** Minimum bytes per sample of compressed codecs: two kinds of ADPCM, and GSM. */
 const SAMPLE_BYTES_MIN: Readonly<Record<number, number>> = { 0x02: 0.5, 0x11: 0.25, 0x31: 0.2 };
 const MP3 = 0x55;
 const EXTENSIBLE = 0xfffe;

@@ -40,7 +40,7 @@ export function findBaseUrlProblems(
   return [createOtherHostProblem(variable, ownHost)];
 }
 
-/** Returns the configuration problem of a host that keeps no data in this region. */
+/** Returns the configuration problem of a host that keeps no data in this region, unlike `own`. */
 export function createOtherHostProblem(variable: string, own: string): ConfigProblem {
   return {
     variable,

@@ -58,7 +58,7 @@ export type ParsedRequest = {
   readonly preferences?: RoutePreferences | null;
   readonly fallbacks?: readonly ModelFallback[];
   readonly session?: string | null;
-  /** Must not reference the prompt, which would stay in memory during a long stream. */
+  /** This writer must not reference the prompt, or a long stream would keep it in memory. */
   readonly reply: ResponseWriter;
   readonly native: NativeRequest | null;
   readonly keep?: ConversationAddition;
@@ -128,12 +128,12 @@ export type StreamWriter = {
   piece?(piece: Extract<StreamEvent, { kind: "piece" }>): StreamData;
   audio?(bytes: Uint8Array): StreamData;
   /**
-   * Writes the last chunk again with a new text, in choice (or native block) `index`. `json` is the
-   * text as a JSON string.
+   * Writes the last chunk again with a new text, for choice (or native block) `index`. `json` is
+   * the text as a JSON string.
    */
   text(index: number, json: string): string;
   /**
-   * Returns the last events, which follow the charge. Earlier events must not look like the
+   * Returns the final events, sent only after the charge. Earlier events must not look like the
    * stream's end.
    */
   end(receipt: Receipt): StreamData;
@@ -155,6 +155,6 @@ export type NativeRequest = NativeBody & {
   readonly outputLeast: number;
   /** Whether the request can cache the prompt for an hour, which costs more. */
   readonly hourCache: boolean;
-  /** A field that chat requests don't have. It requires a route with this protocol. */
+  /** A field that chat requests don't have. It requires a route with the protocol `wire`. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

@@ -151,8 +151,8 @@ const GPT_2_5: TokensByQuality = {
 };
 const GPT_2: TokensByQuality = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
 /**
- * Token counts for other models. `low`, multiplied by IMAGE_HOLD_PERCENT, covers gpt-image-1's 408
- * tokens.
+ * Token counts for other models, such as gpt-image-1. `low`, multiplied by IMAGE_HOLD_PERCENT,
+ * covers its 408 tokens.
  */
 const GPT_DEFAULT: TokensByQuality = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 

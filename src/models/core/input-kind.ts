@@ -42,7 +42,7 @@ export function filterRoutesByNeeds(
   return success(capableRoutes);
 }
 
-/** The rules for the size and route needs of one kind of request. */
+/** The rules for one kind of request: its size and the required route features. */
 export type InputKindRules<Body, U extends CountedUnit = never> = {
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
   needs(body: Body, model: Model): readonly RouteNeed[];

@@ -258,7 +258,7 @@ export class JsonAudioReader implements StreamReader {
   #read(event: StreamEvent): readonly StreamEvent[] {
     if (this.#isBroken) return [];
     if (event.kind === "piece") return this.#decode(this.#text + toPieceText(event.text), 4);
-    if (event.kind === "native") return []; // A native event would count as the first output.
+    if (event.kind === "native") return []; // Dropped, because it would count as the first output.
     if (event.kind === "usage") this.#usage = [event];
     if (event.kind === "usage") return [];
     if (event.kind !== "end") return [...this.#usage, event];

@@ -111,7 +111,7 @@ function plainType(type: string): string {
 }
 
 function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<Uint8Array> {
-  // Some hosts require `content-length`. Only this stream of the platform sets the header.
+  // Some hosts require `content-length`. The platform sets it only for a FixedLengthStream.
   const { FixedLengthStream } = globalThis as WorkersGlobals;
   const { readable, writable } =
     FixedLengthStream === undefined

@@ -1,7 +1,7 @@
 import { elapsedMs } from "../../shared/clock.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 
-/** Minimum ms per FILE_READ_BYTES. An isolate reads all its files together at up to 64 MB/s. */
+/** Minimum ms per FILE_READ_BYTES. Limits all files of an isolate together to 64 MB/s. */
 const READ_MS = 1;
 const READ_MS_MIN = 0.25;
 const WAIT_MS_MAX = 1000;
@@ -53,8 +53,8 @@ export type ByteSource = {
 };
 
 /**
- * A response body that the runtime buffers. The body is split into two streams. One stream's bytes
- * are discarded, so a read of the other stream returns all buffered data.
+ * A response body that the runtime buffers. The body is split into two streams: reading and
+ * discarding one buffers its data for the other.
  */
 export class BufferedBody implements ByteSource {
   readonly #fileBytes: number | null;
@@ -124,7 +124,7 @@ export class BufferedBody implements ByteSource {
     this.#body = half;
     this.#reader = readerOf(half);
     const { readable, writable } = new IdentityTransformStream();
-    rest.pipeTo(writable).catch(ignoreError); // Readers see the error.
+    rest.pipeTo(writable).catch(ignoreError); // The stream's readers get the error.
     return readable.getReader({ mode: "byob" });
   }
 }

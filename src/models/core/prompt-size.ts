@@ -46,7 +46,7 @@ export type NativePartCountRule =
    */
   | { readonly image: string | null }
   | { readonly pdf: string }
-  /** A provider's own tool. Its definition also counts as tokens. */
+  /** A provider's own tool. The tokens of its definition also count. */
   | "known_tool";
 
 export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;

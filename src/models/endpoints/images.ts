@@ -135,8 +135,8 @@ class ImageStream extends ImageWriter {
   }
 
   /**
-   * Turns the event that has begun into an error event. If an event has two names, clients use the
-   * last one.
+   * Turns the started event into an error event. If an event has two names, clients use the last
+   * one.
    */
   fail(failure: Failure): string {
     const started = this.hasBegun ? '",' : "data: {";

@@ -94,7 +94,7 @@ function recordSkipped(
   if (skippedRoutes.length > 0) progress.skipped = [...progress.skipped, ...skippedRoutes];
 }
 
-/** The last called route. A client that disconnects pays for this call. */
+/** The last called route. A client that disconnects pays for this route's call. */
 type CalledRoute = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentCall = { readonly tried: CalledRoute; readonly spent: FailedUsage };
@@ -241,7 +241,7 @@ function chargeForLastCall(run: Run, { tried, spent }: LastCall): Outcome | null
   return spentCharge(run, spent);
 }
 
-/** Returns the provider's bill for a call that timed out or reported usage, else null. */
+/** Returns the provider's bill for a failed call that timed out or reported usage, else null. */
 function billOfFailure(
   run: Run,
   tried: CalledRoute,

@@ -41,7 +41,8 @@ export function computeCharge(
   end: { ending: StreamEnding; hasClientStoppedReading: boolean },
 ): Outcome {
   const { finishReason, partial = null } = observed;
-  // For a finished response, the last partial report is enough, unless the report is stale.
+  // For a finished response, the last partial usage report is enough, unless most text came after
+  // it.
   const isEnded = end.ending === "complete" || end.ending === "provoked";
   const usesPartial = isEnded && partial !== null && !isStale(partial, observed.output);
   const reportedUsage = usesPartial ? partial : observed.usage;

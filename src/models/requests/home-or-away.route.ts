@@ -138,8 +138,8 @@ function makeStopQuery(
 }
 
 /**
- * Middleware for free requests. Checks a global key in its home region. Reads the terms of callers
- * that no wallet has admitted. Returns 503 if home or the wallet is unreachable.
+ * Middleware for free requests. Checks a global key in its home region. If no wallet has admitted
+ * the caller, reads the caller's terms. Returns 503 if home or the wallet is unreachable.
  */
 export async function requireActiveKeyAtHome(
   c: Context<AppEnv>,

@@ -205,7 +205,7 @@ export async function handlePeerFailures(c: Context<AppEnv>): Promise<Response> 
   return c.json({ ok: !walletCall.unanswered && walletCall.result.ok });
 }
 
-/** Handles POST /internal/v1/kept, which reads and stores responses. */
+/** Handles POST /internal/v1/kept: a peer reads and stores responses. */
 export async function handlePeerStoredResponses(c: Context<AppEnv>): Promise<Response> {
   const request = parseStoredResponsesRequest(c.var.peerBody);
   const answer =

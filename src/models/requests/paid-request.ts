@@ -105,8 +105,7 @@ export type OverloadCounters = {
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 export type OutboxGetter = (name: string, attempt: number) => Outbox;
 /**
- * Returns a wallet for one attempt. Only the first attempt can be grouped with other requests'
- * calls.
+ * Returns a wallet for one attempt. Only the first attempt's call can join other requests' calls.
  */
 export type WalletGetter = (orgId: string, attempt: number) => GroupableWalletMethods;
 
@@ -201,7 +200,7 @@ export type ServingRoute = {
   readonly route: Route;
   /** Maximum output tokens per choice. Null for a kind without output tokens. */
   readonly cap: number | null;
-  /** Whether the hold covers fewer output tokens than the request and all limits allow. */
+  /** Whether credits or a budget lowered `cap`, and no token limit lowered it further. */
   readonly capLoweredByMoney: boolean;
   readonly isNative: boolean;
   readonly dropped: readonly string[];

@@ -56,8 +56,8 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
 }
 
 /**
- * Returns the region's cache of signed price lists. A copy expires after the announcement period
- * for price changes, so it is never outdated.
+ * Returns the region's cache of signed price lists. A copy includes all announced prices, and
+ * expires before any newer price can apply.
  */
 function makePriceCopies({ keySecrets, numbers, region }: Config): PriceCopies | null {
   const [newest] = keySecrets;

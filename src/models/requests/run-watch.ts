@@ -20,12 +20,12 @@ import type { RunTimer } from "./run-timer.ts";
 const QUERY_INTERVAL_MS = 4000;
 /** Ms after which the next query is sent even if the last query has no result yet. */
 const QUERY_RETRY_MS = 2000;
-/** Maximum ms to wait for a query's result. */
+/** Maximum ms to wait for a query for stopped requests. */
 export const STOP_QUERY_TIMEOUT_MS = 3500;
 const STALE_RUN_MS = 3000;
 /**
- * Maximum requests per query, because a query's body is limited to 1 MiB. The next query starts
- * with the other requests.
+ * Maximum requests per query, because a query's body is limited to 1 MiB. The next query begins
+ * with the remaining requests.
  */
 const QUERIED_RUNS_MAX = 1000;
 const ORGANIZATIONS_MAX = 1000;
@@ -135,7 +135,6 @@ const requestSchema = z.object({
   runs: z.array(z.object({ id: z.string(), key_hash: keyHashSchema, ...presentedSecretFields })),
 });
 
-/** Returns the body that queries which runs to stop. */
 export function stopQueryToJson(orgId: string, runs: readonly StoppableRequest[]): object {
   return {
     org_id: orgId,

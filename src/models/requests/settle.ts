@@ -25,7 +25,7 @@ import { withTimeout } from "../../shared/timers.ts";
 
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
-/** Maximum ms of an attempt: 2 s for the wallet, 2 s for the outbox. */
+/** Maximum ms of an attempt: 2 s for the wallet plus 2 s for the outbox. */
 const ATTEMPT_MS_MAX = 4000;
 /**
  * Ms from the response or disconnect until an unsaved charge is logged. The platform ends a request
@@ -197,8 +197,8 @@ function chargedMicro(run: Run, answer: SettleResult): Micros {
 }
 
 /**
- * Returns the failed attempts except the charged one. Only these attempts' records contain the
- * bills that no customer pays.
+ * Returns the failed attempts except the charged one. Absorbed bills are only in these attempts'
+ * records.
  */
 function otherAttempts(
   { progress: { attempts } }: Run,

@@ -30,8 +30,8 @@ export class StreamClient {
   }
 
   /**
-   * Updates the age of the pending write. Called at intervals, because a clock read per write costs
-   * more.
+   * Updates the age of the pending write. Called at intervals, because reading the clock for each
+   * write costs more.
    */
   updatePendingMs(nowMs: number): void {
     const hasNotMoved =

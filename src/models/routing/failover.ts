@@ -115,8 +115,8 @@ class RouteSequence {
   }
 
   /**
-   * Returns a route in cooldown: the one whose breaker stays open for the shortest time, or the
-   * only route that isn't disabled.
+   * Returns the route in cooldown with the breaker that closes first. If no breaker is open,
+   * returns the only route that isn't disabled.
    */
   #lastResort(): NextAttempt | null {
     const usable = this.#skipped.filter(({ cooldown }) => cooldown.why !== "disabled");

@@ -200,7 +200,7 @@ export function selectShortestLifetime(sql: SqlStorage, sinceMs: number): number
 
 /**
  * Stores a retention setting and shortens the lifetime of stored responses. Keeps settings since
- * `lateMs`, which apply to late responses. Requires a transaction.
+ * `lateMs` for responses that arrive late. Requires a transaction.
  */
 export function storeRetentionSetting(
   sql: SqlStorage,

@@ -105,7 +105,9 @@ export async function sendRefundsToWallet(deps: PaymentDeps, paymentId: string):
   return true;
 }
 
-/** Sends all payments and refunds to a rebuilt wallet. The wallet ignores duplicates. */
+/**
+ * Sends all payments and refunds to a wallet rebuilt at `madeAt`. The wallet ignores duplicates.
+ */
 export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number): Promise<boolean> {
   const { rows, wallet } = deps;
   for (const payment of rows.payments()) {
@@ -116,7 +118,8 @@ export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number):
     const credit = { paymentId, purchaseId, method, netMicro, actor };
     const answer = await tryWalletCall(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;
-    // If `reading` is 0, no refund was ever sent. Otherwise, D1's refunded amount can be outdated.
+    // If `reading` is 0, no refund was ever sent. Otherwise, reads the refunds again, because D1's
+    // amount can be outdated.
     const hasSentRefunds = payment.reading === 0 || (await sendRefundsToWallet(deps, paymentId));
     if (!hasSentRefunds) return false;
   }

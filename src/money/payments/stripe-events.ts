@@ -14,7 +14,7 @@ import { buildGetCall, buildReadPaymentIntentCall } from "./stripe-calls.ts";
 import { parseStripeBody, readStripeObject } from "./stripe.ts";
 import type { StripeClient } from "./stripe.ts";
 
-/** Handled event types and their kinds of hints. Stripe lists at most this many types per call. */
+/** Handled event types and the kind of hint for each. Stripe lists at most 20 types per call. */
 const EVENT_KINDS: Readonly<Record<string, StripeHint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",

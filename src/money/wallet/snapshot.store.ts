@@ -145,8 +145,8 @@ export async function readWalletSnapshotHead(
 }
 
 /**
- * Writes a publish to D1. The first batch sets the revision if D1 has an older one of the same
- * epoch. Later batches change nothing unless D1 still has that revision. Throws if D1 fails.
+ * Publishes a wallet's state to D1. The first batch sets the revision if D1 has an older one of the
+ * same epoch. Later batches change nothing unless D1 still has that revision. Throws if D1 fails.
  */
 export async function writePublication(
   db: D1Database,
@@ -184,8 +184,8 @@ export async function writePublication(
 }
 
 /**
- * A row that a batch returns. The first statement reports whether events wait, the others report
- * used keys.
+ * A result row of a batch. The first statement reports whether events wait. The others report used
+ * keys.
  */
 type PublishRow = UsedKeyRow & { readonly events_wait?: number };
 
@@ -285,7 +285,7 @@ export function createSnapshotHeadStatement(db: D1Database, orgId: string): D1Pr
     .bind(orgId);
 }
 
-/** Updates the balance, unless D1 is newer, older than `base`, or has another epoch. */
+/** Updates D1's balance, unless it is newer, older than `base`, or of another epoch. */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
   return db

@@ -215,7 +215,7 @@ export class Wallet extends WalletTransactions implements WalletMethods {
 
   /**
    * Runs due work. Sets the next alarm last, because an alarm set earlier would run immediately.
-   * `mustPublish` publishes without waiting and checks for a conflict again.
+   * `mustPublish` publishes without waiting and rechecks a known conflict with D1.
    */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.decisions;

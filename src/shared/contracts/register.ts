@@ -43,7 +43,8 @@ export type KeyRegisterMethods = {
   identify(writeId: string | null, secret?: string): Promise<KeyResult>;
   whose(secret?: string): Promise<KeyResult>;
   /**
-   * Records a use (Unix ms) in D1, and returns the key, even a revoked one. Fails like `identify`.
+   * Stores the time of a use (Unix ms) in D1. Returns the key, even if revoked. Fails like
+   * `identify`.
    */
   refresh(usedAt: number): Promise<KeyResult>;
   /**

@@ -94,7 +94,8 @@ export type HoldRequest = {
 /**
  * A granted hold. `tokens`: granted and left under the key's limit. `priceList`, `policies`,
  * `paused`: only for requests without a hold. `warmRoute`: the route with the cached prompt.
- * `routes`: indexes of allowed candidates. `uncovered`: indexes not covered by credits.
+ * `routes`: indexes of allowed candidates. `uncovered`: indexes of candidates that credits don't
+ * cover.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -281,9 +282,9 @@ export type WalletMethods = OtherCalls & {
     isCaptured: boolean,
   ): Promise<Result<PlacedHold>>;
   /**
-   * Extends, captures or releases a client's hold. Only the key can extend it, or end it if it only
-   * counts toward quotas. Only the merchant can end other holds. A null `called` means the
-   * merchant. Fails with `not_found`, or with `conflict` if the hold ended differently.
+   * Extends, captures or releases a client's hold. Only the key can extend a hold. The key also
+   * ends a hold that only counts toward quotas. The merchant ends all others. `called` is null for
+   * the merchant. Fails with `not_found`, or with `conflict` if the hold ended differently.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;
@@ -363,7 +364,9 @@ export type WalletMethods = OtherCalls & {
   }): Promise<Result<HoldsPage>>;
   usageOfRows(query: reports.RequestSumsQuery): Promise<Result<reports.RequestSumsReport>>;
   usageByMember(query: reports.RequestSumsQuery): Promise<Result<reports.RequestSumsReport>>;
-  /** Returns the calls of each provider since `fromMs` (Unix ms). Absent in release 1.1.0. */
+  /**
+   * Returns the calls of each provider since `fromMs` (Unix ms). Release 1.1.0 lacks this method.
+   */
   providerCalls(fromMs: number): Promise<Result<reports.ProviderCallsReport>>;
   costs(query: reports.CostQuery): Promise<Result<reports.CostReport>>;
   /**

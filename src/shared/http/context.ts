@@ -28,7 +28,7 @@ export type AppEnv = {
     startedMs: number;
     config: Config;
     admission: Promise<Result<AdmittedRequest>>;
-    /** Set instead of `admission` if the hold's call also admits the key. */
+    /** Set instead of `admission` if placing the hold also admits the key. */
     presumed?: PresumedCaller;
     slot?: RequestSlot | OverloadReason;
     /** The memory slot of an unpaid request with a body, released after the response. */

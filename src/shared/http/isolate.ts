@@ -23,7 +23,7 @@ export class Isolate {
 
   get<T>(part: Part<T>): T {
     const known = this.#parts.get(part);
-    if (known !== undefined) return known as T; // the same function created it
+    if (known !== undefined) return known as T; // the same function created it, so it is a `T`
     const value = part(this.#config);
     this.#parts.set(part, value);
     return value;

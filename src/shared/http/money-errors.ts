@@ -107,8 +107,8 @@ function shortageDetails(
 }
 
 /**
- * Returns an end user's quota error. Clients stop on "You exceeded your current ... quota". An
- * error that only open holds cause omits this text.
+ * Returns an end user's quota error. "You exceeded your current ... quota" stops clients from
+ * retrying. An error that only open holds cause omits this text.
  */
 function quotaExceeded(failure: FailureOfKind<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;

@@ -22,7 +22,7 @@ export type BodyLimits = {
   readonly timeoutMs: number;
   readonly after?: TimerFunction;
   /**
-   * Receives the size of each piece of a large body. The read fails with 503 if it returns false.
+   * Receives the size of each piece of a large body. If it returns false, the read fails with 503.
    */
   readonly hasRoom?: (bytes: number) => boolean;
   readonly acceptsForms?: boolean;

@@ -68,7 +68,7 @@ export async function readAnonymousBody<T>(
   pool: keyof ReturnType<typeof makeSlotPools> = "anonymous",
 ): Promise<Result<T>> {
   const length = declaredBodyBytes(c);
-  // The read rejects a body that is too long without reading it.
+  // `read` rejects a body by its declared length alone.
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
   const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
   const pools = Isolate.of(c.var.config).get(makeSlotPools);

@@ -14,7 +14,7 @@ export type RouteReach = Route["reach"];
 
 /**
  * The rule for whether a console call requires a login within the last ten minutes. A record lists,
- * by field, the values that require none, because they only lower limits.
+ * by field, the values that don't require a login, because they only lower limits.
  */
 export type FreshLoginRule = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
 
@@ -42,7 +42,7 @@ export type OperatorRoute = Call & {
   readonly reach: "operators";
   readonly roles: readonly OperatorRole[];
 };
-/** A route for people with one of the roles. Null also permits people without an organization. */
+/** A route for people with one of the roles. If `roles` is null, people need no organization. */
 export type PeopleRoute = Call & {
   readonly reach: "people";
   readonly roles: readonly Role[] | null;

@@ -16,7 +16,7 @@ export function balanceCurve(
   return days.map((day) => nowMicros - sumAfter(day));
 }
 
-/** Days of spend that `runway` needs. All pages read at least these days. */
+/** Number of days of spend that `runway` needs. All pages read at least this many. */
 const RUNWAY_DAYS = 28;
 
 /**

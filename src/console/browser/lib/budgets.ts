@@ -84,7 +84,6 @@ export type BudgetEntries = ReturnType<typeof replaceBudget>;
 
 type BudgetUse = { readonly used: number; readonly limit: number; readonly label: string };
 
-/** Returns a key's budget with the largest used share. */
 export function findMostUsedBudget(key: Key): BudgetUse | null {
   const { budgets, budgets_used } = key;
   const all: BudgetUse[] = (budgets ?? []).map((budget) => {

@@ -18,7 +18,6 @@ const STATES: Readonly<Record<Purchase["state"], readonly [word: string, tone: T
   expired: ["not paid", "plain"],
 };
 
-/** Returns the word and color for a purchase's state. */
 export function describePurchaseState(purchase: Purchase): readonly [word: string, tone: Tone] {
   const { state, amount_dollars: dollars, returned_micro: returned } = purchase;
   if (returned === 0) return STATES[state];

@@ -39,7 +39,6 @@ export function requestsByState({ settled, failed, errors, length }: Counts): re
   ];
 }
 
-/** Returns the display text of an error code. */
 export function codeText(code: string | null | undefined): string {
   return code === STOPPED_CODE ? STOPPED_REQUESTS_LABEL.toLowerCase() : (code ?? "none");
 }

@@ -3,7 +3,10 @@ import { createCell } from "./cell.ts";
 import { session } from "./session.ts";
 
 export type PendingConfirmation = {
-  /** The reason for asking: an old login, an ended session, or another tab's organization. */
+  /**
+   * The reason for asking to confirm: an old login, an ended session, or another tab's
+   * organization.
+   */
   readonly why: "old" | "ended" | "switched";
   readonly change: string;
   readonly finish: (isConfirmed: boolean) => void;

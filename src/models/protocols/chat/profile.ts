@@ -69,7 +69,7 @@ export type FieldRule = {
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** Fields that the matching models require in a request with `whenField`. */
+/** Fields that the matching models require if a request has the field `whenField`. */
 export type RequiredFields = {
   readonly models: RegExp;
   readonly whenField: string;

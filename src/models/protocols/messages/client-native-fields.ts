@@ -142,6 +142,7 @@ const EDIT: NativeFieldRules = {
   trigger: AMOUNT,
 };
 
+/** Fields of each message in a native request. */
 export const NATIVE_MESSAGE_FIELDS: NativeFieldRules = {
   content: "content",
   clear_at: { beta: "mid-conversation-system-clear-at-2026-08-21", rule: "word" },

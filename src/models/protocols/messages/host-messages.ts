@@ -18,8 +18,8 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 const OPENING_TEXT = "Hello.";
 
 /**
- * Converts turns. Drops blank texts, for which the host returns 400. If `thinks`, includes earlier
- * thoughts.
+ * Converts turns. Drops blank texts, for which the host returns 400. With thinking (`thinks`),
+ * includes earlier thoughts.
  */
 export function toClaudeMessages(
   { system, markedSystem, turns }: Conversation,

@@ -65,7 +65,7 @@ export abstract class BaseDraft implements ItemDraft {
   }
 }
 
-/** A text to which JSON string literals are appended, mostly without parsing. */
+/** A text stored as JSON escapes it, so most pieces are appended without parsing. */
 type GrowingText = {
   readonly kind: "text";
   literal: string;

@@ -291,7 +291,7 @@ export class NativeItemWriter {
       case "custom_tool_call":
         return this.#addItem(index, this.#output.nativeCall(raw));
       default:
-        return ""; // A reasoning item starts with its first text.
+        return ""; // A reasoning item is added when its first text arrives.
     }
   }
 

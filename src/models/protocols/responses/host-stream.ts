@@ -186,7 +186,7 @@ export class ResponsesNativeReader extends ResponseReader {
   }
 
   protected events(type: string, event: RawEvent): StreamEvent[] {
-    if (!type.startsWith("response.")) return []; // The gateway sends its own `keepalive`.
+    if (!type.startsWith("response.")) return []; // Drops `keepalive`. The gateway sends its own.
     if (START_EVENTS.has(type)) {
       this.#heldEvents.push({ kind: "native", event, text: "", finish: null });
       return [];

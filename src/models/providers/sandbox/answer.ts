@@ -113,7 +113,7 @@ function requestedTopLogprobs({
 }
 
 function tokenEntry(token: string, alternatives: number): JsonObject {
-  const logprob = -(distributedHash32(token) % 500) / 1000; // e^-0.5 = 0.61, so this token is always the most probable
+  const logprob = -(distributedHash32(token) % 500) / 1000; // at least e^-0.5 = 0.61, so no other token is more probable
   const others = ALTERNATIVE_TOKENS.split(",").filter((other) => other !== token);
   const topEntries = [token, ...others].slice(0, alternatives).map((other, rank) => {
     const lowerLogprob = -1 - rank - (distributedHash32(token + other) % 1000) / 1000;

@@ -17,7 +17,9 @@ import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
-/** Simulates the response to a call. Derived from a method, whose parameter is bivariant. */
+/**
+ * Simulates the response to a call. A method's type, because methods accept narrower parameters.
+ */
 export type SandboxInputResponse<K extends CallKindWithoutOutput> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];

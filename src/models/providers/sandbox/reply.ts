@@ -95,9 +95,9 @@ const BRACES_MAX = 64;
 
 /**
  * Returns a response's tool calls. The last user message can request calls as `call <tool> <json>`,
- * of which each response makes one. Otherwise, the response calls the function that `tool_choice`
- * names, or each tool that the message mentions. With the choice `required`, it makes at least one
- * call.
+ * and each response makes the next one. Otherwise, the response calls the function that
+ * `tool_choice` names, or each tool that the message mentions. With the choice `required`, it makes
+ * at least one call.
  */
 function sandboxCallsFor(
   body: ChatBody,
@@ -187,7 +187,10 @@ export type SandboxReply = {
 
 export type SandboxReplyOptions = {
   readonly opening?: string;
-  /** Whether the model writes a sentence before its calls, and calls the first tool by default. */
+  /**
+   * Whether the model writes a sentence before its calls, and calls the first tool if none was
+   * requested.
+   */
   readonly isAgent?: boolean;
   readonly thinks?: boolean;
 };

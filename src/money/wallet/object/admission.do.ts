@@ -301,6 +301,7 @@ async function decideForKey<T>(
   }
 }
 
+/** Runs grouped calls concurrently, each with its own result. */
 export function runWalletCallGroup(
   gate: AdmissionDeps,
   wallet: GroupableWalletMethods,

@@ -19,7 +19,9 @@ import { selectFieldLimits, storeFieldLimits } from "../tables/field-limits.do.t
 
 /** Cached meters of budgets and quotas. */
 export type BudgetMemory = {
-  /** Scopes with budgets. A request checks these scopes, and always end user, key and session. */
+  /**
+   * Scopes with budgets. A request checks these scopes in addition to end user, key and session.
+   */
   readonly scopes: Set<BudgetScope>;
   readonly meters: Map<string, readonly Meter[]>;
   /** Budgets changed since the newest checkpoint, by owner and ID. */
@@ -156,7 +158,10 @@ export function evictMeters({ budgets }: BudgetTx["memory"], owner: BudgetOwner)
   budgets.meters.delete(budgetOwnerKey(owner));
 }
 
-/** Returns an owner's quotas or `budget_dollars`, and also its budgets if they are cached. */
+/**
+ * Returns the limits from an owner's fields (quotas or `budget_dollars`), and its budgets if
+ * cached.
+ */
 export function readFieldLimits(
   { sql, memory }: BudgetTx,
   owner: BudgetOwner,

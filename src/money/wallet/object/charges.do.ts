@@ -70,7 +70,8 @@ export function isChargeFoldDue(tx: Tx): boolean {
 }
 
 /**
- * Returns the newest closed day. Requests with IDs from `floorId` on can't add charges to this day.
+ * Returns the newest day with final charges. Requests with IDs of at least `floorId` can't add
+ * charges to it.
  */
 function newestClosedDay(floorId: string): string {
   const ms = creationTimeOfId(floorId, HOLD_ID_PREFIX);

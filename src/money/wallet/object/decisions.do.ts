@@ -28,9 +28,9 @@ import {
 } from "./retention.do.ts";
 
 /**
- * Runs a decision on the wallet's memory and tables, after ending expired holds and pauses. Without
- * an `await`, its writes commit together. An exception undoes only writes in `transactionSync`. If
- * storage is full, cleans up and retries.
+ * Runs a decision on the wallet's memory and tables, after ending expired holds and pauses. Its
+ * writes commit together, because decisions don't `await`. An exception undoes only writes in
+ * `transactionSync`. If storage is full, cleans up and retries.
  */
 export class Decisions {
   /** `lost`: a read failed, so the next call reads the tables again. */

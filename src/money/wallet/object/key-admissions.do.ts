@@ -120,8 +120,8 @@ export class KeyAdmissions {
   }
 
   /**
-   * Returns a failure if the key, secret or session is revoked or expired, or null for an unknown
-   * key.
+   * Returns null if the key is active or unknown. Fails if the key, secret or session is revoked or
+   * expired.
    */
   refuseInactive(tx: Tx, called: RequestCredential): Refusal | null {
     if (!this.hasKey(tx, called.keyHash)) return null;

@@ -189,7 +189,7 @@ function applyLaterRows(tx: Pick<Tx, "sql" | "memory">, seq: number): void {
     )
     .toArray();
   const { ledger } = memory;
-  // Subtracts all charges in one step, because the balance could be negative in between.
+  // Subtracts all charges in one step. Otherwise, the balance could be negative in between.
   ledger.balance = micros(ledger.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
     ledger.seq = Math.max(ledger.seq, one.seq);

@@ -92,7 +92,7 @@ function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
   return user === null ? refuseUnknown("end user") : success(user.id);
 }
 
-/** Returns a paused session's end, with a margin for clocks that lag. */
+/** Returns the end of a pause's session, plus a margin for clocks that lag. */
 function sessionEnd(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,

@@ -35,7 +35,7 @@ const COLUMNS = `${REQUEST_TAGS_SQL} AS tags, admitted_at AS admittedAt, period_
 type CountedUsage = CountedRequest & { readonly posted: PostedUsage | null };
 
 /**
- * Returns the requests of ledger rows after `seq`. An expired hold counts as a request. Its late
+ * Returns the requests of ledger rows after `seq`. An expired hold counts as a request, so its late
  * charge adds only the amount.
  */
 export function selectCountedUsage(

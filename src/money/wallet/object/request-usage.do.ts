@@ -34,8 +34,8 @@ type UsageSum = UsageAmounts & {
   one: string | null;
   two: string | null;
   /**
-   * For requests with a known first-byte time: their output tokens, and their ms from first to last
-   * byte.
+   * Total output tokens, and total ms from first to last byte, of requests with a known first-byte
+   * time.
    */
   spoken: number;
   speaking: number;

@@ -26,7 +26,7 @@ const LATE_MESSAGE_MS = 15 * 60_000;
 
 const PASS_INTERVAL_MS = 5 * 60_000;
 
-/** Deletes or sums up old rows of all tables. Returns true if more remain. */
+/** Deletes old rows of all tables or sums them. Returns true if more remain. */
 export function runRetention(tx: Tx): boolean {
   // Freeing storage comes first, because the later steps write.
   const room = isStorageLow(tx) && freeStorage(tx);

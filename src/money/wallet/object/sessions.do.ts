@@ -122,7 +122,7 @@ export function readSessionAmounts(tx: Tx, session: Session) {
   return { spentMicro: micros(settled), heldMicro: micros(held), left };
 }
 
-/** Replaces a failure's amounts of the key or organization with the session's amounts. */
+/** Replaces the key's or organization's amounts in a failure with the session's amounts. */
 export function withSessionAmounts(
   tx: Tx,
   failure: Failure,

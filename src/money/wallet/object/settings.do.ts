@@ -120,7 +120,7 @@ export function applyConfiguration(
   changeWalletRow(tx, { rpmLimit, suspended, closed, priceList });
   if (!wasCounting) tx.memory.rateLog = selectRecentHoldTimes(tx.sql, rpmLimit, tx.nowMs);
   const { open } = tx.memory.topUp;
-  // A suspended or closed organization's card isn't charged for a top-up that is delivered later.
+  // Fails an unsent top-up, so that a suspended or closed organization's card isn't charged.
   if (suspended && open?.isTold === false) recordTopUpFailure(tx, open.id, { kind: "soft" });
   return success({ rpmLimit, suspended, closed, priceList });
 }

@@ -13,7 +13,7 @@ import type { LedgerRow } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
 import { selectSettledGenerations, readLedger, readNewestLedgerRows } from "./reads.do.ts";
 
-/** Maximum rows per page (about 5 ms). */
+/** Maximum rows per page (read in about 5 ms). */
 const ROWS_MAX = 500;
 const LEDGER_START = { seq: 0, balanceMicro: micros(0) };
 

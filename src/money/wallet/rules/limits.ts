@@ -132,7 +132,7 @@ export function changeMeter(meter: Meter, row: CountedRow): MeterChange | null {
   return { meter, before, after: sumInWindow(budget.window, counted.tally, at), updated: counted };
 }
 
-/** Returns the settled, held, remaining and free amounts of a limit. */
+/** Returns a limit's settled and held amounts, `left` (before holds) and `free` (after holds). */
 export function meterAmountsAt(meter: Meter, at: BudgetTime) {
   const { budget, tally } = meter;
   const settled = sumInWindow(budget.window, tally, at);

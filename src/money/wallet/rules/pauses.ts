@@ -4,7 +4,7 @@ import type { Refusal } from "../../../shared/failure.ts";
 import type { Paused } from "../../../shared/paused.ts";
 import type { Pause, PauseSource } from "../../../shared/pauses.ts";
 
-/** All pauses by rule name. `until` is when the first of them ends (Unix ms). */
+/** All pauses by rule name. `until` is the earliest end of a pause (Unix ms). */
 export type PausesByName = { readonly byName: ReadonlyMap<string, Pause>; readonly until: number };
 
 export const PAUSE_RULE_NAME_PREFIX = "pause\n";

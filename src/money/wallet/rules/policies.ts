@@ -140,7 +140,7 @@ export function findRoutesForRetry(
 }
 
 /**
- * Returns a retry's cost bounds for the comparison with its first hold. Considers all candidates,
+ * Returns the cost bounds for comparing a retry with its first hold. Considers all candidates,
  * because policies may have changed.
  */
 export function findBoundsForRetry(

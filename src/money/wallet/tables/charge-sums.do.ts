@@ -22,7 +22,6 @@ export const CHARGE_SUMS_TABLES_SQL =
 
 type FoldProgress = { readonly foldedId: string; readonly closedDay: string };
 
-/** Returns the progress of adding charges to the daily totals. */
 export function readDailyTotalsProgress(sql: SqlStorage): FoldProgress {
   return sql
     .exec<FoldProgress>("SELECT folded_id AS foldedId, closed_day AS closedDay FROM charge_fold")

@@ -3,7 +3,7 @@ import { periodEndMs, periodOfDay } from "../../../shared/period.ts";
 import type { EndUser } from "../rules/end-user.ts";
 
 /**
- * An end user's spend (micro-credits) at the checkpoint, in the newest day and month with spend.
+ * An end user's spend (micro-credits) up to the checkpoint, in the last day and month with spend.
  */
 export type EndUserSpend = {
   readonly month: string;
@@ -77,8 +77,8 @@ export function selectEndUserPage(
 }
 
 /**
- * Inserts an end user. If a deleted end user had the same external ID, `account` is that user's
- * number in requests.
+ * Inserts an end user. `account` is the number in requests of a deleted end user with the same
+ * external ID, or null.
  */
 export function insertEndUser(
   sql: SqlStorage,

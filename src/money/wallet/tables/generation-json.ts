@@ -24,8 +24,8 @@ type DetailList = readonly [
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
   /**
-   * Counts of units other than tokens. Also newer fields, because earlier releases ignore fields
-   * here.
+   * Counts of units other than tokens, and newer fields, because earlier releases ignore unknown
+   * fields here.
    */
   counted?: (UnitCounts & OptionalFields) | null,
   tags?: Tags,
