@@ -1,5 +1,5 @@
 import { CATALOG } from "../src/models/catalog/models.ts";
-import type { RouteEntry } from "../src/models/catalog/entry.ts";
+import type { ModelRouteEntry } from "../src/models/catalog/entry.ts";
 import { formatRouteName } from "../src/models/routing/route-health.ts";
 import type { FailedRequest } from "../src/shared/failed-request.ts";
 import type { Failure } from "../src/shared/failure.ts";
@@ -183,7 +183,7 @@ function lowIndex(random: number, length: number): number {
   return Math.floor(random ** 2.2 * length);
 }
 
-type DemoRoute = RouteEntry & { readonly kind: CallKind };
+type DemoRoute = ModelRouteEntry & { readonly kind: CallKind };
 
 function modelOf(random: number): readonly [id: string, route: DemoRoute] {
   let rest = random;

@@ -1,5 +1,5 @@
 import { formatUtcDay, hasRouteEnded, getPriceOnDay } from "../src/models/catalog/price.ts";
-import type { CatalogEntry, DatedPrice, RouteEntry } from "../src/models/catalog/entry.ts";
+import type { CatalogEntry, DatedPrice, ModelRouteEntry } from "../src/models/catalog/entry.ts";
 import { CATALOG } from "../src/models/catalog/models.ts";
 import { textTable } from "./table.ts";
 import type { Column } from "./table.ts";
@@ -14,7 +14,7 @@ export const PRICE_DAYS = 60;
  * its announced end has passed. `today` is Unix ms.
  */
 export function isStale(
-  route: Pick<RouteEntry, "prices" | "until">,
+  route: Pick<ModelRouteEntry, "prices" | "until">,
   today: number,
   days: number,
 ): boolean {
@@ -26,7 +26,7 @@ export function isStale(
 /** A model's route, with its current and later prices. */
 type PricedRoute = {
   readonly model: CatalogEntry["id"];
-  readonly route: RouteEntry;
+  readonly route: ModelRouteEntry;
   readonly inForce: DatedPrice;
   readonly later: readonly DatedPrice[];
   readonly stale: boolean;
@@ -81,7 +81,7 @@ function dollars(micros: number): string {
 }
 
 function extras(
-  { regions, uplift, longPrompt, until }: RouteEntry,
+  { regions, uplift, longPrompt, until }: ModelRouteEntry,
   later: readonly DatedPrice[],
 ): string {
   const named = regions.filter((region) => region !== "global");

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { getPriceOnDay } from "../../src/models/catalog/price.ts";
-import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
+import type { CatalogEntry, ModelRouteEntry } from "../../src/models/catalog/entry.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { DAY_MS } from "../../src/shared/clock.ts";
 import { PROVIDER_LISTS, readList } from "../catalog-check/lists.ts";
@@ -140,7 +140,7 @@ export function compareCatalog(
 }
 
 function differenceOf(
-  route: RouteEntry,
+  route: ModelRouteEntry,
   listed: ListedModel | undefined,
   { today, until }: Pick<ProviderComparison, "today" | "until">,
 ): Pick<Finding, "finding" | "detail"> | null {

@@ -1,6 +1,6 @@
 import {
-  captureSchema,
-  extendSchema,
+  captureHoldSchema,
+  extendHoldSchema,
   newChargeSchema,
   newHoldSchema,
 } from "../../src/money/wallet/routes/holds.route.ts";
@@ -41,7 +41,7 @@ export const HOLD_OPERATIONS = {
     200: spent.placedHold,
     description:
       "Without `amount_dollars`, the whole hold is charged. The rest is released. A retry with the same amount returns the same hold. Merchants send their secret as the bearer token.",
-    body: captureSchema,
+    body: captureHoldSchema,
     isBodyOptional: true,
     isForMerchants: true,
     errors: ["hold_not_allowed", "hold_ended"],
@@ -54,7 +54,7 @@ export const HOLD_OPERATIONS = {
   }),
   "POST /v1/holds/{id}/extend": described("Keep a hold open for longer, at most 7 days in all", {
     200: spent.placedHold,
-    body: extendSchema,
+    body: extendHoldSchema,
     errors: ["hold_ended"],
   }),
   "POST /v1/charges": described("Place and capture a hold immediately", {

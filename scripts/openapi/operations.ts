@@ -13,7 +13,10 @@ import { pageQuerySchema } from "../../src/shared/http/parse-body.ts";
 import { keysQuerySchema } from "../../src/accounts/keys/keys.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { inputItemsQuerySchema } from "../../src/models/stored-responses/stored-responses.route.ts";
-import { newSessionSchema, sessionsQuerySchema } from "../../src/accounts/keys/sessions.route.ts";
+import {
+  newKeySessionSchema,
+  sessionsQuerySchema,
+} from "../../src/accounts/keys/sessions.route.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/accounts/organizations/organization.ts";
 import { ROUTES } from "../../src/routes.ts";
@@ -30,7 +33,7 @@ import {
 } from "../../src/events/webhooks/webhooks.route.ts";
 import {
   deliveriesQuerySchema,
-  resendSchema,
+  resendDeliveriesSchema,
   replaySchema,
 } from "../../src/events/webhooks/deliveries.route.ts";
 import {
@@ -281,7 +284,7 @@ const OTHERS = {
       202: hooked.resent,
       description:
         "Send either `delivery_id` for one delivery, or `state` for all deliveries in this state.",
-      body: resendSchema,
+      body: resendDeliveriesSchema,
       errors: ["webhook_disabled"],
     },
   ),
@@ -325,7 +328,7 @@ const OTHERS = {
       201: keyed.freshSession,
       description:
         "The session can pay and read within its own limits and those of its key, and can't call management endpoints. It is stored only after its first use, and ends with its key.",
-      body: newSessionSchema,
+      body: newKeySessionSchema,
     },
   ),
   "GET /v1/sessions": described("List active sessions with their spend, from their first use on", {

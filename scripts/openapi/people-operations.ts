@@ -6,7 +6,7 @@ import {
   invitationTokenSchema,
   newInvitationSchema,
 } from "../../src/accounts/people/invitation-handlers.ts";
-import { notificationsSchema } from "../../src/accounts/people/notifications.ts";
+import { emailPreferencesSchema } from "../../src/accounts/people/notifications.ts";
 import {
   actAsOrganizationSchema,
   identitySchema,
@@ -98,7 +98,7 @@ export const PEOPLE_OPERATIONS = withPrefix(
     }),
     "PATCH /notifications": described("Choose which events the person receives by email", {
       200: record.notifications,
-      body: notificationsSchema,
+      body: emailPreferencesSchema,
     }),
     "GET /company/domains": described("List the domains by which the company's people can join", {
       200: record.domains,

@@ -1,5 +1,5 @@
 import { ORIGIN_PLACEHOLDER, KEY_PLACEHOLDER } from "../../src/console/browser/lib/clients.ts";
-import type { ClientBlocks } from "../../src/console/browser/lib/clients.ts";
+import type { ClientSetupBlocks } from "../../src/console/browser/lib/clients.ts";
 import { installCommandOf, fillPlaceholders } from "./placed.ts";
 
 /** The file name and the runtime of a block's program. */
@@ -13,7 +13,7 @@ const PROGRAMS: Readonly<Record<string, readonly [file: string, run: string]>> =
  * block works in an empty shell: it sets the key, installs the client, writes its file and sends a
  * request. Output, inline Markdown and comments are removed.
  */
-export function clientsIn(markdown: string): readonly ClientBlocks[] {
+export function clientsIn(markdown: string): readonly ClientSetupBlocks[] {
   const [, ...sections] = markdown.split(/^## /m);
   return sections.flatMap((section) => {
     const [name = "", ...lines] = section.split("\n");
@@ -22,13 +22,13 @@ export function clientsIn(markdown: string): readonly ClientBlocks[] {
   });
 }
 
-function partsOf(text: string): ClientBlocks["parts"] {
+function partsOf(text: string): ClientSetupBlocks["parts"] {
   let before = "";
   /** Commands that write the client's file, for the block that starts the client. */
   let writing = "";
   const written = new Set<string>();
   // Every second part is within fences and starts with its language.
-  const parts = text.split(/^```/m).flatMap((part, index, all): ClientBlocks["parts"] => {
+  const parts = text.split(/^```/m).flatMap((part, index, all): ClientSetupBlocks["parts"] => {
     if (index % 2 === 0) return paragraphsOf(part);
     const [info = "", ...lines] = part.split("\n");
     const [language = ""] = info.split(" ", 1);
@@ -74,7 +74,7 @@ function fileCommand(file: string, text: string): string {
   return `${folder}cat > ${file} <<'END'\n${text}\nEND`;
 }
 
-function paragraphsOf(text: string): ClientBlocks["parts"] {
+function paragraphsOf(text: string): ClientSetupBlocks["parts"] {
   return text
     .split(/\n{2,}|\n(?=- )/)
     .map((paragraph) =>

@@ -9,7 +9,7 @@ import { ensureConsoleKey } from "../accounts/keys/console-key.store.ts";
 import { mintId } from "../shared/id.ts";
 import { findOperatorByLogin } from "../operator/operator-token.ts";
 import { createNewBrowserMail } from "../accounts/people/mail.ts";
-import { notifyLoginMethods } from "../accounts/people/me.ts";
+import { notifyLoginMethodsChanged } from "../accounts/people/me.ts";
 import {
   findCompanyToJoin,
   findJoinableDomainOfOrganization,
@@ -28,7 +28,7 @@ import {
   listMemberships,
   findPersonId,
   findAndRefreshPerson,
-  recordMembershipUse,
+  recordMemberActivity,
 } from "../accounts/people/people.store.ts";
 import type { IssuerProfile } from "../accounts/people/people.store.ts";
 import type { Identity, Person } from "../accounts/people/person.ts";
@@ -201,7 +201,7 @@ async function findPersonOfCompany(
   const places = known === null ? [] : await listMemberships(db, known.id);
   const place = places.find(({ orgId }) => orgId === connection.orgId);
   if (known !== null && place !== undefined) {
-    await recordMembershipUse(db, place.memberId, nowMs);
+    await recordMemberActivity(db, place.memberId, nowMs);
     return success({ person: known, place, isNew: false });
   }
   const domain = await findJoinableDomainOfOrganization(services, connection.orgId);
@@ -296,7 +296,7 @@ async function findLastMembership(
   const places = await listMemberships(services.db, person.id);
   const last = places.find(({ isCompanys }) => isCompanys === 0);
   if (last === undefined) return null;
-  await recordMembershipUse(services.db, last.memberId, services.now);
+  await recordMemberActivity(services.db, last.memberId, services.now);
   if (services.signUp.creditMicro > 0) await creditPromotion(services, last.orgId);
   return { memberId: last.memberId, orgId: last.orgId };
 }
@@ -342,7 +342,7 @@ async function linkLogin(
   if (!(await linkIdentity(db, identityOf(completed), personId, nowMs))) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
-  notifyLoginMethods(services, acting.person, "added");
+  notifyLoginMethodsChanged(services, acting.person, "added");
   if (connection !== null && memberId !== null) {
     await markIssuerTested(db, connection, {
       memberId,

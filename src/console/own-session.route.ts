@@ -16,7 +16,7 @@ import { findOperatorByHash, findOperatorByLogin } from "../operator/operator-to
 import type { Operator } from "../operator/operator-token.ts";
 import { findActingPerson } from "../accounts/people/people.store.ts";
 import type { ActingPerson } from "../accounts/people/people.store.ts";
-import { personAccountName } from "../accounts/people/removal.ts";
+import { personConsoleAccountName } from "../accounts/people/removal.ts";
 import type {
   ConsoleIdentity,
   ConsoleSessionMethods,
@@ -91,7 +91,9 @@ export async function openSession(
 }
 
 function accountOf(identity: ConsoleIdentity): string {
-  if (identity.kind === "person") return personAccountName(identity.personId, identity.realm);
+  if (identity.kind === "person") {
+    return personConsoleAccountName(identity.personId, identity.realm);
+  }
   if (identity.kind === "key") return consoleAccountName(identity.key.hash);
   if (identity.kind === "operator") return consoleAccountName(identity.tokenHash);
   return consoleAccountName(`operator/${identity.issuer}/${identity.subject}`);

@@ -20,7 +20,7 @@ import type {
   ConsoleSessionSummary,
 } from "../accounts/people/people-call.ts";
 import { listIdentities } from "../accounts/people/people.store.ts";
-import { personAccountName } from "../accounts/people/removal.ts";
+import { personConsoleAccountName } from "../accounts/people/removal.ts";
 import type { SessionLocation } from "./session-cookie.ts";
 import {
   callConsoleSession,
@@ -151,7 +151,10 @@ function sessionsOf(
   const places = async (): Promise<readonly Pick<SessionLocation, "account">[]> => {
     const known = realm === undefined ? await listIdentities(c.env.DB, personId) : [];
     const realms = new Set(known.map((one) => one.realm).filter((one) => one !== ""));
-    return [place, ...[...realms].map((one) => ({ account: personAccountName(personId, one) }))];
+    return [
+      place,
+      ...[...realms].map((one) => ({ account: personConsoleAccountName(personId, one) })),
+    ];
   };
   return {
     id: place.session,

@@ -1,5 +1,5 @@
 import { formatUtcDay, hasRouteEnded, getPriceOnDay } from "../models/catalog/price.ts";
-import type { CatalogEntry, RouteEntry } from "../models/catalog/entry.ts";
+import type { CatalogEntry, ModelRouteEntry } from "../models/catalog/entry.ts";
 import type { Model, Route } from "../models/catalog/model.ts";
 import { formatRouteName } from "../models/routing/route-health.ts";
 import { readRouteSpeeds } from "../events/metrics/region-speeds.ts";
@@ -100,7 +100,7 @@ function builtInModelView(call: CatalogCall, entry: CatalogEntry) {
 
 function unsoldReason(
   { providers }: OperatorCall,
-  route: RouteEntry,
+  route: ModelRouteEntry,
   day: string,
 ): "not_configured" | "ended" | "residency" {
   if (!providers.has(route.provider)) return "not_configured";

@@ -2,7 +2,7 @@ import type { StoredOrganization } from "../accounts/organizations/organization.
 import { ORGANIZATION_COLUMNS } from "../accounts/organizations/organizations.store.ts";
 import { periodOf } from "../shared/period.ts";
 
-export type Customer = StoredOrganization & {
+export type CustomerOrganization = StoredOrganization & {
   readonly ownerEmail: string | null;
   readonly balanceMicro: number | null;
   readonly spend30dMicro: number;
@@ -69,11 +69,11 @@ export async function listCustomers(
   db: D1Database,
   { q, status, endsWithinDays, sort, order, limit, offset }: CustomersQuery,
   nowMs: number,
-): Promise<{ readonly rows: readonly Customer[]; readonly total: number }> {
+): Promise<{ readonly rows: readonly CustomerOrganization[]; readonly total: number }> {
   const where = `${MATCHES_QUERY_SQL} AND (?4 IS NULL OR status = ?4) AND (?5 IS NULL OR ${RUNWAY_SQL} <= ?5)`;
   const requested = [q, dayAt(nowMs), dayAt(nowMs - 7 * DAY_MS), status, endsWithinDays];
   const [by, way] = SORTS[sort];
-  const [rows, counts] = await db.batch<Customer & { readonly total: number }>([
+  const [rows, counts] = await db.batch<CustomerOrganization & { readonly total: number }>([
     db
       .prepare(
         `SELECT ${ORGANIZATION_COLUMNS}, (SELECT email FROM members WHERE org_id = organizations.id AND role = 'owner'

@@ -17,7 +17,7 @@ import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { findOrganizationOfCall } from "./organizations.ts";
 import {
-  parseSessionEnding,
+  parseSessionEndRequest,
   parseSessionsQuery,
   sessionPageView,
 } from "../accounts/keys/sessions.route.ts";
@@ -123,7 +123,7 @@ export async function deleteKeySession(call: OperatorCall) {
   if (!found.ok) return found;
   const { id: orgId } = found.value;
   const id = call.params["session_id"] ?? "";
-  const ending = await parseSessionEnding(id, { ...call, of: { orgId }, owner: ANY_OWNER });
+  const ending = await parseSessionEndRequest(id, { ...call, of: { orgId }, owner: ANY_OWNER });
   if (!ending.ok) return ending;
   const ended = await call.wallet(orgId).endSession(ending.value);
   return ended.ok ? success({ id, ended: true }) : ended;

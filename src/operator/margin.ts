@@ -7,7 +7,7 @@ import type { Failure, Result } from "../shared/failure.ts";
 import { logAlert } from "../shared/log.ts";
 import { microsOfDollars } from "../shared/money.ts";
 import { callObject } from "../shared/reach-object.ts";
-import type { CostGroup, CostQuery, CostReport } from "../shared/contracts/reports.ts";
+import type { CostGroup, CostQuery, ProviderCostReport } from "../shared/contracts/reports.ts";
 import { isLargeDifference } from "./bill-difference.ts";
 import { listOrganizationIds, storeBills, readBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
@@ -110,7 +110,7 @@ function parseDays(from: string, to: string): Result<{ fromMs: number; beforeMs:
   return success({ fromMs, beforeMs: lastMs + DAY_MS });
 }
 
-type OrgCosts = { readonly id: string; readonly slug: string; readonly report: CostReport };
+type OrgCosts = { readonly id: string; readonly slug: string; readonly report: ProviderCostReport };
 
 type CostsPage = {
   readonly reports: readonly OrgCosts[];

@@ -4,7 +4,7 @@ import {
   insertMerchant,
   listMerchants,
   mintMerchantSecret,
-  rotateMerchant,
+  rotateMerchantSecret,
 } from "../accounts/merchants/merchants.store.ts";
 import type { Merchant } from "../accounts/merchants/merchants.store.ts";
 import { timestamp } from "../shared/clock.ts";
@@ -44,7 +44,7 @@ export async function postMerchant(call: OperatorCall) {
 /** Handles `POST /merchants/{name}/rotate`. */
 export async function postMerchantRotation({ db, now, params }: OperatorCall) {
   const secret = mintMerchantSecret();
-  const merchant = await rotateMerchant(db, { name: params["name"] ?? "", secret, at: now });
+  const merchant = await rotateMerchantSecret(db, { name: params["name"] ?? "", secret, at: now });
   return merchant === null ? merchantNotFound() : success({ ...merchantView(merchant), secret });
 }
 

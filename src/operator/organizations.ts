@@ -40,7 +40,7 @@ import {
   CUSTOMER_SORT_FIELDS,
   listLostOrganizations,
 } from "./customers.store.ts";
-import type { Customer } from "./customers.store.ts";
+import type { CustomerOrganization } from "./customers.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { findSuspension, OPERATOR_EVENT_ID_PREFIX } from "./operator-events.store.ts";
 
@@ -189,7 +189,7 @@ export async function getOrganizations(call: OperatorCall) {
   return success({ organizations, total, limit, offset });
 }
 
-function customerFigures(row: Customer) {
+function customerFigures(row: CustomerOrganization) {
   return {
     owner_email: row.ownerEmail,
     balance_micro: row.balanceMicro,

@@ -8,7 +8,7 @@ import {
   findPrice,
   insertPrices,
   listPrices,
-  formatPriceKey,
+  formatPriceMapKey,
 } from "../models/catalog/prices.store.ts";
 import type { PriceRecord } from "../models/catalog/prices.store.ts";
 import { created } from "../shared/http/endpoint.ts";
@@ -62,13 +62,13 @@ export async function postPrices(call: OperatorCall) {
   if (!rows.ok) return rows;
   const existingPrices = await findExistingPrices(call.db, rows.value);
   const differingIndex = rows.value.findIndex((row) => {
-    const before = existingPrices.get(formatPriceKey(row));
+    const before = existingPrices.get(formatPriceMapKey(row));
     return before !== undefined && !isSamePrice(before, row);
   });
   if (differingIndex !== -1) return existingPriceRefusal(differingIndex);
-  const newRows = rows.value.filter((row) => !existingPrices.has(formatPriceKey(row)));
+  const newRows = rows.value.filter((row) => !existingPrices.has(formatPriceMapKey(row)));
   if (newRows.length > 0 && !(await tryInsert(call, newRows))) return existingPriceRefusal(0);
-  const posted = rows.value.map((row) => existingPrices.get(formatPriceKey(row)) ?? row);
+  const posted = rows.value.map((row) => existingPrices.get(formatPriceMapKey(row)) ?? row);
   return created({ prices: posted.map(priceRowView) });
 }
 
@@ -132,13 +132,13 @@ function priceRows(
       createdAt: call.now,
     };
     const one = { ...stamp, list, item, from, says };
-    if (seenKeys.has(formatPriceKey(one))) {
+    if (seenKeys.has(formatPriceMapKey(one))) {
       return invalid(
         `rows[${index}] repeats the list, item and time of an earlier row.`,
         `rows[${index}].from`,
       );
     }
-    seenKeys.add(formatPriceKey(one));
+    seenKeys.add(formatPriceMapKey(one));
     records.push(one);
   }
   return success(records);

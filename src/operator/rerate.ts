@@ -3,7 +3,7 @@ import { timeParameterSchema, parseFields } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import type { CostQuery, CostReport } from "../shared/contracts/reports.ts";
+import type { CostQuery, ProviderCostReport } from "../shared/contracts/reports.ts";
 import { findOrganizationIdBySlug } from "../accounts/organizations/organizations.store.ts";
 import { readCosts } from "./margin.ts";
 import { parsePriceFields } from "../shared/usage.ts";
@@ -84,7 +84,7 @@ type Credited = {
 type OrganizationReport = {
   readonly id: string;
   readonly slug: string;
-  readonly report: CostReport;
+  readonly report: ProviderCostReport;
 };
 
 async function readReports(

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { withTimeout } from "../shared/timers.ts";
-import type { StubsWithMethods } from "../shared/contracts/objects.ts";
+import type { StubGetters } from "../shared/contracts/objects.ts";
 import { SweepMetrics, sweepTotalsSchema } from "./sweep-metrics.ts";
 import {
   storeUnavailableWallets,
@@ -27,7 +27,7 @@ const POKES_MAX = 8000;
 const ROUND = "round";
 
 /** The objects that a sweep wakes. */
-export type SweepTargets = StubsWithMethods<"wallet" | "deliveries", "poke">;
+export type SweepTargets = StubGetters<"wallet" | "deliveries", "poke">;
 
 /**
  * A running sweep of all organizations, stored in `cursors`. Only the invocation with the lease

@@ -4,7 +4,7 @@ import { callObject } from "../shared/reach-object.ts";
 import {
   parseDeliveriesQuery,
   replaySchema,
-  startReplay,
+  startWebhookReplay,
 } from "../events/webhooks/deliveries.route.ts";
 import {
   deliveriesView,
@@ -48,7 +48,7 @@ export async function postWebhookReplay(call: OperatorCall) {
   if (!fields.ok) return fields;
   const { id, orgId } = idsOf(call);
   if ((await findWebhook(call.db, { id, orgId })) === null) return webhookNotFound();
-  return startReplay(fields.value, {
+  return startWebhookReplay(fields.value, {
     since: (sinceMs, limit) => call.wallet(orgId).eventsSince(sinceMs, limit),
     queue: (events, replayId) => call.deliveries(orgId).replay(orgId, id, { events, replayId }),
     page: (query) => call.wallet(orgId).usageStream(query),

@@ -12,7 +12,7 @@ import {
   revocationToJson,
 } from "./outbox-format.ts";
 import type {
-  WalletOutcomeMethods,
+  WalletSettlementMethods,
   DeliverMessages,
   DeliveryResult,
   OutboxMessage,
@@ -64,7 +64,7 @@ export type PostToPeer = (body: {
   readonly items: readonly object[];
 }) => Promise<PeerResponse | null>;
 
-export function createWalletDeliverer(wallet: WalletOutcomeMethods): DeliverMessages {
+export function createWalletDeliverer(wallet: WalletSettlementMethods): DeliverMessages {
   const deliver = (message: OutboxMessage): Promise<DeliveryResult> => {
     const item = outcomeFromMessage(message);
     if (item === null) return Promise.resolve(MALFORMED_ITEM_RESULT);

@@ -12,7 +12,7 @@ import { DELIVERY_BATCH_MAX } from "./outbox-schedule.ts";
 import type { Region } from "../shared/regions.ts";
 import { errorMessageOf } from "../shared/log.ts";
 import type { Settlement } from "../shared/contracts/wallet.ts";
-import type { StubsWithMethods } from "../shared/contracts/objects.ts";
+import type { StubGetters } from "../shared/contracts/objects.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const nonNegativeInt = z.int().check(z.minimum(0));
@@ -227,7 +227,7 @@ export type DeliverMessages = (
   messages: readonly OutboxMessage[],
 ) => Promise<readonly DeliveryResult[]>;
 
-export type WalletOutcomeMethods = StubsWithMethods<"wallet", "settle" | "void">["wallet"];
+export type WalletSettlementMethods = StubGetters<"wallet", "settle" | "void">["wallet"];
 
 /** Returns an outcome's message. Retries of an outcome get the same ID and kind. */
 export function createOutcomeMessage(item: OutcomeItem): OutboxMessage {
@@ -274,7 +274,7 @@ export function revocationFromMessage({ id, body }: OutboxMessage): RevocationIt
 
 export async function deliverOutcome(
   item: OutcomeItem,
-  wallet: WalletOutcomeMethods,
+  wallet: WalletSettlementMethods,
 ): Promise<DeliveryResult> {
   const { holdId } = item;
   try {

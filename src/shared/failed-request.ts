@@ -1,5 +1,9 @@
 import * as z from "zod/mini";
-import { SKIPPED_ROUTES_MAX, failedAttemptSchema, skippedRouteSchema } from "./generation.ts";
+import {
+  SKIPPED_ROUTES_MAX,
+  failedProviderAttemptSchema,
+  skippedRouteSchema,
+} from "./generation.ts";
 import type { FailedAttempt, SkippedRoute } from "./generation.ts";
 
 /** The error that the client received, which never quotes prompt or output. */
@@ -105,7 +109,7 @@ const requestSchema: z.ZodMiniType<FailedRequest> = z.object({
     status: nonNegativeInt,
     param: z.nullable(shortText),
   }),
-  attempts: z.array(failedAttemptSchema).check(z.maxLength(REPORTED_ATTEMPTS_MAX)),
+  attempts: z.array(failedProviderAttemptSchema).check(z.maxLength(REPORTED_ATTEMPTS_MAX)),
   skipped: z.exactOptional(z.array(skippedRouteSchema).check(z.maxLength(SKIPPED_ROUTES_MAX))),
 });
 const countSchema: z.ZodMiniType<HourlyFailureCount> = z.object({

@@ -381,7 +381,7 @@ const FAILURE_SCHEMAS = {
   misconfigured: null,
 } as const satisfies FailureSchemas;
 
-export const pausedSchema = FAILURE_SCHEMAS.paused;
+export const pausedFailureSchema = FAILURE_SCHEMAS.paused;
 
 export const peerFailureSchema: z.ZodMiniType<Failure> = z.union(
   Object.values(FAILURE_SCHEMAS).filter((shape) => shape !== null),

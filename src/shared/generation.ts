@@ -19,9 +19,9 @@ type LostCall = { readonly model: string; readonly cost: number | null };
  * call.
  */
 const UNFINISHED_REASONS = ["left", "stopped"] as const;
-export type IncompleteCallReason = (typeof UNFINISHED_REASONS)[number];
+export type UnfinishedProviderCallReason = (typeof UNFINISHED_REASONS)[number];
 
-export function isIncompleteCallReason(why: string): why is IncompleteCallReason {
+export function isUnfinishedProviderCallReason(why: string): why is UnfinishedProviderCallReason {
   return UNFINISHED_REASONS.some((reason) => reason === why);
 }
 
@@ -84,7 +84,7 @@ export type SkippedRoute = {
 };
 
 export const skippedRouteSchema = z.object({ route: z.string(), why: z.enum(ROUTE_SKIP_REASONS) });
-export const failedAttemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
+export const failedProviderAttemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   route: z.string(),
   why: z.string(),
   status: z.exactOptional(z.int()),
@@ -123,7 +123,7 @@ const generationFields = {
   durationMs: z.number(),
   estimated: z.boolean(),
   finishReason: z.nullable(z.string()),
-  failed: z.exactOptional(z.array(failedAttemptSchema)),
+  failed: z.exactOptional(z.array(failedProviderAttemptSchema)),
   skipped: z.exactOptional(z.array(skippedRouteSchema)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
   sessionTags: z.exactOptional(z.array(z.string())),

@@ -12,7 +12,7 @@ import { timestamp } from "./clock.ts";
 import { findExternalIdProblem } from "./external-id.ts";
 import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 import type { Micros } from "./money.ts";
-import { isPolicyNarrower, policySchema } from "./policy.ts";
+import { isPolicyWithin, policySchema } from "./policy.ts";
 import type { Policy, PolicyLayer } from "./policy.ts";
 import { parseStoredJson } from "./stored-json.ts";
 
@@ -179,7 +179,7 @@ export const KEY_TERMS = {
     show: identity,
     store: (policy) => JSON.stringify(policy),
     readStored: (stored) => parseStoredJson<Policy>(String(stored)),
-    isNotRaised: isPolicyNarrower,
+    isNotRaised: isPolicyWithin,
   }),
   endUser: defineTerm(
     "end_user",
@@ -276,7 +276,7 @@ export function keyTermsView(terms: KeyTerms) {
 /** A key's limits as D1 stores them, by field. */
 export type StoredKeyTerms = Readonly<Record<string, StoredValue | null>>;
 
-export function keyTermsToStored(terms: KeyTerms): StoredKeyTerms {
+export function toStoredKeyTerms(terms: KeyTerms): StoredKeyTerms {
   const entryOf = <K extends KeyTermName>(
     name: K,
     value: KeyTerms[K],
@@ -383,7 +383,7 @@ export function keyTermsToRowValues(
   terms: KeyTerms,
   columns: readonly string[] = KEY_TERM_COLUMNS,
 ): readonly (string | number | null)[] {
-  const stored = keyTermsToStored(terms);
+  const stored = toStoredKeyTerms(terms);
   const otherTerms = Object.entries(stored).filter(
     ([name, value]) => !columns.includes(name) && value !== null,
   );

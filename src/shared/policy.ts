@@ -128,7 +128,7 @@ export function findPolicyObjection(
 }
 
 /** Reports whether `after` allows nothing that `before` forbids. */
-export function isPolicyNarrower(before: Policy | null, after: Policy | null): boolean {
+export function isPolicyWithin(before: Policy | null, after: Policy | null): boolean {
   if (before === null) return true;
   return (
     isWithinModels(before.allowed_models, after?.allowed_models ?? null) &&

@@ -13,14 +13,14 @@ export const UNIT_TABLE = {
   input_image: { name: "input images", per: 1 },
 } as const satisfies Readonly<Record<string, { readonly name: string; readonly per: number }>>;
 
-export type Unit = keyof typeof UNIT_TABLE;
+export type PricedUnit = keyof typeof UNIT_TABLE;
 
-export function isUnit(name: string): name is Unit {
+export function isUnit(name: string): name is PricedUnit {
   return Object.hasOwn(UNIT_TABLE, name);
 }
 
 /** Returns the amount in a unit's price, such as `image` or `million characters`. */
-export function formatPricedAmount(unit: Unit): string {
+export function formatPricedAmount(unit: PricedUnit): string {
   const { name, per } = UNIT_TABLE[unit];
   return per === 1 ? name.replace(/s$/, "") : `million ${name}`;
 }

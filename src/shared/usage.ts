@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { assert } from "./assert.ts";
 import { isUnit, UNIT_TABLE } from "./units.ts";
-import type { Unit } from "./units.ts";
+import type { PricedUnit } from "./units.ts";
 
 /**
  * A request's billed tokens and units. The prompt is `input + cacheRead + cacheWrite`. `output`
@@ -19,20 +19,20 @@ export type Usage = {
 
 /** The billable units. Seconds are rounded up. */
 export const UNITS = Object.keys(UNIT_TABLE).filter(isUnit);
-export type { Unit };
+export type { PricedUnit as Unit };
 
 export type UnitCounts = { readonly [U in CountedUnit]?: number };
 /** Any unit except `request`. */
-export type CountedUnit = Exclude<Unit, "request">;
+export type CountedUnit = Exclude<PricedUnit, "request">;
 /** All units except requests, which need no count. */
 export const COUNTED_UNITS = UNITS.filter((unit): unit is CountedUnit => unit !== "request");
 
-export function unitsPerPrice(unit: Unit): number {
+export function unitsPerPrice(unit: PricedUnit): number {
   return UNIT_TABLE[unit].per;
 }
 
 /** Returns an object with the same value for each unit. */
-export function fillUnitRecord<U extends Unit, T>(
+export function fillUnitRecord<U extends PricedUnit, T>(
   units: readonly U[],
   value: T,
 ): { readonly [K in U]: T } {
@@ -41,7 +41,7 @@ export function fillUnitRecord<U extends Unit, T>(
   return fields;
 }
 
-function hasAllUnits<U extends Unit, T>(
+function hasAllUnits<U extends PricedUnit, T>(
   units: readonly U[],
   fields: Readonly<Record<string, T>>,
 ): fields is { readonly [K in U]: T } {
@@ -81,7 +81,7 @@ export type Price = {
   readonly output: number;
   readonly units?: UnitPrices;
 };
-export type UnitPrices = { readonly [U in Unit]?: number };
+export type UnitPrices = { readonly [U in PricedUnit]?: number };
 export const priceSchema: z.ZodMiniType<Price> = z.object({
   input: nonNegativeInt,
   cached: nonNegativeInt,
@@ -90,7 +90,7 @@ export const priceSchema: z.ZodMiniType<Price> = z.object({
   units: z.exactOptional(z.object(fillUnitRecord(UNITS, z.exactOptional(nonNegativeInt)))),
 });
 
-type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
+type WrittenPrice = { readonly [U in PricedUnit]?: number | undefined } & {
   readonly input?: number | undefined;
   readonly cached?: number | undefined;
   readonly cache_write?: number | undefined;
@@ -147,7 +147,7 @@ export const HOUR_CACHE_PRICE_FACTOR = 2;
 
 /** A count in a charge, and its price in micro-credits per million. */
 export type ChargeLine = readonly [
-  what: "input" | "cached" | "cache_write" | "cache_write_hour" | "output" | Unit,
+  what: "input" | "cached" | "cache_write" | "cache_write_hour" | "output" | PricedUnit,
   counted: number,
   perMillion: number,
 ];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { CALL_KINDS } from "../../src/shared/kinds.ts";
-import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
+import type { CatalogEntry, ModelRouteEntry } from "../../src/models/catalog/entry.ts";
 import { CATALOG, SANDBOX_MODELS } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
 import { PROVIDERS } from "./config-fixture.ts";
@@ -128,7 +128,7 @@ it("the catalog's prices equal the providers' prices", () => {
   expect(price("baai/bge-m3", "workers-ai")).toEqual(of(12_000, 12_000, 12_000, 0));
 });
 
-function expectDays({ prices, until }: RouteEntry): void {
+function expectDays({ prices, until }: ModelRouteEntry): void {
   for (const day of [
     ...prices.flatMap(({ from, seenOn }) => [from, seenOn]),
     until ?? "2026-11-22",

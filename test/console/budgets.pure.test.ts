@@ -6,7 +6,7 @@ import {
   findMostUsedBudget,
   budgetFormValues,
 } from "../../src/console/browser/lib/budgets.ts";
-import { findRequestRemedy } from "../../src/console/browser/lib/remedies.ts";
+import { findRemedyForFailedRequest } from "../../src/console/browser/lib/remedies.ts";
 import { budgetsSchema, budgetsView, budgetsFromFields } from "../../src/shared/budgets.ts";
 import { BUDGET_ERROR_RESPONSES } from "../../src/shared/http/money-errors.ts";
 
@@ -84,7 +84,7 @@ it.each([
       resetsAt: 0,
     });
     const cause = { status, code, message, keyId: "key_1", externalId: "ann" };
-    const [text, action, call] = findRequestRemedy(cause);
+    const [text, action, call] = findRemedyForFailedRequest(cause);
     expect(text).toContain("budget is used up");
     expect(action?.[1][0]).toEqual(path);
     expect(call).toBeDefined();

@@ -1,7 +1,7 @@
 import { expect, it, describe } from "vitest";
 import { selectChangedFields } from "../../src/console/browser/lib/form-fields.ts";
 import {
-  WEBHOOK_TYPE_GROUPS,
+  WEBHOOK_EVENT_TYPE_GROUPS,
   WEBHOOK_EVENT_TYPES,
 } from "../../src/console/browser/lib/event-types.ts";
 import type { Generation } from "../../src/console/browser/api/types.ts";
@@ -14,7 +14,7 @@ import { DAY_MS, daysBetween, utcDay } from "../../src/console/browser/lib/time.
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { apiTypes } from "../../scripts/site/api-types.ts";
-import { REMEDIES, findRequestRemedy } from "../../src/console/browser/lib/remedies.ts";
+import { REMEDIES, findRemedyForFailedRequest } from "../../src/console/browser/lib/remedies.ts";
 
 const KEY = { name: "Server", rpm_limit: 60, tpm_limit: 5000, allowed_models: ["sandbox/echo"] };
 
@@ -29,14 +29,14 @@ it("a form of the console sends null for a removed limit", () => {
 });
 
 it("the form of a webhook lists each event type in exactly one group", () => {
-  const listed = WEBHOOK_TYPE_GROUPS.flatMap(([, types]) => types.map(([type]) => type));
+  const listed = WEBHOOK_EVENT_TYPE_GROUPS.flatMap(([, types]) => types.map(([type]) => type));
   expect(listed.toSorted()).toEqual(WEBHOOK_EVENT_TYPES.map(([type]) => type).toSorted());
   const named = new Map(
-    WEBHOOK_TYPE_GROUPS.map(([title, types]) => [title, types.map(([type]) => type)]),
+    WEBHOOK_EVENT_TYPE_GROUPS.map(([title, types]) => [title, types.map(([type]) => type)]),
   );
   expect(named.get("Budgets, quotas and pauses")).toContain("key.budget_reached");
   expect(named.get("Organization and people")).toContain("settings.changed");
-  for (const [, types] of WEBHOOK_TYPE_GROUPS) expect(types.length).toBeGreaterThan(0);
+  for (const [, types] of WEBHOOK_EVENT_TYPE_GROUPS) expect(types.length).toBeGreaterThan(0);
 });
 
 const request = (fields: Partial<Generation>): Generation =>
@@ -204,8 +204,8 @@ it("the console has a remedy for each documented error about a conflict or a lim
 it("the console shows different remedies for different conflicts", () => {
   const texts = Object.values(REMEDIES).map(([text, action]) => `${text} ${action?.[0] ?? ""}`);
   expect(new Set(texts).size).toBeGreaterThan(0.8 * texts.length);
-  expect(findRequestRemedy({ status: 409, code: "last_owner" })).not.toEqual(
-    findRequestRemedy({ status: 409, code: "has_balance" }),
+  expect(findRemedyForFailedRequest({ status: 409, code: "last_owner" })).not.toEqual(
+    findRemedyForFailedRequest({ status: 409, code: "has_balance" }),
   );
 });
 
@@ -219,7 +219,7 @@ it.each([
   "the remedy for the error %s (%s) has the link '%s' to the object to change",
   (code, message, text, hash) => {
     const cause = { status: 403, code, message, keyId: "key_1", externalId: "ann" };
-    const [, action] = findRequestRemedy(cause);
+    const [, action] = findRemedyForFailedRequest(cause);
     expect(action?.[0]).toBe(text);
     expect(action?.[1][0]).toEqual(hash);
   },
@@ -229,6 +229,6 @@ it("the remedy for a paused organization or member links to all pauses", () => {
   for (const owner of ["this organization", "this API key's member"]) {
     const message = `New requests of ${owner} are paused.`;
     const cause = { status: 403, code: "paused", message, keyId: "key_1", externalId: "ann" };
-    expect(findRequestRemedy(cause)[1]?.[1]).toEqual([["settings"]]);
+    expect(findRemedyForFailedRequest(cause)[1]?.[1]).toEqual([["settings"]]);
   }
 });

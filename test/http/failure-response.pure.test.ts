@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { failureObject, failureResponse } from "../../src/shared/http/failure-response.ts";
+import { toErrorObject, failureResponse } from "../../src/shared/http/failure-response.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import { CALLER_CASES } from "./failure-cases.ts";
 import type { Case, Cases } from "./failure-cases.ts";
@@ -25,7 +25,7 @@ describe.each(Object.entries(cases))(
         expect(response.status).toBe(status);
         expect(await response.json()).toStrictEqual({ error });
         expect(Object.fromEntries(response.headers)).toStrictEqual({ ...always, ...headers });
-        expect(failureObject(failure)).toStrictEqual(error);
+        expect(toErrorObject(failure)).toStrictEqual(error);
       },
     );
   },

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   allowedRouteIndexes,
   allowsModel,
-  isPolicyNarrower,
+  isPolicyWithin,
   policySchema,
 } from "../../src/shared/policy.ts";
 import type { Policy } from "../../src/shared/policy.ts";
@@ -67,7 +67,7 @@ describe("a combination of several policies", () => {
     const orNull = fc.option(policies, { nil: null });
     fc.assert(
       fc.property(orNull, orNull, (before, after) => {
-        if (!isPolicyNarrower(before, after)) return;
+        if (!isPolicyWithin(before, after)) return;
         const known = allowed(before);
         expect(allowed(after).filter((index) => !known.includes(index))).toEqual([]);
       }),

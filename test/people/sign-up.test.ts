@@ -9,7 +9,7 @@ import {
   inviteAndJoin,
 } from "./people-client.ts";
 import { admin, chat } from "../contract/client.ts";
-import { personAccountName } from "../../src/accounts/people/removal.ts";
+import { personConsoleAccountName } from "../../src/accounts/people/removal.ts";
 import type { PersonSession } from "../../src/shared/contracts/console-session.ts";
 import { eraseStalePeople } from "../../src/accounts/people/erasure.store.ts";
 
@@ -106,7 +106,7 @@ it("a login through a company's identity provider doesn't end the person's other
     browser: "Firefox",
   });
   const objectOf = (realm?: string) =>
-    env.CONSOLE_SESSION.getByName(personAccountName(personId, realm));
+    env.CONSOLE_SESSION.getByName(personConsoleAccountName(personId, realm));
   const expiresAt = Date.now() + HOUR_MS;
   const own = objectOf();
   expect(await own.open("own", session(), expiresAt)).toMatchObject({ ok: true });

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { matchTemplateText, createTextTemplate } from "../../src/models/core/text-template.ts";
+import { matchTemplateText, createTextEventTemplate } from "../../src/models/core/text-template.ts";
 
 const payload = (content: string, more: object = {}): string =>
   JSON.stringify({
@@ -19,7 +19,7 @@ const text = fc.string({ unit: "binary" });
 it("a text template reproduces any text exactly", () => {
   fc.assert(
     fc.property(text, text, (first, second) => {
-      const template = createTextTemplate(payload(first), 0, first);
+      const template = createTextEventTemplate(payload(first), 0, first);
       const found = template === null ? null : matchTemplateText(payload(second), template);
       expect(JSON.parse(found ?? "null")).toBe(second);
     }),
@@ -28,7 +28,7 @@ it("a text template reproduces any text exactly", () => {
 });
 
 it("a text template matches data only if nothing except the text differs", () => {
-  const template = createTextTemplate(payload("a"), 0, "a");
+  const template = createTextEventTemplate(payload("a"), 0, "a");
   const fits = (data: string): boolean =>
     template !== null && matchTemplateText(data, template) !== null;
   expect(fits(payload("b"))).toBe(true);

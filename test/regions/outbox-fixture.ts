@@ -9,7 +9,7 @@ import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { GENERATION } from "../fixtures/generation-record.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
-import type { WalletOutcomeMethods } from "../../src/regions/outbox-format.ts";
+import type { WalletSettlementMethods } from "../../src/regions/outbox-format.ts";
 
 export const generation: Generation = { ...GENERATION, keyId: "key_1", usage: NO_USAGE };
 
@@ -27,7 +27,7 @@ export class Wallets {
   readonly #real = env.WALLET;
 
   constructor() {
-    const getByName = (orgId: string): ReturnType<WalletOutcomeMethods> => ({
+    const getByName = (orgId: string): ReturnType<WalletSettlementMethods> => ({
       settle: (settlement) =>
         this.#answer(orgId, settlement.id, () => {
           expect(settlement.id.startsWith("req_")).toBe(true);

@@ -2,7 +2,7 @@ import * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
 import { IssuerUnavailableError, LoginRejectedError, displayNameOf } from "./claims.ts";
 import type { IdentityClaims } from "./claims.ts";
-import { fetchFromIssuer, createOauthClient, addQuery, requestTokens } from "./oidc.ts";
+import { fetchFromIssuer, createOauthClient, addQuery, fetchLoginTokens } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { LoginTicket } from "./ticket.ts";
 
@@ -49,7 +49,7 @@ export async function readGithubClaims(
 ): Promise<IdentityClaims> {
   const client = createOauthClient(at);
   const params = oauth.validateAuthResponse(GITHUB_SERVER, client, url, ticket.state);
-  const response = await requestTokens(GITHUB_SERVER, at, params, ticket.verifier);
+  const response = await fetchLoginTokens(GITHUB_SERVER, at, params, ticket.verifier);
   const { access_token: token } = await oauth
     .processAuthorizationCodeResponse(GITHUB_SERVER, client, response)
     .catch((error: unknown) => {

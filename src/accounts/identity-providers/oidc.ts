@@ -181,7 +181,7 @@ export async function exchangeCode({
     issuerOf === undefined ? url : withoutIssuer(url),
     ticket.state,
   );
-  const response = await requestTokens(as, at, params, ticket.verifier);
+  const response = await fetchLoginTokens(as, at, params, ticket.verifier);
   const tokenIssuer = issuerOf === undefined ? as : await issuerOf(response);
   const requiresRecentLogin = ticket.purpose === "step_up" && at.entry.reauth;
   const result = await oauth.processAuthorizationCodeResponse(tokenIssuer, client, response, {
@@ -196,7 +196,7 @@ export async function exchangeCode({
   return claims;
 }
 
-export function requestTokens(
+export function fetchLoginTokens(
   as: oauth.AuthorizationServer,
   at: LoginContext,
   params: URLSearchParams,

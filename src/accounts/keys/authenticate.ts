@@ -12,7 +12,7 @@ import type { TimerFunction } from "../../shared/timers.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
 import { SESSION_TOKEN_PREFIX, verifySession, SESSION_TOKEN_LENGTH_MAX } from "./session-token.ts";
-import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
+import type { StubGetters } from "../../shared/contracts/objects.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -34,8 +34,8 @@ export type KeyVerificationInput = {
  */
 const SESSION_GRACE_MS = 60_000;
 
-export type KeyAdmissionDeps = StubsWithMethods<"register", "whose" | "admit"> &
-  StubsWithMethods<"wallet", "admit"> & {
+export type KeyAdmissionDeps = StubGetters<"register", "whose" | "admit"> &
+  StubGetters<"wallet", "admit"> & {
     readonly region: Region;
     readonly callers: KeyOwnerCache;
     readonly after?: TimerFunction;

@@ -7,7 +7,7 @@ import type { Key } from "../../shared/key.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
-import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
+import type { StubGetters } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
 type InternalCaller = { readonly admitted: AdmittedRequest } | { readonly key: VerifiedKey };
@@ -37,7 +37,7 @@ export function internalCallerOf(request: Request): InternalCaller | undefined {
  * for a repeated `writeId`. If the credential is only the key's hash, no secret is checked.
  */
 export async function identifyGlobalKey(
-  register: StubsWithMethods<"register", "identify">["register"],
+  register: StubGetters<"register", "identify">["register"],
   credential: RequestCredential | string,
   writeId: string | null = null,
   after: TimerFunction = afterTimeout,

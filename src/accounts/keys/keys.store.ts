@@ -6,7 +6,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import {
   hasAnyKeyTerms,
-  keyTermsToStored,
+  toStoredKeyTerms,
   KEY_TERM_COLUMNS,
   keyTermsToRowValues,
 } from "../../shared/key-terms.ts";
@@ -105,7 +105,7 @@ export function createKeyCreatedEventStatement(
   actor: Actor,
 ): D1PreparedStatement {
   const { keyId, orgId, memberId, name, scope, rpmLimit, terms, createdAt } = key;
-  const limits = hasAnyKeyTerms(terms) ? keyTermsToStored(terms) : {};
+  const limits = hasAnyKeyTerms(terms) ? toStoredKeyTerms(terms) : {};
   const data = { name, scope, rpm_limit: rpmLimit, member_id: memberId, ...limits };
   const event = { type: "key.created", orgId, subject: keyId, data } as const;
   return insertEventOnce(db, event, { actor, now: createdAt });
@@ -291,7 +291,7 @@ function changeEvents(
 }
 
 function eventFields({ name, rpmLimit, terms }: KeyChange) {
-  return { name, rpm_limit: rpmLimit, ...keyTermsToStored(terms) };
+  return { name, rpm_limit: rpmLimit, ...toStoredKeyTerms(terms) };
 }
 
 /** Revokes a key. Keeps the time of an earlier revocation. */

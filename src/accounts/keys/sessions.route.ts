@@ -45,7 +45,7 @@ import type {
 
 const ORIGINS_MAX = 20;
 
-export const newSessionSchema = z.object({
+export const newKeySessionSchema = z.object({
   end_user: keyTermFields.end_user,
   budget_dollars: keyTermFields.budget_dollars,
   expires_in: z._default(z.int().check(z.minimum(1), z.maximum(SESSION_MAX_S)), 3600),
@@ -70,7 +70,7 @@ export const newSessionSchema = z.object({
   may_hold: keyTermFields.may_hold,
   tags: z.nullish(tagsSchema),
 });
-type SessionFields = z.infer<typeof newSessionSchema>;
+type SessionFields = z.infer<typeof newKeySessionSchema>;
 
 function isOrigin(text: string): boolean {
   return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
@@ -82,7 +82,7 @@ function isOrigin(text: string): boolean {
  */
 export async function createSessionRoute(c: AppContext, names: ModelNames) {
   const { caller } = c.var.admitted;
-  const fields = await readBodyFields(c, newSessionSchema, []);
+  const fields = await readBodyFields(c, newKeySessionSchema, []);
   if (!fields.ok) return fields;
   const status = await callObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
   if (!status.ok) return status;
@@ -232,7 +232,13 @@ export async function endSessionRoute(c: AppContext) {
   const of = canEndAnySession ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
   const actor = actorOfCaller(caller);
   const { keySecrets } = c.var.config;
-  const ending = await parseSessionEnding(id, { of, owner, actor, keySecrets, now: now(c.env) });
+  const ending = await parseSessionEndRequest(id, {
+    of,
+    owner,
+    actor,
+    keySecrets,
+    now: now(c.env),
+  });
   if (!ending.ok) return ending;
   const ended = await callObject(() => walletOf(c).endSession(ending.value));
   return ended.ok ? success({ id, ended: true }) : ended;
@@ -242,7 +248,7 @@ export async function endSessionRoute(c: AppContext) {
  * Returns the request to end a session. Fails with `not_found` if the ID can't belong to an active
  * session.
  */
-export async function parseSessionEnding(
+export async function parseSessionEndRequest(
   id: string,
   by: Pick<SessionEndRequest, "owner" | "actor"> & {
     readonly of: Parameters<typeof isSessionOf>[1];

@@ -44,7 +44,7 @@ export async function listMerchants(db: D1Database): Promise<readonly Merchant[]
   return results;
 }
 
-export async function rotateMerchant(
+export async function rotateMerchantSecret(
   db: D1Database,
   rotated: { readonly name: string; readonly secret: string; readonly at: number },
 ): Promise<Merchant | null> {

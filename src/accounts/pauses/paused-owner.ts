@@ -5,7 +5,7 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import type { PauseFields, PauseSource } from "../../shared/pauses.ts";
 import type { NewPause } from "../../shared/contracts/pauses.ts";
 import { findKey } from "../keys/keys.store.ts";
-import { parseSessionEnding } from "../keys/sessions.route.ts";
+import { parseSessionEndRequest } from "../keys/sessions.route.ts";
 import { findMemberById } from "../organizations/members.store.ts";
 
 type PauseCreator = {
@@ -61,7 +61,7 @@ async function validateSessionPause(
 ): Promise<Result<NewPause>> {
   const { orgId, memberId } = creator;
   const owner = { keyId: null, memberId };
-  const ending = await parseSessionEnding(pause.id, { ...creator, of: { orgId }, owner });
+  const ending = await parseSessionEndRequest(pause.id, { ...creator, of: { orgId }, owner });
   if (!ending.ok) return ending;
   const { isOwn, expiresAt } = ending.value;
   return success({ ...pause, session: { owner, isOwn: isOwn && memberId === null, expiresAt } });

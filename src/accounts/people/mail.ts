@@ -95,7 +95,7 @@ export function createNewBrowserMail(
   };
 }
 
-export function createLoginMethodsMail(
+export function createLoginMethodsChangedMail(
   to: string,
   change: "added" | "taken away",
   origin: string,

@@ -15,8 +15,8 @@ import {
 } from "./close-organization.ts";
 import { listRestorableOrganizationsOfPerson } from "./closing.store.ts";
 import { erasePerson, exportPerson, takeExportSlot } from "./erasure.store.ts";
-import { createLoginMethodsMail } from "./mail.ts";
-import { createOrganizationWithWallet, takeSignUpSlots } from "./sign-up.ts";
+import { createLoginMethodsChangedMail } from "./mail.ts";
+import { createOrganizationWithWallet, countSignUp } from "./sign-up.ts";
 import type { CreatedOrganizationIds } from "./sign-up.ts";
 import { createMemberActor } from "./people-call.ts";
 import type {
@@ -30,7 +30,7 @@ import {
   isIdentityInUseError,
   listIdentities,
   listMemberships,
-  recordMembershipUse,
+  recordMemberActivity,
   unlinkIdentity,
 } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
@@ -152,7 +152,7 @@ export async function postUnlink(call: PeopleCall) {
   const fields = parseFields(identitySchema, [], call.body);
   if (!fields.ok) return fields;
   if (await unlinkIdentity(call.db, fields.value, call.person.id)) {
-    notifyLoginMethods(call, call.person, "taken away");
+    notifyLoginMethodsChanged(call, call.person, "taken away");
     return postLogOut(call);
   }
   const message = "Your account doesn't have this login, or it is your only login.";
@@ -160,12 +160,14 @@ export async function postUnlink(call: PeopleCall) {
 }
 
 /** Emails a person with a verified address that their login methods have changed. */
-export function notifyLoginMethods(
+export function notifyLoginMethodsChanged(
   { mail, origin }: Pick<PeopleServices, "mail" | "origin">,
   { email, isEmailProven }: Person,
   change: "added" | "taken away",
 ): void {
-  if (email !== null && isEmailProven === 1) mail?.(createLoginMethodsMail(email, change, origin));
+  if (email !== null && isEmailProven === 1) {
+    mail?.(createLoginMethodsChangedMail(email, change, origin));
+  }
 }
 
 export const actAsOrganizationSchema = z.object({
@@ -186,7 +188,7 @@ export async function postActingMembership(call: PeopleCall) {
   await ensureConsoleKey(call, chosen.memberId);
   const sessionChange = await sessions.act(chosen);
   if (!sessionChange.ok) return sessionChange;
-  await recordMembershipUse(db, chosen.memberId, nowMs);
+  await recordMemberActivity(db, chosen.memberId, nowMs);
   return success(membershipRecord(chosen));
 }
 
@@ -198,7 +200,7 @@ export async function postOrganization(call: PeopleCall) {
   const { db, person, signUp, sessions } = call;
   if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (!(await canCreateOrganization(db, person.id))) return tooManyOrganizationsRefusal();
-  const slots = await takeSignUpSlots(call, "person", person.id);
+  const slots = await countSignUp(call, "person", person.id);
   if (!slots.ok) return slots;
   const { name } = fields.value;
   const hasOne = await hasPersonalOrganization(db, person.id);

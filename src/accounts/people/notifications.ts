@@ -10,7 +10,7 @@ import { parseFields } from "../../shared/http/parse-body.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { MemberCall } from "./people-call.ts";
 
-export const notificationsSchema = z.object({
+export const emailPreferencesSchema = z.object({
   types: z.array(z.enum(EMAIL_EVENT_TYPES)).check(z.maxLength(EMAIL_EVENT_TYPES.length)),
 });
 
@@ -19,7 +19,7 @@ export async function getNotifications(call: MemberCall) {
 }
 
 export async function patchNotifications(call: MemberCall) {
-  const fields = parseFields(notificationsSchema, [], call.body);
+  const fields = parseFields(emailPreferencesSchema, [], call.body);
   if (!fields.ok) return fields;
   const allowed = eventTypesOfRole(call.as.role);
   const forbiddenType = fields.value.types.find((type) => !allowed.includes(type));

@@ -207,7 +207,7 @@ export async function listMemberships(
   return results;
 }
 
-export async function recordMembershipUse(
+export async function recordMemberActivity(
   db: D1Database,
   memberId: string,
   nowMs: number,

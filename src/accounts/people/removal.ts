@@ -14,7 +14,7 @@ const CONCURRENT_MAX = 6;
  * Returns the name of a person's ConsoleSession object for one realm. Realms are separate, because
  * a company's issuer can open any number of sessions.
  */
-export function personAccountName(personId: string, realm = ""): string {
+export function personConsoleAccountName(personId: string, realm = ""): string {
   return consoleAccountName(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
 }
 
@@ -23,7 +23,7 @@ export async function endSessionsOfMember(
   personId: string,
   member: MemberIds,
 ): Promise<Result<null>> {
-  const accounts = ["", member.orgId].map((realm) => personAccountName(personId, realm));
+  const accounts = ["", member.orgId].map((realm) => personConsoleAccountName(personId, realm));
   const closed = await mapConcurrently(CONCURRENT_MAX, accounts, async (account) => {
     const calls = await callObjectWithRetries(() => consoles(account).closeOf(member.id));
     return calls.unanswered ? refuse(calls.failure) : calls.result;

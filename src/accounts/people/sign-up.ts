@@ -58,7 +58,7 @@ export async function signUp(
   if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
   const identityJson = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
-  const slot = await takeSignUpSlots(services, "address", networkOf(address), identityJson);
+  const slot = await countSignUp(services, "address", networkOf(address), identityJson);
   if (!slot.ok) return slot;
   const person: Person = {
     id: mintId("per_", nowMs),
@@ -90,7 +90,7 @@ export async function signUp(
 }
 
 /** Counts a sign-up. Fails if there were too many. */
-export async function takeSignUpSlots(
+export async function countSignUp(
   services: PeopleServices,
   label: "address" | "person",
   subject: string,

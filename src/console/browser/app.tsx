@@ -8,7 +8,7 @@ import { pendingConfirmation } from "./state/confirming.ts";
 import { reportConnection, reportLostConnection, onRetry } from "./state/connection.ts";
 import { useRead } from "./state/reads.ts";
 import { linkedKey, readOrganizationOfKey } from "./state/link.ts";
-import { goTo, hrefOf, route, usePathSegments } from "./state/route.ts";
+import { goTo, hrefOf, currentRoute, usePathSegments } from "./state/route.ts";
 import { switchColorScheme, colorScheme } from "./state/scheme.ts";
 import {
   canManageWebhooks,
@@ -105,7 +105,7 @@ function LinkLogin({ brought: linkKey }: { brought: string }) {
 /** The console around a page. While hidden for a new login, the page keeps its forms. */
 function Shell({ isHidden }: { isHidden: boolean }) {
   const who = useSession();
-  const { path, query } = useCell(route);
+  const { path, query } = useCell(currentRoute);
   const why = query["why"];
   const content = useRef<HTMLElement>(null);
   const pages = PAGES.filter(({ canOpen: forWhom }) => forWhom(who));

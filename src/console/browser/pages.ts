@@ -1,6 +1,6 @@
 import type { FunctionComponent } from "preact";
-import type { Session, ApiCallName } from "./api/client.ts";
-import { goTo, route } from "./state/route.ts";
+import type { CurrentSession, ApiCallName } from "./api/client.ts";
+import { goTo, currentRoute } from "./state/route.ts";
 import {
   hasLimitedKey,
   isOperator,
@@ -17,21 +17,21 @@ export type Page = {
   readonly icon: IconName;
   readonly key: string;
   readonly group: "Usage" | "Build" | "Organization" | "Account" | "Selling" | "Money" | undefined;
-  readonly canOpen: (session: Session) => boolean;
+  readonly canOpen: (session: CurrentSession) => boolean;
   readonly load: () => Promise<FunctionComponent>;
 };
 
 const mayCall =
   (call: ApiCallName) =>
-  (session: Session): boolean =>
+  (session: CurrentSession): boolean =>
     canMakeCall(session, call);
 const mayListModels = mayCall("GET /v1/models");
 const hasUnlimitedKey = mayCall("GET /v1/keys");
 /** Operators who view a customer also see Connect and Playground, without actions. */
-const mayChat = (session: Session): boolean =>
+const mayChat = (session: CurrentSession): boolean =>
   canMakeCall(session, "POST /v1/chat/completions") || isViewingCustomer(session);
 /** People who log in with a key also see the Team page, because it explains how to get access. */
-const hasTeam = (session: Session): boolean =>
+const hasTeam = (session: CurrentSession): boolean =>
   canMakeCall(session, "GET /console/api/people/members") ||
   (!isPerson(session) && hasUnlimitedKey(session));
 
@@ -97,8 +97,8 @@ export const PAGES: readonly Page[] = ROWS.map(([path, title, icon, key, canOpen
 });
 
 /** Leaves a page that the new session can't open. */
-export function leaveForbiddenPage(session: Session): void {
-  const [path] = route.get().path;
+export function leaveForbiddenPage(session: CurrentSession): void {
+  const [path] = currentRoute.get().path;
   const page = PAGES.find((one) => one.path === path);
   if (page !== undefined && !page.canOpen(session)) goTo([]);
 }

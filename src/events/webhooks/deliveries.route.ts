@@ -59,7 +59,7 @@ export async function deliveryRoute(c: AppContext) {
   return answer.ok ? success(deliveryDetailView(answer.value)) : answer;
 }
 
-export const resendSchema = z.object({
+export const resendDeliveriesSchema = z.object({
   delivery_id: z.optional(
     z.string().check(z.regex(/^dlv_[0-9A-Za-z]{24}$/, "must be a delivery's id")),
   ),
@@ -68,7 +68,7 @@ export const resendSchema = z.object({
 
 /** Handles POST /v1/webhooks/{id}/resend. */
 export async function resendRoute(c: AppContext) {
-  const fields = await readBodyFields(c, resendSchema, []);
+  const fields = await readBodyFields(c, resendDeliveriesSchema, []);
   if (!fields.ok) return fields;
   const selection = readSelection(fields.value);
   if (!selection.ok) return selection;
@@ -81,7 +81,7 @@ export async function resendRoute(c: AppContext) {
 function readSelection({
   delivery_id,
   state,
-}: z.infer<typeof resendSchema>): Result<ResendSelection> {
+}: z.infer<typeof resendDeliveriesSchema>): Result<ResendSelection> {
   if (delivery_id !== undefined && state === undefined) return success({ deliveryId: delivery_id });
   if (state !== undefined && delivery_id === undefined) return success({ state });
   return invalid("Send either 'delivery_id' or 'state'.", "delivery_id");
@@ -117,7 +117,7 @@ export async function replayRoute(c: AppContext) {
   const { orgId } = c.var.admitted.caller;
   const { wallet } = objectsOf(c.env);
   const id = c.req.param("id") ?? "";
-  return startReplay(fields.value, {
+  return startWebhookReplay(fields.value, {
     since: (sinceMs, limit) => callObject(() => wallet(orgId).eventsSince(sinceMs, limit)),
     queue: (events, replayId) =>
       callDeliveries(c, (object) => object.replay(orgId, id, { events, replayId })),
@@ -127,7 +127,7 @@ export async function replayRoute(c: AppContext) {
   });
 }
 
-export async function startReplay(
+export async function startWebhookReplay(
   { since, usage_since: usageSince, after_seq: afterSeq }: z.infer<typeof replaySchema>,
   steps: ReplaySteps,
 ) {

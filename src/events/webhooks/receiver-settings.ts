@@ -20,7 +20,7 @@ const printableText = z
   );
 const RESERVED_HEADERS = /^(content-.*|host|user-agent|transfer-encoding|connection|cookie)$/;
 
-export const receiverSchema = z.nullable(
+export const webhookReceiverSchema = z.nullable(
   z.strictObject({
     credential: z.optional(printableText),
     event_name: z.optional(
@@ -52,7 +52,7 @@ export const receiverSchema = z.nullable(
     ),
   }),
 );
-export type ReceiverFields = z.infer<typeof receiverSchema>;
+export type ReceiverFields = z.infer<typeof webhookReceiverSchema>;
 
 type WebhookShape = {
   readonly format: string | null;

@@ -19,7 +19,7 @@ import type {
 import {
   validateWebhookFormat,
   changeReceiverSettings,
-  receiverSchema,
+  webhookReceiverSchema,
   encryptReceiverSettings,
   parseWebhookUrl,
 } from "./receiver-settings.ts";
@@ -56,13 +56,13 @@ export const newWebhookSchema = z.object({
   url: z.string(),
   types: z.optional(types),
   format: z.optional(format),
-  receiver: z.optional(receiverSchema),
+  receiver: z.optional(webhookReceiverSchema),
 });
 export const webhookChangeSchema = z.object({
   url: z.optional(z.string()),
   types: z.optional(types),
   format: z.optional(format),
-  receiver: z.optional(receiverSchema),
+  receiver: z.optional(webhookReceiverSchema),
   enabled: z.optional(z.boolean()),
 });
 export const webhookRotationSchema = z.object({

@@ -56,11 +56,11 @@ export type Catalog = {
 export type CallerCatalog = {
   readonly catalog: Catalog;
   readonly pricing: Pricing;
-  readonly later: readonly UpcomingCatalog[];
+  readonly later: readonly DatedCatalog[];
   readonly policies?: readonly PolicyLayer[];
   readonly isInCooldown?: CooldownCheck;
 };
-export type UpcomingCatalog = { readonly from: number; readonly catalog: Catalog };
+export type DatedCatalog = { readonly from: number; readonly catalog: Catalog };
 
 type CatalogConfig = Pick<
   Config,

@@ -1,6 +1,6 @@
 import { parsePriceFields } from "../../shared/usage.ts";
 import type { Price, Unit } from "../../shared/usage.ts";
-import type { Ability, RouteLimits } from "./model.ts";
+import type { ModelAbility, RouteLimits } from "./model.ts";
 import type { CallKindWithoutOutput, CallKind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -39,7 +39,7 @@ export type LongPromptRule = {
 /** A price with its first day, and the day on which it was read (`seenOn`). */
 export type DatedPrice = { readonly from: string; readonly price: Price; readonly seenOn: string };
 
-export type RouteEntry = {
+export type ModelRouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
@@ -65,12 +65,12 @@ export type CatalogEntry = {
   readonly context: number;
   readonly maxOutput: number;
   readonly minOutput: number;
-  readonly abilities: readonly Ability[];
+  readonly abilities: readonly ModelAbility[];
   readonly imageTokens: number;
   readonly estimateFactor: number;
   readonly thinkingFloor?: number;
   readonly toolsTokens?: number;
-  readonly routes: readonly RouteEntry[];
+  readonly routes: readonly ModelRouteEntry[];
 };
 
 /** Maximum o200k tokens per estimated token, in any language. */
@@ -94,19 +94,19 @@ export const TOOLS_TOKENS_MAX = 700;
 export const UNKNOWN_IMAGE_TOKENS = 16_384;
 
 /** The ability to call tools. */
-export const T: readonly Ability[] = ["tools"];
+export const T: readonly ModelAbility[] = ["tools"];
 /** Abilities: tools and vision. */
-export const TV: readonly Ability[] = ["tools", "vision"];
+export const TV: readonly ModelAbility[] = ["tools", "vision"];
 /** Abilities: tools and reasoning. */
-export const TR: readonly Ability[] = ["tools", "reasoning"];
+export const TR: readonly ModelAbility[] = ["tools", "reasoning"];
 /** Abilities: tools, vision and reasoning. */
-export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
+export const TVR: readonly ModelAbility[] = ["tools", "vision", "reasoning"];
 
 /** A chat model's limits, abilities and token estimates. */
 export type ChatFacts = readonly [
   contextTokens: number,
   maxOutputTokens: number,
-  abilities: readonly Ability[],
+  abilities: readonly ModelAbility[],
   estimateFactor?: number,
   imageTokens?: number,
 ];
@@ -119,7 +119,7 @@ export function chatModel(
   id: string,
   released: string,
   [context, maxOutput, abilities, estimateFactor = CL100K_FACTOR, imageTokens]: ChatFacts,
-  routes: readonly RouteEntry[],
+  routes: readonly ModelRouteEntry[],
 ): CatalogEntry {
   return {
     id,
@@ -135,7 +135,7 @@ export function chatModel(
   };
 }
 
-function imageTokensOf(abilities: readonly Ability[]): number {
+function imageTokensOf(abilities: readonly ModelAbility[]): number {
   return abilities.includes("vision") ? UNKNOWN_IMAGE_TOKENS : 0;
 }
 
@@ -143,13 +143,13 @@ type ModelFactory = (
   id: string,
   released: string,
   context: number,
-  routes: readonly RouteEntry[],
+  routes: readonly ModelRouteEntry[],
 ) => CatalogEntry;
 
 /** Returns a function that creates entries of models without output tokens. */
 export function modelFactory(
   kind: CallKindWithoutOutput,
-  abilities: readonly Ability[] = [],
+  abilities: readonly ModelAbility[] = [],
   estimateFactor = CL100K_FACTOR,
 ): ModelFactory {
   const fixed = { kind, abilities, estimateFactor, maxOutput: 0, minOutput: 1 };
@@ -179,7 +179,7 @@ type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
 export type PriceChange = readonly [from: string, dollars: DollarPrices, seenOn: string];
 
 type RouteOptions = Partial<
-  Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">
+  Pick<ModelRouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">
 > & { readonly later?: readonly PriceChange[] };
 
 type MakeRoute = (
@@ -187,7 +187,7 @@ type MakeRoute = (
   upstreamId: string,
   dollars: DollarPrices,
   more?: RouteOptions,
-) => RouteEntry;
+) => ModelRouteEntry;
 
 /** Returns a function that makes routes with prices read on the given day. */
 export function pricesSeenOn(pricedOn: string): MakeRoute {

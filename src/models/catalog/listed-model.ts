@@ -1,6 +1,6 @@
 import { timestamp } from "../../shared/clock.ts";
 import type { Price, Unit } from "../../shared/usage.ts";
-import type { Ability, Model, Route } from "./model.ts";
+import type { ModelAbility, Model, Route } from "./model.ts";
 import { CALL_KINDS } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 import { publicPercentiles } from "../../shared/route-speed.ts";
@@ -30,7 +30,7 @@ export type PricedModel = {
   readonly next: { readonly from: number; readonly model: Model } | null;
 };
 
-const PARAMETERS_BY_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
+const PARAMETERS_BY_ABILITY: Readonly<Record<ModelAbility, readonly string[]>> = {
   tools: ["tools", "tool_choice", "parallel_tool_calls"],
   vision: [],
   reasoning: ["reasoning_effort"],

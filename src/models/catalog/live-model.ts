@@ -14,7 +14,7 @@ import {
   ESTIMATE_FACTOR_MAX,
   TOOLS_TOKENS_MAX,
 } from "./entry.ts";
-import type { CatalogEntry, DataLocation, RouteEntry } from "./entry.ts";
+import type { CatalogEntry, DataLocation, ModelRouteEntry } from "./entry.ts";
 import type { Model, Route, RouteLimits } from "./model.ts";
 import { CALL_KINDS } from "../../shared/kinds.ts";
 import type { CallKind } from "../../shared/kinds.ts";
@@ -114,7 +114,7 @@ function operatorRoute(
 }
 
 function hostTagFor(
-  route: RouteEntry,
+  route: ModelRouteEntry,
   tags: readonly DataLocation[],
   region: Region,
 ): DataLocation | undefined {
@@ -141,7 +141,7 @@ function highestLimits(entry: CatalogEntry, limits: readonly RouteLimits[]): Hig
 }
 
 function activeRoute(
-  route: RouteEntry,
+  route: ModelRouteEntry,
   tag: DataLocation,
   best: HighestLimits,
   { region, markupPercent, day, kind }: CatalogTerms & { readonly kind: CallKind },
@@ -164,7 +164,7 @@ function activeRoute(
 }
 
 function purchasePrices(
-  { prices, longPrompt }: RouteEntry,
+  { prices, longPrompt }: ModelRouteEntry,
   uplift: number,
   day: string,
 ): NonNullable<Route["bought"]> {

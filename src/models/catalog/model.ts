@@ -1,7 +1,7 @@
 import type { CallKind } from "../../shared/kinds.ts";
 import type { Price } from "../../shared/usage.ts";
 
-export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
+export type ModelAbility = "tools" | "vision" | "reasoning" | "dimensions";
 
 type LongPrompt = {
   readonly aboveTokens: number;
@@ -24,7 +24,7 @@ export type RouteLimits = {
   readonly maxOutput?: number;
   readonly choices?: number;
   readonly inputs?: number;
-  readonly lacks?: readonly Ability[];
+  readonly lacks?: readonly ModelAbility[];
   /** The held output as a multiple of the cap, because xAI bills reasoning beyond the cap. */
   readonly outputFactor?: number;
   /** The provider's API for images, if it isn't OpenAI's. */
@@ -58,7 +58,7 @@ export type Model = {
   readonly minOutput: number;
   /** Minimum thinking budget in tokens. The output cap must be larger. */
   readonly thinkingFloor?: number;
-  readonly abilities: readonly Ability[];
+  readonly abilities: readonly ModelAbility[];
   /** Prompt tokens that the provider adds to the tools' text. Default: OpenAI's number. */
   readonly toolsTokens?: number;
   readonly imageTokens: number;

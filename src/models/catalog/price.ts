@@ -2,7 +2,7 @@ import { assert } from "../../shared/assert.ts";
 import { isTokenCount } from "../../shared/cost.ts";
 import type { Price, UnitPrices } from "../../shared/usage.ts";
 import type { Route } from "./model.ts";
-import type { CatalogEntry, DatedPrice, RouteEntry } from "./entry.ts";
+import type { CatalogEntry, DatedPrice, ModelRouteEntry } from "./entry.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
 export function getPriceForPrompt(
@@ -65,11 +65,14 @@ export function formatUtcDay(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 10);
 }
 
-export function getPriceOnDay({ prices }: Pick<RouteEntry, "prices">, day: string): DatedPrice {
+export function getPriceOnDay(
+  { prices }: Pick<ModelRouteEntry, "prices">,
+  day: string,
+): DatedPrice {
   return prices.findLast(({ from }) => from <= day) ?? prices[0];
 }
 
-export function hasRouteEnded({ until }: Pick<RouteEntry, "until">, day: string): boolean {
+export function hasRouteEnded({ until }: Pick<ModelRouteEntry, "until">, day: string): boolean {
   return until !== undefined && day > until;
 }
 

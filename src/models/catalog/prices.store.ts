@@ -79,10 +79,10 @@ export async function findExistingPrices(
     )
     .bind(places)
     .all<StoredPrice>();
-  return new Map(results.map(priceRecordOf).map((row) => [formatPriceKey(row), row]));
+  return new Map(results.map(priceRecordOf).map((row) => [formatPriceMapKey(row), row]));
 }
 
-export function formatPriceKey({
+export function formatPriceMapKey({
   list,
   item,
   from,

@@ -37,11 +37,11 @@ export function findBaseUrlProblems(
   if (!isWebAddress(address)) return [{ variable, problem: "must be an http or https address" }];
   const [host, ownHost] = [parseHostname(address), parseHostname(own ?? address)];
   if (host === ownHost || domainOf(host) !== domainOf(ownHost)) return [];
-  return [createOtherHostProblem(variable, ownHost)];
+  return [createHostRegionProblem(variable, ownHost)];
 }
 
 /** Returns the configuration problem of a host that keeps no data in this region, unlike `own`. */
-export function createOtherHostProblem(variable: string, own: string): ConfigProblem {
+export function createHostRegionProblem(variable: string, own: string): ConfigProblem {
   return {
     variable,
     problem: `its provider does not keep prompts in this region, but ${own} does`,

@@ -23,11 +23,14 @@ export function createIncompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
-export type MessageFields = KnownFields<"tool_calls" | "content" | "refusal">;
+export type ChatMessageFields = KnownFields<"tool_calls" | "content" | "refusal">;
 export type RawToolCall = KnownFields<"id" | "index" | "function" | "custom">;
 
 /** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` can be null. */
-export function toResponseMessage(raw: JsonObject & MessageFields, finish: string | null): Delta {
+export function toResponseMessage(
+  raw: JsonObject & ChatMessageFields,
+  finish: string | null,
+): Delta {
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {
     role: "assistant",

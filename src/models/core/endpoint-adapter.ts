@@ -116,7 +116,7 @@ export type Receipt = ResponseHead & {
   readonly ended: number;
 };
 
-export type StreamData = string | Uint8Array;
+export type ResponseStreamData = string | Uint8Array;
 
 /** Writes one stream. Each method returns complete events, or "". */
 export type StreamWriter = {
@@ -125,8 +125,8 @@ export type StreamWriter = {
   begin(usage: Usage | null): string;
   chunk(chunk: Chunk): string;
   native?(event: JsonObject): string;
-  piece?(piece: Extract<StreamEvent, { kind: "piece" }>): StreamData;
-  audio?(bytes: Uint8Array): StreamData;
+  piece?(piece: Extract<StreamEvent, { kind: "piece" }>): ResponseStreamData;
+  audio?(bytes: Uint8Array): ResponseStreamData;
   /**
    * Writes the last chunk again with a new text, for choice (or native block) `index`. `json` is
    * the text as a JSON string.
@@ -136,7 +136,7 @@ export type StreamWriter = {
    * Returns the final events, sent only after the charge. Earlier events must not look like the
    * stream's end.
    */
-  end(receipt: Receipt): StreamData;
+  end(receipt: Receipt): ResponseStreamData;
   /**
    * Returns the events of a failure, or null to close the connection without an event. A null
    * `receipt` means no charge.

@@ -1,9 +1,9 @@
-import type { Ability, Model, Route } from "../catalog/model.ts";
+import type { ModelAbility, Model, Route } from "../catalog/model.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type * as z from "zod/mini";
 import { parseFields } from "../../shared/http/parse-body.ts";
-import type { FieldsSchema } from "../../shared/http/parse-body.ts";
+import type { ObjectSchema } from "../../shared/http/parse-body.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { CountedUnit } from "../../shared/usage.ts";
 import { removeNulls } from "./core-request.ts";
@@ -16,7 +16,11 @@ export type RouteNeed = {
 };
 
 /** `param` is the request's field that needs `ability`. */
-export function createAbilityNeed(ability: Ability, param: string, capability: string): RouteNeed {
+export function createAbilityNeed(
+  ability: ModelAbility,
+  param: string,
+  capability: string,
+): RouteNeed {
   return {
     param,
     capability,
@@ -59,7 +63,7 @@ export type ParsedInputRequest<Body> = { readonly body: Body; readonly user: str
  * Parses a body and extracts its end user. A null field counts as absent. Fails with 400 and
  * `param` for an invalid or unknown field.
  */
-export function parseInput<S extends FieldsSchema & z.ZodMiniType<{ user?: string | undefined }>>(
+export function parseInput<S extends ObjectSchema & z.ZodMiniType<{ user?: string | undefined }>>(
   schema: S,
   value: object,
 ): Result<ParsedInputRequest<Omit<z.infer<S>, "user">>> {

@@ -33,7 +33,7 @@ export function parseRankedResponse(
 }
 
 /** Returns search units and tokens as usage, or null. */
-export function toRankedUsage({
+export function toRerankUsage({
   searchUnits: units,
   tokens,
 }: {

@@ -27,7 +27,7 @@ export class RepeatedTextReader {
 
   setTemplate(payload: string, index: number, text: string): void {
     this.#template =
-      this.#misses < MISSES_MAX ? createTextTemplate(payload, index, text, this.#at) : null;
+      this.#misses < MISSES_MAX ? createTextEventTemplate(payload, index, text, this.#at) : null;
   }
 
   clearTemplate(): void {
@@ -35,7 +35,7 @@ export class RepeatedTextReader {
   }
 }
 
-export function createTextTemplate(
+export function createTextEventTemplate(
   payload: string,
   index: number,
   content: string,

@@ -144,7 +144,7 @@ function flatCall(item: JsonObject): JsonObject {
   return { ...call, name: joinNamespaceAndName(namespace, textOf(call["name"])) };
 }
 
-export function normalizeBodyHistory(body: ChatBody): ChatBody {
+export function normalizeChatHistory(body: ChatBody): ChatBody {
   const hasCalls = body.messages.some(
     (message) => "tool_calls" in message || message.role === "tool",
   );

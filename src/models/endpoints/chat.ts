@@ -14,7 +14,7 @@ import {
 import type { ReasoningFormat } from "../core/openrouter-thoughts.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import { chooseEffortForShare, REASONING_EFFORTS, parseChatRequest } from "../core/core-request.ts";
-import { normalizeBodyHistory } from "../core/tool-calls.ts";
+import { normalizeChatHistory } from "../core/tool-calls.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
 import type {
@@ -29,7 +29,7 @@ import {
   splitAtPlaceholder,
   selectUsageChunks,
   TEXT_PLACEHOLDER,
-  OpenAiStream,
+  OpenAiStreamWriter,
 } from "./openai-events.ts";
 import type { EventTemplate, UsageChunkSelection } from "./openai-events.ts";
 
@@ -47,7 +47,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const parsed = withEffortField.ok ? parseChatRequest(withEffortField.value) : withEffortField;
   if (!parsed.ok) return parsed;
   const messages = [...restoreReasoning(parsed.value.messages)];
-  const body = normalizeBodyHistory({ ...parsed.value, messages });
+  const body = normalizeChatHistory({ ...parsed.value, messages });
   const usage = selectUsageChunks(at.wantsUsage === true, body);
   const isOpenRouter = isOpenRouterClient(at);
   const format = { usage, isOpenRouter, reasoning: reasoningFormat(value, isOpenRouter) };
@@ -142,7 +142,7 @@ function completionResponse(
 }
 
 /** Writes a stream. Reuses the previous chunk's JSON if only the text differs. */
-class ChatStream extends OpenAiStream implements StreamWriter {
+class ChatStream extends OpenAiStreamWriter implements StreamWriter {
   readonly #reasoning: ReasoningFormat | null;
   #last: Chunk = { choices: [] };
   #template: (EventTemplate & { readonly index: number }) | null = null;

@@ -21,7 +21,7 @@ import {
   splitAtPlaceholder,
   selectUsageChunks,
   TEXT_PLACEHOLDER,
-  OpenAiStream,
+  OpenAiStreamWriter,
 } from "./openai-events.ts";
 import type { EventTemplate, UsageChunkSelection } from "./openai-events.ts";
 
@@ -144,7 +144,7 @@ function completionResponse(answer: JsonObject, receipt: Receipt): JsonObject {
   };
 }
 
-class TextStream extends OpenAiStream implements StreamWriter {
+class TextStream extends OpenAiStreamWriter implements StreamWriter {
   protected override readonly emptyChoice = { text: "", logprobs: null };
   readonly #templates = new Map<number, EventTemplate>();
 

@@ -30,7 +30,7 @@ export type ExpandedBody = {
 
 type StoredReferences = KnownFields<"previous_response_id" | "input">;
 
-export function findStoredReferences(body: object): StoredResponseQuery | null {
+export function findStoredResponseReferences(body: object): StoredResponseQuery | null {
   const { previous_response_id: id, input }: StoredReferences = body;
   const previous =
     typeof id === "string" && creationTimeOfId(id, RESPONSE_ID_PREFIX) !== null ? id : null;

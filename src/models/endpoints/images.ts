@@ -1,4 +1,4 @@
-import { failureObject } from "../../shared/http/failure-response.ts";
+import { toErrorObject } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import { toPieceText } from "../core/media-reader.ts";
@@ -14,7 +14,7 @@ import type {
   ResponseHead,
   ResponseWriter,
   StreamWriter,
-  StreamData,
+  ResponseStreamData,
 } from "../core/endpoint-adapter.ts";
 import { createInputEndpoint } from "./input-endpoints.ts";
 
@@ -67,7 +67,7 @@ abstract class ImageWriter implements StreamWriter {
     return "";
   }
 
-  piece({ index, text, isPartial }: Extract<StreamEvent, { kind: "piece" }>): StreamData {
+  piece({ index, text, isPartial }: Extract<StreamEvent, { kind: "piece" }>): ResponseStreamData {
     const wanted = isPartial ? -1 : index;
     if (wanted === this.#current) return text;
     const before = this.#current;
@@ -112,7 +112,7 @@ class ImageJson extends ImageWriter {
   }
 
   fail(failure: Failure): string {
-    return this.hasBegun ? "" : JSON.stringify({ error: failureObject(failure) });
+    return this.hasBegun ? "" : JSON.stringify({ error: toErrorObject(failure) });
   }
 
   protected between(before: number): string {
@@ -140,7 +140,7 @@ class ImageStream extends ImageWriter {
    */
   fail(failure: Failure): string {
     const started = this.hasBegun ? '",' : "data: {";
-    const error = JSON.stringify({ type: "error", error: failureObject(failure) }).slice(1);
+    const error = JSON.stringify({ type: "error", error: toErrorObject(failure) }).slice(1);
     return `${started}${error}\nevent: error\n\n`;
   }
 

@@ -2,7 +2,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { requestsOneHourCache } from "../protocols/messages/host-native.ts";
 import type { JsonObject } from "../core/provider.ts";
-import { normalizeBodyHistory } from "../core/tool-calls.ts";
+import { normalizeChatHistory } from "../core/tool-calls.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type {
   ParsedRequest,
@@ -60,7 +60,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const core = parseChatRequest({ ...converted.value.body, ...caching });
   if (!core.ok) return core;
   return success({
-    request: { kind: "chat", body: normalizeBodyHistory(core.value) },
+    request: { kind: "chat", body: normalizeChatHistory(core.value) },
     user: null,
     dropped: [...listUnknownMessagesFields(body), ...losses.dropped, ...dropped, ...unconverted],
     requiredRegion:

@@ -1,4 +1,4 @@
-import { failureObject, openRouterError } from "../../shared/http/failure-response.ts";
+import { toErrorObject, openRouterError } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
@@ -38,7 +38,7 @@ type StreamOptionsBody = {
   readonly stream_options?: { readonly include_usage?: boolean | null | undefined } | undefined;
 };
 
-export class OpenAiStream {
+export class OpenAiStreamWriter {
   readonly ping = ": keep-alive\n\n";
   protected readonly emptyChoice: JsonObject = { delta: { content: "" } };
   readonly #identity: JsonObject;
@@ -72,7 +72,7 @@ export class OpenAiStream {
   }
 
   fail(failure: Failure): string {
-    if (!this.#isOpenRouter) return formatSseEvent({ error: failureObject(failure) });
+    if (!this.#isOpenRouter) return formatSseEvent({ error: toErrorObject(failure) });
     const choices = [{ index: 0, ...this.emptyChoice, finish_reason: "error" }];
     return formatSseEvent({ ...this.#identity, choices, error: openRouterError(failure) });
   }

@@ -31,7 +31,11 @@ import {
   getRequestedOptionalOutput,
 } from "../protocols/responses/client-request.ts";
 import { toResponsesNativeRequest } from "../protocols/responses/client-native.ts";
-import { findStoredReferences, toParamOfRequest, expandStoredReferences } from "./expand-stored.ts";
+import {
+  findStoredResponseReferences,
+  toParamOfRequest,
+  expandStoredReferences,
+} from "./expand-stored.ts";
 import type { ExpandedBody } from "./expand-stored.ts";
 import { getEchoedFields } from "../protocols/responses/client-response-object.ts";
 import { resolveToolChoice, flattenTools } from "../protocols/responses/client-tools.ts";
@@ -47,7 +51,7 @@ export const responsesEndpoint: EndpointAdapter = {
   errorFormat: (at) => (isCodexRequest(at) ? codexDialect : null),
   defaultsToMaxOutput: true,
   idPrefix: RESPONSE_ID_PREFIX,
-  storedIdsOf: findStoredReferences,
+  storedIdsOf: findStoredResponseReferences,
   parse,
 };
 

@@ -1,9 +1,9 @@
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { Failure } from "../../shared/failure.ts";
-import { failureObject } from "../../shared/http/failure-response.ts";
+import { toErrorObject } from "../../shared/http/failure-response.ts";
 import { costFields } from "../../shared/money.ts";
 import { toBase64 } from "../core/data-url.ts";
-import type { Receipt, StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
+import type { Receipt, StreamWriter, ResponseStreamData } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import { AUDIO_MEDIA_TYPES, parseSpeechRequest } from "../core/speech.ts";
 import { createInputEndpoint } from "./input-endpoints.ts";
@@ -33,15 +33,15 @@ class AudioWriter implements StreamWriter {
   readonly begin = NO_TEXT.begin;
   readonly chunk = NO_TEXT.chunk;
   readonly text = NO_TEXT.text;
-  #last: StreamData = "";
+  #last: ResponseStreamData = "";
 
-  audio(bytes: Uint8Array): StreamData {
+  audio(bytes: Uint8Array): ResponseStreamData {
     const before = this.#last;
     this.#last = bytes;
     return before;
   }
 
-  end(): StreamData {
+  end(): ResponseStreamData {
     return this.#last;
   }
 
@@ -75,7 +75,7 @@ class JsonWriter implements StreamWriter {
   }
 
   fail(failure: Failure): string {
-    return this.#hasBegun ? "" : JSON.stringify({ error: failureObject(failure) });
+    return this.#hasBegun ? "" : JSON.stringify({ error: toErrorObject(failure) });
   }
 }
 
@@ -105,7 +105,7 @@ function mistralEvents(): StreamWriter {
 const EVENT_WRITER = {
   ...NO_TEXT,
   ping: ": keep-alive\n\n",
-  fail: (failure: Failure) => formatSseEvent({ error: failureObject(failure) }),
+  fail: (failure: Failure) => formatSseEvent({ error: toErrorObject(failure) }),
 };
 
 function usageOf({ usage, costMicro }: Receipt, [input, output]: UsageNames): JsonObject {

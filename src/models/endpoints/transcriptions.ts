@@ -1,4 +1,4 @@
-import { failureObject } from "../../shared/http/failure-response.ts";
+import { toErrorObject } from "../../shared/http/failure-response.ts";
 import { costFields } from "../../shared/money.ts";
 import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
@@ -68,6 +68,6 @@ function eventWriter(format: Format): StreamWriter {
       return "";
     },
     end: (receipt) => format.done(format.whole(text, receipt)),
-    fail: (failure) => formatSseEvent({ error: failureObject(failure) }),
+    fail: (failure) => formatSseEvent({ error: toErrorObject(failure) }),
   };
 }

@@ -37,7 +37,7 @@ import {
 } from "../protocols/converse/embeddings.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { regionRowOf } from "../../shared/regions.ts";
-import { findBaseUrlProblems, parseHostname, createOtherHostProblem } from "../core/built-in.ts";
+import { findBaseUrlProblems, parseHostname, createHostRegionProblem } from "../core/built-in.ts";
 
 type Credentials =
   | { readonly kind: "bearer"; readonly token: string }
@@ -262,7 +262,7 @@ function problems(config: ProviderConfig): ConfigProblem[] {
   const { aws } = regionRowOf(config.region);
   if (aws === null) return configProblems;
   if (isOutsideRegion(config.secret(BASE_URL_VARIABLE) ?? "", config)) {
-    configProblems.push(createOtherHostProblem(BASE_URL_VARIABLE, hostIn(aws.usual)));
+    configProblems.push(createHostRegionProblem(BASE_URL_VARIABLE, hostIn(aws.usual)));
   }
   const halves = [ACCESS_KEY_ID, SECRET_ACCESS_KEY];
   const missing = halves.filter((variable) => config.secret(variable) === undefined);

@@ -7,7 +7,7 @@ import {
 } from "../../accounts/keys/session-token.ts";
 import { keyHashSchema as hash } from "../../shared/key.ts";
 import type { RequestCredential } from "../../shared/caller.ts";
-import { pausedSchema, peerFailureSchema, refuse, success } from "../../shared/failure.ts";
+import { pausedFailureSchema, peerFailureSchema, refuse, success } from "../../shared/failure.ts";
 import { policyLayerSchema } from "../../shared/policy.ts";
 import { micros } from "../../shared/money.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
@@ -115,7 +115,7 @@ const responseSchema = z.discriminatedUnion("ok", [
     priceList: z.exactOptional(shortText),
     warmRoute: z.exactOptional(z.string()),
     policies: z.exactOptional(z.array(policyLayerSchema)),
-    paused: z.exactOptional(pausedSchema),
+    paused: z.exactOptional(pausedFailureSchema),
     routes: z.exactOptional(z.array(amount)),
     uncovered: z.exactOptional(z.array(amount)),
   }),

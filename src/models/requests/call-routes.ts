@@ -6,7 +6,11 @@ import { failover, getFailureLogReason } from "../routing/failover.ts";
 import type { AttemptedRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
 import { TIMEOUT_FAILURE_REASON } from "../routing/attempt.ts";
 import { formatRouteName } from "../routing/route-health.ts";
-import type { FailedAttempt, SkippedRoute, IncompleteCallReason } from "../../shared/generation.ts";
+import type {
+  FailedAttempt,
+  SkippedRoute,
+  UnfinishedProviderCallReason,
+} from "../../shared/generation.ts";
 import { withClientParam } from "./bound-request.ts";
 import { applyModelOption } from "./model-options.ts";
 import {
@@ -314,7 +318,7 @@ function recordUnfinishedCall(run: Run, { provider, upstreamId }: Route, lost: C
   if (why !== null) addAttempt(run, { route: formatRouteName(provider, upstreamId), why }, lost);
 }
 
-function unfinishedReason({ timer }: Run): IncompleteCallReason | null {
+function unfinishedReason({ timer }: Run): UnfinishedProviderCallReason | null {
   if (timer.clientGone) return "left";
   return timer.halted === null ? null : "stopped";
 }

@@ -1,7 +1,7 @@
 import type { Config, ConfigProblem } from "../../shared/config/config.ts";
 import { findCatalogProblems } from "../catalog/catalog-problems.ts";
 import { buildCatalog } from "../catalog/catalog.ts";
-import type { Catalog, UpcomingCatalog } from "../catalog/catalog.ts";
+import type { Catalog, DatedCatalog } from "../catalog/catalog.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import type { CallKind } from "../../shared/kinds.ts";
 import type { Provider } from "../core/provider.ts";
@@ -21,7 +21,7 @@ export type Deployment = {
    * Returns the catalog at a time (Unix ms). A request keeps the catalog and prices of its start.
    */
   readonly catalogAt: (nowMs: number) => Catalog;
-  readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];
+  readonly catalogsAfter: (nowMs: number) => readonly DatedCatalog[];
   readonly providers: ReadonlyMap<string, Provider>;
   readonly providerIds: ReadonlySet<string>;
   readonly health: RouteHealth;
@@ -76,7 +76,7 @@ function supportsKind(provider: Provider | undefined, kind: CallKind): boolean {
 function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAfter"> {
   const active = listActiveProviders(config);
   let current: Catalog | null = null;
-  let laterCatalogs: { readonly of: Catalog; readonly later: readonly UpcomingCatalog[] } | null =
+  let laterCatalogs: { readonly of: Catalog; readonly later: readonly DatedCatalog[] } | null =
     null;
   const catalogAt = (at: number): Catalog => {
     if (current === null || at < current.span.from || at >= current.span.until) {
@@ -84,10 +84,10 @@ function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAft
     }
     return current;
   };
-  const catalogsAfter = (at: number): readonly UpcomingCatalog[] => {
+  const catalogsAfter = (at: number): readonly DatedCatalog[] => {
     const of = catalogAt(at);
     if (laterCatalogs?.of === of) return laterCatalogs.later;
-    const later: UpcomingCatalog[] = [];
+    const later: DatedCatalog[] = [];
     for (let from = of.span.until; from !== Infinity && later.length < UPCOMING_CATALOGS_MAX;) {
       const catalog = buildCatalog({ config, live: active, at: from });
       later.push({ from, catalog });

@@ -31,7 +31,7 @@ import {
   deliveryResultToJson,
 } from "../../regions/outbox-format.ts";
 import type { DeliveryResult } from "../../regions/outbox-format.ts";
-import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
+import type { StubGetters } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 import * as z from "zod/mini";
 import { parseBody } from "../../shared/http/parse-body.ts";
@@ -144,7 +144,7 @@ const WALLET_TIMEOUT_MS = 2000;
  */
 const ALL_TIMEOUT_MS = 4000;
 
-type OutcomeServices = StubsWithMethods<"wallet", "settle" | "void"> & {
+type OutcomeServices = StubGetters<"wallet", "settle" | "void"> & {
   readonly isOrganization: (orgId: string) => Promise<boolean>;
   readonly after?: TimerFunction;
 };

@@ -14,7 +14,7 @@ import { joinOutputText } from "../core/chunk.ts";
 import { HiddenReasoning } from "./hidden-reasoning.ts";
 import type { ReasoningFacts } from "./hidden-reasoning.ts";
 import { isCausedByRequest } from "../core/provider.ts";
-import type { StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
+import type { StreamWriter, ResponseStreamData } from "../core/endpoint-adapter.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { StreamEnding } from "./charge.ts";
 
@@ -222,9 +222,9 @@ type DigestContext = {
 export function convertEvents(
   streaming: DigestContext,
   batch: readonly StreamEvent[],
-): { readonly written: StreamData; readonly over: StreamEnding | null } {
+): { readonly written: ResponseStreamData; readonly over: StreamEnding | null } {
   const { meter } = streaming;
-  let written: StreamData = "";
+  let written: ResponseStreamData = "";
   for (const event of batch) {
     if (event.kind === "error") {
       streaming.failure = event.failure;
@@ -240,7 +240,7 @@ export function convertEvents(
 
 type OutputEvent = Extract<StreamEvent, { kind: "chunk" | "text" | "native" | "piece" | "audio" }>;
 
-function writeEvent({ meter, writer }: DigestContext, event: OutputEvent): StreamData {
+function writeEvent({ meter, writer }: DigestContext, event: OutputEvent): ResponseStreamData {
   switch (event.kind) {
     case "chunk":
       meter.addChunk(event.chunk);
@@ -265,7 +265,10 @@ export function chooseEnding(meter: StreamMeter, fallbackEnding: StreamEnding): 
 
 const encoder = new TextEncoder();
 
-export function joinStreamData(one: StreamData, next: StreamData): StreamData {
+export function joinStreamData(
+  one: ResponseStreamData,
+  next: ResponseStreamData,
+): ResponseStreamData {
   if (typeof one === "string" && typeof next === "string") return one + next;
   if (one.length === 0) return next;
   if (next.length === 0) return one;

@@ -1,5 +1,5 @@
 import type { NumericConfigVariables } from "../../shared/config/config.ts";
-import type { StreamData } from "../core/endpoint-adapter.ts";
+import type { ResponseStreamData } from "../core/endpoint-adapter.ts";
 import type { EventStream, StreamEvent } from "../core/provider.ts";
 import type { RunTimer } from "./run-timer.ts";
 
@@ -45,7 +45,7 @@ export class StreamClient {
    * Resolves when the client has received the text or disconnected. Not an async function, because
    * each await adds a microtask per chunk.
    */
-  write(written: StreamData): Promise<void> {
+  write(written: ResponseStreamData): Promise<void> {
     if (this.#isClosed || written.length === 0) return Promise.resolve();
     this.#startedWrites += 1;
     const bytes = typeof written === "string" ? encoder.encode(written) : written;
@@ -64,7 +64,7 @@ export class StreamClient {
   /**
    * Writes the last part and closes the response. If `last` is null, aborts the connection instead.
    */
-  async end(last: StreamData | null): Promise<void> {
+  async end(last: ResponseStreamData | null): Promise<void> {
     await this.write(last ?? "");
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -179,11 +179,11 @@ export function selectOldestResponses(
     .toArray();
 }
 
-export function selectNextExpiry(sql: SqlStorage): number | null {
+export function selectNextResponseExpiry(sql: SqlStorage): number | null {
   return sql.exec<{ at: number | null }>("SELECT min(expires_at) AS at FROM answers").one().at;
 }
 
-export function isStoringDisabled(sql: SqlStorage): boolean {
+export function isResponseStorageDisabled(sql: SqlStorage): boolean {
   const query = "SELECT hours FROM settings ORDER BY number DESC LIMIT 1";
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
 }

@@ -34,13 +34,13 @@ import {
   deleteUnusedKeys,
   deleteResponseContent,
   insertResponse,
-  isStoringDisabled,
+  isResponseStorageDisabled,
   hasResponse,
   selectStoredResponseTotals,
   selectResponse,
   selectDataKeys,
   selectShortestLifetime,
-  selectNextExpiry,
+  selectNextResponseExpiry,
   selectOldestResponses,
   selectExpiredResponses,
   selectEncryptedPart,
@@ -355,7 +355,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   async #waitUntilStored(ids: readonly string[]): Promise<void> {
-    if (isStoringDisabled(this.#sql)) return;
+    if (isResponseStorageDisabled(this.#sql)) return;
     const earliest = now(this.env) - this.#storeDelayMs();
     const late = ids.filter(
       (id) =>
@@ -380,7 +380,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   async #scheduleAlarm(): Promise<void> {
-    const end = selectNextExpiry(this.#sql);
+    const end = selectNextResponseExpiry(this.#sql);
     if (end === null) return;
     const at = now({}) + Math.min(KEY_CHECK_INTERVAL_MS, Math.max(0, end - now(this.env)));
     if (this.#alarmAtMs !== null && this.#alarmAtMs <= at) return;

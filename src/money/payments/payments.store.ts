@@ -1,6 +1,6 @@
 import { now } from "../../shared/clock.ts";
 import type { EventDispatchStore, EventSweepCursor } from "./stripe-events.ts";
-import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
+import type { StubGetters } from "../../shared/contracts/objects.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { withTimeout } from "../../shared/timers.ts";
@@ -79,7 +79,7 @@ const POKE_TIMEOUT_MS = 5000;
 /** Wakes payment objects, so that overdue work continues. */
 export async function wakePaymentsObjects(
   db: D1Database,
-  objects: StubsWithMethods<"payments", "poke">,
+  objects: StubGetters<"payments", "poke">,
 ): Promise<void> {
   const after = await readCursor(db, "payers");
   const { results } = await db
@@ -111,7 +111,7 @@ function payersSql(side: ">" | "<="): string {
 
 async function wakePaymentsObject(
   orgId: string,
-  objects: StubsWithMethods<"payments", "poke">,
+  objects: StubGetters<"payments", "poke">,
 ): Promise<void> {
   try {
     await withTimeout(objects.payments(orgId).poke(), POKE_TIMEOUT_MS);

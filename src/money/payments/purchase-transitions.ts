@@ -107,7 +107,7 @@ export function closeMismatchedInvoice(
   return moveToPurchaseStep(deps, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
-export function declineAsMisconfigured(
+export function declineMisconfiguredPurchase(
   deps: PaymentDeps,
   purchase: Purchase,
   answer: StripeResult,

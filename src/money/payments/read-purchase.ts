@@ -9,7 +9,7 @@ import {
 import {
   closeMismatchedInvoice,
   endPurchase,
-  declineAsMisconfigured,
+  declineMisconfiguredPurchase,
   moveToPurchaseStep,
   schedulePurchaseRetry,
   markWaitingForCustomer,
@@ -226,7 +226,7 @@ function handleRefusedRead(
   refusal: RefusedStripeCall,
 ): Purchase {
   if (isPurchaseEnded(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
-  return declineAsMisconfigured(deps, purchase, refusal);
+  return declineMisconfiguredPurchase(deps, purchase, refusal);
 }
 
 /**

@@ -4,7 +4,7 @@ import {
   restartPurchaseStep,
   closeMismatchedInvoice,
   endPurchase,
-  declineAsMisconfigured,
+  declineMisconfiguredPurchase,
   moveToPurchaseStep,
   schedulePurchaseRetry,
   markWaitingForCustomer,
@@ -128,7 +128,7 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
     params,
     key,
   });
-  if (answer.kind === "refused") return declineAsMisconfigured(deps, now, answer);
+  if (answer.kind === "refused") return declineMisconfiguredPurchase(deps, now, answer);
   const made = parseStripeBody(answer, stripeIdSchema);
   const head = rows.head();
   if (made === null) {
@@ -320,7 +320,7 @@ function handleRefusal(
   refusal: RefusedStripeCall,
 ): Purchase {
   if (refusal.error.code !== "resource_missing") {
-    return declineAsMisconfigured(deps, purchase, refusal);
+    return declineMisconfiguredPurchase(deps, purchase, refusal);
   }
   if (refusal.error.param !== "customer") return endWithoutCard(deps, purchase);
   const { rows } = deps;

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { StubsWithMethods } from "../../shared/contracts/objects.ts";
+import type { StubGetters } from "../../shared/contracts/objects.ts";
 import type { StripeHint } from "../../shared/contracts/payments.ts";
 import { logAlert } from "../../shared/log.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
@@ -55,7 +55,7 @@ export type EventDispatchStore = {
   moveCursor(to: EventSweepCursor): Promise<void>;
 };
 
-export type EventDispatchServices = StubsWithMethods<"payments", "hint"> & {
+export type EventDispatchServices = StubGetters<"payments", "hint"> & {
   readonly store: EventDispatchStore;
   readonly stripe: StripeClient;
   readonly isLive: boolean;

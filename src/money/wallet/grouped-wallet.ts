@@ -17,7 +17,7 @@ export class WalletCallGroups {
     const ask = (part: GroupedWalletCall): Promise<GroupedWalletCallResult> =>
       this.#groups.callPart(orgId, {
         part,
-        callAlone: () => callGroupedMethod(stub(), part),
+        callAlone: () => callWalletMethod(stub(), part),
         callTogether: (parts) => stub().together(parts),
         after,
       });
@@ -35,7 +35,7 @@ type RunPart = <K extends GroupedWalletCall["call"]>(
   part: Extract<GroupedWalletCall, { readonly call: K }>,
 ) => ReturnType<GroupableWalletMethods[K]>;
 
-export function callGroupedMethod(
+export function callWalletMethod(
   wallet: GroupableWalletMethods,
   part: GroupedWalletCall,
 ): Promise<GroupedWalletCallResult> {

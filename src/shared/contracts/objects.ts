@@ -23,7 +23,7 @@ export type Objects = {
 };
 
 /** Functions that return stubs with only the listed methods. */
-export type StubsWithMethods<
+export type StubGetters<
   Kind extends keyof Objects,
   Call extends keyof ReturnType<Objects[Kind]>,
 > = {

@@ -90,7 +90,7 @@ export type CostGroup = {
   boughtMicro: number;
   unknown: number;
 };
-export type CostReport = {
+export type ProviderCostReport = {
   readonly data: readonly CostGroup[];
   readonly lessMicro: Micros;
   readonly requests: number;

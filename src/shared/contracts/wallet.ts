@@ -368,7 +368,7 @@ export type WalletMethods = OtherCalls & {
    * Returns the calls of each provider since `fromMs` (Unix ms). Release 1.1.0 lacks this method.
    */
   providerCalls(fromMs: number): Promise<Result<reports.ProviderCallsReport>>;
-  costs(query: reports.CostQuery): Promise<Result<reports.CostReport>>;
+  costs(query: reports.CostQuery): Promise<Result<reports.ProviderCostReport>>;
   /**
    * Returns the usage of the UTC days `from` to `to` (YYYY-MM-DD): one page, or up to 10,000
    * groups.

@@ -4,7 +4,7 @@ import type { Refusal, Result, Success } from "../failure.ts";
 import { fail } from "./context.ts";
 import type { AppContext } from "./context.ts";
 import { parseFields } from "./parse-body.ts";
-import type { FieldsSchema } from "./parse-body.ts";
+import type { ObjectSchema } from "./parse-body.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "./read-json.ts";
 import type { JsonBody } from "./read-json.ts";
 import { readBodyInMemorySlot } from "./request-slots.ts";
@@ -40,7 +40,7 @@ export async function readBody(
   return "shed" in body ? refuse({ kind: "overloaded" }) : body;
 }
 
-export async function readBodyFields<Schema extends FieldsSchema>(
+export async function readBodyFields<Schema extends ObjectSchema>(
   c: AppContext,
   schema: Schema,
   readOnly: readonly string[],

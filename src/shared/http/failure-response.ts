@@ -73,7 +73,7 @@ function openAiError(failure: Failure, docsUrl: string | null): DialectError {
   };
 }
 
-export function failureObject(failure: Failure): ErrorObject {
+export function toErrorObject(failure: Failure): ErrorObject {
   return errorObject(errorResponseOf(failure));
 }
 

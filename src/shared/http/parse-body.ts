@@ -12,13 +12,13 @@ export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result
   return parsed.success ? success(parsed.data) : refusalOf(parsed.error, value);
 }
 
-export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
+export type ObjectSchema = z.core.$ZodType & { readonly shape: object };
 
 /**
  * Parses a body like `parseBody`, but rejects unknown fields. Ignores `readOnly` fields, so clients
  * can send back objects that they read.
  */
-export function parseFields<Schema extends FieldsSchema>(
+export function parseFields<Schema extends ObjectSchema>(
   schema: Schema,
   readOnly: readonly string[],
   value: unknown,

@@ -82,16 +82,16 @@ export async function fetchFileOfCall<C extends ApiGetCall>(
 }
 
 /** Exchanges a key or operator token for a session cookie. Removes pasted whitespace. */
-export async function login(key: string): Promise<CallOutcome<Session>> {
+export async function login(key: string): Promise<CallOutcome<CurrentSession>> {
   return postJson(`${BASE}/login`, { key: key.replaceAll(/\s+/g, "") });
 }
 
-export async function readSession(): Promise<CallOutcome<Session>> {
+export async function readSession(): Promise<CallOutcome<CurrentSession>> {
   return send(`${BASE}/session`);
 }
 
 /** Switches an operator's session to an organization, or back for null. */
-export async function viewOrganization(org: string | null): Promise<CallOutcome<Session>> {
+export async function viewOrganization(org: string | null): Promise<CallOutcome<CurrentSession>> {
   return org === null ? send(`${BASE}/as`, { method: "DELETE" }) : postJson(`${BASE}/as`, { org });
 }
 
@@ -153,7 +153,7 @@ function parseError(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-export type Session = {
+export type CurrentSession = {
   readonly kind: "key" | "person" | "operator";
   readonly role: "owner" | "admin" | "billing" | "member" | "operator" | null;
   readonly organization: {

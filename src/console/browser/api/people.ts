@@ -22,7 +22,7 @@ export function useLoginMethods(): LoginMethodsInfo | undefined {
   return known;
 }
 
-export type LoginReason = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
+export type ReasonToLogIn = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
 const LAST_ISSUER_KEY = "turnpike-issuer";
 
 /** Returns the identity provider of this browser's last login. */
@@ -31,7 +31,7 @@ export function lastIssuer(): string | null {
 }
 
 export async function startLogIn(
-  purpose: LoginReason,
+  purpose: ReasonToLogIn,
   more: {
     readonly issuer?: string;
     readonly invitation?: string;

@@ -92,13 +92,13 @@ export function findMostUsedBudget(key: Key): BudgetUse | null {
     const limitText = `${formatAmount(unit, limit, formatBalance)} ${budgetWindowText(budget.window)}`;
     return { used, limit, label: `${formatAmount(unit, used)} of ${limitText}` };
   });
-  const simple = findSimpleBudgetUse(key);
+  const simple = findBudgetDollarsUse(key);
   if (simple !== null) all.unshift(simple);
   return all.toSorted((a, b) => computeUsedShare(b) - computeUsedShare(a))[0] ?? null;
 }
 
 /** Returns the used part of the key's `budget_dollars`, or null if unset. */
-export function findSimpleBudgetUse(key: Key): BudgetUse | null {
+export function findBudgetDollarsUse(key: Key): BudgetUse | null {
   const { budget_dollars: limit = null, budget_period: period, spent_dollars: used } = key;
   if (limit === null) return null;
   const limitText = `${formatAmount("dollars", limit, formatBalance)}${period ? ` a ${period}` : ""}`;

@@ -49,7 +49,7 @@ export function formatChanges(changes: unknown, nameOf: (id: string) => string):
     .join(", ");
 }
 
-export function fieldsText(fields: Fields): string {
+export function formatEventFields(fields: Fields): string {
   return Object.entries(fields)
     .map(([field, value]) => `${labelOf(field)} ${valueOf(field, value)}`)
     .join(", ");
@@ -88,7 +88,7 @@ function numberText(name: string, value: number): string {
 
 function policyText(policy: Fields): string {
   const lists = Object.entries(policy).filter(([, list]) => list !== null);
-  return fieldsText(Object.fromEntries(lists)) || "all";
+  return formatEventFields(Object.fromEntries(lists)) || "all";
 }
 
 function topUpText(settings: Fields): string {

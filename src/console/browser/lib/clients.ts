@@ -1,4 +1,4 @@
-export type ClientBlocks = {
+export type ClientSetupBlocks = {
   readonly name: string;
   readonly parts: readonly { readonly kind: "text" | "code"; readonly text: string }[];
 };

@@ -10,7 +10,7 @@ import {
 import { memberName } from "./names.ts";
 import { formatBalance, formatPercent, formatCharge } from "./money.ts";
 
-export type EventType = Event["type"];
+export type ActivityEventType = Event["type"];
 /** Returns the name of a key, member or webhook by ID. */
 export type NameOf = (id: string) => string;
 
@@ -54,7 +54,9 @@ export function describeActor({ kind, id }: Event["actor"], nameOf: NameOf): str
 const CLOSINGS: Readonly<Record<string, string>> = { on: "closed", off: "restored" };
 const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
 
-export const EVENT_SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => string>> = {
+export const EVENT_SENTENCES: Readonly<
+  Record<ActivityEventType, (input: SentenceInput) => string>
+> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");
     const amount = money("amount_micro").replace("−", "");

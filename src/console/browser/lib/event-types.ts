@@ -1,8 +1,8 @@
 import { EVENT_SENTENCES } from "./event-sentence.ts";
-import type { EventType } from "./event-sentence.ts";
+import type { ActivityEventType } from "./event-sentence.ts";
 
 export const EVENT_TYPES = Object.keys(EVENT_SENTENCES).map(
-  (type) => [type as EventType, type.replace(".", ": ").replaceAll("_", " ")] as const,
+  (type) => [type as ActivityEventType, type.replace(".", ": ").replaceAll("_", " ")] as const,
 );
 
 /** Matches event types that the Events page highlights. */
@@ -19,7 +19,7 @@ const GROUPS = [
   ["Organization and people", /./],
 ] as const;
 
-export const WEBHOOK_TYPE_GROUPS = GROUPS.map(([title]) => {
+export const WEBHOOK_EVENT_TYPE_GROUPS = GROUPS.map(([title]) => {
   const types = WEBHOOK_EVENT_TYPES.filter(
     ([type]) => GROUPS.find(([, of]) => of.test(type))?.[0] === title,
   );

@@ -1,5 +1,5 @@
 import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
-import { withAffixes, fieldsText, formatUtcMinute } from "./changes.ts";
+import { withAffixes, formatEventFields, formatUtcMinute } from "./changes.ts";
 import { countText, formatBalance, dollarsToMicros, formatCharge } from "./money.ts";
 
 type Details = Readonly<Record<string, unknown>>;
@@ -87,7 +87,7 @@ function objectChange(noun: string): (told: ActInput) => string {
 
 function changesText({ other_fields: others = [], ...fields }: Details): string {
   const names = (others as readonly string[]).join(", ").replaceAll("_", " ");
-  return [fieldsText(fields), names].filter(Boolean).join(", ");
+  return [formatEventFields(fields), names].filter(Boolean).join(", ");
 }
 
 const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };

@@ -9,13 +9,13 @@ export function errorDays({ from, to }: Query, now: number): DateRange {
   return { from: from ?? to ?? utcDay(now - 6 * DAY_MS), to: to ?? utcDay(now) };
 }
 
-export function rangeLength({ from, to }: DateRange): number {
+export function rangeLengthMs({ from, to }: DateRange): number {
   return hourStart(to) + (to.includes("T") ? DAY_MS / 24 : DAY_MS) - hourStart(from);
 }
 
 /** Returns the preceding period of the same length. */
 export function rangeBefore(range: DateRange): DateRange {
-  const length = rangeLength(range);
+  const length = rangeLengthMs(range);
   const asHours = range.from.includes("T") || range.to.includes("T");
   const at = (ms: number): string => new Date(ms).toISOString().slice(0, asHours ? 13 : 10);
   const start = hourStart(range.from);

@@ -134,7 +134,7 @@ const BUDGET_REMEDIES: Readonly<Record<string, (cause: Cause) => Remedy>> = {
   ],
 };
 
-export function findRequestRemedy(cause: Cause): Remedy {
+export function findRemedyForFailedRequest(cause: Cause): Remedy {
   const { status, code, message = "" } = cause;
   const [, owner = ""] = /^The budget of .* for (.+?) has /.exec(message) ?? [];
   return (

@@ -26,12 +26,12 @@ export function sumMetric(rows: readonly DayRow[], metric: UsageMetric): number 
   return rows.reduce((sum, row) => sum + row[metric], 0);
 }
 
-export type GroupSum = Amounts & { readonly group: string | null };
+export type UsageGroupSum = Amounts & { readonly group: string | null };
 
 export function sumUsageByGroup(
   rows: readonly DayRow[],
   metric: UsageMetric = "cost_micro",
-): readonly GroupSum[] {
+): readonly UsageGroupSum[] {
   const sums = new Map<string | null, Record<UsageMetric, number> & { group: string | null }>();
   for (const { day: _day, ...row } of rows) {
     const sum = sums.get(row.group);

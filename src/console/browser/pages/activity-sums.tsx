@@ -1,7 +1,7 @@
 import { formatPercent } from "../lib/money.ts";
 import { sumMetric, sumUsageByGroup } from "../lib/spend.ts";
 import { localAndUtcTime, hourStart } from "../lib/time.ts";
-import type { DayRow, UsageMetric, GroupSum } from "../lib/spend.ts";
+import type { DayRow, UsageMetric, UsageGroupSum } from "../lib/spend.ts";
 import { assignColors } from "../state/colors.ts";
 import type { ApiCallName } from "../api/client.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
@@ -89,8 +89,8 @@ export function GroupTable({ rows, before, by, drawn }: GroupTableProps) {
   );
 }
 
-function tokens(id: UsageMetric, title: string): Column<GroupSum> {
-  const of = (row: GroupSum): number => row[id];
+function tokens(id: UsageMetric, title: string): Column<UsageGroupSum> {
+  const of = (row: UsageGroupSum): number => row[id];
   return tokenColumn(id, title, of, { wide: true, csv: [[id, of]] });
 }
 
@@ -98,12 +98,12 @@ function groupColumn(
   by: UsageGrouping,
   drawn: ReadonlySet<string | null>,
   nameOf: (group: string | null) => string,
-): Column<GroupSum> {
+): Column<UsageGroupSum> {
   const colorOf = assignColors([...drawn]);
   return column("group", titleOf(by), ({ group }) => nameOf(group), {
     csv: [
       [headingOf(by), ({ group }) => group],
-      ...(by === "key" ? [["key", ({ group }: GroupSum) => nameOf(group)] as const] : []),
+      ...(by === "key" ? [["key", ({ group }: UsageGroupSum) => nameOf(group)] as const] : []),
     ],
     cell: ({ group }) => (
       <>
@@ -117,11 +117,11 @@ function groupColumn(
 function limitColumn(
   by: UsageGrouping,
   may: (call: ApiCallName, isOwn: boolean) => boolean,
-): readonly Column<GroupSum>[] {
+): readonly Column<UsageGroupSum>[] {
   if (by !== "key" && by !== "user") return [];
   const [call, page, text] = LIMIT_LINKS[by];
   if (!may(call, false)) return []; // the rows include other members' objects
-  const cell = ({ group }: GroupSum) =>
+  const cell = ({ group }: UsageGroupSum) =>
     group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>;
   return [{ id: "verbs", title: "Actions", wide: true, value: () => null, csv: [], cell }];
 }
@@ -133,8 +133,8 @@ const LIMIT_LINKS = {
 
 function columnsOf(
   total: number,
-  before: readonly GroupSum[] | undefined,
-): readonly Column<GroupSum>[] {
+  before: readonly UsageGroupSum[] | undefined,
+): readonly Column<UsageGroupSum>[] {
   const earlier = new Map(before?.map(({ group, cost_micro }) => [group, cost_micro]));
   return [
     SPEND_COLUMN,

@@ -7,7 +7,7 @@ import {
   findPurchaseRemedy,
 } from "../lib/purchases.ts";
 import type { CreditTransactionsPage, Purchase } from "../lib/purchases.ts";
-import { change, latestOf, refreshPaths, useRead } from "../state/reads.ts";
+import { change, latestOf, reloadApiPaths, useRead } from "../state/reads.ts";
 import { Panel, Button, Checkbox, Badge, UsageBar, Time } from "../ui/basics.tsx";
 import { Form, Input, Action, useNumbers } from "../ui/dialog.tsx";
 import { useCanMakeCall, useSession } from "../state/session.ts";
@@ -180,7 +180,7 @@ export function PurchaseNow({ id, onClose }: { id: string; onClose: () => void }
   const read = useRead("GET /v1/credits/purchases/{id}", { path: { id } }, { every: EVERY_MS });
   const state = latestOf(read)?.state;
   useEffect(() => {
-    if (state !== undefined) refreshPaths(TOUCHES.filter((path) => path !== "/v1/orgs"));
+    if (state !== undefined) reloadApiPaths(TOUCHES.filter((path) => path !== "/v1/orgs"));
   }, [state]);
   return (
     <ReadResult read={read} height={64}>

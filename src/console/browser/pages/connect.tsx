@@ -1,6 +1,6 @@
 import { useState, useEffect, useRef } from "preact/hooks";
 import { ORIGIN_PLACEHOLDER, replaceAliasesForClient, KEY_PLACEHOLDER } from "../lib/clients.ts";
-import type { ClientBlocks } from "../lib/clients.ts";
+import type { ClientSetupBlocks } from "../lib/clients.ts";
 import type { FreshKey, Generation } from "../api/types.ts";
 import { send } from "../api/client.ts";
 import type { CallOutcome } from "../api/client.ts";
@@ -15,7 +15,7 @@ import { formatCharge } from "../lib/money.ts";
 import { describeRequest } from "../ui/request-sentence.ts";
 
 const BLOCKS = "/console/clients.json";
-type Read = CallOutcome<readonly ClientBlocks[]>;
+type Read = CallOutcome<readonly ClientSetupBlocks[]>;
 const SHOWN_CHARACTERS = 18;
 
 export function Connect() {
@@ -60,7 +60,7 @@ function fillIn(text: string, key: string): string {
   return text.replaceAll(ORIGIN_PLACEHOLDER, location.origin).replaceAll(KEY_PLACEHOLDER, key);
 }
 
-function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: string | null }) {
+function Blocks({ of: { name, parts }, secret }: { of: ClientSetupBlocks; secret: string | null }) {
   const masked = secret === null ? KEY_PLACEHOLDER : `${secret.slice(0, SHOWN_CHARACTERS)}…`;
   const live = (latestOf(useModels())?.data ?? []).flatMap(({ id, alias_of }) =>
     alias_of === undefined ? [id] : [],

@@ -17,7 +17,7 @@ import { column, timeColumn, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import type { ComponentChildren } from "preact";
 import { sumMetric, sumUsageByGroup } from "../lib/spend.ts";
-import type { GroupSum } from "../lib/spend.ts";
+import type { UsageGroupSum } from "../lib/spend.ts";
 import { roundRangeToDays, readRange } from "../lib/range.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { ChoiceFilter } from "../ui/filters.tsx";
@@ -338,7 +338,7 @@ function Spenders({ period, filters }: { period: string; filters: ComponentChild
   );
 }
 
-function spendColumnsOf(total: number, mayCap: boolean): readonly Column<GroupSum>[] {
+function spendColumnsOf(total: number, mayCap: boolean): readonly Column<UsageGroupSum>[] {
   return [
     column("external_id", "End user ID", ({ group }) => group, {
       csv: [["external_id", ({ group }) => group]],
@@ -351,14 +351,14 @@ function spendColumnsOf(total: number, mayCap: boolean): readonly Column<GroupSu
       ? [
           column("do", "Actions", () => null, {
             csv: [],
-            cell: (row: GroupSum) => <SetQuota {...row} />,
+            cell: (row: UsageGroupSum) => <SetQuota {...row} />,
           }),
         ]
       : []),
   ];
 }
 
-function SetQuota({ group }: GroupSum) {
+function SetQuota({ group }: UsageGroupSum) {
   const [query] = useQuery();
   return <a href={hrefOf(["end-users", group ?? ""], { ...query, do: "quota" })}>Set quota</a>;
 }

@@ -1,7 +1,7 @@
 import { selectChangedFields } from "../lib/form-fields.ts";
 import { useState } from "preact/hooks";
 import type { Key, RotatedKey, FreshKey } from "../api/types.ts";
-import { findSimpleBudgetUse } from "../lib/budgets.ts";
+import { findBudgetDollarsUse } from "../lib/budgets.ts";
 import { sumMetric } from "../lib/spend.ts";
 import { countText, formatCount } from "../lib/money.ts";
 import { DAY_MS, utcDay, localAndUtcTime } from "../lib/time.ts";
@@ -136,7 +136,7 @@ function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
 
 /** The key's `budget_dollars`, which has no alert threshold. */
 function SimpleBudget({ apiKey }: { apiKey: Key }) {
-  const simple = findSimpleBudgetUse(apiKey);
+  const simple = findBudgetDollarsUse(apiKey);
   if (simple === null) return null;
   return (
     <div class="budget">

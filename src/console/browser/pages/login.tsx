@@ -12,10 +12,10 @@ import {
   startLogIn,
   switchOrganization,
 } from "../api/people.ts";
-import type { LoginReason } from "../api/people.ts";
+import type { ReasonToLogIn } from "../api/people.ts";
 import type { ShownInvitation } from "../api/types.ts";
-import type { CallFailure, CallOutcome, Session } from "../api/client.ts";
-import { hrefOf, route, usePathSegments } from "../state/route.ts";
+import type { CallFailure, CallOutcome, CurrentSession } from "../api/client.ts";
+import { hrefOf, currentRoute, usePathSegments } from "../state/route.ts";
 import type { UrlQuery, CurrentRoute } from "../state/route.ts";
 import { FailureNotice } from "../ui/states.tsx";
 import {
@@ -110,8 +110,8 @@ function goalOf({ path, query }: CurrentRoute): string {
   return ROUTE.test(go) ? go : "#/";
 }
 
-function LoginMethods({ purpose, invitation }: { purpose: LoginReason; invitation?: string }) {
-  const place = useCell(route);
+function LoginMethods({ purpose, invitation }: { purpose: ReasonToLogIn; invitation?: string }) {
+  const place = useCell(currentRoute);
   const loginMethods = useLoginMethods();
   const [failure, setFailure] = useState<CallFailure>();
   const [signsUp, setSignsUp] = useState(false);
@@ -194,7 +194,7 @@ function CompanyName({ company, onInput, onOwn }: CompanyNameProps) {
 }
 
 export function FailedLogin() {
-  return <Notice role="alert">{whyOf(useCell(route).query)}</Notice>;
+  return <Notice role="alert">{whyOf(useCell(currentRoute).query)}</Notice>;
 }
 
 export function Invitation() {
@@ -236,7 +236,7 @@ export function ConfirmLogin() {
   );
 }
 
-function accountOf({ kind, operator, person, key }: Session): string {
+function accountOf({ kind, operator, person, key }: CurrentSession): string {
   return JSON.stringify([kind, operator, person?.id, key?.id]);
 }
 
@@ -244,7 +244,7 @@ function accountOf({ kind, operator, person, key }: Session): string {
  * Loads the session after a login, and switches back to the page's organization. Reloads the page
  * for another account.
  */
-async function resume(before: Session): Promise<CallOutcome<Session>> {
+async function resume(before: CurrentSession): Promise<CallOutcome<CurrentSession>> {
   const found = await readSession();
   if (!found.ok) return found;
   const now = found.value;
@@ -375,7 +375,7 @@ function PasteKeyForm({ onDone }: { onDone: () => void }) {
 
 /** The page after a login in a new tab. It notifies the first tab and closes. */
 export function Confirmed() {
-  const { query } = useCell(route);
+  const { query } = useCell(currentRoute);
   const { flow = "", why = null } = query;
   useEffect(() => {
     broadcastConfirmation({ flow, why });

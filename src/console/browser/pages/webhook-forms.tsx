@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
-import { WEBHOOK_TYPE_GROUPS } from "../lib/event-types.ts";
+import { WEBHOOK_EVENT_TYPE_GROUPS } from "../lib/event-types.ts";
 import type { WebhookEventType } from "../lib/event-types.ts";
 import { countText } from "../lib/money.ts";
 import { DAY_MS, localAndUtcTime, formatLocalMinute } from "../lib/time.ts";
@@ -157,7 +157,7 @@ function Types({ types, onChoose }: TypesProps) {
   return (
     <>
       <p class="small muted">Select none to receive all events, including future types.</p>
-      {WEBHOOK_TYPE_GROUPS.map(([title, all]) => (
+      {WEBHOOK_EVENT_TYPE_GROUPS.map(([title, all]) => (
         <fieldset key={title} class="choices">
           <legend>{title}</legend>
           {all.map(([type, text]) => (

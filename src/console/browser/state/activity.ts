@@ -1,4 +1,4 @@
-import { rangeLength, readRange } from "../lib/range.ts";
+import { rangeLengthMs, readRange } from "../lib/range.ts";
 import type { DateRange } from "../lib/range.ts";
 import { DAY_MS, daysBetween, hoursBetween } from "../lib/time.ts";
 import { useNow } from "./cell.ts";
@@ -63,7 +63,7 @@ export function useActivityQuery(): ActivityQuery {
   const [query] = useQuery();
   const now = useNow();
   const range = readRange(query, now);
-  const isHourly = rangeLength(range) <= HOURLY_DAYS * DAY_MS;
+  const isHourly = rangeLengthMs(range) <= HOURLY_DAYS * DAY_MS;
   const parts = isHourly
     ? hoursBetween(range.from, range.to, now)
     : daysBetween(range.from, range.to);

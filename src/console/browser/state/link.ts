@@ -1,6 +1,6 @@
 import { send } from "../api/client.ts";
 import { createCell } from "./cell.ts";
-import { hrefOf, route } from "./route.ts";
+import { hrefOf, currentRoute } from "./route.ts";
 
 /** The key from the page's address, or null. */
 export const linkedKey = createCell<string | null>(null);
@@ -11,7 +11,7 @@ export const linkedKey = createCell<string | null>(null);
  */
 export function takeKeyFromAddress(): void {
   if (!location.hash.startsWith("#key=")) return;
-  const { path, query } = route.get();
+  const { path, query } = currentRoute.get();
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   history.replaceState(null, "", hrefOf(path, query));
   linkedKey.set(key);

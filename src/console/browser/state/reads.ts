@@ -93,7 +93,7 @@ export async function change<C extends ApiCallName>(
 ): Promise<CallOutcome<Calls[C]["answer"]>> {
   const outcome = await callWithConfirmation(name, async () => call(name, filling));
   if (outcome.ok) {
-    refreshPaths(touches);
+    reloadApiPaths(touches);
     otherTabs.postMessage(touches); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
   } else handleFailure(outcome.failure);
   return outcome;
@@ -117,7 +117,7 @@ export function handleFailure(failure: CallFailure): void {
 }
 
 async function noteFailedRead(failure: CallFailure): Promise<void> {
-  if (await askToConfirm(failure, "")) refreshPaths([""]);
+  if (await askToConfirm(failure, "")) reloadApiPaths([""]);
   else handleFailure(failure);
 }
 
@@ -179,7 +179,7 @@ export function useModels(isEnabled = true): Read<{ readonly data: readonly List
   }>;
 }
 
-export function refreshPaths(paths: readonly string[]): void {
+export function reloadApiPaths(paths: readonly string[]): void {
   for (const [url, entry] of entries) {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
     entry.stale = true;
@@ -198,7 +198,7 @@ function refreshShown(olderThanMs: number): boolean {
 }
 
 otherTabs.addEventListener("message", ({ data }: MessageEvent<readonly string[]>) =>
-  refreshPaths(data),
+  reloadApiPaths(data),
 );
 document.addEventListener("visibilitychange", () => refreshShown(FRESH_MS));
 onRetry(() => refreshShown(0));

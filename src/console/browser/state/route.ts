@@ -7,19 +7,21 @@ import { createCell, useCell } from "./cell.ts";
 export type CurrentRoute = { readonly path: readonly string[]; readonly query: UrlQuery };
 export type UrlQuery = Readonly<Record<string, string>>;
 
-export const route = createCell<CurrentRoute>({ path: [], query: {} });
+export const currentRoute = createCell<CurrentRoute>({ path: [], query: {} });
 /**
  * Reads the address. Code that changes the address calls this, because the browser's event comes
  * later.
  */
 const readAddress = (): void => {
-  if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
+  if (location.hash.startsWith("#/") || location.hash === "") {
+    currentRoute.set(parse(location.hash));
+  }
 };
 readAddress();
 addEventListener("hashchange", readAddress);
 
 export function usePathSegments(): readonly string[] {
-  return useCell(route).path;
+  return useCell(currentRoute).path;
 }
 
 function parse(hash: string): CurrentRoute {
@@ -54,17 +56,17 @@ export function goTo(path: readonly string[], query: UrlQuery = {}): void {
  * typing replaces the current one.
  */
 export function useQuery(): readonly [UrlQuery, (changes: UrlQuery, isTyped?: boolean) => void] {
-  const { query } = useCell(route);
+  const { query } = useCell(currentRoute);
   const update = useCallback((changes: UrlQuery, isTyped = false) => {
     readAddress();
-    const now = route.get();
+    const now = currentRoute.get();
     const next = Object.fromEntries(
       Object.entries({ ...now.query, ...changes }).filter(([, value]) => value !== ""),
     );
     const address = hrefOf(now.path, next);
     if (isTyped) history.replaceState(null, "", address);
     else if (address !== location.hash) history.pushState(null, "", address);
-    route.set({ path: now.path, query: next });
+    currentRoute.set({ path: now.path, query: next });
   }, []);
   return [query, update];
 }

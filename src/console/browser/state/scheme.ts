@@ -8,7 +8,7 @@ export const colorScheme = createCell<Scheme>(
   SCHEMES.find((name) => name === localStorage.getItem(STORAGE_KEY)) ?? "system",
 );
 
-export function applyScheme(): void {
+export function applyColorScheme(): void {
   const chosen = colorScheme.get();
   document.documentElement.dataset["scheme"] = chosen;
   if (chosen === "system") localStorage.removeItem(STORAGE_KEY);
@@ -20,4 +20,4 @@ export function switchColorScheme(): void {
   colorScheme.set(SCHEMES[(at + 1) % SCHEMES.length] ?? "system");
 }
 
-colorScheme.watch(applyScheme);
+colorScheme.watch(applyColorScheme);

@@ -1,9 +1,9 @@
 import { viewOrganization, logout, readSession, displayedOrganization } from "../api/client.ts";
-import type { ApiCallName, CallOutcome, Session } from "../api/client.ts";
+import type { ApiCallName, CallOutcome, CurrentSession } from "../api/client.ts";
 import { createCell, useCell } from "./cell.ts";
 
 /** The session. Undefined before it is loaded, null if logged out. */
-export const session = createCell<Session | null | undefined>(undefined);
+export const session = createCell<CurrentSession | null | undefined>(undefined);
 export const logoutReason = createCell<string | null>(null);
 
 type HeldKey = { readonly secret: string; readonly id: string | null };
@@ -19,7 +19,7 @@ session.watch(() => {
   account = now;
 });
 
-export function useSession(): Session {
+export function useSession(): CurrentSession {
   const who = useCell(session);
   if (!who) throw new Error("a page was drawn for nobody");
   return who;
@@ -58,7 +58,7 @@ export async function logOut(): Promise<void> {
  * Reports whether a session may make a call. `isOwn`: the session's member owns the object (true
  * for lists).
  */
-export function canMakeCall(who: Session, call: ApiCallName, isOwn = true): boolean {
+export function canMakeCall(who: CurrentSession, call: ApiCallName, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
 }
 
@@ -67,32 +67,32 @@ export function useCanMakeCall(): (call: ApiCallName, isOwn?: boolean) => boolea
   return (call, isOwn) => canMakeCall(who, call, isOwn);
 }
 
-export function canReadOrganizationUsage(who: Session): boolean {
+export function canReadOrganizationUsage(who: CurrentSession): boolean {
   return canMakeCall(who, "GET /v1/usage");
 }
 
-export function canManageWebhooks(who: Session): boolean {
+export function canManageWebhooks(who: CurrentSession): boolean {
   return canMakeCall(who, "GET /v1/webhooks");
 }
 
-export function hasLimitedKey({ key }: Session): boolean {
+export function hasLimitedKey({ key }: CurrentSession): boolean {
   return key?.limited === true;
 }
 
-export function isPerson({ kind }: Session): boolean {
+export function isPerson({ kind }: CurrentSession): boolean {
   return kind === "person";
 }
 
-export function isOperator({ kind, organization }: Session): boolean {
+export function isOperator({ kind, organization }: CurrentSession): boolean {
   return kind === "operator" && organization === null;
 }
 
-export function isViewingCustomer({ kind, organization }: Session): boolean {
+export function isViewingCustomer({ kind, organization }: CurrentSession): boolean {
   return kind === "operator" && organization !== null;
 }
 
 /** Shows an operator a customer's console. Null returns to the operator's own console. */
-export async function viewAs(org: string | null): Promise<CallOutcome<Session>> {
+export async function viewAs(org: string | null): Promise<CallOutcome<CurrentSession>> {
   const outcome = await viewOrganization(org);
   if (outcome.ok) {
     session.set(null); // one organization's data must never appear in the next view

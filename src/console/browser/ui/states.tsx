@@ -62,12 +62,12 @@ const remedies = createCell<typeof Remedies | undefined>(undefined);
 export const loadRemedies = async (): Promise<void> =>
   remedies.set(await import("../lib/remedies.ts"));
 
-export function Remedy(cause: Parameters<typeof Remedies.findRequestRemedy>[0]) {
+export function Remedy(cause: Parameters<typeof Remedies.findRemedyForFailedRequest>[0]) {
   const who = useCell(session);
   const loaded = useCell(remedies);
   useEffect(() => void loadRemedies().catch(() => undefined), []);
   if (loaded === undefined) return null;
-  const [text, action, call] = loaded.findRequestRemedy(cause);
+  const [text, action, call] = loaded.findRemedyForFailedRequest(cause);
   const mayAct = call === undefined || (who ? canMakeCall(who, call) : false);
   return (
     <>

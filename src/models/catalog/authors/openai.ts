@@ -1,4 +1,4 @@
-import type { Ability } from "../model.ts";
+import type { ModelAbility } from "../model.ts";
 import {
   chatModel,
   embeddingModel,
@@ -42,7 +42,7 @@ type ModelFacts = {
   readonly later?: readonly PriceChange[];
 };
 
-const gpt6 = (abilities: readonly Ability[], image: number): ModelFacts => ({
+const gpt6 = (abilities: readonly ModelAbility[], image: number): ModelFacts => ({
   chat: [1_050_000, 128_000, abilities, O200K_FACTOR, image],
   longPrompt: { above: 272_000, inputPercent: 200, outputPercent: 150 },
 });

@@ -13,7 +13,7 @@ import {
   ESTIMATE_FACTOR_MAX,
 } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
-import type { Ability } from "../model.ts";
+import type { ModelAbility } from "../model.ts";
 
 const june = pricesSeenOn("2026-06-09");
 const july = pricesSeenOn("2026-07-02");
@@ -25,7 +25,7 @@ const november = pricesSeenOn("2026-11-20");
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 /** Maximum tokens of an image of up to 1,540 x 1,540 pixels, including line breaks. */
 const MISTRAL_IMAGE = 4_160;
-const mistralFacts = (context: number, maxOutput: number, abilities: readonly Ability[]) =>
+const mistralFacts = (context: number, maxOutput: number, abilities: readonly ModelAbility[]) =>
   facts(context, maxOutput, abilities, CL100K_FACTOR, MISTRAL_IMAGE);
 
 /**

@@ -6,7 +6,7 @@ import {
   toChatFinishReason,
   readChoiceLogprobs,
 } from "../../core/chat-message.ts";
-import type { MessageFields } from "../../core/chat-message.ts";
+import type { ChatMessageFields } from "../../core/chat-message.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import {
@@ -82,7 +82,7 @@ export function readEmbeddings(
 
 function toChatChoice(
   raw: RawChoice,
-  fields: JsonObject & MessageFields,
+  fields: JsonObject & ChatMessageFields,
   position: number,
 ): CompletionChoice {
   const finish_reason = toChatFinishReason(

@@ -4,7 +4,7 @@ import { countModerationInputs } from "../../core/moderation.ts";
 import type { ModerationBody } from "../../core/moderation.ts";
 import type { CallProtocol } from "./profile.ts";
 import { readTokenCount } from "../../core/openai-usage.ts";
-import { parseRankedResponse, toRankedUsage } from "../../core/ranked.ts";
+import { parseRankedResponse, toRerankUsage } from "../../core/ranked.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { pickImageResponseFields, parseImagePixels, findAspectRatio } from "../../core/images.ts";
 import type { FormField } from "../../../shared/http/form.ts";
@@ -95,7 +95,7 @@ export function createRerankProtocol(limitField: "top_k" | "top_n"): CallProtoco
     },
     convertResponse: (raw, { body }) => {
       const { results, data, usage } = responseReader(raw);
-      const counted = toRankedUsage({ searchUnits: null, tokens: usage.total_tokens });
+      const counted = toRerankUsage({ searchUnits: null, tokens: usage.total_tokens });
       return parseRankedResponse([...results, ...data], body, counted);
     },
   };

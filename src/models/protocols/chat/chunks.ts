@@ -12,7 +12,7 @@ import {
   readTextOrNull,
   readToolCallId,
 } from "../../core/chat-message.ts";
-import type { RawToolCall, MessageFields } from "../../core/chat-message.ts";
+import type { RawToolCall, ChatMessageFields } from "../../core/chat-message.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
@@ -207,7 +207,7 @@ export class ChatChunkReader extends FrameReader {
     return [...parts, ...finishChoice(choice, reason)];
   }
 
-  #deltas(raw: JsonObject & MessageFields, choice: ChoiceState, isFirst: boolean): Delta[] {
+  #deltas(raw: JsonObject & ChatMessageFields, choice: ChoiceState, isFirst: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
     const [content, refusal] = [readContentText(raw.content), readTextOrNull(raw.refusal)];
     const rest: Delta = {

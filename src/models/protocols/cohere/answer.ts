@@ -33,7 +33,7 @@ import {
   createFailureEvents,
 } from "../../core/frame-reader.ts";
 import { discardUsageWithoutPrompt, readTokenCount } from "../../core/openai-usage.ts";
-import { parseRankedResponse, toRankedUsage } from "../../core/ranked.ts";
+import { parseRankedResponse, toRerankUsage } from "../../core/ranked.ts";
 
 /**
  * Reads a tool call or a piece of a call. Cohere sends empty arguments as null or the text "null".
@@ -226,5 +226,5 @@ const responseReader = createObjectReader({
 export function readCohereRerank(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
   const { results, meta } = responseReader(raw);
   const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;
-  return parseRankedResponse(results, body, toRankedUsage({ searchUnits, tokens }));
+  return parseRankedResponse(results, body, toRerankUsage({ searchUnits, tokens }));
 }

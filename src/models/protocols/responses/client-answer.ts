@@ -1,5 +1,5 @@
 import { errorResponseOf } from "../../../shared/http/failure-mapping.ts";
-import { failureObject } from "../../../shared/http/failure-response.ts";
+import { toErrorObject } from "../../../shared/http/failure-response.ts";
 import { RESPONSE_ID_PREFIX } from "../../../shared/contracts/stored-responses.ts";
 import type { StoredResponse } from "../../stored-responses/items.ts";
 import type { Failure } from "../../../shared/failure.ts";
@@ -10,7 +10,11 @@ import { NativeItemWriter } from "./client-native.ts";
 import { OutputItemWriter } from "./client-output.ts";
 import type { OutputItemOptions } from "./client-output.ts";
 import { createEndedResponse, createInProgressResponse } from "./client-response-object.ts";
-import type { ResponseState, ResponseError, OutputItem } from "./client-response-object.ts";
+import type {
+  ChangingResponseFields,
+  ResponseError,
+  OutputItem,
+} from "./client-response-object.ts";
 
 /** The parts of a request on which its response depends. */
 export type ResponseContext = {
@@ -81,7 +85,10 @@ function toStoredResponse(
   return { response, hidden: !context.wanted.shown.encrypted };
 }
 
-function responseEnd({ finishReason, capLoweredByMoney }: Receipt): Omit<ResponseState, "output"> {
+function responseEnd({
+  finishReason,
+  capLoweredByMoney,
+}: Receipt): Omit<ChangingResponseFields, "output"> {
   if (finishReason === "length" && capLoweredByMoney) {
     return { status: "failed", error: OUT_OF_CREDITS, incomplete_details: null };
   }
@@ -177,7 +184,7 @@ export class ResponseStream implements StreamWriter {
     return toStoredResponse(this.#output, this.#context, receipt);
   }
 
-  #close(ending: Omit<ResponseState, "output">, receipt: Receipt | null): string {
+  #close(ending: Omit<ChangingResponseFields, "output">, receipt: Receipt | null): string {
     const { status, error } = ending;
     const state = { ...ending, output: this.#output.items() };
     const response = createEndedResponse(this.#head, this.#context.echo, state, receipt);
@@ -228,7 +235,7 @@ type ResponseEnvelope = {
  * charge must end the turn.
  */
 function errorOf(failure: Failure): ResponseError {
-  const { message, type, code, param } = failureObject(failure);
+  const { message, type, code, param } = toErrorObject(failure);
   const { "retry-after": retryAfterS = "1", "x-should-retry": shouldRetry } =
     errorResponseOf(failure).headers ?? {};
   const errorFields = { message, type, param };

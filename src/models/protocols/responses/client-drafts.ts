@@ -4,7 +4,7 @@ import { CustomInputReader } from "./client-custom-input.ts";
 import type {
   Logprob,
   OutputItem,
-  MessagePhase,
+  OutputMessagePhase,
   RefusalPart,
   TextPart,
   UrlCitation,
@@ -85,9 +85,9 @@ export type DraftText = { readonly fields: object; append(json: string): void };
 export class MessageItemDraft extends BaseDraft {
   readonly isWhole = true;
   readonly #parts: GrowingPart[] = [];
-  readonly #phase: MessagePhase | null;
+  readonly #phase: OutputMessagePhase | null;
 
-  constructor(place: DraftContext, phase: MessagePhase | null = null) {
+  constructor(place: DraftContext, phase: OutputMessagePhase | null = null) {
     super(place);
     this.#phase = phase;
   }

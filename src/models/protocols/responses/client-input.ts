@@ -17,7 +17,7 @@ import { isInputPart } from "./client-request.ts";
 import type { InputItem, InputPart } from "./client-request.ts";
 import { parseThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
-import { toCustomArguments } from "./client-tools.ts";
+import { toCustomToolArguments } from "./client-tools.ts";
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 type UserPart = Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number];
@@ -124,7 +124,7 @@ class ItemReader {
       case "function_call":
         return this.#call(item, item.arguments);
       case "custom_tool_call":
-        return this.#call(item, toCustomArguments(item.input));
+        return this.#call(item, toCustomToolArguments(item.input));
       case "function_call_output":
       case "custom_tool_call_output":
         return this.#callCounts.has(item.call_id) ? this.#endTurn() : null;

@@ -18,7 +18,7 @@ import { getAgentMessageText, toFilePart, parsePartsInText } from "./client-inpu
 import type { OutputItemWriter, OutputItemOptions } from "./client-output.ts";
 import { parseThoughts } from "../../core/stored-thoughts.ts";
 import { ReasoningItemDraft } from "./client-reasoning.ts";
-import { INCLUDE_LOGPROBS, getRequestedOptionalOutput } from "./client-request.ts";
+import { LOGPROBS_INCLUDE_VALUE, getRequestedOptionalOutput } from "./client-request.ts";
 import type { InputItem, InputPart, ResponsesRequest } from "./client-request.ts";
 import { toResponsesLogprobs, readNativeUrlCitations } from "./client-response-object.ts";
 import { choosesNamespacedTool, isAcceptedNamespace, toNativeToolChoice } from "./client-tools.ts";
@@ -57,7 +57,7 @@ export function toResponsesNativeRequest(
     }),
     ...textSettings(body),
     ...reasoningSettings(body),
-    ...(logprobs && { include: [INCLUDE_LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
+    ...(logprobs && { include: [LOGPROBS_INCLUDE_VALUE], top_logprobs: body.top_logprobs ?? 0 }),
   };
   return {
     body: choosesNamespacedTool(tools, choice) ? removeToolNamespaces(nativeBody) : nativeBody,

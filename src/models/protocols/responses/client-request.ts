@@ -143,10 +143,10 @@ const name = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
 
-export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
+export const LOGPROBS_INCLUDE_VALUE = "message.output_text.logprobs";
 const INCLUDE_ENCRYPTED = "reasoning.encrypted_content";
 const includable = z.enum([
-  INCLUDE_LOGPROBS,
+  LOGPROBS_INCLUDE_VALUE,
   INCLUDE_ENCRYPTED,
   "message.input_image.image_url",
   "computer_call_output.output.image_url",
@@ -257,7 +257,7 @@ export function getRequestedOptionalOutput({
   return {
     summary: (requested?.summary ?? requested?.generate_summary ?? null) !== null,
     encrypted: include.includes(INCLUDE_ENCRYPTED),
-    logprobs: include.includes(INCLUDE_LOGPROBS),
+    logprobs: include.includes(LOGPROBS_INCLUDE_VALUE),
   };
 }
 

@@ -28,7 +28,7 @@ export type TextPart = {
 export type RefusalPart = { readonly type: "refusal"; readonly refusal: string };
 export type ReasoningSummaryPart = { readonly type: "summary_text"; readonly text: string };
 
-export type MessagePhase = "commentary" | "final_answer";
+export type OutputMessagePhase = "commentary" | "final_answer";
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 type CalledTool = { readonly name: string; readonly namespace?: string };
@@ -41,7 +41,7 @@ export type OutputItem =
       readonly status: ItemStatus;
       readonly role: "assistant";
       readonly content: readonly (TextPart | RefusalPart)[];
-      readonly phase?: MessagePhase;
+      readonly phase?: OutputMessagePhase;
     }
   | ({
       readonly id: string;
@@ -72,7 +72,7 @@ export type ResponseError = {
   readonly param: string | null;
 };
 
-export type ResponseState = {
+export type ChangingResponseFields = {
   readonly status: "in_progress" | "completed" | "incomplete" | "failed";
   readonly error: ResponseError | null;
   readonly incomplete_details: { readonly reason: "max_output_tokens" | "content_filter" } | null;
@@ -150,7 +150,7 @@ export function createInProgressResponse(head: ResponseHead, echo: JsonObject): 
 export function createEndedResponse(
   head: ResponseHead,
   echo: JsonObject,
-  state: ResponseState,
+  state: ChangingResponseFields,
   receipt: Receipt | null,
 ): JsonObject {
   const usage = receipt === null ? null : usageOf(receipt);

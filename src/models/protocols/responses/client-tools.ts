@@ -229,7 +229,7 @@ function customToolFields({ description, format }: CustomTool) {
   };
 }
 
-export function toCustomArguments(input: string): string {
+export function toCustomToolArguments(input: string): string {
   return JSON.stringify({ [INPUT_FIELD]: input });
 }
 

@@ -2,7 +2,7 @@ import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { isUnit, UNIT_TABLE } from "../../../shared/units.ts";
-import type { Unit } from "../../../shared/units.ts";
+import type { PricedUnit } from "../../../shared/units.ts";
 import { listChargeLines, NO_USAGE } from "../../../shared/usage.ts";
 import type { ChargeLine, Price } from "../../../shared/usage.ts";
 import type { ChargeGroup, LedgerCredit } from "../../../shared/contracts/exports.ts";
@@ -68,7 +68,7 @@ export type FocusRow = { readonly [C in Column]?: string | undefined };
 const OPERATOR_NAME = "Turnpike";
 const ZERO = "0";
 type ChargedItem = ChargeLine[0];
-const TOKEN_NAMES: Readonly<Record<Exclude<ChargedItem, Unit>, string>> = {
+const TOKEN_NAMES: Readonly<Record<Exclude<ChargedItem, PricedUnit>, string>> = {
   input: "input tokens",
   cached: "cached input tokens",
   cache_write: "cache write tokens",

@@ -38,12 +38,12 @@ import type { ActiveKey } from "../tables/key-rows.do.ts";
 import {
   readSessionAmounts,
   countSessionRequest,
-  refuseSessionRate,
+  refuseOverSessionRate,
   readSessionRateState,
 } from "./sessions.do.ts";
 import type { GroupedPartResult } from "../../../shared/call-groups.ts";
 import { errorMessageOf } from "../../../shared/log.ts";
-import { callGroupedMethod } from "../grouped-wallet.ts";
+import { callWalletMethod } from "../grouped-wallet.ts";
 
 /** The parts of the wallet that admission uses. */
 export type AdmissionDeps = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
@@ -84,7 +84,7 @@ function checkAdmission(
   called: RequestCredential,
 ): Result<CheckedAdmission> {
   const checked = keys.checkAdmission(tx, called);
-  return (checked.ok ? refuseSessionRate(tx, called.shown?.session) : null) ?? checked;
+  return (checked.ok ? refuseOverSessionRate(tx, called.shown?.session) : null) ?? checked;
 }
 
 /**
@@ -168,7 +168,7 @@ function requireActiveKey(
   isCounted: boolean,
 ): Result<ActiveKey> {
   const session = called.shown?.session;
-  const refused = isCounted ? refuseSessionRate(tx, session) : null;
+  const refused = isCounted ? refuseOverSessionRate(tx, session) : null;
   const live = refused ?? keys.findActiveKey(tx, called);
   if (isCounted && live.ok) countSessionRequest(tx, session);
   return live;
@@ -317,7 +317,7 @@ async function runPart(
 ): Promise<GroupedPartResult<GroupedWalletCallResult>> {
   try {
     if (!isKeyCached(gate, keyHashOf(part))) return { kind: "apart" };
-    return { kind: "answered", answer: await callGroupedMethod(wallet, part) };
+    return { kind: "answered", answer: await callWalletMethod(wallet, part) };
   } catch (error) {
     return { kind: "failed", reason: errorMessageOf(error) };
   }

@@ -1,5 +1,9 @@
 import { numberVar } from "../../../shared/config/config.ts";
-import type { CostGroup, CostQuery, CostReport } from "../../../shared/contracts/reports.ts";
+import type {
+  CostGroup,
+  CostQuery,
+  ProviderCostReport,
+} from "../../../shared/contracts/reports.ts";
 import { costOf } from "../../../shared/cost.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
@@ -33,7 +37,7 @@ type CostRow = {
  * Returns costs from the newest `ROWS_MAX` requests that providers billed: settled requests, and
  * voided requests that the operator pays. Counts other billed failed calls separately.
  */
-export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
+export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): ProviderCostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const fromMs = Math.max(query.fromMs, keptMs);
   const rows = sql

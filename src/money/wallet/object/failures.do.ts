@@ -14,17 +14,17 @@ import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import {
   insertFailedRequests,
-  selectFailureCounts,
-  selectStoredFailures,
+  selectFailedRequestCounts,
+  selectStoredFailedRequests,
   selectFailuresStoredSince,
 } from "../tables/failed-rows.do.ts";
 import { findDeletedEndUser } from "./end-users.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 import type { ProviderCalls, ProviderCallsReport } from "../../../shared/contracts/reports.ts";
-import { isIncompleteCallReason } from "../../../shared/generation.ts";
+import { isUnfinishedProviderCallReason } from "../../../shared/generation.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
-import { FAILED_ATTEMPTS_SQL, CAPTURED_HOLD_PURPOSE_SQL } from "../tables/generation-json.ts";
+import { FAILED_PROVIDER_CALLS_SQL, CAPTURED_HOLD_PURPOSE_SQL } from "../tables/generation-json.ts";
 import { findReportStart } from "./request-usage.do.ts";
 
 export function storeFailures(tx: Tx, batch: FailureBatch): Result<null> {
@@ -49,7 +49,7 @@ export function readStoredFailureReport(
   { sql, nowMs }: Tx,
   query: StoredFailureQuery,
 ): StoredFailureReport {
-  const kept = selectStoredFailures(sql, query.fromMs, query.beforeMs).filter(
+  const kept = selectStoredFailedRequests(sql, query.fromMs, query.beforeMs).filter(
     hasKeyIn(query.keyIds),
   );
   const groups = new Map<string | null, FailureGroup>();
@@ -88,7 +88,7 @@ function readFailureCounts(
   sql: SqlStorage,
   { fromMs, beforeMs, keyIds }: FailureQuery,
 ): HourlyFailureCount[] {
-  return selectFailureCounts(sql, fromMs, beforeMs).filter(hasKeyIn(keyIds));
+  return selectFailedRequestCounts(sql, fromMs, beforeMs).filter(hasKeyIn(keyIds));
 }
 
 function hasKeyIn(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: string }) => boolean {
@@ -115,7 +115,7 @@ function completeFromMs(
 const PROVIDER_STATUSES: ReadonlySet<number> = new Set([401, 403, 408, 429]);
 
 function isProviderFault({ why, status }: FailedAttempt): boolean {
-  if (isIncompleteCallReason(why)) return false;
+  if (isUnfinishedProviderCallReason(why)) return false;
   return status === undefined || status >= 500 || PROVIDER_STATUSES.has(status);
 }
 
@@ -140,7 +140,7 @@ export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
     const { failed } = of(one.route.split(":", 1).join());
     failed[one.why] = (failed[one.why] ?? 0) + count;
   };
-  const kept = selectStoredFailures(sql, completeFrom, Number.MAX_SAFE_INTEGER);
+  const kept = selectStoredFailedRequests(sql, completeFrom, Number.MAX_SAFE_INTEGER);
   const failedIds = JSON.stringify(kept.map(({ id }) => id.slice(id.indexOf("_"))));
   const settled = `requests.id >= ?1 AND admitted_at >= ?2 AND state = 'settled'
     AND substr(requests.id, instr(requests.id, '_')) NOT IN (SELECT value FROM json_each(?3))`;
@@ -156,8 +156,8 @@ export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const recovered = sql.exec<RecoveredCount>(
     `SELECT attempt.value ->> '$.route' AS route, attempt.value ->> '$.why' AS why,
       attempt.value ->> '$.status' AS status, count(*) AS count
-    FROM requests JOIN json_each(${FAILED_ATTEMPTS_SQL}) AS attempt
-    WHERE ${settled} AND json_array_length(${FAILED_ATTEMPTS_SQL}) > 0 GROUP BY 1, 2, 3`,
+    FROM requests JOIN json_each(${FAILED_PROVIDER_CALLS_SQL}) AS attempt
+    WHERE ${settled} AND json_array_length(${FAILED_PROVIDER_CALLS_SQL}) > 0 GROUP BY 1, 2, 3`,
     ...bindings,
   );
   for (const { count, status, ...one } of recovered) {

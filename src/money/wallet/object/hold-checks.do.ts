@@ -21,7 +21,7 @@ import type { NewEndUser } from "./end-users.do.ts";
 import { readDollarBudgetStatus, syncDollarBudget } from "./key-dollar-budget.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { refuseSessionRate, metersOfSession } from "./sessions.do.ts";
+import { refuseOverSessionRate, metersOfSession } from "./sessions.do.ts";
 import { TokenWindow } from "../rules/token-window.ts";
 import { isAnyModelCounted } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
@@ -170,7 +170,7 @@ export function checkDebts({ memory }: Tx, session: Session | undefined): Refusa
  */
 export function checkRates(tx: Tx, request: HoldRequest, terms: HoldTerms): Refusal | null {
   const { session, isSessionChecked } = terms;
-  const ofSession = isSessionChecked === true ? null : refuseSessionRate(tx, session);
+  const ofSession = isSessionChecked === true ? null : refuseOverSessionRate(tx, session);
   return ofSession ?? refuseOrganizationRate(tx) ?? checkConcurrency(tx, request, terms);
 }
 

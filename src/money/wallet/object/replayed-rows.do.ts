@@ -2,7 +2,7 @@ import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { declaredTagsToJson } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { tokenColumnsSql } from "../../../shared/usage-sums.ts";
-import type { PostedUsage } from "../rules/usage-totals.ts";
+import type { LedgerRowUsage } from "../rules/usage-totals.ts";
 import {
   END_USER_ID_SQL,
   KEY_ID_SQL,
@@ -16,7 +16,7 @@ import { findTagKeysDeclaredAt } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";
 
-type LaterRow = Omit<PostedUsage, "model"> &
+type LaterRow = Omit<LedgerRowUsage, "model"> &
   Omit<CountedRequest, "period" | "models" | "amounts"> & {
     readonly requests: number;
     readonly served: number;
@@ -32,7 +32,7 @@ const COLUMNS = `${REQUEST_TAGS_SQL} AS tags, admitted_at AS admittedAt, period_
   ${tokenColumnsSql(({ inRow }) => inRow)}`;
 
 /** A request that a ledger row counts. `posted` is null if the hold expired uncharged. */
-type CountedUsage = CountedRequest & { readonly posted: PostedUsage | null };
+type CountedUsage = CountedRequest & { readonly posted: LedgerRowUsage | null };
 
 /**
  * Returns the requests of ledger rows after `seq`. An expired hold counts as a request, so its late

@@ -59,7 +59,7 @@ export function refuseInvalidSession(
   return refuseInactiveSession(session, { madeAt, cut, endedAt, nowMs: clockMs });
 }
 
-export function refuseSessionRate(
+export function refuseOverSessionRate(
   { memory, nowMs }: Tx,
   session: Session | undefined,
 ): Refusal | null {

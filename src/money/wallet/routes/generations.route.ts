@@ -14,8 +14,8 @@ import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import type { FailedRequest, ReportedError } from "../../../shared/failed-request.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { isIncompleteCallReason, parseRequestId } from "../../../shared/generation.ts";
-import type { FailedAttempt, IncompleteCallReason } from "../../../shared/generation.ts";
+import { isUnfinishedProviderCallReason, parseRequestId } from "../../../shared/generation.ts";
+import type { FailedAttempt, UnfinishedProviderCallReason } from "../../../shared/generation.ts";
 import { listChargeLines, sumPromptTokens } from "../../../shared/usage.ts";
 import type {
   RequestOutcome,
@@ -237,7 +237,7 @@ function attemptsView(generation: SettledGeneration | null, failed: FailedReques
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {
     const times = { started_ms: startedMs, ended_ms: endedMs };
-    return isIncompleteCallReason(why)
+    return isUnfinishedProviderCallReason(why)
       ? { route, outcome: why, why: null, status, ...times }
       : { route, outcome: "failed" as const, why, status, ...times };
   });
@@ -257,7 +257,7 @@ function lastAttempt(
   return { route: provider, outcome: lastOutcome(failed), why: null, status: null, ...times };
 }
 
-function lastOutcome(failed: FailedRequest | null): "served" | IncompleteCallReason {
+function lastOutcome(failed: FailedRequest | null): "served" | UnfinishedProviderCallReason {
   if (failed === null) return "served";
   return failed.clientLeftMs === null ? "stopped" : "left";
 }

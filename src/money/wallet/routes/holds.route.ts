@@ -58,8 +58,8 @@ export const newHoldSchema = z.object({
   at_least: z.nullish(amount),
   expires_in: z._default(seconds, 900),
 });
-export const captureSchema = z.object({ amount_dollars: z.nullish(amount) });
-export const extendSchema = z.object({ expires_in: seconds });
+export const captureHoldSchema = z.object({ amount_dollars: z.nullish(amount) });
+export const extendHoldSchema = z.object({ expires_in: seconds });
 
 /**
  * Handles POST /v1/holds. Returns 201 with a hold of `amount_dollars`, or less if `at_least` allows
@@ -189,7 +189,7 @@ export async function releaseHoldRoute(c: AppContext) {
 export async function extendHoldRoute(c: AppContext) {
   const body = await readBody(c);
   if (!body.ok) return body;
-  const fields = parseFields(extendSchema, [], body.value.json);
+  const fields = parseFields(extendHoldSchema, [], body.value.json);
   if (!fields.ok) return fields;
   return changeOwnHold(c, { kind: "extend", expiresInS: fields.value.expires_in });
 }
@@ -204,7 +204,7 @@ export async function parseCaptureRequest(
   if (isEmpty) return success({ kind: "capture", amountMicro: null });
   const body = await readBody(c, owner);
   if (!body.ok) return body;
-  const fields = parseFields(captureSchema, [], body.value.json);
+  const fields = parseFields(captureHoldSchema, [], body.value.json);
   if (!fields.ok) return fields;
   return success({ kind: "capture", amountMicro: fields.value.amount_dollars ?? null });
 }

@@ -6,7 +6,7 @@ import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 /** Maximum groups (about 3 MB of JSON). */
 export const USAGE_GROUPS_MAX = 10_000;
 
-export type PostedUsage = TokenCounts & {
+export type LedgerRowUsage = TokenCounts & {
   /** Time of admission (Unix ms). The usage counts on its UTC day. */
   readonly admittedAt: number;
   readonly charged: Micros;
@@ -34,7 +34,7 @@ export type UsageTotal = UsageAmounts & {
  */
 export type UsageTotalsByGroup = Map<string, UsageTotal>;
 
-export function addUsage(totals: UsageTotalsByGroup, posted: PostedUsage): void {
+export function addUsage(totals: UsageTotalsByGroup, posted: LedgerRowUsage): void {
   const { day } = periodOf(posted.admittedAt);
   const names: readonly (readonly [UsageDimension, string])[] = [
     ["day", ""],

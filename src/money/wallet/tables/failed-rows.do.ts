@@ -112,7 +112,7 @@ export function selectFailuresStoredSince(sql: SqlStorage): number {
   return at ?? 0;
 }
 
-export function selectStoredFailures(
+export function selectStoredFailedRequests(
   sql: SqlStorage,
   fromMs: number,
   beforeMs: number,
@@ -127,7 +127,7 @@ export function selectStoredFailures(
     .map(({ detail }) => parseStoredJson<FailedRequest>(detail));
 }
 
-export function selectFailureCounts(
+export function selectFailedRequestCounts(
   sql: SqlStorage,
   fromMs: number,
   beforeMs: number,

@@ -34,7 +34,7 @@ type DetailList = readonly [
 
 export const REQUEST_TAGS_SQL = "detail -> '$[11]'";
 
-export const FAILED_ATTEMPTS_SQL = "(detail -> '$[9]')";
+export const FAILED_PROVIDER_CALLS_SQL = "(detail -> '$[9]')";
 /** SQL expression for a captured hold's purpose. */
 export const CAPTURED_HOLD_PURPOSE_SQL = "(detail -> '$[12]')";
 
