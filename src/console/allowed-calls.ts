@@ -36,7 +36,8 @@ export function listAllowedCalls(rows: readonly Route[], identity: SessionIdenti
 }
 
 /**
- * Returns "all" if the caller can make a call for all objects, "own" if only for its own, or null.
+ * Returns the objects for which the caller can make a call: "all", only its "own", or null for
+ * none.
  */
 function accessOf(row: Route, identity: SessionIdentity): "all" | "own" | null {
   if (row.reach === "operators") {

@@ -39,8 +39,8 @@ export type OperatorContext = KeyServices &
     readonly names: ModelNames;
     readonly takeEvents: (orgId: string) => void;
     /**
-     * Returns a refund's payment ID, and any other ID unchanged. Returns null for an unknown
-     * refund, or if payments are off.
+     * Returns a refund's payment ID, or null if the refund is unknown or payments are off. Returns
+     * any other ID unchanged.
      */
     readonly paymentOf: (id: string) => Promise<string | null>;
   };

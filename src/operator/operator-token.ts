@@ -36,7 +36,7 @@ export function findOperatorByLogin(
   return found === undefined ? null : { name: found.name, role: found.role };
 }
 
-/** Operators with a verified console session. Only the gateway adds entries. */
+/** The operators of requests that the console dispatches. */
 const operatorByRequest = new WeakMap<Request, Operator>();
 
 /** Stores the operator of a request that the console dispatches. */

@@ -54,7 +54,7 @@ export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | n
   if (data === undefined) return null;
   const { hold_id: holdId, org_id: orgId } = data;
   if (data.kind === "void") {
-    // The hold must end even if the data of the absorbed call can't be parsed.
+    // The hold must end even if the data of `absorbed` can't be parsed.
     const absorbedGeneration = peerGeneration.safeParse(data.generation).data;
     const generation =
       absorbedGeneration === undefined ? null : { ...absorbedGeneration, region: sender };

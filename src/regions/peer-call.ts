@@ -10,7 +10,8 @@ import { contentDigestOf, createSignatureHeaders } from "./signature.ts";
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
 /**
- * Minimum remaining ms for two attempts. Between continents, half of a shorter time is too short.
+ * Minimum remaining ms to divide between two attempts. With less, each is too short between
+ * continents.
  */
 const DIVIDED_MS_MIN = 600;
 const RESPONSE_BYTES_MAX = 1024 * 1024;

@@ -41,8 +41,8 @@ const REVIVED = -1;
 const PROBES_MAX = 6;
 
 /**
- * A receiver with waiting messages. `dueAt` is the time (Unix ms) of its next message, or of the
- * next retry while it fails.
+ * A receiver with waiting messages. `dueAt` (Unix ms) is the time of its next message, or after a
+ * failure, of its next retry.
  */
 type ReceiverQueue = {
   readonly receiver: string;

@@ -69,7 +69,7 @@ async function handlePeerRequest(c: AppContext, next: Next): Promise<Response | 
     }
     return respondNotFound(c);
   }
-  c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // the signature covers it
+  c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // the signature covers this header
   c.set("peer", message.peer);
   c.set("peerBody", message.body);
   await next();

@@ -80,7 +80,9 @@ export function hasLaterPeriod(window: string, tally: BucketSums, at: BudgetTime
   return rollingMinutes(window) === null && tally.some(([one]) => one > bucket);
 }
 
-/** Returns when (Unix ms) the window has capacity for `missing` more, or null if never. */
+/**
+ * Returns the time (Unix ms) at which the window can take `missing` more, or null if it never can.
+ */
 export function findTimeWithCapacity(
   window: string,
   tally: BucketSums,

@@ -27,9 +27,11 @@ type GroupedCall<Part, Answer> = {
   readonly after: TimerFunction;
 };
 
-/** A failed call. The error is stored as text, because requests can't share error objects. */
+/** A failed call. The error is text, because Workers requests can't share error objects. */
 type FailedCall = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
-/** The state of a waiting part. `carry`: its request must make the group's next call. */
+/**
+ * The state of a waiting part. `carry`: the part's request must make the next call for the group.
+ */
 type PartState<Answer> =
   | GroupedPartResult<Answer>
   | FailedCall

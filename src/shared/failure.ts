@@ -75,8 +75,8 @@ type FailureKinds =
     }
   | { readonly kind: "model_not_allowed"; readonly model: string }
   /**
-   * `owner` is the only party that can change the hold this way. Without `owner`, the key or
-   * session lacks `may_hold`.
+   * `owner` is the only party that can make this change. If absent, the key or session lacks
+   * `may_hold`.
    */
   | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
   /** This scope's policy allows none of the model's routes. */

@@ -19,7 +19,7 @@ export type Pause = BudgetOwner & {
   readonly reason: string;
   /** The pause's end, or null if a person must end it. */
   readonly until: number | null;
-  /** The latest possible expiry of a paused session, which also ends the pause. */
+  /** The latest possible expiry of a paused session. The pause ends with the session. */
   readonly sessionEndsAt?: number;
   readonly stopRunning?: true;
   readonly budgetId?: string;

@@ -38,7 +38,7 @@ export class Timers {
   close(): void {
     this.#deadlines.clear();
     this.#disarm();
-    this.#armedMs = -Infinity; // prevents further timers
+    this.#armedMs = -Infinity; // makes `#arm` ignore later calls
   }
 
   #arm(atMs: number): void {

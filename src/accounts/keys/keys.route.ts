@@ -137,7 +137,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
   return created({ ...apiKeyView(inserted.value, config.region, mintOptions.now), key });
 }
 
-/** The roles that can raise a key's limits, by the role of the key's owner. */
+/** For each role of a key's owner, the roles that can raise the key's limits. */
 const ROLES_RAISING_LIMITS: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
   admin: ["owner", "admin"],

@@ -190,7 +190,7 @@ export function markRevocationSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_to_book");
 }
 
-/** Maximum ms until the network delivers a duplicate of a request. */
+/** Maximum ms after which the network can still deliver a duplicate of a request. */
 const DUPLICATE_DELAY_MAX_MS = 60_000;
 
 /** Stores a write's ID, and reports whether it was already stored. */

@@ -28,7 +28,7 @@ type UsageFormat = {
   readonly accepts: readonly ReceiverSettingName[];
   readonly body: (requests: readonly MeteredRequest[], settings: ReceiverSettings) => string;
   readonly isRepeat?: (status: number | null, response: string) => boolean;
-  /** Ms after which the receiver counts a repeated request again. */
+  /** Ms after which the receiver no longer detects a repeated request. */
   readonly repeatMs?: number;
   /**
    * True for trace formats, which include requests without a customer and skip rejected requests.
@@ -281,7 +281,9 @@ function attribute(key: string, value: AttributeValue): object {
   return { key, value: { doubleValue: value[0] } };
 }
 
-/** A webhook message with a page of ledger rows. `summary`, which is stored, has no amounts. */
+/**
+ * A webhook message with a page of ledger rows. Only `summary`, which has no amounts, is stored.
+ */
 type UsageMessage = {
   readonly id: string;
   readonly body: string;

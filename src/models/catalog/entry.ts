@@ -77,7 +77,7 @@ export type CatalogEntry = {
 export const O200K_FACTOR = 1.15;
 /** Maximum Gemini tokens per estimated token. */
 export const GEMINI_FACTOR = 1.25;
-/** Maximum tokens of older Claude models per estimated token. */
+/** Maximum number of an older Claude model's tokens per estimated token. */
 export const CLAUDE_OLD_FACTOR = 1.4;
 /**
  * Maximum tokens per estimated token for cl100k and similar open tokenizers (Llama, Mistral, Qwen,

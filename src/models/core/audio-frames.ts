@@ -301,7 +301,7 @@ function readElement(
   if (id === CODEC && found.codec !== "") endTrack(found);
   if (id === CODEC) found.codec = readText(bytes, data, end);
   if (id === CONFIG) found.config = bytes.subarray(data, end);
-  // A compressed configuration can't be read, so the file counts as endless.
+  // A compressed codec configuration can't be read, so no maximum duration is known.
   if (id === ENCODED && (readUnsigned(bytes, data, end) & 2) !== 0) found.longest = Infinity;
   const start = id === TIMESTAMP ? readUnsigned(bytes, data, end) + BLOCK_TICKS : 0;
   const duration = id === DURATION ? readFloat(view, data, end - data) : 0;
@@ -315,7 +315,9 @@ function readText(bytes: Uint8Array, from: number, to: number): string {
   return text.replace(/\0+$/, "");
 }
 
-/** Reads a number whose first byte states the number's length. Keeps the length's marker bit. */
+/**
+ * Reads a number whose first byte states its length. Doesn't remove the bit that marks the length.
+ */
 function readVariableNumber(
   bytes: Uint8Array,
   at: number,

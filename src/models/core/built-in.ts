@@ -24,8 +24,8 @@ export function isWebAddress(address: string): boolean {
 }
 
 /**
- * Returns the problems of a base URL. `own` is the URL of the provider's only host that keeps data
- * in this region.
+ * Returns the problems of a base URL. `own` is the required URL if only one host keeps data in this
+ * region.
  */
 export function findBaseUrlProblems(
   config: ProviderConfig,

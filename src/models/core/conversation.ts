@@ -258,7 +258,7 @@ function chooseTools(
   if (typeof requested !== "object") return { list, choice: "auto" };
   if (requested.type === "allowed_tools") return selectAllowedTools(list, requested.allowed_tools);
   const name = requested.type === "function" ? requested.function.name : null;
-  // Unknown names fail here, because hosts would repeat the names in their errors.
+  // Unknown function names fail here, because a host's error would repeat them.
   const chosenTool = list.find((tool) => tool.name === name);
   if (chosenTool !== undefined) return { list, choice: { name: chosenTool.name } };
   return createRefusalFailure(

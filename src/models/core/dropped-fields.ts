@@ -45,7 +45,9 @@ export function reportDroppedFields(
   );
 }
 
-/** Reports the client's fields for which `isSent` returns false. */
+/**
+ * Reports the client's fields that the provider won't get: those for which `isSent` returns false.
+ */
 export function reportUnsentFields(
   { body, onDropped }: ProviderCall,
   isSent: (field: string) => boolean,

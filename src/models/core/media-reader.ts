@@ -221,7 +221,7 @@ export class AudioFileReader implements StreamReader {
 
   push(bytes: Uint8Array): StreamEvent[] {
     this.#isEmpty = false;
-    return [{ kind: "audio", bytes: bytes.slice() }]; // The next read overwrites these bytes.
+    return [{ kind: "audio", bytes: bytes.slice() }]; // A copy, because the next read overwrites the bytes.
   }
 
   flush(): StreamEvent[] {

@@ -56,8 +56,8 @@ const usageField = createObjectReader({ usage: readAnyValue });
 /** The ways in which a provider's usage differs from OpenAI's. */
 export type UsageDifferences = {
   /**
-   * Set if `completion_tokens` excludes reasoning. A `prompt_tokens` below the number of cached
-   * tokens then excludes cached tokens too.
+   * Set if `completion_tokens` excludes reasoning. If set, a `prompt_tokens` below the number of
+   * cached tokens excludes the cached tokens.
    */
   readonly apart?: boolean;
   readonly inside?: string;

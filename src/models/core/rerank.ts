@@ -63,10 +63,7 @@ export const RERANK_REQUEST_RULES: InputKindRules<RerankBody, "search_unit"> = {
   sizeAdvice: { advice: "Send fewer documents.", param: "documents" },
 };
 
-/**
- * Returns the total size of all query-document pairs, because providers read the query for each
- * document.
- */
+/** Returns the size of all documents, plus the query once per document, as providers count it. */
 function pairsSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptTokenCounter(model);
   for (const one of documents) tally.addText(one);

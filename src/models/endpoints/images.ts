@@ -50,7 +50,7 @@ function responseWriterOf(
 }
 
 abstract class ImageWriter implements StreamWriter {
-  /** Empty, because a keep-alive comment would corrupt a partly written image. */
+  /** No keep-alive text, because a comment would corrupt a partly written image. */
   readonly ping: string = "";
   #current = 0;
   protected fields: JsonObject = {};

@@ -249,8 +249,7 @@ const VOYAGE_PROFILE: HostProfile = {
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   nameByField: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
-  // With this field, Voyage, like OpenAI, rejects texts that are too long instead of truncating
-  // them.
+  // This field makes Voyage reject texts that are too long, as OpenAI does.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
   calls: { rerank: createRerankProtocol("top_k") },

@@ -18,7 +18,7 @@ import type { RunTimer } from "./run-timer.ts";
 
 /** Ms between two queries about all running requests of an organization. */
 const QUERY_INTERVAL_MS = 4000;
-/** Ms after which the next query is sent even if the last query has no result yet. */
+/** Ms to wait for a query's result before sending the next query. */
 const QUERY_RETRY_MS = 2000;
 /** Maximum ms to wait for a query for stopped requests. */
 export const STOP_QUERY_TIMEOUT_MS = 3500;

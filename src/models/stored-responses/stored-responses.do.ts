@@ -244,7 +244,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** Returns the expiry (Unix ms) by the request's retention setting or a shorter later setting. */
+  /**
+   * Returns the expiry (Unix ms) by the retention at the request's time, or by a later, shorter
+   * retention.
+   */
   #expiryOf({ createdAt, hours }: ResponseToStore): number {
     const fewest = selectShortestLifetime(this.#sql, createdAt) ?? hours;
     return createdAt + Math.min(hours, fewest) * HOUR_MS;

@@ -173,13 +173,13 @@ export class PurchaseRunner {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** Processes a hint. Hints about the same Stripe object share one read. */
+  /** Reads the Stripe object of a webhook event. Events about the same object share one read. */
   handleHint(hint: PendingStripeHint): Promise<void> {
     const { kind, object } = hint;
     return this.#queues.run(`${kind}:${object}`, async () => {
       const { rows, now } = this.#deps;
       const due = rows.waitingHints().find(({ eventId }) => eventId === hint.eventId);
-      if (due === undefined || due.nextAt > now()) return; // another hint has already read the object
+      if (due === undefined || due.nextAt > now()) return; // an earlier hint already read the object
       const same = rows.waitingHints().filter((one) => one.kind === kind && one.object === object);
       const isDone = await processStripeHint(this.#deps, this, due);
       const tries = due.tries + 1;

@@ -36,7 +36,7 @@ export type Publication = {
 };
 
 export type PublishResult = {
-  /** `moved` if D1 accepted the publish, otherwise the head of D1's snapshot. */
+  /** `moved` if D1 accepted the snapshot, otherwise the head of the snapshot in D1. */
   readonly head: SnapshotHead | null | "moved";
   readonly touched: readonly UsedKeyRecord[];
   readonly eventsWait: boolean;

@@ -245,7 +245,7 @@ export type WalletMethods = OtherCalls & {
   /** Admits a request at home. A rejected request doesn't count toward the rate limit. */
   admit(keyHash: string, shown?: PresentedSecret): Promise<Result<AdmittedKey>>;
   /**
-   * Runs `admit` and `hold` in one transaction. If a retry fails, the first attempt may have
+   * Runs `admit` and `hold` in one transaction. If a retried call fails, its first attempt may have
    * succeeded.
    */
   admitAndHold(
@@ -293,8 +293,8 @@ export type WalletMethods = OtherCalls & {
   /** Settles a hold. If `actor` is set, an operator settles it manually. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleResult>>;
   /**
-   * Releases a hold without a charge. The operator pays for the call `absorbed`, which releases
-   * before 1.2.0 ignore.
+   * Releases a hold without a charge. The operator pays for the provider call `absorbed`. Versions
+   * before 1.2.0 ignore this field.
    */
   void(id: string, absorbed?: Generation | null): Promise<Result<VoidResult>>;
   /**

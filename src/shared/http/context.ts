@@ -65,7 +65,10 @@ export function readOptionalVariable<Name extends keyof Variables>(
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admitCaller: () => Promise<Result<AdmittedRequest>>;
-  /** The admission. Null if the hold's call admits the key, or before `admitCaller` runs. */
+  /**
+   * The admission. Null before `admitCaller` runs, or if one call admits the key and places the
+   * hold.
+   */
   admission: Promise<Result<AdmittedRequest>> | null;
 };
 

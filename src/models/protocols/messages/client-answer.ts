@@ -100,7 +100,9 @@ export function toMessagesStopReason(
   return { ...stop, stop_reason: output.calls ? "tool_use" : "end_turn" };
 }
 
-/** Constant fields of `usage`. The gateway runs no tools, and headers contain the region. */
+/**
+ * Constant fields of `usage`. The gateway runs no server tools and returns the region in headers.
+ */
 const CONSTANT_USAGE_FIELDS: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",

@@ -289,7 +289,10 @@ const SERVER_ERROR_CODE = "server_error";
 const INSUFFICIENT_CODE = "insufficient_quota";
 export const CONTEXT_LENGTH_CODE = "context_length_exceeded";
 
-/** The error for an exhausted balance. After `incomplete`, clients would retry and pay again. */
+/**
+ * The error for an exhausted balance. After the status `incomplete`, clients would retry and pay
+ * again.
+ */
 const OUT_OF_CREDITS: ResponseError = {
   code: INSUFFICIENT_CODE,
   message:

@@ -4,7 +4,9 @@ import { RATE_WINDOW_MS } from "../../../shared/rate-window.ts";
 
 type CountedTokens = { readonly id: string; readonly at: number; tokens: number };
 
-/** `share` returns how many free tokens the request can reserve above its minimum. */
+/**
+ * `share` returns how many of the window's free tokens the request can reserve above its minimum.
+ */
 type WindowRequest = Pick<RequestTokenCounts, "least" | "most"> & {
   readonly share: (free: number) => number;
 };
