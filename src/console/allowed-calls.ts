@@ -3,7 +3,7 @@ import type { Role } from "../shared/caller.ts";
 import type { KeyRoute, PeopleRoute, Route } from "../shared/http/route.ts";
 
 /**
- * The identity that determines a session's allowed calls. `role` is null without an organization.
+ * A session's identity, which determines its allowed calls. `role` is null without an organization.
  */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
@@ -35,10 +35,7 @@ export function listAllowedCalls(rows: readonly Route[], identity: SessionIdenti
   return Object.fromEntries(allowed);
 }
 
-/**
- * Returns the objects for which the caller can make a call: "all", only its "own", or null for
- * none.
- */
+/** Returns the objects that a call can affect: "all", only the caller's "own", or null for none. */
 function accessOf(row: Route, identity: SessionIdentity): "all" | "own" | null {
   if (row.reach === "operators") {
     return identity.kind === "operator" && row.roles.includes(identity.role) ? "all" : null;

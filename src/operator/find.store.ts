@@ -93,7 +93,7 @@ type Row = {
   readonly orgName: string | null;
 };
 
-/** Finds the objects in D1 whose ID, name, address or prefix is this text. */
+/** Finds objects in D1 whose ID, name, address or prefix is this text. */
 export async function searchDatabase(
   db: D1Database,
   text: string,

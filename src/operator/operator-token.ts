@@ -36,7 +36,7 @@ export function findOperatorByLogin(
   return found === undefined ? null : { name: found.name, role: found.role };
 }
 
-/** The operators of requests that the console dispatches. */
+/** The operators of requests dispatched by the console. */
 const operatorByRequest = new WeakMap<Request, Operator>();
 
 /** Stores the operator of a request that the console dispatches. */

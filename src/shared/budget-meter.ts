@@ -12,7 +12,7 @@ export type BucketSums = readonly (readonly [bucket: number, sum: number])[];
 /** A time in Unix ms, and its UTC day, week and month. */
 export type BudgetTime = { readonly period: Period; readonly nowMs: number };
 
-/** A rolling window's number of buckets: 60, and the current incomplete one. */
+/** A rolling window's buckets: 60 complete ones and the current one. */
 const ROLLING_BUCKETS = 61;
 
 /** Returns the number of the time bucket that counts a charge. */

@@ -51,7 +51,7 @@ export type FailureBatch = {
 };
 
 export const ERROR_MESSAGE_CHARACTERS_MAX = 500;
-/** Maximum attempts that a failed request reports: the last ones. */
+/** Maximum number of last attempts that a failed request reports. */
 export const REPORTED_ATTEMPTS_MAX = 16;
 export const REQUESTS_PER_FAILURE_BATCH_MAX = 100;
 export const COUNTS_PER_FAILURE_BATCH_MAX = 1000;

@@ -63,7 +63,7 @@ export type Generation = {
   readonly trace?: string;
   /** The kind of call. Absent for chat. */
   readonly kind?: string;
-  /** Set if a fallback route served the request. Stored separately. */
+  /** Set if a fallback route served the request. */
   readonly warm?: WarmRoute;
   readonly purpose?: StoredHoldPurpose;
 };

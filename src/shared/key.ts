@@ -2,7 +2,7 @@ import { parseStoredJson } from "./stored-json.ts";
 import * as z from "zod/mini";
 import type { KeyTerms } from "./key-terms.ts";
 
-/** The hash of a key's first secret, the key's permanent identity. */
+/** The hash of a key's first secret. It identifies the key permanently. */
 export const keyHashSchema = z
   .string()
   .check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters"));

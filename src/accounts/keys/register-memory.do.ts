@@ -173,6 +173,7 @@ export function markKeyUsePending(sql: SqlStorage, { hash, used_at: usedAt }: Pe
   sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
 }
 
+/** Deletes the stored last use, which D1 now has. */
 export function markKeyUseSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_use");
 }

@@ -237,6 +237,7 @@ async function createOwnOrganization(
   }
 }
 
+/** Converts a personal organization to a team. */
 export async function postTeamConversion(call: MemberCall) {
   await convertToTeam(call.db, call.as.orgId);
   return success({ id: call.as.orgId, is_personal: false });

@@ -26,6 +26,7 @@ const FAILING_MAX_MS = 5 * 86_400_000;
 export const REPEAT_UNSAFE_ERROR = "repeat_unsafe";
 export const WEBHOOK_RESPONSE_BYTES_MAX = 1024;
 
+/** Returns the next attempt's time (Unix ms), or null after the last. */
 export function retryTime(attempts: number, nowMs: number): number | null {
   const delayMs = RETRIES_MS[attempts - 1];
   return delayMs === undefined ? null : nowMs + delayMs;

@@ -11,7 +11,7 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 
 type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
-/** Stores and finds copies of price lists outside D1. */
+/** A store of price-list copies outside D1. */
 export type PriceCopies = {
   readonly store: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;
@@ -54,8 +54,8 @@ export function createSignedPriceCopies(
 export const PRICE_READ_INTERVAL_MS = 120_000;
 const RETRY_MS = 15_000;
 /**
- * Ms by which a copy's maximum age is below the prices' lead time. The margin covers clock
- * differences and late writes to D1.
+ * The prices' lead time minus a copy's maximum age, in ms. Covers clock differences and late writes
+ * to D1.
  */
 export const PRICE_AGE_MARGIN_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;

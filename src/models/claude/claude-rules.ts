@@ -16,7 +16,7 @@ export type ClaudeRules = {
    */
   readonly canForceTools: boolean;
   readonly jsonSchema: "native" | "tool";
-  /** Whether the model accepts `inference_geo`. Otherwise, the host returns 400. */
+  /** Whether the model accepts `inference_geo`. If not, the field causes a 400. */
   readonly acceptsInferenceGeo: boolean;
   /** Whether an edited message invalidates later thinking blocks ("preserved thinking"). */
   readonly bindsThoughts: boolean;

@@ -52,6 +52,7 @@ export type Completion = Omit<Chunk, "choices"> & {
   readonly usage?: JsonObject;
 };
 
+/** Joins the text, reasoning, refusal and tool calls of a delta. */
 export function joinOutputText({ content, ...spoken }: Delta): string {
   const { reasoning_content: thought = "", refusal, function_call: functionCall } = spoken;
   let all = (content ?? "") + thought + (refusal ?? "") + callText(functionCall);

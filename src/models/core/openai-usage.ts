@@ -56,8 +56,8 @@ const usageField = createObjectReader({ usage: readAnyValue });
 /** The ways in which a provider's usage differs from OpenAI's. */
 export type UsageDifferences = {
   /**
-   * Set if `completion_tokens` excludes reasoning. If set, a `prompt_tokens` below the number of
-   * cached tokens excludes the cached tokens.
+   * Set if `completion_tokens` excludes reasoning. If set, a `prompt_tokens` below the cached
+   * tokens excludes them.
    */
   readonly apart?: boolean;
   readonly inside?: string;

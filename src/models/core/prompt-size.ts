@@ -330,10 +330,7 @@ function countOpenObjects(value: unknown): number {
   return isSchema && additional === undefined ? open + 1 : open;
 }
 
-/**
- * Maximum text tokens per page, besides its image (platform.claude.com, PDF support: 1,500 to
- * 3,000).
- */
+/** Maximum tokens of a PDF page's text (platform.claude.com, PDF support: 1,500 to 3,000). */
 const PAGE_TEXT_TOKENS = 3000;
 const PAGES_MAX = { long: 600, short: 100 };
 const SHORT_CONTEXT = 200_000;

@@ -10,7 +10,7 @@ import { estimateHiddenReasoningTokens } from "./hidden-reasoning.ts";
 import { computeMaxBilledTokens } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** The way in which a stream ended, which decides the charge. */
+/** The ending of a stream, which decides the charge. */
 export type StreamEnding =
   /** The end marker arrived, or usage arrived after every choice had finished. */
   | "complete"

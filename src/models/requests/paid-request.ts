@@ -178,7 +178,7 @@ export type Run = {
   readonly startedMs: number;
   readonly endpoint: EndpointAdapter;
   readonly caller: Caller;
-  /** Whether the call that places the hold also admits the key. */
+  /** Whether one call admits the key and places the hold. */
   readonly admitsWithHold: boolean;
   readonly request: PaidRequest;
   readonly bodyBytes: number;

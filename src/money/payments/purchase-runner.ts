@@ -173,7 +173,7 @@ export class PurchaseRunner {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** Reads the Stripe object of a webhook event. Events about the same object share one read. */
+  /** Reads the object of a Stripe event. Events about one object share a read. */
   handleHint(hint: PendingStripeHint): Promise<void> {
     const { kind, object } = hint;
     return this.#queues.run(`${kind}:${object}`, async () => {

@@ -48,7 +48,7 @@ export type SnapshotPage = {
   readonly rows: readonly WalletSnapshotRow[];
 };
 
-/** Maximum rows of a page, whose JSON has at most 800 KB. */
+/** Maximum rows of a page, to keep its JSON below 800 KB. */
 export const SNAPSHOT_PAGE_ROWS_MAX = 500;
 const BATCH_STATEMENTS = 8;
 

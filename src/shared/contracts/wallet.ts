@@ -240,7 +240,7 @@ export type KeyRotation = KeyRevocation & { readonly sessionsCut: number | null 
 type OtherCalls = WalletPaymentMethods & WalletPauseMethods;
 
 export type WalletMethods = OtherCalls & {
-  /** Creates the wallet. Retries return the same epoch. */
+  /** Creates the wallet. A retry returns the first call's epoch. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
   /** Admits a request at home. A rejected request doesn't count toward the rate limit. */
   admit(keyHash: string, shown?: PresentedSecret): Promise<Result<AdmittedKey>>;

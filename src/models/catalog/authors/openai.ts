@@ -70,9 +70,7 @@ const GPT_5_4_NANO_ENDS = "2027-03-31";
  */
 const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
-/**
- * OpenAI's models with release and price dates. From GPT-5.6 on, a cache write costs 1.25 x input.
- */
+/** OpenAI's models. From GPT-5.6 on, a cache write costs 1.25 times the input price. */
 export const OPENAI_MODELS: readonly CatalogEntry[] = [
   gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),
   gpt("gpt-6.1-terra", ["2026-10-26", "2026-10-26"], GPT_6_1, [1, 0.05, 1.25, 5]),

@@ -109,7 +109,7 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
 
 const NOTIFY_TIMEOUT_MS = 10_000;
 
-/** Sends a requested top-up to the payments object. The next publish retries failures. */
+/** Sends a requested top-up to the payments object. If that fails, the next publish retries. */
 export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void> {
   const memory = decisions.tryOpen()?.memory;
   const open = memory?.topUp.open ?? null;

@@ -9,7 +9,7 @@ import { HOUR_MS } from "../../../shared/clock.ts";
 
 const DECLINE_PAUSES_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
 
-/** The state of automatic purchases. Times are Unix ms. */
+/** The state of automatic top-up. Times are Unix ms. */
 export type TopUpState = {
   /** The purchase in progress. `isTold`: the payments object has received the purchase. */
   readonly open: {

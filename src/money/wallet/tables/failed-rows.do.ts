@@ -61,6 +61,7 @@ export function insertFailedRequests(sql: SqlStorage, batch: FailureBatch, fromM
   );
 }
 
+/** Replaces an end user's external ID with the end user's ID. */
 export function replaceExternalIdInFailures(
   sql: SqlStorage,
   { id, externalId }: { readonly id: string; readonly externalId: string },

@@ -105,7 +105,7 @@ type OpenedHold = Omit<OpenHold, "id" | "granted" | "keyId" | "purpose"> & {
   readonly purpose?: StoredHoldPurpose | null;
 };
 
-/** Numbers of rows in `names`, by text. */
+/** The row number in `names` of each text. */
 export type NameRowNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
