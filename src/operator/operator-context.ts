@@ -40,7 +40,7 @@ export type OperatorContext = KeyServices &
     readonly takeEvents: (orgId: string) => void;
     /**
      * Returns a refund's payment ID, or null if the refund is unknown or payments are off. Returns
-     * any other ID unchanged.
+     * other IDs unchanged.
      */
     readonly paymentOf: (id: string) => Promise<string | null>;
   };

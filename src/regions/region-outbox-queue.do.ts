@@ -40,10 +40,7 @@ const REVIVED = -1;
 /** Maximum failing receivers per delivery round, because each can use up the round's time. */
 const PROBES_MAX = 6;
 
-/**
- * A receiver with waiting messages. `dueAt` (Unix ms) is the time of its next message, or after a
- * failure, of its next retry.
- */
+/** A receiver with waiting messages. `dueAt` is the time (Unix ms) of its next message or retry. */
 type ReceiverQueue = {
   readonly receiver: string;
   readonly dueAt: number;

@@ -80,9 +80,7 @@ export function hasLaterPeriod(window: string, tally: BucketSums, at: BudgetTime
   return rollingMinutes(window) === null && tally.some(([one]) => one > bucket);
 }
 
-/**
- * Returns the time (Unix ms) at which the window can take `missing` more, or null if it never can.
- */
+/** Returns when (Unix ms) the window can take `missing` more, or null if never. */
 export function findTimeWithCapacity(
   window: string,
   tally: BucketSums,

@@ -130,9 +130,8 @@ export function countTestMessage(
 const MINUTE_MS = 60_000;
 
 /**
- * `failures` counts failures since the last success. `finished` counts deliveries that finished
- * since finished ones were last deleted. `replayed` is 1 if the delivery was last queued by a
- * replay.
+ * `failures` counts failures since the last success. `finished` counts finished deliveries since
+ * the last cleanup. `replayed` is 1 if a replay last queued the delivery.
  */
 const FIRST_SCHEMA = `CREATE TABLE receivers (
     id TEXT PRIMARY KEY NOT NULL, webhook TEXT NOT NULL, failing_since INTEGER,

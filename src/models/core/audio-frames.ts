@@ -315,9 +315,7 @@ function readText(bytes: Uint8Array, from: number, to: number): string {
   return text.replace(/\0+$/, "");
 }
 
-/**
- * Reads a number whose first byte states its length. Doesn't remove the bit that marks the length.
- */
+/** Reads a number whose first byte states its length. Keeps the bit that marks the length. */
 function readVariableNumber(
   bytes: Uint8Array,
   at: number,

@@ -45,9 +45,7 @@ export function reportDroppedFields(
   );
 }
 
-/**
- * Reports the client's fields that the provider won't get: those for which `isSent` returns false.
- */
+/** Reports the client's fields that the provider doesn't get. */
 export function reportUnsentFields(
   { body, onDropped }: ProviderCall,
   isSent: (field: string) => boolean,

@@ -27,10 +27,7 @@ export class UniqueToolCallIds {
     return sentId;
   }
 
-  /**
-   * Returns the unique ID of the first call that the client gave this ID and that has no result
-   * yet.
-   */
+  /** Returns the unique ID of the first call with this client ID and no result yet. */
   addResult(id: string): string {
     const sentId = this.#openCalls.get(id)?.shift() ?? this.#answeredCalls.get(id) ?? id;
     this.#answeredCalls.set(id, sentId);

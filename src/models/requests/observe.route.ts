@@ -31,7 +31,7 @@ export function observeRun(c: Context<AppEnv>, run: Run, status: number): void {
   recordSpeed(run);
   const dataPoint = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (dataPoint !== null) env.ANALYTICS?.writeDataPoint(dataPoint);
-  if (status !== 401) flushMetricCounts(c); // Requests with revoked keys must not cause calls to Durable Objects.
+  if (status !== 401) flushMetricCounts(c); // Requests with revoked keys must not call Durable Objects.
   const failure = c.get("failure") ?? null;
   const isLogged = status >= 400 || failure !== null || config.logRequests === "all";
   if (!isLogged) return;

@@ -244,10 +244,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /**
-   * Returns the expiry (Unix ms) by the retention at the request's time, or by a later, shorter
-   * retention.
-   */
+  /** Returns the expiry (Unix ms) by the request's retention or a shorter one set later. */
   #expiryOf({ createdAt, hours }: ResponseToStore): number {
     const fewest = selectShortestLifetime(this.#sql, createdAt) ?? hours;
     return createdAt + Math.min(hours, fewest) * HOUR_MS;

@@ -39,8 +39,8 @@ const EVENT_KINDS: Readonly<Record<string, StripeHint["kind"]>> = {
 };
 
 /**
- * The time (Unix s) up to which all events were read. `rest` is an unfinished sweep: it began at
- * `startedS` and must still read the events before `beforeS`.
+ * The time (Unix s) up to which all events were read. `rest` is an unfinished sweep, which must
+ * still read the events before `beforeS`.
  */
 export type EventSweepCursor = {
   readonly sinceS: number;

@@ -65,10 +65,7 @@ export function readOptionalVariable<Name extends keyof Variables>(
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admitCaller: () => Promise<Result<AdmittedRequest>>;
-  /**
-   * The admission. Null before `admitCaller` runs, or if one call admits the key and places the
-   * hold.
-   */
+  /** The admission. Null before `admitCaller` runs, or if the hold's call also admits the key. */
   admission: Promise<Result<AdmittedRequest>> | null;
 };
 

@@ -100,9 +100,7 @@ export function toMessagesStopReason(
   return { ...stop, stop_reason: output.calls ? "tool_use" : "end_turn" };
 }
 
-/**
- * Constant fields of `usage`. The gateway runs no server tools and returns the region in headers.
- */
+/** Constant fields of `usage`. The gateway returns the region in headers. */
 const CONSTANT_USAGE_FIELDS: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",

@@ -245,7 +245,7 @@ export class KeyAdmissions {
       if (by !== undefined && by.sessionsCut !== null) {
         endSessionsBeforeRotation(tx.sql, hash, by.sessionsCut);
         this.#cached.delete(hash);
-        // With an empty subject, this call ends only pauses of ended sessions.
+        // An empty subject ends only pauses of ended sessions.
         endPausesOfDeletedOwner(tx, { scope: "key", subject: "" });
       }
       if (newest === undefined || second === undefined || by === undefined) return;
