@@ -1,6 +1,9 @@
 import type { PeopleRoute } from "../../src/shared/http/route.ts";
 import { companyDomainSchema } from "../../src/accounts/people/company.ts";
-import { newIssuerSchema, requireIssuerSchema } from "../../src/accounts/people/company-issuer.ts";
+import {
+  newIssuerSchema,
+  issuerRequirementSchema,
+} from "../../src/accounts/people/company-issuer.ts";
 import { closeOrganizationSchema } from "../../src/accounts/people/close-organization.ts";
 import {
   invitationTokenSchema,
@@ -135,7 +138,7 @@ export const PEOPLE_OPERATIONS = withPrefix(
     ),
     "POST /company/issuer/require": described(
       "Require or stop requiring the company's own login for the organization",
-      { 200: record.companyIssuer, body: requireIssuerSchema, errors: ["not_found"] },
+      { 200: record.companyIssuer, body: issuerRequirementSchema, errors: ["not_found"] },
     ),
     "DELETE /company/issuer": described("Remove the company's own identity provider", {
       200: deleted,

@@ -23,7 +23,7 @@ export async function storeBills(
   );
 }
 
-export async function readBills(
+export async function readProviderBills(
   db: D1Database,
   days: { readonly from: string; readonly to: string },
 ): Promise<readonly Bill[]> {

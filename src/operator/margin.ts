@@ -9,7 +9,7 @@ import { microsOfDollars } from "../shared/money.ts";
 import { callObject } from "../shared/reach-object.ts";
 import type { CostGroup, CostQuery, ProviderCostReport } from "../shared/contracts/reports.ts";
 import { isLargeDifference } from "./bill-difference.ts";
-import { listOrganizationIds, storeBills, readBills } from "./bills.store.ts";
+import { listOrganizationIds, storeBills, readProviderBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
@@ -66,7 +66,7 @@ export async function getMargin(call: OperatorCall) {
   );
   const isComplete = after === "" && nextAfter === null && missing.length === 0;
   const comparesBills = isComplete && by === "provider";
-  const bills = comparesBills ? await readBills(call.db, { from, to }) : [];
+  const bills = comparesBills ? await readProviderBills(call.db, { from, to }) : [];
   for (const one of findDifferingBills(groups, bills)) logAlert("provider_bill_differs", one);
   const completeFrom = Math.max(
     span.value.fromMs,

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { METRICS } from "../../src/events/metrics/series.ts";
-import type { Metric } from "../../src/events/metrics/series.ts";
+import type { MetricDefinition } from "../../src/events/metrics/series.ts";
 import { readPage, ROOT } from "./pages.ts";
 
 const read = (file: string): string => readFileSync(path.join(ROOT, file), "utf8");
@@ -16,7 +16,7 @@ function metricsIn(text: string): string[] {
   return [...new Set(names.map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))].toSorted();
 }
 
-const known = Object.values<Metric>(METRICS).map(({ name }) => name);
+const known = Object.values<MetricDefinition>(METRICS).map(({ name }) => name);
 
 it("the alert rules and the dashboard use every metric, and only existing metrics", () => {
   expect(metricsIn(RULES).filter((name) => !known.includes(name))).toEqual([]);
@@ -35,7 +35,7 @@ it("the alert rules use quantiles only of histograms, and rates only of counters
     ...[...DASHBOARD.matchAll(/"expr": "((?:[^"\\]|\\.)*)"/g)].map(([, expr = ""]) => expr),
   ];
   expect(exprs.length).toBeGreaterThan(30);
-  const wrong = Object.values<Metric>(METRICS).flatMap(({ name, type }) => {
+  const wrong = Object.values<MetricDefinition>(METRICS).flatMap(({ name, type }) => {
     const use = new RegExp(String.raw`(\w+)\(${name}(_bucket)?\b`, "g");
     const uses = exprs.flatMap((expr) => expr.match(use) ?? []);
     const right = {

@@ -31,7 +31,7 @@ export const newIssuerSchema = z.object({
   client_id: asciiTextSchema,
   client_secret: asciiTextSchema,
 });
-export const requireIssuerSchema = z.object({ required: z.boolean() });
+export const issuerRequirementSchema = z.object({ required: z.boolean() });
 
 const ENCRYPTION_PURPOSE = "turnpike company issuer 1";
 const encryptionOwner = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string =>
@@ -123,7 +123,7 @@ function refuseWithoutDomain() {
  * broken issuer would lock out all members.
  */
 export async function postCompanyIssuerRequired(call: MemberCall) {
-  const fields = parseFields(requireIssuerSchema, [], call.body);
+  const fields = parseFields(issuerRequirementSchema, [], call.body);
   if (!fields.ok) return fields;
   const { required } = fields.value;
   if (required && call.realm !== call.as.orgId) {

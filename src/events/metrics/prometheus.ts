@@ -1,5 +1,5 @@
 import { METRICS } from "./series.ts";
-import type { Metric } from "./series.ts";
+import type { MetricDefinition } from "./series.ts";
 import type { MetricValues } from "../../shared/contracts/metrics.ts";
 
 type Bucket = { readonly le: string; readonly labels: string; readonly count: number };
@@ -15,7 +15,11 @@ export function formatPrometheusText(series: MetricValues): string {
     .join("");
 }
 
-function metricText(metric: Metric, names: readonly string[], series: MetricValues): string {
+function metricText(
+  metric: MetricDefinition,
+  names: readonly string[],
+  series: MetricValues,
+): string {
   const lines =
     metric.type === "histogram"
       ? histogramLines(metric, names, series)
@@ -27,7 +31,11 @@ function metricText(metric: Metric, names: readonly string[], series: MetricValu
   return `${[...head, ...lines].join("\n")}\n`;
 }
 
-function histogramLines(metric: Metric, names: readonly string[], series: MetricValues): string[] {
+function histogramLines(
+  metric: MetricDefinition,
+  names: readonly string[],
+  series: MetricValues,
+): string[] {
   const bucket = `${metric.name}_bucket`;
   const counted = names
     .filter((name) => isSeriesOf(name, bucket))

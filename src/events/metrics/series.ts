@@ -1,5 +1,5 @@
 import type { RegionCounts, MetricValues } from "../../shared/contracts/metrics.ts";
-export type Metric = {
+export type MetricDefinition = {
   readonly name: string;
   readonly type: "counter" | "histogram" | "gauge";
   readonly help: string;
@@ -10,9 +10,9 @@ const BUCKETS_SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 ] as const;
 
-const counter = (name: string, help: string): Metric => ({ name, help, type: "counter" });
-const gauge = (name: string, help: string): Metric => ({ name, help, type: "gauge" });
-const secondsHistogram = (name: string, help: string): Metric => {
+const counter = (name: string, help: string): MetricDefinition => ({ name, help, type: "counter" });
+const gauge = (name: string, help: string): MetricDefinition => ({ name, help, type: "gauge" });
+const secondsHistogram = (name: string, help: string): MetricDefinition => {
   return { name, help, type: "histogram", buckets: BUCKETS_SECONDS };
 };
 
@@ -112,7 +112,7 @@ export const METRICS = {
     "turnpike_payments_sweep_age_seconds",
     "Time since the last successful payments sweep, or since the region's first such sweep began.",
   ),
-} as const satisfies Readonly<Record<string, Metric>>;
+} as const satisfies Readonly<Record<string, MetricDefinition>>;
 
 export type MetricName = keyof typeof METRICS;
 export type MetricLabels = Readonly<Record<string, string>>;

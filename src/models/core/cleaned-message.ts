@@ -59,12 +59,12 @@ export function cleanMessage(message: string, secret?: string): string {
 }
 
 /** Reports whether clients can see an error code: a plain word without keys. */
-export function isCleanCode(code: string, secret?: string): boolean {
+export function isSafeErrorCode(code: string, secret?: string): boolean {
   if (secret !== undefined && secret !== "" && code.includes(secret)) return false;
   const opaqueWords = (code.match(OPAQUE_WORD) ?? []).some((word) => /\d/.test(word));
   return !opaqueWords && /^[a-z][a-z0-9_]{0,63}$/.test(code);
 }
 
-export function isCleanParam(param: string, secret?: string): boolean {
+export function isSafeErrorParam(param: string, secret?: string): boolean {
   return /^[\w.[\]-]{1,100}$/.test(param) && cleanMessage(param, secret) === param;
 }

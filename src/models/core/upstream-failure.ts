@@ -1,4 +1,4 @@
-import { cleanMessage, isCleanCode, isCleanParam } from "./cleaned-message.ts";
+import { cleanMessage, isSafeErrorCode, isSafeErrorParam } from "./cleaned-message.ts";
 import { isObject, listOf, parseObject, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { ProviderFailure } from "./provider.ts";
@@ -161,9 +161,9 @@ function refusal(
   secret: string | undefined,
 ): ProviderFailure {
   const cleaned = cleanMessage(upstreamError.message.replace(OPERATOR_HINTS, ""), secret);
-  const param = isCleanParam(upstreamError.param, secret) ? upstreamError.param : null;
+  const param = isSafeErrorParam(upstreamError.param, secret) ? upstreamError.param : null;
   if (!isAboutContext(upstreamError)) {
-    const code = isCleanCode(upstreamError.code, secret) ? upstreamError.code : null;
+    const code = isSafeErrorCode(upstreamError.code, secret) ? upstreamError.code : null;
     const tooLarge = reason === TOO_LARGE;
     const reported = { reason, message: cleaned || NO_MESSAGE, param, code };
     return { kind: "refused", ...reported, ...(tooLarge && { tooLarge }) };
