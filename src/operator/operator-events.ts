@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { KEY_TERMS } from "../shared/key-terms.ts";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import {
@@ -119,8 +120,12 @@ const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "POST /rerate": ["id", "model"],
 };
 /** Body fields that events store by name only, because they are names, addresses or long values. */
-const NAME_ONLY_FIELDS =
-  /^(?:name|slug|email|policy|budgets|expires_at|max_concurrent|end_user|may_hold)$/;
+const NAME_ONLY_FIELDS: ReadonlySet<string> = new Set([
+  "name",
+  "slug",
+  "email",
+  ...Object.values(KEY_TERMS).map(({ field }) => field),
+]);
 const PRICES_MAX = 5;
 const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
 
@@ -128,7 +133,9 @@ const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
 export function extractChangeDetails(act: string, body: unknown, response: object): Details | null {
   const sent = Object.entries(body instanceof Object ? body : {});
   const stored = STORED_FIELDS[act] ?? [];
-  const others = sent.map(([name]) => name).filter((name) => NAME_ONLY_FIELDS.test(name));
+  const others = sent
+    .map(([name]) => name)
+    .filter((name) => NAME_ONLY_FIELDS.has(name) && !stored.includes(name));
   const returned = Object.fromEntries(Object.entries(response));
   const details: Details = {
     ...Object.fromEntries(sent.filter(([name]) => stored.includes(name))),

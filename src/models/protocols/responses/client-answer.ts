@@ -3,6 +3,7 @@ import { toErrorObject } from "../../../shared/http/failure-response.ts";
 import { RESPONSE_ID_PREFIX } from "../../../shared/contracts/stored-responses.ts";
 import type { StoredResponse } from "../../stored-responses/items.ts";
 import type { Failure } from "../../../shared/failure.ts";
+import { FAILURE_TRAITS } from "../../../shared/failure-traits.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ResponseHead, Receipt, StreamWriter } from "../../core/endpoint-adapter.ts";
 import type { Chunk, Completion } from "../../core/chunk.ts";
@@ -246,43 +247,18 @@ function errorOf(failure: Failure): ResponseError {
       code: code === CONTEXT_LENGTH_CODE ? CONTEXT_LENGTH_CODE : FINAL_CODE,
     };
   }
-  const isFinal = PERMANENT_FAILURES.has(kind) || failure.charged !== undefined;
+  const { retry } = FAILURE_TRAITS[kind];
+  const isFinal = retry === "final" || failure.charged !== undefined;
   if (isFinal) return { ...errorFields, code: FINAL_CODE };
-  if (SPENDING_FAILURES.has(kind) && shouldRetry !== "true") {
+  if (retry === "spending" && shouldRetry !== "true") {
     return { ...errorFields, code: INSUFFICIENT_CODE };
   }
-  if (SPENDING_FAILURES.has(kind) || RATE_LIMIT_FAILURES.has(kind)) {
+  if (retry === "spending" || retry === "rate") {
     const messageWithRetry = `${message} Please try again in ${retryAfterS}s.`;
     return { ...errorFields, code: "rate_limit_exceeded", message: messageWithRetry };
   }
   return { ...errorFields, code: SERVER_ERROR_CODE };
 }
-
-/** Failures that a retry of the same request can't resolve. */
-const PERMANENT_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
-  "too_many_end_users",
-  "tokens_over_limit",
-  "model_not_allowed",
-  "route_not_allowed",
-]);
-
-const RATE_LIMIT_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
-  "rate_limited",
-  "tokens_limited",
-  "concurrency_limited",
-]);
-
-/**
- * Failures that retries can't resolve, unless open requests end or an automatic purchase completes
- * soon.
- */
-const SPENDING_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
-  "balance_too_low",
-  "payment_reversed",
-  "key_budget_exceeded",
-  "budget_exceeded",
-  "quota_exceeded",
-]);
 
 const FINAL_CODE = "invalid_prompt";
 const SERVER_ERROR_CODE = "server_error";

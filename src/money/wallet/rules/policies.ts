@@ -1,5 +1,6 @@
 import { refuse, success } from "../../../shared/failure.ts";
-import type { Result, Failure } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { FAILURE_TRAITS } from "../../../shared/failure-traits.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { KeyTerms } from "../../../shared/key-terms.ts";
@@ -153,16 +154,6 @@ export function findBoundsForRetry(
   return isOfOne ? { least: known.least, most: known.most } : { least, most };
 }
 
-/** Failures that a request can avoid by allowing fewer models. */
-const AVOIDABLE_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
-  "balance_too_low",
-  "quota_exceeded",
-  "key_budget_exceeded",
-  "budget_exceeded",
-  "tokens_over_limit",
-  "tokens_limited",
-]);
-
 type ModelDecision<T> = { readonly allowed: AllowedRequest; readonly decided: T };
 
 /**
@@ -176,7 +167,7 @@ export function decideWithFallbacks<T>(
   const all = decide(allowed.request);
   if (all.ok) return success({ allowed, decided: all.value });
   const models = new Set(allowed.request.candidates?.map(({ model }) => model));
-  if (models.size < 2 || !AVOIDABLE_FAILURES.has(all.failure.kind)) return all;
+  if (models.size < 2 || FAILURE_TRAITS[all.failure.kind].isAvoidable !== true) return all;
   let fitting: ModelDecision<T> | null = null;
   const kept = new Set<string>();
   for (const model of models) {
