@@ -23,9 +23,8 @@ import {
 import { Badge, PageHead, Money, Button } from "./ui/basics.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
-import { LazyPage, preload, preloadWhenIdle } from "./ui/lazy.tsx";
-import type { LazyPart } from "./ui/lazy.tsx";
-import { ConnectionBar, Inline } from "./ui/states.tsx";
+import { ConnectionBar, Inline, LazyPage, preload, preloadWhenIdle } from "./ui/states.tsx";
+import type { LazyPart } from "./ui/states.tsx";
 
 const loginPart = (
   name: "Login" | "Invitation" | "ConfirmLogin" | "Confirmed" | "FailedLogin",

@@ -1,3 +1,5 @@
+import { nameWithoutAuthor } from "./names.ts";
+
 export type ClientSetupBlocks = {
   readonly name: string;
   readonly parts: readonly { readonly kind: "text" | "code"; readonly text: string }[];
@@ -28,6 +30,6 @@ export function replaceAliasesForClient(
 }
 
 function nameOf(id: string | undefined): string | undefined {
-  const name = id?.slice(id.indexOf("/") + 1);
+  const name = id && nameWithoutAuthor(id);
   return name?.startsWith("claude-") === true ? name.replaceAll(".", "-") : name;
 }

@@ -52,7 +52,11 @@ export function describeActor({ kind, id }: Event["actor"], nameOf: NameOf): str
 }
 
 const CLOSINGS: Readonly<Record<string, string>> = { on: "closed", off: "restored" };
-const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
+/** Verbs for an organization's new status. */
+export const STATUS_VERBS: Readonly<Record<string, string>> = {
+  suspended: "suspended",
+  active: "resumed",
+};
 
 export const EVENT_SENTENCES: Readonly<
   Record<ActivityEventType, (input: SentenceInput) => string>
@@ -125,7 +129,7 @@ export const EVENT_SENTENCES: Readonly<
   "organization.created": ({ who, what, text }) =>
     `${who} created ${text("name") || what}${withAffixes(" in ", text("region").toUpperCase())}`,
   "organization.changed": ({ who, organization, text, changes, changeOf }) => {
-    const status = STATUSES[changeOf("status")];
+    const status = STATUS_VERBS[changeOf("status")];
     if (status !== undefined) return `${who} ${status} ${organization}`;
     const verb = text("removed") ? "removed" : CLOSINGS[text("closed")];
     return `${who} ${verb ?? "changed"} ${organization}${withAffixes(": ", changes)}`;

@@ -9,3 +9,8 @@ export function memberName(name: string): string {
 export function extractKeyPrefix(text: string): string {
   return /^svc_sk_(?:[a-z]+_)*live_[0-9A-Za-z]{4}/.exec(text.trim())?.[0] ?? text.trim();
 }
+
+/** Returns a model's ID without the author. */
+export function nameWithoutAuthor(id: string): string {
+  return id.slice(id.indexOf("/") + 1);
+}

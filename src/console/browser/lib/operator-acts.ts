@@ -1,5 +1,6 @@
 import { isUnit, formatPricedAmount } from "../../../shared/units.ts";
 import { withAffixes, formatEventFields, formatUtcMinute } from "./changes.ts";
+import { STATUS_VERBS } from "./event-sentence.ts";
 import { countText, formatBalance, dollarsToMicros, formatCharge } from "./money.ts";
 
 type Details = Readonly<Record<string, unknown>>;
@@ -90,10 +91,8 @@ function changesText({ other_fields: others = [], ...fields }: Details): string 
   return [formatEventFields(fields), names].filter(Boolean).join(", ");
 }
 
-const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
-
 function organizationText({ whose, details, text }: ActInput): string {
-  const verb = STATUSES[text("status")] ?? "changed";
+  const verb = STATUS_VERBS[text("status")] ?? "changed";
   const others = Object.entries(details).filter(([name]) => !/^(?:status|reason)$/.test(name));
   const changes = changesText(Object.fromEntries(others));
   const reasonAndChanges = [text("reason"), changes].filter(Boolean).join("; ");

@@ -19,11 +19,10 @@ import { tagKeyOfGrouping, useActivitySums, useGroupNames } from "../state/spend
 import type { UsageGrouping } from "../state/spend.ts";
 import { PageHead, Money, Panel, Button } from "../ui/basics.tsx";
 import { ChoiceFilter, DayFilter } from "../ui/filters.tsx";
-import { LazyPage } from "../ui/lazy.tsx";
-import type { LazyPart } from "../ui/lazy.tsx";
 import { GROUPS_MAX, GroupChart } from "../ui/chart.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
-import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
+import { Empty, FirstSteps, ReadResult, LazyPage } from "../ui/states.tsx";
+import type { LazyPart } from "../ui/states.tsx";
 import { MissingDataNotice, GroupTable, changeText } from "./activity-sums.tsx";
 
 const RANGES = [

@@ -11,11 +11,11 @@ import { Facts, PageHead, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { ChoiceFilter, DayFilter } from "../ui/filters.tsx";
 import { EVENTS, EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
-import { LazyPage } from "../ui/lazy.tsx";
-import type { LazyPart } from "../ui/lazy.tsx";
 import { List } from "../ui/list.tsx";
 import { column, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
+import { LazyPage } from "../ui/states.tsx";
+import type { LazyPart } from "../ui/states.tsx";
 
 const FILTERS = ["type", "from", "to"] as const;
 

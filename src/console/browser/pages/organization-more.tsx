@@ -8,13 +8,12 @@ import { change, latestOf, useRead } from "../state/reads.ts";
 import { useSession, useCanMakeCall } from "../state/session.ts";
 import { Count, Money, Panel, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
-import { COUNT_FIELD, FormDialog, useTyped, Confirm, Input } from "../ui/dialog.tsx";
+import { COUNT_FIELD, FormDialog, useTyped, Confirm, Input, RoleField } from "../ui/dialog.tsx";
+import type { Role } from "../ui/dialog.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid, column, countColumn, moneyColumn, timeColumn, verbsColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
-import { RoleField } from "../ui/role-field.tsx";
-import type { Role } from "../ui/role-field.tsx";
 
 const EVENTS_SHOWN = 20;
 

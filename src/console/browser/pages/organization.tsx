@@ -6,9 +6,8 @@ import { goTo, hrefOf, usePathSegments, useQuery } from "../state/route.ts";
 import { viewAs, useCanMakeCall, useSession } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Tabs, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, FormDialog, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
-import { LazyPage } from "../ui/lazy.tsx";
-import type { LazyPart } from "../ui/lazy.tsx";
-import { ReadResult } from "../ui/states.tsx";
+import { ReadResult, LazyPage } from "../ui/states.tsx";
+import type { LazyPart } from "../ui/states.tsx";
 import { OrganizationPayments } from "./org-payments.tsx";
 import {
   Members,

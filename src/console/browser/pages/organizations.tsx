@@ -9,12 +9,12 @@ import { useCanMakeCall } from "../state/session.ts";
 import { Badge, PageHead, Money, Button } from "../ui/basics.tsx";
 import { FormDialog, Input, DOLLAR_FIELD, useTyped } from "../ui/dialog.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
-import { LazyPage } from "../ui/lazy.tsx";
-import type { LazyPart } from "../ui/lazy.tsx";
 import { List } from "../ui/list.tsx";
 import { column, moneyColumn, strongColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
+import { LazyPage } from "../ui/states.tsx";
+import type { LazyPart } from "../ui/states.tsx";
 
 const ORGANIZATION: LazyPart = {
   load: async () => (await import("./organization.tsx")).Organization,

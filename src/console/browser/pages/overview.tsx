@@ -15,10 +15,9 @@ import type { UsageRange, SpendGrouping } from "../state/spend.ts";
 import { Count, PageHead, Money, Panel, CodeBlock, Button, Notice } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Swatch, GroupChart } from "../ui/chart.tsx";
-import { LazyPage } from "../ui/lazy.tsx";
-import type { LazyPart } from "../ui/lazy.tsx";
 import { RequestTable } from "../ui/request-table.tsx";
-import { Inline, ReadResult } from "../ui/states.tsx";
+import { Inline, ReadResult, LazyPage } from "../ui/states.tsx";
+import type { LazyPart } from "../ui/states.tsx";
 import { useState } from "preact/hooks";
 
 const EVERY_MS = 5000;

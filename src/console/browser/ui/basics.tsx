@@ -8,6 +8,7 @@ import {
   formatShortCount,
   formatCharge,
 } from "../lib/money.ts";
+import { nameWithoutAuthor } from "../lib/names.ts";
 import { localAndUtcTime, relativeTime } from "../lib/time.ts";
 import { useNow } from "../state/cell.ts";
 
@@ -71,11 +72,11 @@ export function Tokens({ count }: { count: number }) {
 
 /** A model's ID, without the author on small screens. */
 export function ModelName({ id }: { id: string }) {
-  const nameWithoutAuthor = id.slice(id.indexOf("/") + 1);
+  const name = nameWithoutAuthor(id);
   return (
     <span title={id}>
-      <span class="author">{id.slice(0, id.length - nameWithoutAuthor.length)}</span>
-      {nameWithoutAuthor}
+      <span class="author">{id.slice(0, id.length - name.length)}</span>
+      {name}
     </span>
   );
 }

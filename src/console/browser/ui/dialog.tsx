@@ -278,6 +278,14 @@ export function Select<Value extends string>({
   );
 }
 
+export const ROLES = ["member", "billing", "admin", "owner"] as const;
+export type Role = (typeof ROLES)[number];
+const ROLE_OPTIONS = ROLES.map((role) => [role, role] as const);
+
+export function RoleField({ role, onChange }: { role: Role; onChange: (role: Role) => void }) {
+  return <Select label="Role" param="role" value={role} options={ROLE_OPTIONS} onPick={onChange} />;
+}
+
 function namesField(param: string | null, field: string): boolean {
   return param === field || param?.startsWith(`${field}[`) === true;
 }
