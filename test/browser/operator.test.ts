@@ -226,7 +226,10 @@ it("an operator can schedule a customer's price on the customer's page", async (
   await page.getByRole("heading", { name: /^Price list test-/ }).waitFor();
   const scheduled =
     /sandbox\/echo.*\$1\.25 in, \$2\.50 out.*scheduled Now \$1\.00 in, \$2\.00 out \(list price\)/;
-  await page.getByRole("row", { name: scheduled }).waitFor();
+  const row = page.getByRole("row", { name: scheduled });
+  await row.waitFor();
+  await row.getByRole("button", { name: "Remove…" }).click();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
   // A model that is billed by images has a field for their price.
   await page.getByRole("button", { name: "Schedule price" }).click();
   await dialog.locator('datalist option[value="sandbox/image"]').waitFor({ state: "attached" });

@@ -10,7 +10,7 @@ import { PageHead, Money, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Confirm, DOLLARS, FormDialog, MOMENT, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
-import { Grid, column, moneyColumn, timeColumn } from "../ui/table.tsx";
+import { Grid, column, moneyColumn, timeColumn, verbsColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import type { CallOutcome } from "../api/client.ts";
 import { DAY_MS, formatLocalMinute } from "../lib/time.ts";
@@ -193,21 +193,22 @@ export function PriceTable({ list }: { list?: string }) {
   const [removed, setRemoved] = useState<PriceRow | null>(null);
   const now = useNow();
   const known = useKnownPrices(list ?? "default");
-  const verbs: Column<PriceRow> = column("do", "Status", () => null, {
+  const isScheduled = ({ from }: PriceRow): boolean => Date.parse(from) > now;
+  const status: Column<PriceRow> = column("status", "Status", () => null, {
     csv: [],
     cell: (row) =>
-      Date.parse(row.from) <= now ? (
-        <span class="muted">in force</span>
-      ) : (
+      isScheduled(row) ? (
         <>
           scheduled{" "}
           <span class="small muted">
             {row.list === (list ?? "default") && known.priceOf(row.item)}
-          </span>{" "}
-          {mayRemove && <Button text="Remove…" class="quiet" onClick={() => setRemoved(row)} />}
+          </span>
         </>
+      ) : (
+        <span class="muted">in force</span>
       ),
   });
+  const verbs = verbsColumn(REMOVE, (_, row: PriceRow) => setRemoved(row), isScheduled);
   return (
     <>
       <List
@@ -216,7 +217,7 @@ export function PriceTable({ list }: { list?: string }) {
         filling={{ query: list === undefined ? {} : { list } }}
         read={({ prices, next_after }) => ({ rows: prices, next: next_after ?? null })}
         height={240}
-        columns={[...COLUMNS, verbs]}
+        columns={[...COLUMNS, status, ...(mayRemove ? [verbs] : [])]}
         empty="No prices here: list prices plus the region's markup apply."
       />
       {removed && <Remove row={removed} onClose={() => setRemoved(null)} />}
@@ -224,6 +225,7 @@ export function PriceTable({ list }: { list?: string }) {
   );
 }
 
+const REMOVE = [["remove", "Remove…"]] as const;
 const COLUMNS: readonly Column<PriceRow>[] = [
   column("list", "List", ({ list }) => list),
   column("item", "For", ({ item }) => item),
