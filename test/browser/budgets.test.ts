@@ -152,8 +152,8 @@ describe("the console of an organization with policies", () => {
     await form.getByLabel("Models", { exact: true }).fill("openai/*");
     await page.keyboard.press("Enter"); // Enter turns the text into a chip
     await form.getByLabel("Data regions, allowed").selectOption("some");
-    // A known value becomes a chip immediately.
     await form.getByLabel("Data regions", { exact: true }).fill("eu");
+    await page.keyboard.press("Enter");
     await form.getByRole("button", { name: "eu ✕" }).waitFor();
     await expectAccessible(page);
     await form.getByRole("button", { name: "Save" }).click();
@@ -215,6 +215,30 @@ describe("a form with a list of models", () => {
     expect(keys).toContainEqual(
       expect.objectContaining({ name: "Pressed", allowed_models: typed.split(", ") }),
     );
+  });
+
+  it("adds a typed model only at Enter or a comma, but a suggested model immediately", async () => {
+    const page = await logIn(browser, owner.key);
+    await page.goto("/console/#/keys?make=1");
+    const form = page.getByRole("dialog");
+    const field = form.getByRole("combobox", { name: "Models" });
+    await form
+      .locator('datalist option[value="sandbox/echo"]')
+      .first()
+      .waitFor({ state: "attached" });
+    await field.pressSequentially("sandbox/echo-key-401");
+    await page.keyboard.press("Enter");
+    await field.pressSequentially("sandbox/echo-slow,");
+    await field.evaluate((input: HTMLInputElement) => {
+      input.value = "sandbox/echo";
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    await form.getByRole("button", { name: "sandbox/echo ✕", exact: true }).waitFor();
+    expect(await form.locator(".chips button").allTextContents()).toEqual([
+      "sandbox/echo-key-401 ✕",
+      "sandbox/echo-slow ✕",
+      "sandbox/echo ✕",
+    ]);
   });
 
   it("saves a policy on the first press of the button, even while a model is being typed", async () => {

@@ -67,6 +67,11 @@ function afterPress(move: () => void): void {
   else addEventListener("mouseup", move, { once: true, capture: true });
 }
 
+/** Reports whether a person chose a suggestion. Some browsers then send a plain event. */
+function isSuggestion(event: Event): boolean {
+  return !(event instanceof InputEvent) || event.inputType === "insertReplacementText";
+}
+
 export function Chips({
   label,
   options,
@@ -101,9 +106,11 @@ export function Chips({
         value={typed}
         aria-label={label}
         placeholder={chosen.length === 0 ? none : "another one"}
-        onInput={({ currentTarget: { value: text } }) =>
-          options.some(([id]) => id === text) ? add(text) : setTyped(text)
-        }
+        onInput={(event) => {
+          const text = event.currentTarget.value;
+          if (isSuggestion(event) || text.endsWith(",")) add(text);
+          else setTyped(text);
+        }}
         onChange={({ currentTarget: { value: text } }) => afterPress(() => add(text))}
         onKeyDown={(event) => {
           if (event.key !== "Enter" || typed.trim() === "") return;
