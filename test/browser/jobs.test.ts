@@ -416,6 +416,15 @@ it("the Connect page receives a new key in one action, and a reload removes the 
   expect(page.faults).toEqual([]);
 });
 
+it("the Connect page shows a model that a new key with allowed models may call", async () => {
+  const page = await logIn(browser, await createOtherKey());
+  await page.goto("/console/#/keys?make=1&models=sandbox/slow-stream");
+  await page.getByLabel("Name").fill("Slow");
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("button", { name: "Use in Connect" }).click();
+  await page.getByText('"model":"sandbox/slow-stream"').waitFor();
+});
+
 it("an operator's login at the address of a customer's page opens the operator's first page", async () => {
   const page = await browser.open("/console/#/keys");
   await page.getByLabel("API key or operator's token").fill(ADMIN_TOKEN);

@@ -14,6 +14,30 @@ const readText = (file: string): string =>
   readFileSync(path.join(import.meta.dirname, file), "utf8");
 const PAGE = readText("../../docs/clients.md");
 
+/** The models of a region. */
+const LIVE = ["anthropic/claude-opus-4.5", "openai/gpt-5", "sandbox/echo"];
+
+function modelsOf(client: string, allowed?: readonly string[]): string {
+  return replaceAliasesForClient(client, "smart fast", LIVE, allowed);
+}
+
+describe("the models in a client's example", () => {
+  it("are the aliases, or models of the client's vendor, for a key without limits", () => {
+    expect(modelsOf("curl")).toBe("smart fast");
+    expect(modelsOf("Claude Code")).toBe("claude-opus-4-5 fast");
+  });
+
+  it("are only models that the key may call", () => {
+    expect(modelsOf("curl", ["sandbox/echo", "openai/gpt-5"])).toBe("sandbox/echo sandbox/echo");
+    expect(modelsOf("curl", ["openai/*"])).toBe("openai/gpt-5 openai/gpt-5");
+    expect(modelsOf("curl", ["openai/gpt-5", "smart"])).toBe("smart openai/gpt-5");
+    expect(modelsOf("Claude Code", ["sandbox/echo"])).toBe("sandbox/echo sandbox/echo");
+    expect(modelsOf("Claude Code", ["sandbox/echo", "anthropic/*"])).toBe(
+      "claude-opus-4-5 sandbox/echo",
+    );
+  });
+});
+
 /** The patterns with address and key for each client's instructions. */
 const AT = ORIGIN_PLACEHOLDER.replaceAll(".", "\\.");
 const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = [

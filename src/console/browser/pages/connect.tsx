@@ -1,7 +1,7 @@
 import { useState, useEffect, useRef } from "preact/hooks";
 import { ORIGIN_PLACEHOLDER, replaceAliasesForClient, KEY_PLACEHOLDER } from "../lib/clients.ts";
 import type { ClientSetupBlocks } from "../lib/clients.ts";
-import type { FreshKey, Generation } from "../api/types.ts";
+import type { FreshKey, Generation, Key } from "../api/types.ts";
 import { send } from "../api/client.ts";
 import type { CallOutcome } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
@@ -46,7 +46,7 @@ export function Connect() {
                   />
                 ))}
               </div>
-              {shown && <Blocks of={shown} secret={held?.secret ?? null} />}
+              {shown && <Blocks of={shown} held={held} />}
             </>
           );
         }}
@@ -60,7 +60,11 @@ function fillIn(text: string, key: string): string {
   return text.replaceAll(ORIGIN_PLACEHOLDER, location.origin).replaceAll(KEY_PLACEHOLDER, key);
 }
 
-function Blocks({ of: { name, parts }, secret }: { of: ClientSetupBlocks; secret: string | null }) {
+type BlocksProps = { of: ClientSetupBlocks; held: ReturnType<typeof connectKey.get> };
+function Blocks({ of: { name, parts }, held }: BlocksProps) {
+  const secret = held?.secret ?? null;
+  const key = useKnownKeys().find(({ id }) => id === held?.id);
+  const allowed = key?.allowed_models ?? key?.policy?.allowed_models ?? undefined;
   const masked = secret === null ? KEY_PLACEHOLDER : `${secret.slice(0, SHOWN_CHARACTERS)}…`;
   const live = (latestOf(useModels())?.data ?? []).flatMap(({ id, alias_of }) =>
     alias_of === undefined ? [id] : [],
@@ -69,7 +73,7 @@ function Blocks({ of: { name, parts }, secret }: { of: ClientSetupBlocks; secret
     <section class="panel" role="tabpanel" aria-label={name}>
       {parts.map(({ kind, text: written }) => {
         if (kind === "text") return <p key={written}>{fillIn(written, KEY_PLACEHOLDER)}</p>;
-        const text = replaceAliasesForClient(name, written, live);
+        const text = replaceAliasesForClient(name, written, live, allowed);
         return (
           <CodeBlock
             key={written}
@@ -139,8 +143,14 @@ function MakeKey({ client }: { client: string }) {
   );
 }
 
+/** Returns the keys that the person can see. */
+function useKnownKeys(): readonly Key[] {
+  const call = "GET /v1/keys";
+  return latestOf(useRead(useCanMakeCall()(call) ? call : null))?.keys ?? [];
+}
+
 function PasteKey({ mayMake }: { mayMake: boolean }) {
-  const known = latestOf(useRead(mayMake ? "GET /v1/keys" : null))?.keys ?? [];
+  const known = useKnownKeys();
   const take = (text: string): void => {
     const secret = text.trim();
     const id = known.find(({ prefix }) => secret.startsWith(prefix))?.id ?? null;
