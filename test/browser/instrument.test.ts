@@ -52,6 +52,25 @@ it("the Activity page groups requests by member, or by model and end user, and s
   expect(page.faults).toEqual([]);
 });
 
+it("the Activity page labels totals with their days, and shows no change, if earlier requests are no longer stored", async () => {
+  const page = await logIn(browser, key);
+  const today = askedAt.toISOString().slice(0, 10);
+  await page.goto("/console/#/activity?range=7&model=sandbox/echo");
+  await page.getByRole("cell", { name: "new", exact: true }).waitFor();
+  await page.route(/\/v1\/usage\?/, async (route) => {
+    const response = await route.fetch();
+    const json = { ...(await response.json()), complete_from: `${today}T00:00:00.000Z` };
+    await route.fulfill({ response, json });
+  });
+  await page.reload();
+  await page.getByText(/ in \d+ requests? since \d+ \w+ \(UTC\); on average/).waitFor();
+  const days = page.locator("figcaption", { hasText: "in total" });
+  const name = new Date(today).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  await days.getByText(`${name} to ${name} UTC`).waitFor();
+  await page.getByRole("columnheader", { name: "Change" }).waitFor();
+  expect(await page.locator(".change").allTextContents()).toEqual([""]);
+});
+
 it("the Requests page keeps the rows under the pointer in place until the reader loads new rows", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");

@@ -13,6 +13,22 @@ export function rangeLengthMs({ from, to }: DateRange): number {
   return hourStart(to) + (to.includes("T") ? DAY_MS / 24 : DAY_MS) - hourStart(from);
 }
 
+/** Reports whether the requests of a period are completely stored since `completeFrom`. */
+export function isCompleteSince(
+  completeFrom: string | null | undefined,
+  { from }: Pick<DateRange, "from">,
+): boolean {
+  return !completeFrom || Date.parse(completeFrom) <= hourStart(from);
+}
+
+/** Returns the days or hours of a period that are not before `completeFrom`. */
+export function partsSince(
+  completeFrom: string | null,
+  parts: readonly string[],
+): readonly string[] {
+  return parts.filter((part) => part >= (completeFrom ?? "").slice(0, part.length));
+}
+
 /** Returns the preceding period of the same length. */
 export function rangeBefore(range: DateRange): DateRange {
   const length = rangeLengthMs(range);

@@ -1,4 +1,4 @@
-import { roundRangeToDays } from "../lib/range.ts";
+import { isCompleteSince, roundRangeToDays } from "../lib/range.ts";
 import {
   useActivityQuery,
   LATENCY_PARAMETER,
@@ -8,7 +8,7 @@ import {
   orderGroupings,
 } from "../state/activity.ts";
 import type { Errors } from "../api/types.ts";
-import { localAndUtcTime, hourStart, formatDuration } from "../lib/time.ts";
+import { localAndUtcTime, formatDuration } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, useQuery } from "../state/route.ts";
 import { useGroupNames, useActivitySums } from "../state/spend.ts";
@@ -83,10 +83,10 @@ function ErrorGroups({
       {({ data, complete_from: since }) => (
         <>
           <FilterNotice only={unusedFilters} />
-          {since !== undefined && Date.parse(since) > hourStart(range.from) && (
+          {!isCompleteSince(since, range) && (
             <p class="notice">
-              ▲ Complete since {localAndUtcTime(since)}. Some earlier errors are counted only by
-              code and key.
+              ▲ Complete since {localAndUtcTime(since ?? "")}. Some earlier errors are counted only
+              by code and key.
             </p>
           )}
           <Table

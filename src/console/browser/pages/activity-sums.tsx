@@ -1,6 +1,7 @@
 import { formatPercent } from "../lib/money.ts";
 import { sumMetric, sumUsageByGroup } from "../lib/spend.ts";
-import { localAndUtcTime, hourStart } from "../lib/time.ts";
+import { isCompleteSince } from "../lib/range.ts";
+import { localAndUtcTime } from "../lib/time.ts";
 import type { DayRow, UsageMetric, UsageGroupSum } from "../lib/spend.ts";
 import { assignColors } from "../state/colors.ts";
 import type { ApiCallName } from "../api/client.ts";
@@ -50,9 +51,9 @@ export function MissingDataNotice({
   return (
     <>
       {isCut && <p class="notice">▲ Not everything is shown. Choose fewer days.</p>}
-      {completeFrom !== null && Date.parse(completeFrom) > hourStart(from) && (
+      {!isCompleteSince(completeFrom, { from }) && (
         <p class="notice">
-          ▲ Before {localAndUtcTime(completeFrom)} this detail is no longer stored.
+          ▲ Before {localAndUtcTime(completeFrom ?? "")} this detail is no longer stored.
         </p>
       )}
     </>
@@ -136,17 +137,18 @@ function columnsOf(
   before: readonly UsageGroupSum[] | undefined,
 ): readonly Column<UsageGroupSum>[] {
   const earlier = new Map(before?.map(({ group, cost_micro }) => [group, cost_micro]));
+  const wasOf = ({ group }: GroupSum): number | null => (before ? (earlier.get(group) ?? 0) : null);
   return [
     SPEND_COLUMN,
     shareColumn(total),
-    column("change", "Change", ({ group, cost_micro }) => cost_micro - (earlier.get(group) ?? 0), {
+    column("change", "Change", (row) => (before ? row.cost_micro - (wasOf(row) ?? 0) : null), {
       align: "right",
       wide: true,
-      csv: [["cost_usd_before", ({ group }) => usd(earlier.get(group) ?? 0)]],
-      cell: ({ group, cost_micro }) => {
-        const was = earlier.get(group) ?? 0;
-        const text = was === 0 ? "new" : changeText(cost_micro, was);
-        return <span class="change">{before && text}</span>;
+      csv: [["cost_usd_before", (row) => usd(wasOf(row))]],
+      cell: (row) => {
+        const was = wasOf(row);
+        const text = was ? changeText(row.cost_micro, was) : "new";
+        return <span class="change">{was !== null && text}</span>;
       },
     }),
     REQUESTS_COLUMN,

@@ -1,7 +1,8 @@
 import { stackGroups, sumMetric } from "../lib/spend.ts";
 import type { DayRow, UsageMetric } from "../lib/spend.ts";
 import { countText } from "../lib/money.ts";
-import { roundRangeToDays, rangeBefore } from "../lib/range.ts";
+import { dayName } from "../lib/time.ts";
+import { isCompleteSince, partsSince, roundRangeToDays, rangeBefore } from "../lib/range.ts";
 import {
   FILTER_CHIPS,
   LATENCY_PARAMETER,
@@ -45,11 +46,14 @@ const GROUPS: LazyPart = {
 
 export function Activity() {
   const [, update] = useQuery();
-  const { range, parts: days, isHourly, only, by, second, metric } = useActivityQuery();
+  const { range, parts, isHourly, only, by, second, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
   const timed = isTimeOrSpeed(metric) && LATENCY_PARAMETER;
   const read = useActivitySums({ ...range, ...only, group_by, ...timed });
-  const before = useActivitySums({ ...rangeBefore(range), ...only, group_by: by });
+  const rangeEarlier = rangeBefore(range);
+  const earlier = latestOf(useActivitySums({ ...rangeEarlier, ...only, group_by: by }));
+  const before =
+    earlier && isCompleteSince(earlier.completeFrom, rangeEarlier) ? earlier.rows : undefined;
   const hasOwnTable = metric === "errors" || isTimeOrSpeed(metric) || second !== undefined;
   const pick = (from: string, to: string): void => update({ range: "dates", from, to });
   return (
@@ -68,29 +72,33 @@ export function Activity() {
         )}
       </div>
       <ReadResult read={read} height={720}>
-        {({ rows, ...gaps }) => (
-          <>
-            <MissingDataNotice {...gaps} from={range.from} />
-            <Panel title={titleOf(metric, by)}>
-              <Summary
-                rows={rows}
-                before={latestOf(before)?.rows}
-                parts={days.length}
-                one={isHourly ? "an hour" : "a day"}
-              />
-              <Drawing rows={rows} days={days} by={by} metric={metric} onSelect={pick} />
-            </Panel>
-            {hasOwnTable && <LazyPage page={GROUPS} />}
-            {!hasOwnTable && (
-              <GroupTable
-                rows={rows}
-                before={latestOf(before)?.rows}
-                by={by}
-                drawn={drawnGroups(rows, days, metric)}
-              />
-            )}
-          </>
-        )}
+        {({ rows, ...gaps }) => {
+          const days = partsSince(gaps.completeFrom, parts);
+          return (
+            <>
+              <MissingDataNotice {...gaps} from={range.from} />
+              <Panel title={titleOf(metric, by)}>
+                <Summary
+                  rows={rows}
+                  before={before}
+                  days={days}
+                  isPart={days.length < parts.length}
+                  one={isHourly ? "an hour" : "a day"}
+                />
+                <Drawing rows={rows} days={days} by={by} metric={metric} onSelect={pick} />
+              </Panel>
+              {hasOwnTable && <LazyPage page={GROUPS} />}
+              {!hasOwnTable && (
+                <GroupTable
+                  rows={rows}
+                  before={before}
+                  by={by}
+                  drawn={drawnGroups(rows, days, metric)}
+                />
+              )}
+            </>
+          );
+        }}
       </ReadResult>
     </>
   );
@@ -162,17 +170,20 @@ function Chips() {
 type SummaryProps = {
   rows: readonly DayRow[];
   before: readonly DayRow[] | undefined;
-  parts: number;
+  /** The days or hours of the sums. `isPart`: not the whole period. */
+  days: readonly string[];
+  isPart: boolean;
   one: string;
 };
-function Summary({ rows, before, parts, one }: SummaryProps) {
+function Summary({ rows, before, days, isPart, one }: SummaryProps) {
   const cost = sumMetric(rows, "cost_micro");
   const requests = sumMetric(rows, "requests");
   const earlier = before && sumMetric(before, "cost_micro");
   return (
     <p class="small">
-      <Money micros={cost} /> in {countText(requests, "request")}; on average{" "}
-      <Money micros={Math.ceil(cost / Math.max(1, parts))} /> {one},{" "}
+      <Money micros={cost} /> in {countText(requests, "request")}
+      {isPart && ` since ${dayName(days[0] ?? "")} (UTC)`}; on average{" "}
+      <Money micros={Math.ceil(cost / Math.max(1, days.length))} /> {one},{" "}
       <Money micros={Math.ceil(cost / Math.max(1, requests))} /> a request
       {earlier !== undefined && earlier > 0 && (
         <>; {changeText(cost, earlier)} to the period before</>
