@@ -194,6 +194,35 @@ describe("the console of an organization that can't spend", () => {
   });
 });
 
+describe("a pause by a billing member in the console", () => {
+  it("can only be ended by owners and admins, as the dialog and the notice say", async () => {
+    const admin = { url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN };
+    const { orgId } = owner;
+    const person = { email: "billing@example.com", role: "billing" } as const;
+    const { id } = await postMember(admin, orgId, person);
+    const terms = {
+      orgId,
+      memberId: id,
+      scope: "regional",
+      rpmLimit: 100,
+      name: "Billing",
+    } as const;
+    const page = await logIn(browser, await createKey(admin, terms));
+    const note = "Only owners and admins can resume requests.";
+    await page.getByRole("button", { name: "Pause requests" }).click();
+    const form = page.getByRole("dialog");
+    await form.getByText(note).waitFor();
+    await form.getByRole("button", { name: "Pause requests" }).click();
+    await page.locator(".halted").getByText(note).waitFor();
+    expect(await page.getByRole("button", { name: "Resume" }).count()).toBe(0);
+    await expectAccessible(page);
+    const manager = await logIn(browser, owner.key);
+    await manager.getByRole("button", { name: "Resume" }).click();
+    await manager.getByRole("button", { name: "Resume requests" }).click();
+    await page.getByText(note).waitFor({ state: "detached" });
+  });
+});
+
 describe("an end user whose requests are rejected", () => {
   const askAs = (user: string): Promise<Response> => {
     const messages = [{ role: "user", content: "Hello" }];

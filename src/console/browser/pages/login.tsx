@@ -27,7 +27,7 @@ import type { PendingConfirmation } from "../state/confirming.ts";
 
 const ROLES = [
   ["Owner, admin", "balance, spend by model, key and end user, all keys, settings"],
-  ["Billing", "the same, to read"],
+  ["Billing", "the same, to read, buy credits, set budgets and pause requests"],
   ["Member", "your own keys and their requests"],
   ["Operator's token", "the region's organizations and their health"],
 ] as const;

@@ -14,6 +14,7 @@ const TOUCHES = ["/v1/pauses"];
 const EVERY_MS = 15_000;
 const ORGANIZATION = "organization";
 const PAUSE = "Pause requests";
+const WHO_RESUMES = "Only owners and admins can resume requests.";
 
 type Owner = { readonly scope: Pause["scope"]; readonly id: string; readonly name: string };
 
@@ -98,9 +99,8 @@ function Notice({ pause }: { pause: Pause }) {
             </>
           )}
         </span>{" "}
-        {may(END_CALL) && source !== "operator" && (
-          <Button text="Resume" onClick={() => setEnding(true)} />
-        )}
+        {source !== "operator" &&
+          (may(END_CALL) ? <Button text="Resume" onClick={() => setEnding(true)} /> : WHO_RESUMES)}
       </p>
       {isEnding && (
         <Confirm
@@ -154,6 +154,7 @@ function NewPause({ scope, id, name, onClose }: Owner & { onClose: () => void })
         type: "datetime-local",
       })}
       <Checkbox text="End running requests too" isOn={stops} onChange={setStops} />
+      {!useCanMakeCall()(END_CALL) && <p class="notice">▲ {WHO_RESUMES}</p>}
     </FormDialog>
   );
 }
