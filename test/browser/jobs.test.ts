@@ -71,17 +71,26 @@ it("a person finds a failed request by its ID in 3 actions, and sees why the req
   expect(job.spent()).toBeLessThanOrEqual(3);
 });
 
-it("a click on an error code of today's failures filters the requests, and Back removes the filter", async () => {
+it("a click on an error code of today's failures filters the requests and the chart, and Back removes the filter", async () => {
   await ask(owner.key, { model: "nope/none" });
+  await ask(owner.key, { messages: [] });
   const page = await logIn(browser, owner.key);
   await goTo(page, "Requests");
   await page.getByRole("link", { name: "Errors" }).click();
   const code = page.getByRole("button", { name: "model_not_found" });
+  await code.waitFor();
+  const count = Number.parseInt((await code.textContent()) ?? "", 10);
+  const all = Number.parseInt((await page.locator(".notice.calm").textContent()) ?? "", 10);
+  expect(all).toBeGreaterThan(count);
+  await page.getByText(`${all} failed, rejected or stopped requests from`).waitFor();
+  await page.getByText(`${all} in total, `).waitFor();
   await code.click();
   await page.waitForURL(/code=model_not_found/);
   await page.getByRole("row", { name: "model_not_found" }).first().waitFor();
+  await page.getByText(`${count} in total, `).waitFor();
   await page.goBack();
   await page.waitForURL(/status=error(?!.*code)/);
+  await page.getByText(`${all} in total, `).waitFor();
   expect(page.faults).toEqual([]);
 });
 

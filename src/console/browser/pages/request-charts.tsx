@@ -16,7 +16,7 @@ import {
   requestsByState,
 } from "../lib/request-states.ts";
 import type { Errors, Generation, Usage } from "../api/types.ts";
-import { STOPPED_CODE, errorCount, isError } from "../lib/spend.ts";
+import { STOPPED_CODE } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import type { ColorSlot } from "../lib/plot-shape.ts";
 import type { DateRange } from "../lib/range.ts";
@@ -30,7 +30,7 @@ export function RequestChart() {
 
 function RequestErrors() {
   const [query, update] = useQuery();
-  const { key_id: keyId, code: chosen, model, provider, external_id } = query;
+  const { key_id: keyId, code: chosen, model, provider, external_id, tag } = query;
   const now = useNow();
   const range = errorDays(query, now);
   const { from, to } = range;
@@ -38,13 +38,13 @@ function RequestErrors() {
   const read = useRead("GET /v1/errors", { query: asked }, { every: 30_000 });
   return (
     <>
-      <FilterNotice only={{ model, provider, external_id }} />
+      <FilterNotice only={{ model, provider, external_id, tag }} />
       <ReadResult read={read} height={340}>
         {({ data, total }) => (
           <>
             <p class="notice calm">
-              {data.some(isError) ? countText(errorCount(data), "error") : "No errors"} from {from}{" "}
-              to {to} (UTC)
+              {total === 0 ? "No errors" : countText(total, "failed, rejected or stopped request")}{" "}
+              from {from} to {to} (UTC)
               {total > 0 && ": "}
               {data.map(({ group: code = null, count }) => (
                 <Button
@@ -56,7 +56,9 @@ function RequestErrors() {
                 />
               ))}
             </p>
-            {total > 0 && <ErrorChart range={range} keyId={keyId} parts={chartParts(range, now)} />}
+            {total > 0 && (
+              <ErrorChart {...{ range, keyId }} code={chosen} parts={chartParts(range, now)} />
+            )}
           </>
         )}
       </ReadResult>

@@ -22,10 +22,12 @@ export function FilterNotice({ only }: { only: Readonly<Record<string, string | 
 type ErrorChartProps = {
   range: UsageRange;
   keyId: string | undefined;
+  /** The only error code to show. By default, the chart shows all. */
+  code?: string | undefined;
   parts: readonly string[];
   onSelect?: (from: string, to: string) => void;
 };
-export function ErrorChart({ range: { from, to }, keyId, parts, onSelect }: ErrorChartProps) {
+export function ErrorChart({ range: { from, to }, keyId, code, parts, onSelect }: ErrorChartProps) {
   const keyed = keyId !== undefined && { key_id: keyId };
   const query = { from, to, group_by: "hour,code", ...keyed } as const;
   const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
@@ -34,7 +36,8 @@ export function ErrorChart({ range: { from, to }, keyId, parts, onSelect }: Erro
     <ReadResult read={read} height={304}>
       {({ data, total }) => {
         if (total === 0) return <p class="small muted">No errors in this period.</p>;
-        const rows = data.map(({ hour = "", group = "", count }) => ({
+        const shown = code === undefined ? data : data.filter(({ group }) => group === code);
+        const rows = shown.map(({ hour = "", group = "", count }) => ({
           day: hour.slice(0, length),
           group,
           ...usageWithOnlyRequests(count),
