@@ -283,7 +283,7 @@ describe("the console's pages for money and end users", () => {
     const chunks: Buffer[] = [];
     for await (const chunk of await download.createReadStream()) chunks.push(chunk as Buffer);
     const [head = "", ...lines] = Buffer.concat(chunks).toString().trim().split(/\r?\n/);
-    expect(head).toContain("End user ID");
+    expect(head).toContain("end_user_id");
     expect(lines.join("\n")).toContain("bob");
     expect(lines.length).toBeGreaterThanOrEqual(3);
   });

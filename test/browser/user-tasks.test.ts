@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Locator, Page } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { readDemo } from "../../scripts/dev-demo.ts";
@@ -126,7 +127,10 @@ describe("a billing member in the console", () => {
       () => ann.getByLabel("Split", { exact: true }).selectOption("by key"),
       () => press(ann, "CSV"),
     );
-    expect((await downloaded).suggestedFilename()).toMatch(/\.csv$/);
+    const file = await downloaded;
+    expect(file.suggestedFilename()).toMatch(/^activity-key-\d{4}-\d\d(?:-\d\d)?[-\d to]*\.csv$/);
+    const [head] = readFileSync(await file.path(), "utf8").split("\r\n");
+    expect(head).toMatch(/^\uFEFF(?:[a-z_]+,)*requests,(?:[a-z_]+,?)*$/);
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { runway } from "../../src/console/browser/lib/balance-curve.ts";
+import { isCompleteSince, partsSince, rangeName } from "../../src/console/browser/lib/range.ts";
 import { computeSpendTotals } from "../../src/console/browser/lib/spend-totals.ts";
 import { cacheShares, stackGroups, sumUsageByGroup } from "../../src/console/browser/lib/spend.ts";
 import type { DayRow } from "../../src/console/browser/lib/spend.ts";
@@ -16,6 +17,30 @@ const row = (day: string, cost: number, group: string | null = "m"): DayRow => {
   const tokens = { prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0 };
   return { day, group, requests: 1, ...tokens, cost_micro: cost };
 };
+
+describe("a period in the console", () => {
+  it.each([
+    ["2026-10-01", "2026-10-31", "2026-10"],
+    ["2026-12-01", "2026-12-31", "2026-12"],
+    ["2026-11-22", "2026-11-22", "2026-11-22"],
+    ["2026-11-01", "2026-11-22", "2026-11-01 to 2026-11-22"],
+    ["2026-11-22T05", "2026-11-23T04", "2026-11-22T05 to 2026-11-23T04"],
+  ])("from %s to %s has the name %s in files", (from, to, name) => {
+    expect(rangeName({ from, to })).toBe(name);
+  });
+
+  it("is complete if it doesn't start before the first complete record", () => {
+    const complete = "2026-11-20T09:30:00.000Z";
+    expect(isCompleteSince(complete, { from: "2026-11-20" })).toBe(false);
+    expect(isCompleteSince(complete, { from: "2026-11-21" })).toBe(true);
+    expect(isCompleteSince(null, { from: "2026-11-20" })).toBe(true);
+    expect(partsSince(complete, ["2026-11-19", "2026-11-20", "2026-11-21"])).toEqual([
+      "2026-11-20",
+      "2026-11-21",
+    ]);
+    expect(partsSince(complete, ["2026-11-20T08", "2026-11-20T09"])).toEqual(["2026-11-20T09"]);
+  });
+});
 
 describe("the console's format of a time", () => {
   it.each([

@@ -1,4 +1,4 @@
-import { DAY_MS, hourStart, monthStart, utcDay } from "./time.ts";
+import { DAY_MS, dayAfter, hourStart, monthStart, utcDay } from "./time.ts";
 
 /** A period: its first and last UTC day or hour. */
 export type DateRange = { readonly from: string; readonly to: string };
@@ -27,6 +27,12 @@ export function partsSince(
   parts: readonly string[],
 ): readonly string[] {
   return parts.filter((part) => part >= (completeFrom ?? "").slice(0, part.length));
+}
+
+/** Returns a period's name in files: `2026-10` for a whole month, or its first and last day. */
+export function rangeName({ from, to }: DateRange): string {
+  if (from === monthStart(to) && dayAfter(to) === monthStart(to, -1)) return from.slice(0, 7);
+  return from === to ? from : `${from} to ${to}`;
 }
 
 /** Returns the preceding period of the same length. */

@@ -1,4 +1,4 @@
-import { isCompleteSince, roundRangeToDays } from "../lib/range.ts";
+import { isCompleteSince, rangeName, roundRangeToDays } from "../lib/range.ts";
 import {
   useActivityQuery,
   LATENCY_PARAMETER,
@@ -90,7 +90,7 @@ function ErrorGroups({
             </p>
           )}
           <Table
-            name={`Errors by ${split}`}
+            name={`Errors by ${split} ${rangeName(range)}`}
             columns={columns}
             rows={data}
             keyOf={({ group }) => group ?? ""}
@@ -201,7 +201,7 @@ function PairTable({ by, second, asked }: PairTableProps) {
         <>
           <MissingDataNotice {...gaps} from={asked.from} />
           <Table
-            name={`Activity ${by} and ${second}`}
+            name={`Activity ${by} and ${second} ${rangeName(asked)}`}
             columns={[
               groupColumn(by, true),
               groupColumn(second, false),
@@ -241,7 +241,7 @@ function GroupTimes({ by, asked }: { by: UsageGrouping; asked: UsageRange & Usag
     <ReadResult read={read} height={480}>
       {({ rows }) => (
         <Table
-          name={`Times ${by}`}
+          name={`Times ${by} ${rangeName(asked)}`}
           columns={[group, ...TIMES, REQUESTS_COLUMN, SPEND_COLUMN]}
           rows={rows.toSorted((a, b) => b.requests - a.requests)}
           keyOf={(row) => row.group ?? ""}

@@ -61,12 +61,13 @@ export function MissingDataNotice({
 }
 
 type GroupTableProps = {
+  name: string;
   rows: readonly DayRow[];
   before: readonly DayRow[] | undefined;
   by: UsageGrouping;
   drawn: ReadonlySet<string | null>;
 };
-export function GroupTable({ rows, before, by, drawn }: GroupTableProps) {
+export function GroupTable({ name, rows, before, by, drawn }: GroupTableProps) {
   const [query] = useQuery();
   const nameOfGroup = useGroupNames();
   const total = sumMetric(rows, "cost_micro");
@@ -74,7 +75,7 @@ export function GroupTable({ rows, before, by, drawn }: GroupTableProps) {
   const nameOf = (group: string | null): string => nameOfGroup(by, group);
   return (
     <Table
-      name={`Activity ${by}`}
+      name={name}
       columns={[
         groupColumn(by, drawn, nameOf),
         ...columnsOf(total, before && sumUsageByGroup(before)),

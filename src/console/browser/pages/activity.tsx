@@ -2,7 +2,13 @@ import { stackGroups, sumMetric } from "../lib/spend.ts";
 import type { DayRow, UsageMetric } from "../lib/spend.ts";
 import { countText } from "../lib/money.ts";
 import { dayName } from "../lib/time.ts";
-import { isCompleteSince, partsSince, roundRangeToDays, rangeBefore } from "../lib/range.ts";
+import {
+  isCompleteSince,
+  partsSince,
+  roundRangeToDays,
+  rangeBefore,
+  rangeName,
+} from "../lib/range.ts";
 import {
   FILTER_CHIPS,
   LATENCY_PARAMETER,
@@ -90,6 +96,7 @@ export function Activity() {
               {hasOwnTable && <LazyPage page={GROUPS} />}
               {!hasOwnTable && (
                 <GroupTable
+                  name={`Activity ${by} ${rangeName(range)}`}
                   rows={rows}
                   before={before}
                   by={by}

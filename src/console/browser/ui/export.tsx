@@ -23,7 +23,9 @@ export function Export<T>({
     stopped.current = false;
     setProblem("");
     setCount(0);
-    const parts = columns.flatMap(({ csv, title, value }) => csv ?? [[title, value] as const]);
+    const parts = columns.flatMap(
+      ({ csv, title, value }) => csv ?? [[snakeCase(title), value] as const],
+    );
     const lines = [parts.map(([heading]) => heading) as (string | number | boolean | null)[]];
     try {
       for await (const page of rows()) {
@@ -54,6 +56,11 @@ export function Export<T>({
       )}
     </span>
   );
+}
+
+/** Returns a column's heading in CSV, such as `last_used`. */
+function snakeCase(title: string): string {
+  return title.toLowerCase().match(/\w+/g)?.join("_") ?? "";
 }
 
 export function downloadFile(name: string, file: Blob): void {

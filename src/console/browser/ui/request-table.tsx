@@ -44,11 +44,10 @@ export function Status({ of: { status, error } }: { of: Pick<Generation, "status
 type Row = Generation;
 
 type Measure = (row: Row) => number | null;
-const headingOf = (title: string): string => title.toLowerCase().replaceAll(" ", "_");
 const tokens = (id: string, title: string, of: Measure): Column<Row> =>
-  tokenColumn(id, title, of, { wide: true, csv: [[headingOf(title), of]] });
+  tokenColumn(id, title, of, { wide: true });
 const time = (id: string, title: string, of: Measure): Column<Row> =>
-  durationColumn(id, title, of, { wide: true, csv: [[`${headingOf(title)}_ms`, of]] });
+  durationColumn(id, title, of, { wide: true, csv: [[`${title.toLowerCase()}_ms`, of]] });
 
 export function requestColumns(nameOfKey: (id: string | null) => string): readonly Column<Row>[] {
   return [

@@ -10,7 +10,7 @@ export type Column<T> = {
   readonly id: string;
   readonly title: string;
   readonly value: (row: T) => Cell;
-  /** The columns in CSV exports, by default title and value. */
+  /** The columns in CSV exports, by default the title in snake case and the value. */
   readonly csv?: readonly CsvColumn<T>[];
   readonly cell?: (row: T) => ComponentChildren;
   readonly align?: "right";
