@@ -25,11 +25,23 @@ const KEYS: readonly Column<MemberKey>[] = [
   timeColumn("used", "Last used", ({ last_used_at }) => last_used_at),
 ];
 
-/** A key's name. If a search found the key, highlights it and scrolls to it. */
+const SCROLLING_MS = 3000;
+
+/** A key's name. If a search found the key, highlights it and scrolls to it while the page loads. */
 function Name({ of: { id, name } }: { of: MemberKey }) {
   const [{ key }] = useQuery();
   const mark = useRef<HTMLElement>(null);
-  useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [key]);
+  useEffect(() => {
+    if (key !== id) return undefined;
+    const scroll = (): void => mark.current?.scrollIntoView({ block: "center" });
+    const sizes = new ResizeObserver(scroll);
+    sizes.observe(document.body);
+    const timer = setTimeout(() => sizes.disconnect(), SCROLLING_MS);
+    return () => {
+      sizes.disconnect();
+      clearTimeout(timer);
+    };
+  }, [key]);
   return key === id ? (
     <mark ref={mark} title={id}>
       {name}
