@@ -270,6 +270,7 @@ it("a person finds and revokes a leaked key in 4 actions, and the browser never 
   const pressedAt = Date.now();
   await expect.poll(async () => (await ask(leaked)).status).toBe(401);
   expect(Date.now() - pressedAt).toBeLessThan(2000);
+  await page.getByText("Old server is revoked.").waitFor();
   expect(sent.join(" ") + page.url()).not.toContain(leaked.slice(-20));
   expect(page.faults).toEqual([]);
   expect(job.spent()).toBeLessThanOrEqual(4);

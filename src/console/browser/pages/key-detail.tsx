@@ -26,7 +26,8 @@ const ROTATE = "POST /v1/keys/{id}/rotate";
 const LIST = ["/v1/keys"];
 type DialogMode = "read" | "edit" | "rotate" | "revoke";
 
-export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
+type KeyDetailProps = { apiKey: Key; onClose: () => void; onRevoked: () => void };
+export function KeyDetail({ apiKey, onClose, onRevoked }: KeyDetailProps) {
   const [{ do: wanted }] = useQuery();
   const mayRevoke = useCanMakeCall()(REVOKE, useIsOwn(apiKey));
   const isLive = mayRevoke && keyStateOf(apiKey, useNow()) === "live";
@@ -43,7 +44,7 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
         verb={`Revoke ${name}`}
         run={() => change(REVOKE, { path: { id } }, LIST)}
         onClose={back}
-        onDone={onClose}
+        onDone={onRevoked}
       >
         <p>
           {used

@@ -61,8 +61,14 @@ function KeyList() {
   const owner = (id: string): string => members.get(id) ?? (id === own?.id ? "you" : "a member");
   const read = useRead("GET /v1/keys", {}, { every: 15_000 });
   const opened = latestOf(read)?.keys.find(({ id }) => id === path[1]);
+  const revoked = latestOf(read)?.keys.find((key) => key.revoked && key.id === query["revoked"]);
   return (
     <>
+      {revoked && (
+        <p class="notice calm" role="status">
+          ● {revoked.name} is revoked.
+        </p>
+      )}
       <ReadResult read={read} height={480}>
         {({ keys }) => (
           <Table
@@ -86,7 +92,8 @@ function KeyList() {
         <KeyDetail
           apiKey={opened}
           key={opened.id}
-          onClose={() => goTo(["keys"], { ...query, do: "" })}
+          onClose={() => goTo(["keys"], { ...query, do: "", revoked: "" })}
+          onRevoked={() => goTo(["keys"], { ...query, do: "", revoked: opened.id })}
         />
       )}
     </>
