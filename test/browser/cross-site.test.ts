@@ -286,7 +286,7 @@ it("a person with an old session can buy credits after logging in again", async 
   await page.getByText("buying credits needs a login").waitFor();
   await confirmAs(page, "Ann");
   await press(page, "Pay");
-  await page.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
+  await page.locator(".notice", { hasText: "$10.00 was added" }).waitFor();
 });
 
 it("a person can connect an account of the company's own identity provider", async () => {

@@ -59,7 +59,7 @@ beforeAll(async () => {
   await ann.goto(`${started.origins.eu}/console/#/credits`);
   await press(ann, "Pay $10.00");
   await press(ann, "Pay");
-  await ann.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
+  await ann.locator(".notice", { hasText: "$10.00 was added" }).waitFor();
   const { purchases } = await asOperator(`/orgs/${org}/purchases`);
   const [{ id } = { id: "" }] = purchases as { id: string }[];
   const refund = { amount_cents: 300, reason: "requested_by_customer" };

@@ -454,7 +454,7 @@ it("the Models page shows each model's price and alias, and links to a new key f
   await expectAccessible(page);
   await page
     .getByRole("row", { name: /^sandbox\/echo Copy/ })
-    .getByRole("link", { name: "Key" })
+    .getByRole("link", { name: "Create key" })
     .click();
   await page.getByRole("button", { name: "sandbox/echo ✕" }).waitFor();
   expect(page.faults).toEqual([]);

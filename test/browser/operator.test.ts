@@ -207,7 +207,7 @@ it("an operator can schedule a customer's price on the customer's page", async (
   await page.getByRole("heading", { name: "The region's prices apply" }).waitFor();
   await page.getByRole("button", { name: "Schedule price" }).click();
   const dialog = page.getByRole("dialog");
-  const model = dialog.getByLabel("Model, author/* or *");
+  const model = dialog.getByLabel(/^Model/);
   await dialog.getByText("at least 1 hour from now").waitFor();
   await dialog.locator('datalist option[value="sandbox/echo"]').waitFor({ state: "attached" });
   await model.fill("nobody/nothing");

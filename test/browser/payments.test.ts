@@ -63,7 +63,7 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up until th
   await expectAccessible(ann);
   await press(ann, "Pay $10.00");
   await press(ann, "Pay");
-  await notice(ann, "$10.00 were added");
+  await notice(ann, "$10.00 was added");
   await expect.poll(() => rows(ann, /payment page.*paid/)).toBe(1);
   await ann.getByText("$10.00 from payments, $1.00 from the operator, $11.00 in all.").waitFor();
   const paid = ann.getByRole("row", { name: /payment page.*paid/ });
@@ -83,7 +83,7 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up until th
   await ann.getByRole("alert").getByText("Try another card").waitFor();
   await press(ann, "Bank asks first");
   await press(ann, "It is me");
-  await notice(ann, "$25.00 were added");
+  await notice(ann, "$25.00 was added");
   await expect.poll(() => rows(ann, /payment page.*paid/)).toBe(2);
 
   await press(ann, "Turn on…");
@@ -134,7 +134,7 @@ it("the Credits page charges nothing for a canceled payment, and explains that a
   await ben.getByRole("button", { name: "Pay $10.00" }).dblclick();
   await ben.getByRole("heading", { name: "Pay $10.00" }).waitFor();
   await press(ben, "Pay");
-  await notice(ben, "$10.00 were added");
+  await notice(ben, "$10.00 was added");
   await expect.poll(() => rows(ben, /payment page/)).toBe(2);
 
   // The operator removes the bought credits, as if they were spent.

@@ -71,7 +71,7 @@ beforeAll(async () => {
   await goTo(ann, "Credits");
   await press(ann, "Pay $10.00");
   await press(ann, "Pay");
-  await ann.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
+  await ann.locator(".notice", { hasText: "$10.00 was added" }).waitFor();
   const made = (await call(ann, "POST", "/v1/keys", { name: "Server" })) as { key: string };
   await call(ann, "POST", "/v1/users", { external_id: "blocked", daily_quota_dollars: 0 });
   for (const user of ["blocked", "ann"]) {
@@ -182,7 +182,7 @@ describe("an operator in the console", () => {
       () => operator.getByRole("cell", { name: slug, exact: true }).click(),
       () => operator.getByRole("link", { name: "Prices" }).click(),
       () => press(operator, "Schedule price"),
-      () => dialog.getByLabel("Model, author/* or *").fill("sandbox/echo"),
+      () => dialog.getByLabel(/^Model/).fill("sandbox/echo"),
       () => dialog.getByLabel(/^Input/).fill("1.25"),
       () => dialog.getByLabel(/^Output/).fill("2.5"),
       () => operator.keyboard.press("Enter"),

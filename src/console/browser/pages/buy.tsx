@@ -193,10 +193,10 @@ function PurchaseNotice({ purchase, onClose }: { purchase: Purchase; onClose: ()
   const { state, amount_dollars: dollars, url, credited_micro: credited } = purchase;
   const isPage = purchase.method === "checkout";
   return (
-    <div class="notice" role="status">
+    <div class={state === "credited" ? "notice calm" : "notice"} role="status">
       {state === "credited" && (
         <span>
-          ● <strong>{formatBalance(credited ?? 0)} were added</strong> to your balance.
+          ● <strong>{formatBalance(credited ?? 0)} was added</strong> to your balance.
         </span>
       )}
       {state === "declined" && (

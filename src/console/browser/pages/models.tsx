@@ -51,6 +51,7 @@ export function Models() {
               ...NAMES,
               providersColumn(setOpen),
               ...(canReadOrganizationUsage(who) ? spendColumns(used) : []),
+              NEXT_PRICE,
               linksColumn({ mayTry: canMakeCall(who, "POST /v1/chat/completions"), mayLimit }),
             ]}
             rows={data}
@@ -124,7 +125,10 @@ const NAMES: readonly Column<ListedModel>[] = [
     csv: [["model", ({ id }) => id]],
     cell: (model) => (
       <>
-        <strong class="break" title={describeModelPrices(model)}>
+        <strong
+          class="break"
+          title={[describeModelPrices(model), nextPrice(model)].filter(Boolean).join(", then ")}
+        >
           {model.id}
         </strong>{" "}
         <CopyButton text={model.id} label="Copy ID" />
@@ -164,15 +168,23 @@ const NAMES: readonly Column<ListedModel>[] = [
     ({ pricing }) => <span style={{ whiteSpace: "normal" }}>{outputAndUnitPrices(pricing)}</span>,
   ),
   priceColumn("cached", "Cached", ({ pricing }) => pricing.input_cache_read),
-  column("next", "Next price", ({ next_price: next }) => next?.from ?? null, {
+];
+
+/** The first column that hides, because most models have no next price. */
+const NEXT_PRICE: Column<ListedModel> = column(
+  "next",
+  "Next price",
+  ({ next_price: next }) => next?.from ?? null,
+  {
+    wide: true,
     csv: [
       ["next_price_from", ({ next_price: next }) => next?.from ?? null],
       ["next_input_usd_per_million", ({ next_price: next }) => millionOf(next?.prompt)],
       ["next_output_usd_per_million", ({ next_price: next }) => millionOf(next?.completion)],
     ],
     cell: nextPrice,
-  }),
-];
+  },
+);
 
 function providersColumn(open: (id: string) => void): Column<ListedModel> {
   return column("providers", "Providers", ({ providers }) => providers.join(", "), {
@@ -199,7 +211,7 @@ function linksColumn({
         {mayTry && kind === "chat" && <a href={hrefOf(["playground"], { model: id })}>Try</a>}{" "}
         {mayLimit && (
           <a href={hrefOf(["keys"], { make: "1", models: id })} title={`A key for ${id} alone`}>
-            Key
+            Create key
           </a>
         )}
       </>

@@ -62,7 +62,7 @@ export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceP
   return (
     <FormDialog title="Schedule price" verb="Schedule price" run={run} onClose={onClose}>
       {fixedList === undefined && line("list", "List", { required: true })}
-      {line("item", "Model, author/* or *", { required: true, list: items })}
+      {line("item", "Model", { required: true, list: items, hint: "An ID, author/* or *" })}
       <Options id={items} options={known.items} />
       {line("from", `Start [your time], at least ${known.lead} from now`, MOMENT)}
       {fields.map(([name, label], index) =>
