@@ -138,7 +138,8 @@ function columnsOf(
   before: readonly UsageGroupSum[] | undefined,
 ): readonly Column<UsageGroupSum>[] {
   const earlier = new Map(before?.map(({ group, cost_micro }) => [group, cost_micro]));
-  const wasOf = ({ group }: GroupSum): number | null => (before ? (earlier.get(group) ?? 0) : null);
+  const wasOf = ({ group }: UsageGroupSum): number | null =>
+    before ? (earlier.get(group) ?? 0) : null;
   return [
     SPEND_COLUMN,
     shareColumn(total),

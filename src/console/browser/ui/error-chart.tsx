@@ -37,11 +37,9 @@ export function ErrorChart({ range: { from, to }, keyId, code, parts, onSelect }
       {({ data, total }) => {
         if (total === 0) return <p class="small muted">No errors in this period.</p>;
         const shown = code === undefined ? data : data.filter(({ group }) => group === code);
-        const rows = shown.map(({ hour = "", group = "", count }) => ({
-          day: hour.slice(0, length),
-          group,
-          ...usageWithOnlyRequests(count),
-        }));
+        const rows = shown.map(({ hour = "", group = "", count }) =>
+          Object.assign(usageWithOnlyRequests(count), { day: hour.slice(0, length), group }),
+        );
         return (
           <GroupChart
             name="Errors by code"
