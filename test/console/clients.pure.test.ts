@@ -22,12 +22,12 @@ function modelsOf(client: string, allowed?: readonly string[]): string {
 }
 
 describe("the models in a client's example", () => {
-  it("are the aliases, or models of the client's vendor, for a key without limits", () => {
+  it("include aliases, or models of the client's vendor, for a key without limits", () => {
     expect(modelsOf("curl")).toBe("smart fast");
     expect(modelsOf("Claude Code")).toBe("claude-opus-4-5 fast");
   });
 
-  it("are only models that the key may call", () => {
+  it("include only models that the key may call", () => {
     expect(modelsOf("curl", ["sandbox/echo", "openai/gpt-5"])).toBe("sandbox/echo sandbox/echo");
     expect(modelsOf("curl", ["openai/*"])).toBe("openai/gpt-5 openai/gpt-5");
     expect(modelsOf("curl", ["openai/gpt-5", "smart"])).toBe("smart openai/gpt-5");

@@ -29,7 +29,7 @@ describe("a period in the console", () => {
     expect(rangeName({ from, to })).toBe(name);
   });
 
-  it("is complete if it doesn't start before the first complete record", () => {
+  it("counts as complete if it doesn't start before the first complete record", () => {
     const complete = "2026-11-20T09:30:00.000Z";
     expect(isCompleteSince(complete, { from: "2026-11-20" })).toBe(false);
     expect(isCompleteSince(complete, { from: "2026-11-21" })).toBe(true);

@@ -50,7 +50,7 @@ function applied(names: readonly string[]): string {
 }
 
 describe("the exit code of deploy:check", () => {
-  it("is 0 for a ready region, with both text and JSON output", async () => {
+  it("equals 0 for a ready region, with both text and JSON output", async () => {
     const file = files.write();
     const words = await run(["--env", "eu", "--config", file, "--set", NAMES]);
     expect(words).toMatchObject({ code: 0 });
@@ -65,13 +65,13 @@ describe("the exit code of deploy:check", () => {
     });
   });
 
-  it("is 0 for a US region, whose secrets have different names", async () => {
+  it("equals 0 for a US region, whose secrets have different names", async () => {
     const names = "KEY_SECRETS,ADMIN_TOKEN,PEER_OUT_EU,PEER_IN_EU,OPENAI_API_KEY";
     const given = ["--env", "us", "--config", files.write(), "--set", names];
     expect(await run(given)).toMatchObject({ code: 0 });
   });
 
-  it("is 1 for the repository's wrangler.toml, and the output lists the values to fill in", async () => {
+  it("equals 1 for the repository's wrangler.toml, and the output lists the values to fill in", async () => {
     const given = ["--env", "eu", "--config", "wrangler.toml", "--set", NAMES];
     const { code, said } = await run(given);
     expect(code).toBe(1);
@@ -93,7 +93,7 @@ describe("the exit code of deploy:check", () => {
     expect(await run(given)).toMatchObject({ code: 2 });
   });
 
-  it("is 0 for --help, which lists the exit codes", async () => {
+  it("equals 0 for --help, which lists the exit codes", async () => {
     const { code, said } = await run(["--help"]);
     expect(code).toBe(0);
     expect(said).toContain("Ends with 0; 1 when something must be put right first; 2");

@@ -61,7 +61,7 @@ async function balanceOf(key: string): Promise<readonly [credits: unknown, held:
 }
 
 describe("a hold that is charged by 20 concurrent calls while the region is killed", () => {
-  it("is charged only once, up to the held amount, and all calls return the same outcome", async () => {
+  it("charges only once, up to the held amount, and all calls return the same outcome", async () => {
     const { owner, key } = await payer();
     const secret = await merchantOf(regions.eu, "racing");
     let expected = MICROS;

@@ -17,7 +17,7 @@ const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 const SEEN = { from: "2026-07-02", price: FREE, seenOn: "2026-07-02" };
 
 describe("a stale price in npm run prices", () => {
-  it("has an age counted from the day on which the current price was checked", () => {
+  it("gets its age from the day on which the current price was checked", () => {
     const later = { from: "2026-09-01", price: FREE, seenOn: "2026-08-30" };
     const prices = [SEEN, later] as const;
     expect(isStale({ prices }, Date.UTC(2026, 7, 31), 50)).toBe(true);

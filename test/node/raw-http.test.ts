@@ -92,7 +92,7 @@ describe("a request body with two declared lengths", () => {
 });
 
 describe("each of several requests on one connection", () => {
-  it("is authenticated separately, and gets its response in order", async () => {
+  it("authenticates separately, and gets its response in order", async () => {
     const { statuses } = await sent(
       get("/v1/models", "") +
         get("/v1/models/none", auth) +

@@ -103,7 +103,7 @@ describe("a login with a broken token", () => {
 });
 
 describe("the list of an identity provider's signing keys", () => {
-  it("is fetched again for a token signed with an unknown key, even right after a fetch", async () => {
+  it("reloads for a token signed with an unknown key, even right after a fetch", async () => {
     const { account, browser } = await signUp(issuer);
     await issuer.rotate();
     expect(await browser.logIn(account)).toBe("/console/#/");

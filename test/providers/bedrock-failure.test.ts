@@ -113,7 +113,7 @@ describe("a secret of the gateway in a Bedrock error", () => {
     }
   });
 
-  it("is removed from the message, including every part of an access key", async () => {
+  it("disappears from the message, including every part of an access key", async () => {
     const session = "short+session/token=";
     const { accessKeyId, secretAccessKey } = ACCESS_KEY;
     const message = `Bad: ${accessKeyId}, ${secretAccessKey}, ${session}, AKIAIOSFODNN7EXAMPLE.`;

@@ -104,7 +104,7 @@ describe("a tool call with its result in a Google request", () => {
   ];
   const first = { name: "f", args: { a: 1 } };
 
-  it("is matched with its result by name and order, and keeps its signature", async () => {
+  it("matches its result by name and order, and keeps its signature", async () => {
     expect(await contents(messages)).toEqual([
       { role: "user", parts: [{ text: "Hi" }] },
       {

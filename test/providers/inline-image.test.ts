@@ -100,7 +100,7 @@ it.each([
 });
 
 describe("a redirect of an image", () => {
-  it("is followed up to three times in a row, even to a relative address", async () => {
+  it("gets followed up to three times in a row, even to a relative address", async () => {
     const hops = ["/two", "https://b.example.com/three", "four"];
     const asked = mockNetwork([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
     expect(await imagesOf(["https://example.com/one"])).toHaveLength(1);

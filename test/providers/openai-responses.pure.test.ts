@@ -42,7 +42,7 @@ async function sent(body: JsonObject): Promise<JsonObject> {
 }
 
 describe("the OpenAI endpoint chosen for a chat", () => {
-  it("is /responses for models whose tools need this endpoint, and otherwise /chat/completions", async () => {
+  it("equals /responses for models whose tools need this endpoint, and otherwise /chat/completions", async () => {
     const { asked } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
     expect(asked[0]?.url).toBe("https://api.openai.test/v1/responses");
     expect(asked[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);
@@ -190,7 +190,7 @@ describe("a chat request sent to OpenAI's /responses", () => {
     expect(asked).toEqual([]);
   });
 
-  it("is rejected if the output cap is below 16", async () => {
+  it("fails if the output cap is below 16", async () => {
     const { answer } = await answerTo(OPENAI, call61({}, { cap: 15 }), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ failure: { kind: "refused", param: "max_tokens" } });
   });

@@ -207,7 +207,7 @@ describe("the maximum duration of an audio file with false lengths", () => {
     expect(seconds(file)).toBe(most);
   });
 
-  it("is 1,000,000 s for a file of nested boxes", () => {
+  it("equals 1,000,000 s for a file of nested boxes", () => {
     let boxes: number[] = [];
     for (let depth = 0; depth < 40; depth++) boxes = box("moov", boxes);
     expect(seconds([...FTYP, ...boxes])).toBe(1_000_000);

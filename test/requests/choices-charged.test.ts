@@ -102,7 +102,7 @@ const costOf = (output: number): number => PROMPT + 2 * output;
 
 describe.each(Object.entries(SERVERS))("a request for several choices at %s", (_, server) => {
   it.each([1, 2, 8])(
-    "is charged for the usage that the server reports for %i choices in JSON",
+    "pays for the usage that the server reports for %i choices in JSON",
     async (n) => {
       const choices = indexes(server.given(n)).map((index) => ({
         index,
@@ -119,7 +119,7 @@ describe.each(Object.entries(SERVERS))("a request for several choices at %s", (_
   );
 
   it.each([1, 2, 8])(
-    "is charged for the usage that the server reports for %i choices in a stream",
+    "pays for the usage that the server reports for %i choices in a stream",
     async (n) => {
       const streamed = { n, stream: true, stream_options: { include_usage: true } };
       const reply = { type: "text/event-stream", body: server.stream(n) };

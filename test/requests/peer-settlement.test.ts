@@ -158,7 +158,7 @@ describe("the charge of a JSON response in another region", () => {
     expect(JSON.stringify([...kept.values(), logged])).not.toContain("ann@");
   });
 
-  it("is dropped, and the client gets a 503, if an overloaded outbox rejects the charge", async () => {
+  it("disappears, and the client gets a 503, if an overloaded outbox rejects the charge", async () => {
     expect(await answered(["overloaded"])).toEqual(["storage_unavailable"]);
     expect([kept.size, calls]).toEqual([0, 1]);
     expect(isUnsaved()).toBe(false);
@@ -182,7 +182,7 @@ describe("the charge of a stream in another region", () => {
   );
 
   it.each(["lost", "down", "overloaded"] as const)(
-    "is logged, and the stream ends normally, if every call to the outbox fails (%s)",
+    "appears in the log, and the stream ends normally, if every call to the outbox fails (%s)",
     async (fault) => {
       expect(await streamed([fault])).toMatch(/data: \[DONE\]\n\n$/);
       expect(isUnsaved()).toBe(true);

@@ -179,7 +179,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
     const { chat, failures } = provider;
     beforeAll(openOne);
     const forms = ["json", "stream"] as const;
-    it.each(forms)("is charged for the usage that the provider reports: %s", async (form) => {
+    it.each(forms)("pays for the usage that the provider reports: %s", async (form) => {
       const reply = failures.provoked[form];
       if (reply === null) return;
       const costOf = async (one: RawReply) => {

@@ -136,7 +136,7 @@ describe("a running request", () => {
     await endInTime({ latencyMaxMs: 3400, gapMinMs: 2000 });
   });
 
-  it("is part of every second query, although one query covers at most 1000 requests", () => {
+  it("belongs to every second query, although one query covers at most 1000 requests", () => {
     const board = new LongRuns();
     const queries: string[][] = [];
     for (let ms = 0; ms <= 8000; ms += 1000) {

@@ -177,7 +177,7 @@ describe("the x-api-key header", () => {
   });
 
   it.each(["/v1/balance", "/v1/users", "/v1/none", "/v1/orgs/OTHER"])(
-    "is ignored next to a valid Bearer token if it is empty or from another service: %s",
+    "changes nothing next to a valid Bearer token if it is empty or from another service: %s",
     async (path) => {
       const target = path.replace("OTHER", other.orgId);
       const plain = await told(await send(target, { key: account.key }));

@@ -209,7 +209,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("is erased by the wallet's alarm after the end of the month, and not before", async () => {
+  it("disappears with the wallet's alarm after the end of the month, and not before", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "v");
     valueOf(await stub.deleteEndUser("v"));
@@ -230,7 +230,7 @@ describe("the data of a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("is erased by the wallet's alarm at the end of the month even if the wallet has no other work", async () => {
+  it("disappears with the wallet's alarm at the end of the month even if the wallet has no other work", async () => {
     const { stub } = await newQuotaWallet();
     valueOf(await stub.putEndUser("u", {}));
     valueOf(await stub.deleteEndUser("u"));

@@ -76,7 +76,7 @@ it("a wallet calls the key's Durable Object only once, even if the first uses ar
   expect(registers.count("identify")).toBe(1);
 });
 
-it("at its next publish, a wallet adopts a limit that changed only in the database", async () => {
+it("a wallet's next publish adopts a limit that changed only in the database", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   const { stub, hash } = key;
   expect(await burst(key, 10)).toBe(5);

@@ -84,7 +84,7 @@ describe("a policy on models and providers", () => {
     },
   );
 
-  it("is deleted together with its member, even after a restart", async () => {
+  it("ends together with its member, even after a restart", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const { stub, booked } = key;
     await set(key, booked.memberId, { ...ALL, allowed_providers: ["cheap"] });

@@ -34,7 +34,7 @@ async function useSession(key: GatedKey, digit: string, days: number): Promise<s
 }
 
 describe("a session's budget", () => {
-  it("is deleted after the session expires, in batches of 2,000 budgets", async () => {
+  it("disappears after the session expires, in batches of 2,000 budgets", async () => {
     const key = await gatedKey({ balance: 1000 });
     await useSession(key, "1", 1);
     const kept = await useSession(key, "2", 9);

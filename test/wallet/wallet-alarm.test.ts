@@ -17,7 +17,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a wallet's alarm", () => {
-  it("is set at the first change, and again if the wallet restarts without an alarm", async () => {
+  it("starts at the first change, and again if the wallet restarts without an alarm", async () => {
     const { stub, orgId } = await newWallet(100);
     const armed = () =>
       runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
@@ -64,7 +64,7 @@ describe("a wallet's alarm", () => {
     expect(rows - 40).toBeLessThanOrEqual(10);
   });
 
-  it("is set only once for many changes, and after a publish only if a hold is open", async () => {
+  it("starts only once for many changes, and after a publish only if a hold is open", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.poke());
     let clock = Date.now() + 61_000;

@@ -199,7 +199,7 @@ describe("a credit in a wallet", () => {
     }
   });
 
-  it("is rejected without a change if the balance would exceed 2^53", async () => {
+  it("fails without a change if the balance would exceed 2^53", async () => {
     const { stub } = await newWallet(Number.MAX_SAFE_INTEGER);
     expect(failureOf(await credit(stub, 1))).toMatchObject({ kind: "invalid_request" });
     expect(valueOf(await stub.balance()).creditsMicro).toBe(Number.MAX_SAFE_INTEGER);

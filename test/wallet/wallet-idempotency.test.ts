@@ -97,7 +97,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(980);
   });
 
-  it("is checked before rate limit, end users, quota and balance, but after a suspension", async () => {
+  it("takes effect before rate limit, end users, quota and balance, but after a suspension", async () => {
     const { stub } = await newWallet(10);
     const first = await paid(stub);
     expect(await refusal(stub)).toEqual(replayOf(first));

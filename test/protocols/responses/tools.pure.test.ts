@@ -75,7 +75,7 @@ describe("a tool of a Responses request", () => {
     expect(body["tools"]).toHaveLength(3);
   });
 
-  it("is dropped if allowed_tools doesn't list the tool", () => {
+  it("disappears if allowed_tools doesn't list the tool", () => {
     const tools = [fn("f"), fn("g"), files];
     const allowed = [
       { type: "function", name: "g" },
@@ -95,7 +95,7 @@ describe("a tool of a Responses request", () => {
     });
   });
 
-  it("is dropped together with the tool choice if no tools remain", () => {
+  it("disappears together with the tool choice if no tools remain", () => {
     const body = core({
       tools: [{ type: "web_search" }],
       tool_choice: "auto",
