@@ -1,7 +1,7 @@
 import { createAnthropicProvider } from "../../src/models/providers/anthropic.ts";
 import { createCohereProvider } from "../../src/models/providers/cohere.ts";
 import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { createWorkersAiProvider } from "../../src/models/providers/workers-ai.ts";
 import { ANTHROPIC_CHAT, ANTHROPIC_FAILURES } from "../fixtures/anthropic-replies.ts";
@@ -49,7 +49,7 @@ const SECRET = CANARY.key;
 
 /** Returns responses of OpenAI-compatible providers, each in its own variant. */
 function hostCases({ dialect, chat, errorFirst, errorMid, cut, provoked }: HostReplies): Case[] {
-  const profile = HOST_PROFILES.get(dialect.profile);
+  const profile = PROVIDER_HOST_PROFILES.get(dialect.profile);
   if (profile === undefined) throw new Error(dialect.profile);
   const baseUrl = `https://${CANARY.host}/v1`;
   const provider = createOpenAiCompatibleProvider({

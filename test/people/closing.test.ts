@@ -269,7 +269,7 @@ describe("a closed organization", () => {
     expect(await statuses()).toEqual([401, 401, 401]);
   });
 
-  it("rejects requests after the next sweep even if the wallet missed the closing call", async () => {
+  it("rejects requests after the next sweep even if the wallet missed the call that closes the organization", async () => {
     const { orgId, key } = await openAccount();
     const by = { actor: SYSTEM_ACTOR, memberId: null, now: Date.now() };
     expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import { callOf, mockNetwork } from "./adapter-kit.ts";
 import type { Call } from "./adapter-kit.ts";
 
@@ -26,7 +26,7 @@ type Asking = { readonly body?: Call["body"]; readonly user?: string | null };
 /** Sends a chat to a provider with this profile. Returns the request as text, and its cache key. */
 async function sent(name: string, orgId: string, asking: Asking = {}) {
   const { body = { prompt_cache_key: KEY }, user = null } = asking;
-  const profile = HOST_PROFILES.get(name);
+  const profile = PROVIDER_HOST_PROFILES.get(name);
   if (profile === undefined) throw new Error(`no profile ${name}`);
   const asked = mockNetwork({ status: 500, headers: {}, body: "{}" });
   const host = { id: name, baseUrl: "http://up.test/v1", profile, secret: "a secret" };
@@ -51,7 +51,7 @@ describe("an end user's hash", () => {
     expect(new Set([known, ...others]).size).toBe(4);
   });
 
-  it.each([...HOST_PROFILES.keys()])(
+  it.each([...PROVIDER_HOST_PROFILES.keys()])(
     "replaces the end user's name in every request to a provider: %s",
     async (name) => {
       const body = { safety_identifier: "the-name-of-ann", user: "the-name-of-ann" };
@@ -76,7 +76,7 @@ describe("a client's cache key", () => {
     },
   );
 
-  it.each([...HOST_PROFILES.keys()])(
+  it.each([...PROVIDER_HOST_PROFILES.keys()])(
     "never reaches a provider as the client sent it: %s",
     async (name) => {
       expect((await sent(name, "org-a")).all).not.toContain(KEY);

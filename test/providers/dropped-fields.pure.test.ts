@@ -3,7 +3,7 @@ import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-r
 import { toConverseRequest } from "../../src/models/protocols/converse/converse-request.ts";
 import { toCohereChatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
 import { toGeminiChatRequest as googleRequest } from "../../src/models/protocols/gemini/request.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { HostProfile } from "../../src/models/protocols/chat/profile.ts";
 import {
@@ -55,7 +55,7 @@ const PROTOCOLS: readonly (readonly [name: string, build: Build, models: readonl
     ["@cf/zai-org/glm-5.3-flash", "@cf/openai/gpt-oss-120b", "@cf/meta/llama-3.1-8b-instruct"],
   ],
   ["responses", toResponsesApiRequest, ["gpt-6.1-sol"]],
-  ...[...HOST_PROFILES].map(
+  ...[...PROVIDER_HOST_PROFILES].map(
     ([name, profile]) => [name, compatible(profile), HOSTS_MODELS] as const,
   ),
 ];

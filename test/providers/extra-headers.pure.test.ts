@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
 import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 
 it("a provider's extra headers and key are sent with every request", async () => {
   const sent: Headers[] = [];
@@ -8,7 +8,7 @@ it("a provider's extra headers and key are sent with every request", async () =>
     sent.push(new Headers(init?.headers));
     return new Response("{}", { status: 500 });
   });
-  const profile = HOST_PROFILES.get("generic");
+  const profile = PROVIDER_HOST_PROFILES.get("generic");
   if (profile === undefined) throw new Error("no generic profile");
   const headers = { "cf-aig-authorization": "Bearer aig" };
   const provider = createOpenAiCompatibleProvider({

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/models/core/core-request.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { HostProfile } from "../../src/models/protocols/chat/profile.ts";
 import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
@@ -153,7 +153,7 @@ function mayBeSent(profile: HostProfile): ReadonlySet<string> {
   ]);
 }
 
-it.each([...HOST_PROFILES])(
+it.each([...PROVIDER_HOST_PROFILES])(
   "the OpenAI-compatible adapter either converts or rejects any valid request, and sends only allowed fields: %s",
   (name, profile) => {
     const allowed = mayBeSent(profile);

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
@@ -7,7 +7,7 @@ import { callOf } from "./adapter-kit.ts";
 type Sent = { readonly messages: readonly JsonObject[] } & JsonObject;
 
 function request(profile: string, body: JsonObject, upstreamId = "m") {
-  const found = HOST_PROFILES.get(profile);
+  const found = PROVIDER_HOST_PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
   return toOpenAiChatRequest(callOf({ upstreamId, body }), found);
 }
@@ -24,7 +24,7 @@ function refused(profile: string, body: JsonObject): ProviderFailure {
   return made;
 }
 
-const PLAIN = [...HOST_PROFILES]
+const PLAIN = [...PROVIDER_HOST_PROFILES]
   .filter(([, { plainStyle: plain }]) => plain !== undefined)
   .map(([name]) => name);
 const call = (id: string, name: string, args: string) => {

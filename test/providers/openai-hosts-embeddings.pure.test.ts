@@ -1,11 +1,11 @@
 import { expect, it, vi } from "vitest";
 import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { answerTo } from "./adapter-kit.ts";
 
 function host(name: string) {
-  const profile = HOST_PROFILES.get(name);
+  const profile = PROVIDER_HOST_PROFILES.get(name);
   if (profile === undefined) throw new Error(`no profile ${name}`);
   return createOpenAiCompatibleProvider({
     id: name,

@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
 import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { HOST_FAILURES } from "../fixtures/hosts-failures.ts";
 import { HOST_REPLIES } from "../fixtures/hosts-replies.ts";
@@ -11,7 +11,7 @@ import { answerTo, callOf, eventsOf, mockNetwork } from "./adapter-kit.ts";
 const SECRETS = [CANARY.key, CANARY.host, CANARY.account];
 
 function providerOf(name: string): Provider {
-  const profile = HOST_PROFILES.get(name);
+  const profile = PROVIDER_HOST_PROFILES.get(name);
   if (profile === undefined) throw new Error(`no profile ${name}`);
   return createOpenAiCompatibleProvider({
     id: name,
@@ -21,7 +21,7 @@ function providerOf(name: string): Provider {
   });
 }
 
-const embeds = (name: string) => HOST_PROFILES.get(name)?.chatFields.size === 0;
+const embeds = (name: string) => PROVIDER_HOST_PROFILES.get(name)?.chatFields.size === 0;
 const RANK = { query: "a", documents: ["b"], top_n: 1 };
 const callFor = (name: string) => {
   if (name === "jina") return { kind: "rerank" as const, body: RANK };
@@ -50,7 +50,7 @@ it.each(HOST_FAILURES)(
 
 it("every profile has recorded failures", () => {
   expect(new Set(HOST_FAILURES.map((failure) => failure.profile))).toEqual(
-    new Set(HOST_PROFILES.keys()),
+    new Set(PROVIDER_HOST_PROFILES.keys()),
   );
 });
 

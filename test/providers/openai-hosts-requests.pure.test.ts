@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 function sent(profile: string, upstreamId: string, body: JsonObject, stream = false): JsonObject {
-  const found = HOST_PROFILES.get(profile);
+  const found = PROVIDER_HOST_PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
   const request = toOpenAiChatRequest(callOf({ upstreamId, stream, body }), found);
   return "body" in request ? request.body : { failure: request };

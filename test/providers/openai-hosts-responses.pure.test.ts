@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createOpenAiCompatibleProvider } from "../../src/models/providers/openai-compatible.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
 import { HOST_REPLIES } from "../fixtures/hosts-replies.ts";
 import type { HostReplies } from "../fixtures/hosts-replies.ts";
@@ -22,7 +22,7 @@ const CASES = HOST_REPLIES.flatMap((replies) =>
 );
 
 function providerOf({ dialect }: HostReplies): Provider {
-  const profile = HOST_PROFILES.get(dialect.profile);
+  const profile = PROVIDER_HOST_PROFILES.get(dialect.profile);
   if (profile === undefined) throw new Error(`no profile ${dialect.profile}`);
   return createOpenAiCompatibleProvider({
     id: dialect.profile,

@@ -3,11 +3,11 @@ import { expect, it } from "vitest";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import { toOpenAiChatRequest } from "../../src/models/protocols/chat/request.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 
 function sent(body: JsonObject, profile: string, more: object = {}): JsonObject {
-  const found = HOST_PROFILES.get(profile);
+  const found = PROVIDER_HOST_PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
   const call = callOf({ upstreamId: "up", cap: 64 });
   const request = toOpenAiChatRequest({ ...call, body: chatOf(body), ...more }, found);
@@ -50,8 +50,8 @@ it.each(ENDPOINTS)(
 
 it("a stream always requests usage, except from Mistral, which always sends usage", () => {
   const body = { messages: [], stream_options: { include_usage: false } };
-  const chatting = [...HOST_PROFILES].filter(([, profile]) => profile.chatFields.size > 0);
-  expect(chatting).toHaveLength(HOST_PROFILES.size - 2);
+  const chatting = [...PROVIDER_HOST_PROFILES].filter(([, profile]) => profile.chatFields.size > 0);
+  expect(chatting).toHaveLength(PROVIDER_HOST_PROFILES.size - 2);
   for (const [profile] of chatting) {
     const asked = sent(body, profile, { stream: true });
     expect(asked["stream"]).toBe(true);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { FrameReader, StreamReader } from "../../src/models/core/frame-reader.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { createSseReader } from "../../src/models/core/frame-reader.ts";
@@ -36,7 +36,7 @@ const PROTOCOLS: readonly (readonly [string, () => FrameReader, ChatScenarios])[
   ["Workers AI, its own form", () => new WorkersAiStream(256), WORKERS_AI_CHAT],
   ["Workers AI, OpenAI's form", () => new WorkersAiStream(256), WORKERS_AI_OPENAI_CHAT],
   ...HOST_REPLIES.map(({ dialect: { profile }, chat }) => {
-    const usage = HOST_PROFILES.get(profile)?.usageShape;
+    const usage = PROVIDER_HOST_PROFILES.get(profile)?.usageShape;
     return [`chat at ${profile}`, () => new ChatChunkReader("key", usage), chat] as const;
   }),
 ];

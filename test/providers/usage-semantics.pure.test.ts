@@ -20,7 +20,7 @@ import type { JsonObject } from "../../src/models/core/provider.ts";
 import { readConverseUsage } from "../../src/models/protocols/converse/converse-answer.ts";
 import { readGeminiUsage } from "../../src/models/protocols/gemini/answer.ts";
 import { readMessagesUsage } from "../../src/models/protocols/messages/host-answer.ts";
-import { HOST_PROFILES } from "../../src/models/providers/profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Usage } from "../../src/shared/usage.ts";
 import { callOf } from "./adapter-kit.ts";
 
@@ -39,7 +39,7 @@ const READERS: Readonly<Record<string, Reader>> = {
 };
 
 function readerOf(name: string): Reader {
-  const shape = HOST_PROFILES.get(name)?.usageShape;
+  const shape = PROVIDER_HOST_PROFILES.get(name)?.usageShape;
   return READERS[name] ?? ((answer) => readUsage(findRawUsage(answer, shape ?? {}), shape));
 }
 

@@ -68,8 +68,8 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   ledger(
     "a grant is at most the free credits",
-    "ask.isQuota === true ? ask.limits : [...ask.limits, balanceLimit(ledger)];",
-    "[...ask.limits, { ...balanceLimit(ledger), left: Infinity }];",
+    "input.isQuota === true ? input.limits : [...input.limits, balanceLimit(ledger)];",
+    "[...input.limits, { ...balanceLimit(ledger), left: Infinity }];",
   ),
   ledger(
     "a charge is at most the held and free credits",

@@ -143,7 +143,7 @@ function recentHours(stored: string | null, nowMs: number): AttemptsByHour {
 
 type StoredHeaders = { readonly sentHeaders: string | null };
 
-export function selectDelivery(
+export function selectDeliveryDetail(
   sql: SqlStorage,
   webhookId: string,
   id: string,

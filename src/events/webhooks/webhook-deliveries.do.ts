@@ -32,7 +32,7 @@ import {
   selectDueDelivery,
 } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver } from "./delivery-rows.do.ts";
-import { recordAttempt, selectDelivery, selectWebhookHealth } from "./attempt-rows.do.ts";
+import { recordAttempt, selectDeliveryDetail, selectWebhookHealth } from "./attempt-rows.do.ts";
 import {
   DELIVERY_TABLES,
   countTestMessage,
@@ -148,7 +148,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements WebhookDeli
 
   async delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>> {
     const { sql } = this.ctx.storage;
-    const found = this.#hasTables() ? selectDelivery(sql, webhookId, deliveryId) : null;
+    const found = this.#hasTables() ? selectDeliveryDetail(sql, webhookId, deliveryId) : null;
     return found === null ? deliveryNotFound() : success(found);
   }
 

@@ -368,6 +368,6 @@ export const HOST_PROFILE_BY_ID = {
   generic: GENERIC_HOST_PROFILE,
 } as const satisfies Readonly<Record<string, HostProfile>>;
 
-export const HOST_PROFILES: ReadonlyMap<string, HostProfile> = new Map(
+export const PROVIDER_HOST_PROFILES: ReadonlyMap<string, HostProfile> = new Map(
   Object.entries(HOST_PROFILE_BY_ID),
 );

@@ -8,7 +8,7 @@ import { ELEVENLABS_PROVIDER } from "./elevenlabs.ts";
 import { GOOGLE_PROVIDERS } from "./google.ts";
 import { OPENAI_COMPATIBLE_PROVIDERS } from "./openai-hosts.ts";
 import { createOpenAiCompatibleProvider } from "./openai-compatible.ts";
-import { HOST_PROFILES } from "./profiles.ts";
+import { PROVIDER_HOST_PROFILES } from "./profiles.ts";
 import type { Provider } from "../core/provider.ts";
 import { WORKERS_AI_PROVIDER } from "./workers-ai.ts";
 
@@ -52,10 +52,10 @@ export function listActiveProviders(config: ProviderConfig): readonly Configured
 /** Returns the configuration problems that must stop the deployment from serving requests. */
 export function findProviderProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const profileProblems = config.providers
-    .filter((entry) => !HOST_PROFILES.has(entry.profile))
+    .filter((entry) => !PROVIDER_HOST_PROFILES.has(entry.profile))
     .map((entry) => ({
       variable: "PROVIDERS",
-      problem: `"${entry.id}" has an unknown profile; choose one of ${[...HOST_PROFILES.keys()].join(", ")}`,
+      problem: `"${entry.id}" has an unknown profile; choose one of ${[...PROVIDER_HOST_PROFILES.keys()].join(", ")}`,
     }));
   const addressProblems = config.providers
     .filter((entry) => !isWebAddress(entry.base_url))
@@ -80,7 +80,7 @@ function builtInHere(config: ProviderConfig): readonly BuiltInProvider[] {
 }
 
 function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider | null {
-  const profile = HOST_PROFILES.get(entry.profile);
+  const profile = PROVIDER_HOST_PROFILES.get(entry.profile);
   if (profile === undefined) return null;
   const secret = entry.secret === undefined ? undefined : config.secret(entry.secret);
   return createOpenAiCompatibleProvider({
@@ -93,7 +93,7 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
 }
 
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
-  if (!HOST_PROFILES.has(entry.profile)) return false;
+  if (!PROVIDER_HOST_PROFILES.has(entry.profile)) return false;
   const ownSecret = entry.secret === undefined ? [] : [entry.secret];
   const inHeaders = Object.values(entry.headers ?? {}).flatMap((value) => secretNamesIn(value));
   return [...ownSecret, ...inHeaders].every((name) => config.secret(name) !== undefined);

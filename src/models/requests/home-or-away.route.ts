@@ -139,7 +139,7 @@ function makeStopQuery(
 
 /**
  * Middleware for free requests. Checks a global key in its home region. If no wallet has admitted
- * the caller, reads the caller's terms. Returns 503 if home or the wallet is unreachable.
+ * the caller, reads the limits that apply. Returns 503 if home or the wallet is unreachable.
  */
 export async function requireActiveKeyAtHome(
   c: Context<AppEnv>,

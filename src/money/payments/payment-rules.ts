@@ -6,7 +6,7 @@ import type { StripePaymentIntent } from "./stripe-objects.ts";
 import type { NumericConfigVariables } from "../../shared/config/config.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Failure, Refusal } from "../../shared/failure.ts";
-import type { CapturedAmounts, Purchase } from "./purchase.ts";
+import type { CapturedPaymentAmounts, Purchase } from "./purchase.ts";
 import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const CENT_MICROS = 10_000n;
@@ -15,7 +15,10 @@ const CENT_MICROS = 10_000n;
  * Returns the credits for a payment: the requested amount or, if lower, the total without tax. A
  * partial payment gets a proportional part, rounded down.
  */
-export function computePaymentCredits(askedMicro: Micros, captured: CapturedAmounts): Micros {
+export function computePaymentCredits(
+  askedMicro: Micros,
+  captured: CapturedPaymentAmounts,
+): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
   if (totalCents <= 0) return micros(0);
   const untaxed = BigInt(Math.max(0, totalCents - taxCents)) * CENT_MICROS;
@@ -30,7 +33,7 @@ export function computePaymentTax({
   receivedCents,
   totalCents,
   taxCents,
-}: CapturedAmounts): Micros {
+}: CapturedPaymentAmounts): Micros {
   if (totalCents <= 0) return micros(0);
   const received = BigInt(Math.min(receivedCents, totalCents));
   return micros(Number((BigInt(taxCents) * CENT_MICROS * received) / BigInt(totalCents)));

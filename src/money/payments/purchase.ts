@@ -55,7 +55,7 @@ export type PurchaseEnding = {
   readonly isHard: boolean;
 };
 
-export type CapturedAmounts = {
+export type CapturedPaymentAmounts = {
   readonly receivedCents: number;
   readonly totalCents: number;
   readonly taxCents: number;
@@ -67,7 +67,7 @@ export function createDeclinedEnding(error: PurchaseError, isHard = false): Purc
 }
 
 /** A captured payment, which is never deleted. */
-export type Payment = CapturedAmounts & {
+export type Payment = CapturedPaymentAmounts & {
   readonly id: string;
   readonly purchaseId: string;
   readonly netMicro: Micros;

@@ -16,7 +16,7 @@ import {
   storePurchase,
 } from "./purchase-transitions.ts";
 import { createDeclinedEnding, isPurchaseEnded } from "./purchase.ts";
-import type { CapturedAmounts, Purchase, PaymentDeps } from "./purchase.ts";
+import type { CapturedPaymentAmounts, Purchase, PaymentDeps } from "./purchase.ts";
 import { recoverLostCheckout } from "./steps.ts";
 import type { PurchaseStepFunction } from "./steps.ts";
 import { parseStripeBody } from "./stripe.ts";
@@ -181,7 +181,7 @@ function recordPayment(
   deps: PaymentDeps,
   purchase: Purchase,
   intent: StripePaymentIntent,
-  captured: CapturedAmounts,
+  captured: CapturedPaymentAmounts,
 ): Purchase {
   const { rows, isLive } = deps;
   const { customerId, id, amountMicro } = purchase;

@@ -61,7 +61,9 @@ export function readOptionalVariable<Name extends keyof Variables>(
   return c.get(name);
 }
 
-/** The caller of a key that only the call for the hold will admit. */
+/**
+ * The assumed caller of a key that isn't checked yet. The call that places the hold checks the key.
+ */
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admitCaller: () => Promise<Result<AdmittedRequest>>;

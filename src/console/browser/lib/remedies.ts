@@ -46,7 +46,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   conflict: ["Choose another value."],
   price_exists: ["A price already starts at this time. Choose another time."],
   price_in_force: ["Schedule another price."],
-  price_list_in_use: ["Customers use this price list. Schedule another price."],
+  price_list_in_use: ["This price list is in use. Schedule a new price instead."],
   idempotency_replay: ["This request was already processed."],
   idempotency_mismatch: ["Reload the page and try again."],
   idempotency_in_progress: ["The first attempt is still in progress. Retry in a few seconds."],

@@ -67,7 +67,7 @@ export type WalletMemory = {
   deletedEndUsers: DeletedEndUsers;
   readonly usage: UsageTotalsByGroup;
   rateLog: RecentRequestTimes;
-  /** Unpublished last uses of keys by hash (Unix ms). */
+  /** Last uses of keys (Unix ms) that aren't published yet, by key hash. */
   readonly uses: Map<string, number>;
   readonly dueUses: KeyUseChecks;
   readonly notedAt: number;

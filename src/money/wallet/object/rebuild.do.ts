@@ -78,7 +78,7 @@ export function rejectNeedlessRebuild(): Refusal {
 
 function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): void {
   const { settings } = snapshot;
-  // D1 lacks recent top-ups, so a person must enable top-up again.
+  // D1's snapshot can lack recent top-ups, so automatic top-up stays off until a person enables it.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...INITIAL_TOP_UP_STATE, disabledReason: "wallet_rebuilt" });
