@@ -26,8 +26,8 @@ type FailureKinds =
       readonly isTooLarge?: true;
     }
   /**
-   * `isForGood`: the key can never become valid again. `twoHeaders`: with keys in both headers, the
-   * invalid key's header, or `both` if the keys differ.
+   * `isForGood`: the key can never become valid again. `twoHeaders`, for keys in both headers: the
+   * header with the invalid key, or `both` if the keys differ.
    */
   | {
       readonly kind: "invalid_api_key";

@@ -3,7 +3,7 @@ import { DAY_MS, timestamp } from "./clock.ts";
 /** A UTC day (YYYY-MM-DD), the Monday of its week, and its month (YYYY-MM). */
 export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
-/** A cache of days, because a wallet transaction needs the current one several times. */
+/** A cache, because a wallet transaction needs the current period several times. */
 const periodByDay = new Map<number, Period>();
 const CACHED_DAYS_MAX = 16;
 

@@ -25,10 +25,7 @@ type WindowDecision =
  * An exact log of the last 1000 admissions. Never admits more than `limit` requests in any 60 s.
  */
 export class RateWindow {
-  /**
-   * Admission times by slot. They never decrease, starting at the next slot and going around the
-   * ring.
-   */
+  /** A ring of admission times, oldest first from the next slot on. */
   readonly #times: number[];
   #next: number;
 

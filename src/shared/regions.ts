@@ -6,7 +6,7 @@ type RegionRow = {
   readonly id: string;
   readonly jurisdiction: string | null;
   readonly hosts: { readonly strict: Hosts; readonly relaxed: Hosts };
-  /** The region's AWS regions: the default, a pattern, and a place name for messages. */
+  /** The region's AWS regions: the default, a pattern of valid ones, and a name for messages. */
   readonly aws: { readonly usual: string; readonly pattern: RegExp; readonly place: string } | null;
   /** Anthropic's `inference_geo`. Null if Anthropic doesn't offer the region. */
   readonly anthropicGeo: "us" | null;

@@ -12,7 +12,7 @@ import { hexOf } from "../../shared/hash.ts";
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
 const PREFIX_RANDOM_CHARACTERS = 4;
-/** Number of base62 characters in a root (256 bits). */
+/** Base62 length of a key's root (256 bits). */
 const ROOT_CHARACTERS = 43;
 /** The format of a key. A rotated key also contains its root, before the signature. */
 const KEY_PATTERN = new RegExp(

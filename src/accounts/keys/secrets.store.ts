@@ -44,7 +44,7 @@ export type NewKeySecret = {
   /** The calling key, which must be active, or null for an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
-  /** Time (Unix ms) by which the key's other secrets end. */
+  /** Latest expiry (Unix ms) of the key's other secrets. */
   readonly retiresAt: number;
   readonly endsSessions: boolean;
 };

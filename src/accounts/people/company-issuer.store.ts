@@ -13,7 +13,7 @@ export type CompanyIssuer = {
   readonly createdAt: number;
   /** Time of an owner's first login with this issuer. Null for a draft. */
   readonly triedAt: number | null;
-  /** Time from which members must use the issuer, or null. */
+  /** Time from which members must log in with the issuer, or null. */
   readonly requiredAt: number | null;
 };
 

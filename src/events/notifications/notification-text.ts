@@ -51,7 +51,7 @@ export function formatSlackMessage(event: EventRecord): string {
   return JSON.stringify({ text: escapeSlack(text) });
 }
 
-/** Escapes a text so that Slack finds no mentions or links. */
+/** Escapes mentions and links in a text for Slack. */
 function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

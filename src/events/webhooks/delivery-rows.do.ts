@@ -30,7 +30,7 @@ function firstDueSql(nextAt: string, at: string): string {
     WHERE webhook_id = ?1 AND state = 'pending' AND next_at ${nextAt} ORDER BY next_at, number LIMIT 1)`;
 }
 
-/** The state of a webhook. Times are Unix ms. */
+/** The delivery state of a webhook. Times are Unix ms. */
 export type Receiver = {
   readonly webhook: Webhook;
   readonly failingSince: number | null;

@@ -52,7 +52,7 @@ export function syncWebhookStates(
       );
       const stream = streamAfterChange(before, webhook);
       storeStreamState(sql, webhook.id, stream);
-      // Without a stream, a pending batch would block the queue.
+      // Without a usage stream, its pending batch would block the queue.
       if (stream === null) {
         sql.exec(
           "DELETE FROM deliveries WHERE webhook_id = ? AND type = ? AND state = 'pending'",

@@ -96,7 +96,7 @@ export function createUnsentAttempt(
 /** An attempt. `unsure` is the last row that the receiver may have received despite a failure. */
 export type SentAttempt = AttemptRecord & { readonly unsure?: UsageStreamRow | undefined };
 
-/** A callback that gets the number of accepted calls and, before a step, the step's last row. */
+/** A callback before each step and after a failure. `sending` is the last row of the next step. */
 type OnStep = (acceptedCount: number, sending?: UsageStreamRow) => void;
 /** A message to a webhook's receiver: the HTTP calls for one event. */
 export type ReceiverMessage = {

@@ -105,7 +105,7 @@ export function findUsageFormat(format: string | null | undefined): UsageFormat 
   return name === undefined ? null : USAGE_FORMATS[name];
 }
 
-/** Returns the settled requests that the format can assign to a customer. */
+/** Returns the usage to send: requests with a customer, or all for traces. */
 export function selectMeteredRows(
   rows: readonly UsageStreamRow[],
   format: UsageFormat,

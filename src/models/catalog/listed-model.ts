@@ -86,7 +86,7 @@ export function toListedModel(
     /** The caller's price on the model's first route, for a prompt of usual length. */
     pricing: toListedPrice(model),
     next_price: next === null ? null : { from: timestamp(next.from), ...toListedPrice(next.model) },
-    /** The region of this list. Other regions can also have the model. */
+    /** The region that returns this list. Others can also have the model. */
     regions: [region],
     providers: [...new Set(routes.map(({ provider }) => provider))],
     status: statusOf(routes.map(isInCooldown)),

@@ -112,7 +112,7 @@ export function toClaudeReasoningFields(
 
 function adaptiveThinking(rules: ClaudeRules, effort: string | null): ClaudeReasoningFields {
   if (effort === null && !rules.thinksByDefault) return { thinks: false };
-  // By default, the newest models hide their thoughts.
+  // The newest models omit thinking text by default.
   const thinking = { type: "adaptive", display: "summarized" };
   return { thinking, ...outputConfigOf(rules, effort), thinks: true };
 }

@@ -128,9 +128,7 @@ export abstract class FrameReader {
 
   protected abstract convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[];
 
-  /**
-   * Returns an event if the frame differs from the previous one only in its text, otherwise null.
-   */
+  /** Returns the frame's event if only its text differs from the previous frame, otherwise null. */
   protected repeatedText(_data: string, _name: string): StreamEvent | null {
     return null;
   }

@@ -199,8 +199,8 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
 }
 
 /**
- * Returns the timeout for a JSON response in ms, up to ten minutes. Allows for slow generation.
- * Slow kinds such as transcription always get ten minutes.
+ * Returns a JSON response's timeout in ms: the time to generate all tokens slowly, at most ten
+ * minutes. Slow kinds such as transcription get ten minutes.
  */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;

@@ -17,7 +17,7 @@ export type StreamEnding =
   | "failed"
   /** The provider failed, and the request may have caused it. */
   | "provoked"
-  /** Our timer ended the stream, or the wait for usage after a disconnect ended. */
+  /** Our timer ended the stream or, after a disconnect, the wait for usage. */
   | "stopped";
 
 type ObservedOutput = {

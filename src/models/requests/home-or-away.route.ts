@@ -173,7 +173,7 @@ async function readMissingTerms(
   if (internalCallerOf(c.req.raw) === undefined) {
     return createHomeClient(c, caller)?.authorize(null);
   }
-  const { keyHash, orgId, shown, viewer } = caller; // A call from the console, at home.
+  const { keyHash, orgId, shown, viewer } = caller; // Console calls run in the home region.
   return viewer === undefined
     ? readCallerTerms(c, orgId, createRequestCredential(keyHash, shown))
     : { unanswered: false, result: await readOrganizationTerms(c, orgId) };

@@ -262,7 +262,7 @@ function handleDisconnect(streaming: ResponseStream): void {
  */
 function canStopReading(streaming: ResponseStream): boolean {
   const { meter, run } = streaming;
-  if (meter.mayHide || run.request.cap === null) return false; // Providers bill images in full.
+  if (meter.mayHide || run.request.cap === null) return false; // Providers bill canceled images.
   const { numbers, now } = run.services;
   const isDrained = now() - (run.timer.disconnectedAtMs ?? now()) > numbers.DRAIN_S * 1000;
   return isDrained || isEndTooFar(streaming);

@@ -61,9 +61,7 @@ export function readOptionalVariable<Name extends keyof Variables>(
   return c.get(name);
 }
 
-/**
- * The assumed caller of a key that isn't checked yet. The call that places the hold checks the key.
- */
+/** The cached caller of a key that is admitted later, such as by the call for the hold. */
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admitCaller: () => Promise<Result<AdmittedRequest>>;
@@ -236,7 +234,7 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: AdmittedRe
  * navigation sends no key.
  */
 function setKeylessHeaders(headers: Headers): void {
-  // The docs site's pages set their own policy.
+  // Docs pages set their own content security policy.
   const isPage = headers.get("content-type")?.startsWith("text/html") === true;
   if (!isPage) headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
   headers.set("strict-transport-security", "max-age=31536000");

@@ -49,7 +49,7 @@ export async function readBodyFields<Schema extends ObjectSchema>(
   return body.ok ? parseFields(schema, readOnly, body.value.json) : body;
 }
 
-/** Runs a D1 statement of the caller's organization, like `queryDatabase`. */
+/** Runs `queryDatabase` with the caller's request and organization IDs. */
 export function queryForCaller<T>(
   c: AppContext,
   event: string,

@@ -35,7 +35,7 @@ export type KeyRoute = Call & {
   readonly member: "unread" | "read" | "tried";
   /** The roles that also see other members' objects. */
   readonly others?: readonly Role[];
-  /** Set if limited keys, but not sessions, can call the route. */
+  /** Set if sessions can't call the route, but limited keys can. */
   readonly sessions?: false;
 };
 export type OperatorRoute = Call & {

@@ -45,7 +45,7 @@ export function createAxis(values: readonly number[], unit: ChartUnit): Axis {
   const step = stepOf(max - min || STEP_MIN[unit], unit);
   const isBroken = known.some(isBeyond);
   const from = Math.floor(min / step + 1e-9);
-  // A broken axis has one more step, where the broken bars end.
+  // On a broken axis, cut-off bars end in an extra step.
   const to = Math.max(1, Math.ceil(max / step - 1e-9)) + Number(isBroken);
   const ticks = Array.from({ length: to - from + 1 }, (_, i) => (from + i) * step);
   const labels = labelsOf(ticks, step, unit);

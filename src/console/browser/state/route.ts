@@ -9,8 +9,8 @@ export type UrlQuery = Readonly<Record<string, string>>;
 
 export const currentRoute = createCell<CurrentRoute>({ path: [], query: {} });
 /**
- * Reads the address. Code that changes the address calls this, because the browser's event comes
- * later.
+ * Sets the route from the address. Code that changes the address calls this, because `hashchange`
+ * fires later.
  */
 const readAddress = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") {

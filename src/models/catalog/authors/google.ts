@@ -70,8 +70,8 @@ function imageModel(
 }
 
 /**
- * Launch prices, valid until the end of 2026. Flash's input price also applies to Flash Lite. Each
- * release date is the day on which the price was read (LiteLLM 1.110.2).
+ * Launch prices, valid until the end of 2026. Flash's input price also applies to Flash Lite. The
+ * release date is the day of the price check (LiteLLM 1.110.2).
  */
 function speechModel(upstreamId: string, audio: number): CatalogEntry {
   const route = pricesSeenOn("2026-11-20")("google", upstreamId, {

@@ -187,7 +187,7 @@ type ConverseToolFields = {
 
 /**
  * Returns `toolConfig`. Sends no tools for the choice "none", which Converse lacks. Never sends
- * `strict`, because newer Claude models reject it, and other models reject open schemas with it.
+ * `strict`: newer Claude models reject it, and others reject open schemas with it.
  */
 function converseToolFields(
   requested: RequestedTools,
@@ -350,7 +350,7 @@ function toolName(name: string): string {
 
 function thoughtBlocks(detail: JsonObject): Block[] {
   const block = detailToClaudeThought(detail);
-  if (block?.type !== "thinking") return []; // Converse has another format for redacted thoughts.
+  if (block?.type !== "thinking") return []; // Converse formats redacted thoughts differently.
   const { thinking: text, signature } = block;
   return [{ reasoningContent: { reasoningText: { text, signature } } }];
 }

@@ -272,8 +272,7 @@ export class WorkersAiStream extends FrameReader {
     this.#isUsageStale = false;
     this.#isComplete = hasPrompt && this.#builder.finished && !hasChoices(raw);
     if (this.#isComplete) return [{ kind: "usage", usage: this.#usage }];
-    // Skips a report before any output. Otherwise, it would count as the total if no other report
-    // followed.
+    // Skips a usage report before any output. Without a later report, it would count as the total.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
   }
 

@@ -197,7 +197,7 @@ export function readConcurrencyStates(
   );
 }
 
-/** Limits concurrent requests. Sessions don't see the limit. */
+/** Limits concurrent requests. A session's error omits the limit. */
 function checkConcurrency(
   tx: Tx,
   { keyId, placed }: HoldRequest,

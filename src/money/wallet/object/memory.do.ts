@@ -67,7 +67,7 @@ export type WalletMemory = {
   deletedEndUsers: DeletedEndUsers;
   readonly usage: UsageTotalsByGroup;
   rateLog: RecentRequestTimes;
-  /** Last uses of keys (Unix ms) that aren't published yet, by key hash. */
+  /** Unpublished last-use times (Unix ms) by key hash. */
   readonly uses: Map<string, number>;
   readonly dueUses: KeyUseChecks;
   readonly notedAt: number;

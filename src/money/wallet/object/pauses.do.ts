@@ -123,7 +123,7 @@ function refuseUnknown(noun: string): Refusal {
   return refuse({ kind: "not_found", message: `No such ${noun}.` });
 }
 
-/** Pauses the owner of a used-up budget, if configured. */
+/** Pauses a used-up budget's owner if `onExceeded` is "pause". */
 export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & BudgetPart): void {
   const { memory, nowMs: createdAt } = tx;
   const { byName } = memory.pauses;

@@ -10,7 +10,7 @@ import { RATE_WINDOW_MS } from "../../../shared/rate-window.ts";
 /** Prefix of hold IDs, which are request IDs. */
 export const HOLD_ID_PREFIX = "req_";
 
-/** Maximum age of a request ID in ms. An older ID can belong to a late duplicate. */
+/** Maximum age of a request ID in ms. Older requests can be late duplicates. */
 export const REQUEST_ID_AGE_MAX_MS = 120_000;
 
 /**

@@ -63,8 +63,8 @@ export const isQuotaLimit = (meter: Pick<CountedLimit, "budget" | "scope">): boo
   meter.scope === "end_user" && isDollarFieldLimit(meter);
 
 /**
- * Reports whether a limit is a quota or `budget_dollars`. The budget ID of such a limit is its
- * window.
+ * Reports whether a limit is a quota or `budget_dollars`. These have no budget ID, so `budget.id`
+ * is the window.
  */
 export const isDollarFieldLimit = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
   budget.id === budget.window;
