@@ -5,7 +5,7 @@ import { withTimeout } from "../shared/timers.ts";
 import type { StubGetters } from "../shared/contracts/objects.ts";
 import { SweepMetrics, sweepTotalsSchema } from "./sweep-metrics.ts";
 import {
-  storeUnavailableWallets,
+  storeUnavailableWalletIds,
   UNAVAILABLE_WALLETS_MAX,
   listUnavailableWallets,
 } from "./unavailable-wallets.store.ts";
@@ -141,7 +141,7 @@ class Sweep {
   }
 
   async #finish(): Promise<SweepMetrics> {
-    await storeUnavailableWallets(this.#db, this.#unavailableIds);
+    await storeUnavailableWalletIds(this.#db, this.#unavailableIds);
     await this.#db.prepare("DELETE FROM cursors WHERE name = ?").bind(ROUND).run();
     return this.#depths;
   }

@@ -9,7 +9,7 @@ const SAMPLE_SIZE = 3;
 const CONCURRENT_MAX = 6;
 const TIMEOUT_MS = 2000;
 
-export async function storeUnavailableWallets(
+export async function storeUnavailableWalletIds(
   db: D1Database,
   ids: readonly string[],
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
-import { selectMeteredRows, findUsageFormat } from "../../src/events/webhooks/usage-formats.ts";
+import { selectMeteredRequests, findUsageFormat } from "../../src/events/webhooks/usage-formats.ts";
 import { micros } from "../../src/shared/money.ts";
 import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
 
@@ -53,7 +53,7 @@ function bodyOf(): string {
     { ...row, id: "req_1", request: { ...GENERATION_RECORD, ...full } },
     { ...row, id: "req_2", request: { ...GENERATION_RECORD, kind: "rerank", externalId: null } },
   ];
-  return format.body(selectMeteredRows(rows, format, {}), {});
+  return format.body(selectMeteredRequests(rows, format, {}), {});
 }
 
 function parsed(body: string): unknown {

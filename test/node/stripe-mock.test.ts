@@ -5,7 +5,7 @@ import { freePort } from "../../scripts/ports.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
 import { createStripeClient } from "../../src/money/payments/stripe.ts";
 import type { StripeParams, StripeCall } from "../../src/money/payments/stripe.ts";
-import { selectMeteredRows, findUsageFormat } from "../../src/events/webhooks/usage-formats.ts";
+import { selectMeteredRequests, findUsageFormat } from "../../src/events/webhooks/usage-formats.ts";
 import { micros } from "../../src/shared/money.ts";
 import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
 import { SALE } from "../payments/sale.ts";
@@ -105,7 +105,7 @@ async function meterEvent(url: string, more: string): Promise<number> {
   const { status } = await fetch(url + format.path, {
     method: "POST",
     headers: { "content-type": format.contentType, authorization: "Bearer sk_test_123456789" },
-    body: format.body(selectMeteredRows([row], format, settings), settings) + more,
+    body: format.body(selectMeteredRequests([row], format, settings), settings) + more,
   });
   return status;
 }

@@ -4,7 +4,7 @@ import type { UsageStreamRow } from "../../shared/contracts/usage-stream.ts";
 import type { AttemptRecord } from "./attempt-rows.do.ts";
 import { attemptDelivery } from "./delivery-rules.ts";
 import type { REPEAT_UNSAFE_ERROR } from "./delivery-rules.ts";
-import { selectMeteredRows, findUsageFormat } from "./usage-formats.ts";
+import { selectMeteredRequests, findUsageFormat } from "./usage-formats.ts";
 import { decryptValidSecrets, signMessage, decryptWebhookSecret } from "./webhook-secrets.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
@@ -42,7 +42,7 @@ export function buildUsageCalls(
   if (format === null) return [];
   const { path, contentType, perCall } = format;
   const settings = webhook.receiver ?? {};
-  const requests = selectMeteredRows(rows, format, settings);
+  const requests = selectMeteredRequests(rows, format, settings);
   const url = appendPath(webhook.url, path);
   const calls: ReceiverCall[] = [];
   for (let from = 0; from < requests.length; from += perCall) {

@@ -106,7 +106,7 @@ export function findUsageFormat(format: string | null | undefined): UsageFormat 
 }
 
 /** Returns the usage to send: requests with a customer, or all for traces. */
-export function selectMeteredRows(
+export function selectMeteredRequests(
   rows: readonly UsageStreamRow[],
   format: UsageFormat,
   { customer = "end_user" }: ReceiverSettings,

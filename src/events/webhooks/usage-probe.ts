@@ -5,7 +5,7 @@ import type {
   StreamStart,
 } from "../../shared/contracts/usage-stream.ts";
 import type { Result } from "../../shared/failure.ts";
-import { selectMeteredRows, findUsageFormat } from "./usage-formats.ts";
+import { selectMeteredRequests, findUsageFormat } from "./usage-formats.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const PAGES_MAX = 20;
@@ -26,7 +26,7 @@ export async function findTestRow(
   for (let pages = 0; pages < PAGES_MAX; pages++) {
     const page = await read({ from, limit: PAGE_ROWS });
     if (!page.ok || page.value.next.seq === page.value.from.seq) return null;
-    const requests = selectMeteredRows(page.value.rows, format, webhook.receiver ?? {});
+    const requests = selectMeteredRequests(page.value.rows, format, webhook.receiver ?? {});
     blockedCustomer ??= requests[0]?.customer;
     const others = new Map(
       requests.flatMap(({ row, customer }) =>

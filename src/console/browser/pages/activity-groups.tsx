@@ -3,7 +3,7 @@ import {
   useActivityQuery,
   LATENCY_PARAMETER,
   ACTIVITY_METRICS,
-  isTimeOrSpeed,
+  isLatencyMetric,
   filterBy,
   orderGroupings,
 } from "../state/activity.ts";
@@ -110,7 +110,7 @@ export function ActivityMeasures() {
   const [, update] = useQuery();
   const { range, parts, isHourly, only, by, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
-  const timed = isTimeOrSpeed(metric) && LATENCY_PARAMETER;
+  const timed = isLatencyMetric(metric) && LATENCY_PARAMETER;
   const read = useActivitySums(
     metric === "errors" ? null : { ...range, ...only, group_by, ...timed },
   );
@@ -134,7 +134,7 @@ export function ActivityMeasures() {
         if (rows.length === 0) {
           return <Empty text="No requests in this period." children={<FirstSteps />} />;
         }
-        return isTimeOrSpeed(metric) ? (
+        return isLatencyMetric(metric) ? (
           <Times rows={rows} parts={parts} metric={metric} />
         ) : (
           <Chart

@@ -15,7 +15,7 @@ import {
   ACTIVITY_METRICS,
   ACTIVITY_GROUPINGS,
   useActivityGroupings,
-  isTimeOrSpeed,
+  isLatencyMetric,
   orderGroupings,
   useActivityQuery,
 } from "../state/activity.ts";
@@ -54,13 +54,13 @@ export function Activity() {
   const [, update] = useQuery();
   const { range, parts, isHourly, only, by, second, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
-  const timed = isTimeOrSpeed(metric) && LATENCY_PARAMETER;
+  const timed = isLatencyMetric(metric) && LATENCY_PARAMETER;
   const read = useActivitySums({ ...range, ...only, group_by, ...timed });
   const rangeEarlier = rangeBefore(range);
   const earlier = latestOf(useActivitySums({ ...rangeEarlier, ...only, group_by: by }));
   const before =
     earlier && isCompleteSince(earlier.completeFrom, rangeEarlier) ? earlier.rows : undefined;
-  const hasOwnTable = metric === "errors" || isTimeOrSpeed(metric) || second !== undefined;
+  const hasOwnTable = metric === "errors" || isLatencyMetric(metric) || second !== undefined;
   const pick = (from: string, to: string): void => update({ range: "dates", from, to });
   return (
     <>
@@ -217,7 +217,7 @@ function titleOf(metric: DrawingProps["metric"], by: UsageGrouping): string {
 function hasOwnChart(
   metric: DrawingProps["metric"],
 ): metric is Exclude<DrawingProps["metric"], UsageMetric> {
-  return metric === "cache_share" || metric === "errors" || isTimeOrSpeed(metric);
+  return metric === "cache_share" || metric === "errors" || isLatencyMetric(metric);
 }
 
 type DrawingProps = {

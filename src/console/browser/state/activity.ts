@@ -53,7 +53,7 @@ const HOURLY_DAYS = 3;
 /** The query parameter that requests latencies. */
 export const LATENCY_PARAMETER = { with: "latency" } as const;
 
-export function isTimeOrSpeed(
+export function isLatencyMetric(
   metric: ActivityQuery["metric"],
 ): metric is "first_byte" | "tokens_per_s" {
   return metric === "first_byte" || metric === "tokens_per_s";

@@ -9,7 +9,7 @@ import type {
   TextPart,
   UrlCitation,
 } from "./client-response-object.ts";
-import { parseCustomInput } from "./client-tools.ts";
+import { parseCustomToolArguments } from "./client-tools.ts";
 import type { ToolOrigin } from "./client-tools.ts";
 
 export type EventWriter = (type: string, fields: object) => string;
@@ -307,7 +307,7 @@ export class ToolCallItemDraft extends BaseDraft {
       this.#arguments = "{}";
       return this.#writeDelta(this.#arguments);
     }
-    return this.#writeDelta(this.#inputReader.end(parseCustomInput(this.#arguments)));
+    return this.#writeDelta(this.#inputReader.end(parseCustomToolArguments(this.#arguments)));
   }
 
   #writeDelta(delta: string): string {

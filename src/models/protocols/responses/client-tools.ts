@@ -233,7 +233,7 @@ export function toCustomToolArguments(input: string): string {
   return JSON.stringify({ [INPUT_FIELD]: input });
 }
 
-export function parseCustomInput(args: string): string {
+export function parseCustomToolArguments(args: string): string {
   try {
     const value: unknown = JSON.parse(args);
     return isObject(value) && typeof value[INPUT_FIELD] === "string" ? value[INPUT_FIELD] : args;

@@ -15,7 +15,7 @@ import type { ReachedSpendLimit as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { endUserEventField, eventSubject, pauseByBudget } from "./pauses.do.ts";
+import { endUserEventField, eventSubject, pauseBudgetOwner } from "./pauses.do.ts";
 
 /** Returns limits that a charge used up, or whose alert threshold it reached. */
 export function findCrossedLimits(counts: readonly MeterChange[]): MeterChange[] {
@@ -68,7 +68,7 @@ export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at:
     if (crosses(count, alertThresholdOf(count))) emitAlert(tx, { meter, after, at });
     if (!crosses(count, 1)) continue;
     emitBudgetReached(tx, { meter, left: 0, at });
-    pauseByBudget(tx, meter);
+    pauseBudgetOwner(tx, meter);
   }
 }
 
@@ -87,7 +87,7 @@ export function emitBudgetRejection(tx: Tx, failure: Failure, meters: readonly M
   // Unused sessions cause no events, because clients can invent any number of sessions.
   if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
   emitBudgetReached(tx, { meter, left: failure.left, at: tx });
-  if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
+  if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseBudgetOwner(tx, meter);
 }
 
 function reachedSpendLimit(tx: Tx, { meter, after }: MeterChange, at: BudgetTime): FieldReached {

@@ -9,7 +9,7 @@ import { migrateExistingTables } from "../../../shared/tables.do.ts";
 import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { clampIdempotencyKeyTimes } from "../tables/request-rows.do.ts";
-import { updateWalletRow, readCheckpoint } from "../tables/wallet-row.do.ts";
+import { updateWalletRow, readNewestCheckpoint } from "../tables/wallet-row.do.ts";
 import { WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { isUnpublished, loadWalletMemory, QUIET_PUBLISH_INTERVAL_MS } from "./memory.do.ts";
 import type { Tx, WalletMemory } from "./memory.do.ts";
@@ -179,7 +179,7 @@ export class Decisions {
     this.#memory = loadWalletMemory(this.#storage.sql);
     const tx = this.open();
     this.#schedule.refreshRetention(tx);
-    this.#schedule.notePublishTime(readCheckpoint(tx.sql).clock);
+    this.#schedule.notePublishTime(readNewestCheckpoint(tx.sql).clock);
     this.#schedule.arm(tx);
   }
 

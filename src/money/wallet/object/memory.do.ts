@@ -35,7 +35,7 @@ import type { SessionMemory } from "../tables/session-rows.do.ts";
 import type { WarmRouteState } from "../tables/warm-rows.do.ts";
 import {
   selectPublishedSettings,
-  readCheckpoint,
+  readNewestCheckpoint,
   readWalletRow,
   updateWalletRow,
 } from "../tables/wallet-row.do.ts";
@@ -100,7 +100,7 @@ type StorageState = {
 
 export function loadWalletMemory(sql: SqlStorage): WalletMemory {
   const row = readWalletRow(sql);
-  const checkpoint = readCheckpoint(sql);
+  const checkpoint = readNewestCheckpoint(sql);
   const memory: WalletMemory = {
     row,
     ledger: { ...createHoldTotals(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },

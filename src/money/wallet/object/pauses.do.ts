@@ -124,7 +124,10 @@ function refuseUnknown(noun: string): Refusal {
 }
 
 /** Pauses a used-up budget's owner if `onExceeded` is "pause". */
-export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & BudgetPart): void {
+export function pauseBudgetOwner(
+  tx: Tx,
+  { scope, subject, budget }: BudgetOwner & BudgetPart,
+): void {
   const { memory, nowMs: createdAt } = tx;
   const { byName } = memory.pauses;
   const owner = { scope, subject, source: "budget" } as const;

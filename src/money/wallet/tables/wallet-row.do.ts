@@ -97,7 +97,7 @@ export function updateSettings(
 
 type Checkpoint = { seq: number; balance: number; clock: number; newest: number; floor_id: string };
 
-export function readCheckpoint(sql: SqlStorage): Checkpoint {
+export function readNewestCheckpoint(sql: SqlStorage): Checkpoint {
   return sql
     .exec<Checkpoint>(
       "SELECT seq, balance, clock, newest, floor_id FROM checkpoints ORDER BY seq DESC LIMIT 1",
