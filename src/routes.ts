@@ -121,7 +121,7 @@ const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
 /** Permits all keys, including limited ones, but no sessions. */
 const KEYS_ONLY = { sessions: false } as const;
 
-/** Values that can only lower the limits of an end user. */
+/** Quotas that can only lower an end user's limits. */
 const NO_QUOTA = { monthly_quota_dollars: [0], daily_quota_dollars: [0] };
 
 const MERCHANTS = { isMerchant, findMerchantName };

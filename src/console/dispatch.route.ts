@@ -94,8 +94,8 @@ async function needsFreshLogin(request: Request, freshLogin: FreshLoginRule): Pr
 }
 
 /**
- * Returns a failure for a write by an operator who views a customer, or for a call that needs a
- * more recent login.
+ * Returns a failure for a write by an operator viewing a customer, or for a call that needs a newer
+ * login.
  */
 function refusalOf(c: AppContext, session: ActiveSession, needsNoLogin: boolean): Failure | null {
   const { identity } = session;

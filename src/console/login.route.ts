@@ -38,7 +38,7 @@ const ISSUER_NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
   github: "GitHub",
 };
 
-/** Handles GET /console/api/login. Returns the identity providers. */
+/** Handles GET /console/api/login. */
 export function issuersRoute(c: AppContext): Response {
   const { issuers, signUp, region, peers, companyDomains } = c.var.config;
   return c.json({

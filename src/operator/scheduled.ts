@@ -122,7 +122,7 @@ async function removeClosedOrganizations(env: Env, config: Config): Promise<void
   const services = createKeyServices(env, config, SYSTEM_ACTOR);
   await forEachOrganization(
     await listRestorableOrganizations(env.DB),
-    "organization_not_closed", // means that the wallet wasn't notified
+    "organization_not_closed", // logged if the wallet wasn't notified
     (orgId) => notifyWalletOfClosing(services, orgId),
   );
   await forEachOrganization(

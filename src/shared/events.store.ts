@@ -13,10 +13,7 @@ export function insertEventIfChanged(db: D1Database, event: EventRow): D1Prepare
   return insertStatement(db, event, { data: "?7", from: "", where: "changes() > 0" });
 }
 
-/**
- * Returns a statement like `insertEventIfChanged` for an event that a subject can have only once.
- * Retries record it once.
- */
+/** Returns an `insertEventIfChanged` statement for an event that a subject can have only once. */
 export function insertEventOnce(
   db: D1Database,
   event: Omit<NewEvent, "actor" | "data"> &
@@ -29,8 +26,7 @@ export function insertEventOnce(
 }
 
 /**
- * Returns a statement like `insertEventIfChanged` for a change of an organization. Retries record
- * the change once.
+ * Returns an `insertEventIfChanged` statement for an organization's change. Retries record it once.
  */
 export function insertOrganizationEvent(
   db: D1Database,

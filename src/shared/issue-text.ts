@@ -10,7 +10,7 @@ export const WITHOUT_ZOD_MESSAGES: z.core.ParseContext<Issue> = { error: () => "
 const PARAM_SHOWN_MAX = 200;
 const ABSENCE_CODES = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
-/** A problem, worded to follow the name of `param`. Null if the parameter is missing. */
+/** A problem, phrased to follow the parameter's name. Null if the parameter is missing. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
 
 export function describeSchemaError(error: z.core.$ZodError, value: unknown): IssueText {

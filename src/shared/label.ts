@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 
-// The pattern has a range instead of \p{Cc}, which few OpenAPI tools support.
+// Uses a range, because few OpenAPI tools support \p{Cc}.
 // oxlint-disable-next-line no-control-regex -- it must reject control characters
 const NO_CONTROL = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 

@@ -135,7 +135,7 @@ export function companyDomainView(row: CompanyDomain, mode: PeopleServices["comp
 
 type ReportedCompany = { readonly domain: string | null; readonly tenant: string | null };
 
-/** Returns the typed domain if the person can join an organization by it. */
+/** Returns the typed domain if it lets the person join an organization. */
 export async function findCompanyToJoin(
   services: PeopleServices,
   typedDomain: string,

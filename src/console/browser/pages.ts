@@ -27,7 +27,7 @@ const mayCall =
     canMakeCall(session, call);
 const mayListModels = mayCall("GET /v1/models");
 const hasUnlimitedKey = mayCall("GET /v1/keys");
-/** Operators who view a customer also see Connect and Playground, without actions. */
+/** Operators viewing a customer also see the Connect and Playground pages, without actions. */
 const mayChat = (session: CurrentSession): boolean =>
   canMakeCall(session, "POST /v1/chat/completions") || isViewingCustomer(session);
 /** People who log in with a key also see the Team page, because it explains how to get access. */

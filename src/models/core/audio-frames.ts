@@ -8,7 +8,7 @@ import {
 
 const DEPTH_MAX = 8;
 /**
- * Maximum frames and boxes to read. A file with more parts counts as endless, because reading it
+ * Maximum frames and boxes to read. Files with more count as infinitely long, because reading them
  * would block the isolate for seconds.
  */
 const PARTS_MAX = 500_000;
@@ -53,7 +53,7 @@ function flacFrame(bytes: Uint8Array, start: number, rate: number): number {
   return samples / Math.max(1, hertz);
 }
 
-/** Bytes of the block size or sample rate in a FLAC frame's header, by that field's code. */
+/** Byte length of a FLAC frame header's block size or sample rate, by that field's code. */
 const BLOCK_BYTES: Readonly<Record<number, number>> = { 6: 1, 7: 2 };
 const RATE_BYTES: Readonly<Record<number, number>> = { 12: 1, 13: 2, 14: 2 };
 const SPEEDS = [1000, 1, 10];

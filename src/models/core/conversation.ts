@@ -299,7 +299,7 @@ export type Prompt = {
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
 /**
- * Returns the conversation, tools and settings. Fails for several choices, and for unsupported
+ * Returns the conversation, tools and settings. Fails for multiple choices and for unsupported
  * messages or tools.
  */
 export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {

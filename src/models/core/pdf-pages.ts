@@ -1,6 +1,6 @@
 import { decodeBase64 } from "./data-url.ts";
 
-/** Maximum base64 length to parse. Most larger PDFs are scans. */
+/** Maximum base64 length of a PDF to parse. Most larger PDFs are scans. */
 const BASE64_LENGTH_MAX = 6_000_000;
 
 /**

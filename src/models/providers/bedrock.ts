@@ -78,7 +78,7 @@ const SERVICE = "bedrock";
 const TERMINATOR = "aws4_request";
 
 /**
- * Returns a function that authorizes POST requests without a query. Access keys sign requests with
+ * Returns a function that authorizes POST requests without a query string. Access keys sign with
  * SigV4.
  */
 function requestSigner(credentials: Credentials, region: string): Authorize {

@@ -56,8 +56,8 @@ async function holdAtCurrentPrices(run: Run): Promise<ObjectCallResult<HoldGrant
   const failure = walletFailure(walletCall);
   if (failure?.kind !== "price_list_differs") return walletCall;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
-  // A lost attempt may have placed a hold, so this request fails. The next request uses the correct
-  // price list.
+  // An attempt without a response may have placed a hold, so this request fails. The next request
+  // uses the correct price list.
   if (walletCall.unanswered) return walletCall;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   const excluded = applyPricing(request, pricing.value);
@@ -74,7 +74,7 @@ async function holdWithCandidates(run: Run): Promise<ObjectCallResult<HoldGrant>
   if (walletFailure(walletCall)?.kind !== "candidates_required") return walletCall;
   evictOldest(keyHashes, REMEMBERED_KEYS_MAX);
   keyHashes.add(caller.keyHash);
-  // A lost attempt may have placed a hold.
+  // An attempt without a response may have placed a hold.
   return walletCall.unanswered ? walletCall : holdOnce(run);
 }
 

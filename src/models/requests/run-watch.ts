@@ -16,7 +16,7 @@ import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import type { Timers } from "../../shared/timers.ts";
 import type { RunTimer } from "./run-timer.ts";
 
-/** Ms between two queries about all running requests of an organization. */
+/** Ms between queries, each about all running requests of an organization. */
 const QUERY_INTERVAL_MS = 4000;
 /** Ms to wait for a query's result before sending the next query. */
 const QUERY_RETRY_MS = 2000;
@@ -94,7 +94,7 @@ export class LongRuns {
 const WATCH_AFTER_MS = 6000;
 const TICK_MS = 1000;
 
-/** Returns which requests must end. */
+/** Returns the requests that must end. */
 export type FindStoppedRuns = (
   runs: readonly StoppableRequest[],
 ) => Promise<readonly StoppedRequest[]>;

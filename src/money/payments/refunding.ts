@@ -65,7 +65,8 @@ export async function resolvePaymentId(
 }
 
 /**
- * Reports whether a refund with this name exists, because Stripe keeps idempotency keys only a day.
+ * Reports whether a refund with this name exists, because Stripe keeps idempotency keys only for a
+ * day.
  */
 async function checkEarlierRefund(
   stripe: PaymentDeps["stripe"],

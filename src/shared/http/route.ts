@@ -30,7 +30,7 @@ export type KeyRoute = Call & {
   readonly roles: readonly Role[];
   /**
    * Whether the member is read from D1 before the handler runs. With `tried`, the handler also runs
-   * without it.
+   * if the read fails.
    */
   readonly member: "unread" | "read" | "tried";
   /** The roles that also see other members' objects. */

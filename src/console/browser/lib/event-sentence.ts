@@ -40,7 +40,7 @@ function inputOf(event: Event, nameOf: NameOf) {
   };
 }
 
-/** Keeps an end user's ID, because it can look like a member's. */
+/** Doesn't look up a name for an end user's ID, which can look like a member's. */
 function subjectOf({ type, subject }: Event, nameOf: NameOf): string {
   return type.startsWith("end_user.") ? subject : memberName(nameOf(subject));
 }

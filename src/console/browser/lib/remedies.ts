@@ -4,7 +4,7 @@ type PageAddress = readonly [path: readonly string[], query?: Readonly<Record<st
 type Remedy = readonly [
   text: string,
   action?: readonly [text: string, place: PageAddress],
-  /** The action's call. Only callers with permission for it see the action. */
+  /** The action's API call. Only callers who can make it see the action. */
   call?: keyof Calls,
 ];
 type Cause = {

@@ -83,7 +83,7 @@ export function hoursBetween(from: string, to: string, now: number): string[] {
   return hours;
 }
 
-/** Returns the start of a UTC day or hour as Unix ms. */
+/** Parses a UTC day or hour to its start in Unix ms. */
 export function hourStart(text: string): number {
   return Date.parse(text.includes("T") ? `${text}:00Z` : text);
 }

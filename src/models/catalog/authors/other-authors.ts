@@ -23,7 +23,7 @@ const november = pricesSeenOn("2026-11-20");
 
 /** Mistral's regional hosts cost 10% more than its global host, which this gateway never calls. */
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
-/** Maximum tokens of an image of up to 1,540 x 1,540 pixels, including line breaks. */
+/** Maximum tokens of an image of up to 1,540 x 1,540 pixels, including line-break tokens. */
 const MISTRAL_IMAGE = 4_160;
 const mistralFacts = (context: number, maxOutput: number, abilities: readonly ModelAbility[]) =>
   facts(context, maxOutput, abilities, CL100K_FACTOR, MISTRAL_IMAGE);

@@ -233,7 +233,7 @@ function toolDelta(raw: RawToolCall, choice: ChoiceState, position: number): Too
   if (knownTool === undefined || currentTool === undefined) {
     return startCall(raw, choice, sentIndex);
   }
-  // Some hosts give every call the same index. Another call then starts with a new ID, or with a
+  // Some hosts give every call the same index. Then a new ID starts another call, and so does a
   // name without an ID or index.
   const hasNoId = id === null || id === "";
   const hasIndex = Number.isSafeInteger(raw.index);

@@ -55,7 +55,7 @@ const output = z.union([z.string(), z.array(part)]);
 const callFields = { call_id: nonempty, name: toolNameSchema, namespace: text };
 const outputFields = { call_id: nonempty, output };
 
-/** An input item (openai npm, ResponseInputItem; Codex's own items). Drops unknown fields. */
+/** An input item (openai npm's ResponseInputItem, or Codex's own). Drops unknown fields. */
 const item = z.discriminatedUnion("type", [
   message,
   z.object({ type: z.literal("function_call"), ...callFields, arguments: z.string() }),

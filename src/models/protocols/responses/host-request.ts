@@ -260,8 +260,8 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
 }
 
 /**
- * Maximum bytes of the fields that a response repeats. No prompt within a context window reaches
- * even half.
+ * Maximum bytes of the request fields that a response repeats. Prompts that fit a context window
+ * stay below half.
  */
 const ECHO_BYTES_MAX = JSON_RESPONSE_BYTES_MAX / 4;
 const INDENT = 2;

@@ -81,6 +81,6 @@ export function splitJsonFragments(json: string): readonly string[] {
   return json.match(FRAGMENTS) ?? [];
 }
 
-// With the u flag, a piece never ends within a surrogate pair.
+// The u flag keeps surrogate pairs together.
 const WORDS = /\s*\S{1,32}|\s+/gu;
 const FRAGMENTS = /[^]{1,12}/gu;

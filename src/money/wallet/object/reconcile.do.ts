@@ -78,7 +78,7 @@ function reconcileSlice(
 }
 
 /**
- * The table to read after each table. The table that changes most comes first, so that restarts
+ * The next table, by the table just read. The table that changes most comes first, so that restarts
  * cost little.
  */
 const NEXT_TABLE = { totals: "entries", entries: "requests", requests: null } as const;

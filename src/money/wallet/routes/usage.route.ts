@@ -320,7 +320,7 @@ export function parseDayStartMs(text: string): number | null {
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
 }
 
-/** Returns the date `days` earlier, but at least 0000-01-01. */
+/** Returns the date `days` earlier, never before 0000-01-01. */
 function daysBefore(text: string, days: number): string {
   const ms = (parseDayStartMs(text) ?? 0) - days * DAY_MS;
   return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;

@@ -54,7 +54,7 @@ export type ChargeGroupsOfDay = Map<string, ChargeGroup>;
 
 /**
  * Returns the JSON that identifies a charge group. The fields of `price` must have the same order
- * as in `sharedFieldsJson`.
+ * as in `sharedChargeFieldsJson`.
  */
 export function chargeGroupKey({
   keyId,

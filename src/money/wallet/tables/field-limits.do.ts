@@ -13,7 +13,7 @@ import type { EndUserSpend } from "./end-user-rows.do.ts";
 import { putKeySpend, selectKeySpend } from "./key-rows.do.ts";
 import { selectSession, updateSessionSpend } from "./session-rows.do.ts";
 
-/** Returns an owner's quotas or `budget_dollars`. */
+/** Returns the limits from an owner's quota fields or `budget_dollars`. */
 export function selectFieldLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   if (owner.scope === "session") return sessionLimits(sql, owner);
   if (owner.scope === "end_user") return endUserLimits(sql, owner);

@@ -95,7 +95,7 @@ type NewRequest = {
   readonly state: "held" | "refused" | "voided";
   readonly tokens: number | null;
   readonly failure: Failure | null;
-  /** The row of `names` with the models that the hold covers. */
+  /** The row number in `names` of the models that the hold covers. */
   readonly models?: number | null;
 };
 type RequestedHold = Pick<HoldRequest, "id" | "least" | "most"> &

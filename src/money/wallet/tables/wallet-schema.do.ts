@@ -261,7 +261,7 @@ const BUDGET_TABLES_SQL =
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX key_members_by_member ON key_members (member_id);";
 
-/** Adds the flag of a closed organization, which rejects all its keys. */
+/** Adds the flag `closed`. A closed organization's wallet rejects all keys. */
 const ADD_CLOSED_COLUMN_SQL = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
 
 /** An index without which the deletion of end users reads all events of budgets and pauses. */
