@@ -12,7 +12,7 @@ import type { Usage } from "../src/shared/usage.ts";
 import type { HoldRequest, Settlement } from "../src/shared/contracts/wallet.ts";
 import { FIRST_REGION } from "./region-names.ts";
 import { seeded } from "./seeded.ts";
-import { costOf } from "../src/shared/cost.ts";
+import { computeCost } from "../src/shared/cost.ts";
 
 /** One paid request. Times are in Unix ms. The hold of a failed request is voided. */
 export type DemoRequest = {
@@ -96,7 +96,7 @@ function demoRequestAt(at: number, random: () => number, keyIds: readonly string
     output,
     reasoning: 0,
   };
-  const cost = costOf(price, usage);
+  const cost = computeCost(price, usage);
   const externalId = random() < 0.15 ? null : (USER_IDS[lowIndex(random(), USERS)] ?? null);
   const keyId = keyIds[lowIndex(random(), keyIds.length)] ?? "";
   const firstByteMs = Math.round(180 + 900 * random() ** 3);

@@ -3,7 +3,7 @@ import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { MiddlewareHandler } from "hono";
 import { endViewRoute, viewAsRoute } from "./console/as-customer.route.ts";
 import { dispatchConsoleCall } from "./console/dispatch.route.ts";
-import { callbackRoute, issuersRoute, loginStartRoute } from "./console/login.route.ts";
+import { callbackRoute, listIssuersRoute, loginStartRoute } from "./console/login.route.ts";
 import { requireConsolePage } from "./console/own-session.route.ts";
 import { addPeopleRoutes } from "./console/people.route.ts";
 import { loginRoute, logoutRoute, sessionRoute } from "./console/session.route.ts";
@@ -121,7 +121,7 @@ addOperatorRoutes(app, getDeployment);
 
 app.get("/console/api/login/callback/:issuer", callbackRoute);
 app.use("/console/api/*", requireConsolePage);
-app.get("/console/api/login", issuersRoute);
+app.get("/console/api/login", listIssuersRoute);
 app.post("/console/api/login/start", loginStartRoute);
 addPeopleRoutes(app);
 app.post("/console/api/login", (c) => loginRoute(c, ROUTES));

@@ -33,7 +33,7 @@ import { findMerchantName, isMerchant } from "./accounts/merchants/merchants.sto
 import { now } from "./shared/clock.ts";
 import { MEMBER_ROLES } from "./shared/caller.ts";
 import type { Role } from "./shared/caller.ts";
-import { pathPattern, withoutFreshLogin } from "./shared/http/route.ts";
+import { createPathPattern, withoutFreshLogin } from "./shared/http/route.ts";
 import type { KeyRoute, RouteReach, TypedRoute } from "./shared/http/route.ts";
 import {
   patchOrganizationRoute,
@@ -272,7 +272,7 @@ export const PROVIDER_PATHS: ReadonlySet<string> = new Set(
   AWAY_ROUTES.filter(({ method }) => method === "POST").map((row) => row.path),
 );
 
-const AWAY_PATH_PATTERNS = AWAY_ROUTES.map((row) => pathPattern(row.path));
+const AWAY_PATH_PATTERNS = AWAY_ROUTES.map((row) => createPathPattern(row.path));
 
 /** Reports whether the key's home handles a path below `/v1`. */
 export function isHandledAtHome(routedPath: string): boolean {

@@ -11,7 +11,7 @@ import { findOperatorByLogin } from "../operator/operator-token.ts";
 import { createNewBrowserMail } from "../accounts/people/mail.ts";
 import { notifyLoginMethodsChanged } from "../accounts/people/me.ts";
 import {
-  findCompanyToJoin,
+  findJoinableDomainOfPerson,
   findJoinableDomainOfOrganization,
   joinOrganizationByDomain,
 } from "../accounts/people/company.ts";
@@ -235,7 +235,7 @@ async function joinCompany(
   known: Person | null,
 ): Promise<KnownPerson> {
   const { claims, ticket } = completed;
-  const company = await findCompanyToJoin(services, ticket.company ?? "", claims.company);
+  const company = await findJoinableDomainOfPerson(services, ticket.company ?? "", claims.company);
   if (company === null) return refuse({ kind: "login_refused", why: "unknown" });
   return joinAsPerson(services, completed, known, async (person) => {
     const place = await joinOrganizationByDomain(services, company, person);

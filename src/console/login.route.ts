@@ -39,7 +39,7 @@ const ISSUER_NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
 };
 
 /** Handles GET /console/api/login. */
-export function issuersRoute(c: AppContext): Response {
+export function listIssuersRoute(c: AppContext): Response {
   const { issuers, signUp, region, peers, companyDomains } = c.var.config;
   return c.json({
     region,

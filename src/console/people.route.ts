@@ -9,7 +9,7 @@ import { readAnonymousBody } from "../shared/http/request-slots.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
-import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
+import { isStorageError, toStorageFailure } from "../shared/storage-failure.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
 import { previewInvitation } from "../accounts/people/invitation-handlers.ts";
 import { createMemberActor } from "../accounts/people/people-call.ts";
@@ -130,7 +130,7 @@ export async function catchStorageErrors<T>(
   } catch (error) {
     if (!isStorageError(error)) throw error;
     logWarning("people_not_served", { request_id: c.var.requestId, reason: errorMessageOf(error) });
-    return refuse(storageFailure(error));
+    return refuse(toStorageFailure(error));
   }
 }
 

@@ -1,4 +1,4 @@
-import { networkOf } from "../shared/network.ts";
+import { getNetworkOfAddress } from "../shared/network.ts";
 import * as z from "zod/mini";
 import { fail } from "../shared/http/context.ts";
 import type { AppContext } from "../shared/http/context.ts";
@@ -82,7 +82,7 @@ export async function limitFailedLogins<T>(
   attempt: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const failedLogins = Isolate.of(c.var.config).get(createFailedLoginLimit);
-  const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
+  const address = getNetworkOfAddress(c.req.header("cf-connecting-ip") ?? "");
   const nowMs = now(c.env);
   const retryAfterMs = failedLogins.waitMs(address, nowMs);
   if (retryAfterMs > 0) {

@@ -1,5 +1,5 @@
 import type { PersonSession } from "../shared/contracts/console-session.ts";
-import { pathPattern } from "../shared/http/route.ts";
+import { createPathPattern } from "../shared/http/route.ts";
 import type { FreshLoginRule, Route } from "../shared/http/route.ts";
 import { SESSION_LIFETIME_S } from "./session-cookie.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
@@ -56,7 +56,7 @@ export function findFreshLoginRule(
   path: string,
 ): FreshLoginRule {
   if (method === "GET" || method === "HEAD") return "never";
-  const row = rows.find((one) => one.method === method && pathPattern(one.path).test(path));
+  const row = rows.find((one) => one.method === method && createPathPattern(one.path).test(path));
   return row?.freshLogin ?? "always";
 }
 

@@ -4,7 +4,7 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { EndpointResult } from "../shared/http/endpoint.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
-import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
+import { isStorageError, toStorageFailure } from "../shared/storage-failure.ts";
 import { isOrganizationClosed } from "../accounts/people/closing.store.ts";
 import { withoutFreshLogin } from "../shared/http/route.ts";
 import type { TypedRoute } from "../shared/http/route.ts";
@@ -214,7 +214,7 @@ function endpoint<
       } catch (error) {
         if (!isStorageError(error)) throw error;
         logWarning("operator_storage_failed", { method, path, reason: errorMessageOf(error) });
-        return refuse(storageFailure(error));
+        return refuse(toStorageFailure(error));
       }
     },
   };

@@ -21,7 +21,7 @@ import { OPERATOR_ROUTES } from "./endpoints.ts";
 import type { OperatorEndpoint, OperatorContext } from "./operator-context.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
-import { storageFailure } from "../shared/storage-failure.ts";
+import { toStorageFailure } from "../shared/storage-failure.ts";
 import { formatPrometheusText } from "../events/metrics/prometheus.ts";
 import type { RegionCounts } from "../shared/contracts/metrics.ts";
 import { computeAgeGauges, sumIsolateGauges } from "../events/metrics/series.ts";
@@ -135,7 +135,7 @@ async function metricsRoute(c: AppContext): Promise<Response> {
     counted = await objectsOf(c.env).metrics().read();
   } catch (error) {
     logWarning("operator_storage_failed", { path: "/metrics", reason: errorMessageOf(error) });
-    return fail(c, storageFailure(error));
+    return fail(c, toStorageFailure(error));
   }
   const { counters, gauges, jobs } = counted;
   const nowMs = now(c.env);

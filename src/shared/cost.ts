@@ -10,7 +10,7 @@ const UNITS_PER_PRICE = 1_000_000;
  * Returns the exact sum of counts times prices, rounded up once. Throws if the cost isn't a safe
  * integer.
  */
-export function costOf(price: Price, usage: Usage): Micros {
+export function computeCost(price: Price, usage: Usage): Micros {
   const terms = listChargeLines(price, usage);
   let sum = 0;
   for (const [, tokens, perMillion] of terms) {

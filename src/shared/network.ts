@@ -2,7 +2,7 @@
  * Returns an IPv4 address, or the /64 network of an IPv6 address, because one person can use the
  * whole network.
  */
-export function networkOf(address: string): string {
+export function getNetworkOfAddress(address: string): string {
   if (!address.includes(":")) return address;
   const [head = "", tail] = address.split("::");
   const before = head.split(":");

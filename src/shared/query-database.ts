@@ -3,7 +3,7 @@ import type { Result } from "./failure.ts";
 import { elapsedMs } from "./clock.ts";
 import { logWarning, errorMessageOf } from "./log.ts";
 import type { LogFields } from "./log.ts";
-import { storageFailure } from "./storage-failure.ts";
+import { toStorageFailure } from "./storage-failure.ts";
 import { afterTimeout, withTimeout } from "./timers.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
@@ -40,7 +40,7 @@ export async function queryDatabase<T>(
     return success(await withTimeout(statementResult, DATABASE_TIMEOUT_MS));
   } catch (error) {
     logWarning(event, { ...fields, reason: errorMessageOf(error) });
-    return refuse(storageFailure(error));
+    return refuse(toStorageFailure(error));
   }
 }
 

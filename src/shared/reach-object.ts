@@ -1,6 +1,6 @@
 import { refuse } from "./failure.ts";
 import type { Failure, Result } from "./failure.ts";
-import { storageFailure } from "./storage-failure.ts";
+import { toStorageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
 import type { TimerFunction } from "./timers.ts";
 
@@ -74,7 +74,7 @@ function attemptCall<T>(
 ): Promise<ObjectCallResult<T> | null> {
   return new Promise((resolve) => {
     const fail = (error: unknown): void => {
-      resolve({ unanswered: true, failure: storageFailure(error) });
+      resolve({ unanswered: true, failure: toStorageFailure(error) });
     };
     budget.onSpent = () => {
       resolve(null);

@@ -3,7 +3,7 @@ import type { Failure } from "./failure.ts";
 type CallError = { readonly retryable?: unknown; readonly overloaded?: unknown };
 
 /** Converts an error from D1 or an object to `overloaded` or `storage_unavailable`. */
-export function storageFailure(error: unknown): Failure {
+export function toStorageFailure(error: unknown): Failure {
   return isOverloaded(error) ? { kind: "overloaded" } : { kind: "storage_unavailable" };
 }
 

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { getPriceForPrompt, applyMarkup } from "../../src/models/catalog/price.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import type { Price, Usage } from "../../src/shared/usage.ts";
-import { costOf } from "../../src/shared/cost.ts";
+import { computeCost } from "../../src/shared/cost.ts";
 
 const FREE: Price = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 const count = fc.nat(10_000_000);
@@ -34,16 +34,16 @@ function exact(price: Price, usage: Usage): number {
 
 it("a charge is one micro-credit for one token at 0.15 $/M, and nothing for zero tokens", () => {
   const price = { ...FREE, input: 150_000 };
-  expect(costOf(price, { ...NO_USAGE, input: 1 })).toBe(1);
-  expect(costOf(price, NO_USAGE)).toBe(0);
-  expect(costOf({ ...FREE, input: 1_000_000 }, { ...NO_USAGE, input: 7 })).toBe(7);
+  expect(computeCost(price, { ...NO_USAGE, input: 1 })).toBe(1);
+  expect(computeCost(price, NO_USAGE)).toBe(0);
+  expect(computeCost({ ...FREE, input: 1_000_000 }, { ...NO_USAGE, input: 7 })).toBe(7);
 });
 
 it("a charge is the exact cost, rounded up once, even beyond 2^53", () => {
-  fc.assert(fc.property(prices, usages, (p, u) => costOf(p, u) === exact(p, u)));
+  fc.assert(fc.property(prices, usages, (p, u) => computeCost(p, u) === exact(p, u)));
   const huge = { ...NO_USAGE, input: 999_999_999, output: 999_999_999 };
   const dear = { ...FREE, input: 999_999_999, output: 999_999_999 };
-  expect(costOf(dear, huge)).toBe(exact(dear, huge));
+  expect(computeCost(dear, huge)).toBe(exact(dear, huge));
 });
 
 it("a charge never decreases with more tokens, and includes reasoning only as output", () => {
@@ -51,9 +51,9 @@ it("a charge never decreases with more tokens, and includes reasoning only as ou
     fc.property(prices, usages, fc.nat(1000), (price, usage, more) => {
       for (const field of ["input", "cacheRead", "cacheWrite", "output"] as const) {
         const larger = { ...usage, [field]: usage[field] + more };
-        expect(costOf(price, larger)).toBeGreaterThanOrEqual(costOf(price, usage));
+        expect(computeCost(price, larger)).toBeGreaterThanOrEqual(computeCost(price, usage));
       }
-      expect(costOf(price, { ...usage, reasoning: more })).toBe(costOf(price, usage));
+      expect(computeCost(price, { ...usage, reasoning: more })).toBe(computeCost(price, usage));
     }),
   );
 });
@@ -68,16 +68,18 @@ it("splitting a request in two raises the charge by at most one micro-credit", (
         output: a.output + b.output,
         reasoning: 0,
       };
-      expect([0, 1]).toContain(costOf(price, a) + costOf(price, b) - costOf(price, both));
+      expect([0, 1]).toContain(
+        computeCost(price, a) + computeCost(price, b) - computeCost(price, both),
+      );
     }),
   );
 });
 
 it("calculating a charge throws for invalid token counts and for charges above the largest safe integer", () => {
   const dear = { ...FREE, input: Number.MAX_SAFE_INTEGER };
-  expect(() => costOf(dear, { ...NO_USAGE, input: 1e9 })).toThrow("safe integer");
+  expect(() => computeCost(dear, { ...NO_USAGE, input: 1e9 })).toThrow("safe integer");
   for (const input of [-1, 0.5, Number.NaN]) {
-    expect(() => costOf(FREE, { ...NO_USAGE, input })).toThrow("whole and not negative");
+    expect(() => computeCost(FREE, { ...NO_USAGE, input })).toThrow("whole and not negative");
   }
 });
 
@@ -108,5 +110,5 @@ it("the long-prompt price applies to prompts with at least one token above the l
 it("a one-hour cache write costs twice the input price, and other cache writes have a separate price", () => {
   const price = { input: 1_000_000, cached: 0, cacheWrite: 1_250_000, output: 0 };
   const usage = { ...NO_USAGE, cacheWrite: 100, cacheWriteHour: 40 };
-  expect(costOf(price, usage)).toBe(60 * 1.25 + 40 * 2);
+  expect(computeCost(price, usage)).toBe(60 * 1.25 + 40 * 2);
 });

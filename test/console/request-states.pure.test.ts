@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { requestsByState } from "../../src/console/browser/lib/request-states.ts";
-import { errorCount } from "../../src/console/browser/lib/spend.ts";
+import { countErrors } from "../../src/console/browser/lib/spend.ts";
 
 const NO_AMOUNTS = { prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, cost_micro: 0 };
 const LAST = { last_at: "2026-11-28T09:10:00Z", last_id: "req_1" };
@@ -35,5 +35,5 @@ it("requests that the client stopped don't count as errors", () => {
     { group: "client_left", count: 4, ...LAST },
     { group: "model_not_found", count: 1, ...LAST },
   ];
-  expect(errorCount(data)).toBe(1);
+  expect(countErrors(data)).toBe(1);
 });

@@ -1,5 +1,9 @@
 import { expect, it } from "vitest";
-import { isSessionOf, mintSession, verifySession } from "../../src/accounts/keys/session-token.ts";
+import {
+  isSessionOwnedBy,
+  mintSession,
+  verifySession,
+} from "../../src/accounts/keys/session-token.ts";
 import { effortFor } from "../effort.ts";
 
 const a = { id: "a", secret: "a-secret-of-more-than-thirty-two-characters" };
@@ -39,7 +43,8 @@ it("a session token with any changed character is rejected", async () => {
 
 it("a session token identifies the key and organization even before the session's first use", async () => {
   const { session } = await mintSession({ ...mint, secrets: [a] }, TERMS);
-  const is = (of: { orgId: string } | { keyHash: string }) => isSessionOf(session.id, of, [b, a]);
+  const is = (of: { orgId: string } | { keyHash: string }) =>
+    isSessionOwnedBy(session.id, of, [b, a]);
   expect(await is({ orgId: "an organization" })).toBe(true);
   expect(await is({ keyHash })).toBe(true);
   expect(await is({ orgId: "another" })).toBe(false);

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { networkOf } from "../../src/shared/network.ts";
+import { getNetworkOfAddress } from "../../src/shared/network.ts";
 
 it.each([
   ["198.51.100.7", "198.51.100.7"],
@@ -8,5 +8,5 @@ it.each([
   ["2001:db8::1:2", "2001:0db8:0000:0000"],
   ["", ""],
 ])("the network of the address '%s' is '%s'", (address, network) => {
-  expect(networkOf(address)).toBe(network);
+  expect(getNetworkOfAddress(address)).toBe(network);
 });

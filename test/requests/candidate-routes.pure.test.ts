@@ -5,7 +5,7 @@ import type { Route } from "../../src/models/catalog/model.ts";
 import { toRoutePreferences } from "../../src/models/core/gateway-fields.ts";
 import { listPreferredRoutes } from "../../src/models/requests/candidate-routes.ts";
 import { RouteSpeeds } from "../../src/models/routing/route-times.ts";
-import { costOf } from "../../src/shared/cost.ts";
+import { computeCost } from "../../src/shared/cost.ts";
 import { sumPromptTokens } from "../../src/shared/usage.ts";
 import { effortFor } from "../effort.ts";
 
@@ -74,7 +74,9 @@ describe("listPreferredRoutes", () => {
         const tokens = sumPromptTokens(used);
         const limit = Math.ceil(tokens * max_price.prompt + used.output * max_price.completion);
         for (const one of left.value) {
-          expect(costOf(getPriceForPrompt(one, tokens), used)).toBeLessThanOrEqual(limit + 1e-6);
+          expect(computeCost(getPriceForPrompt(one, tokens), used)).toBeLessThanOrEqual(
+            limit + 1e-6,
+          );
         }
       },
     );

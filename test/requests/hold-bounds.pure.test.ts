@@ -9,7 +9,7 @@ import {
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import type { Price } from "../../src/shared/usage.ts";
-import { costOf } from "../../src/shared/cost.ts";
+import { computeCost } from "../../src/shared/cost.ts";
 
 const perMillion = fc.integer({ min: 0, max: 80_000_000 });
 const price: fc.Arbitrary<Price> = fc.record({
@@ -61,7 +61,7 @@ it("a maximum hold covers the whole output cap on every route, at the upper boun
       for (const route of m.routes) {
         expect(computeAffordableCap(route, size, cap, most)).toBe(cap.whole);
         const worst = { ...NO_USAGE, input: size.bound, output: cap.whole * cap.choices };
-        expect(costOf(route.price, worst)).toBeLessThanOrEqual(most);
+        expect(computeCost(route.price, worst)).toBeLessThanOrEqual(most);
       }
     }),
   );
@@ -85,7 +85,11 @@ it("a hold below the maximum allows an output cap between the minimum and the ma
           expect(bought).toBeGreaterThanOrEqual(cap.least);
           expect(bought).toBeLessThanOrEqual(cap.whole);
           const output = (bought ?? 0) * cap.choices;
-          const likelyCost = costOf(route.price, { ...NO_USAGE, input: size.estimate, output });
+          const likelyCost = computeCost(route.price, {
+            ...NO_USAGE,
+            input: size.estimate,
+            output,
+          });
           expect(likelyCost).toBeLessThanOrEqual(granted);
         }
       },

@@ -12,7 +12,7 @@ import {
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { MODEL } from "./run-fixture.ts";
-import { costOf } from "../../src/shared/cost.ts";
+import { computeCost } from "../../src/shared/cost.ts";
 
 const perMillion = fc.integer({ min: 0, max: 80_000_000 });
 const tokens = {
@@ -83,7 +83,7 @@ function worst(
     Math.ceil(cap * choices * outputFactor),
     (cap + reasoningTokens) * choices,
   );
-  return costOf(getPriceForPrompt(at, bound), { ...NO_USAGE, input, output });
+  return computeCost(getPriceForPrompt(at, bound), { ...NO_USAGE, input, output });
 }
 
 it("a hold covers the output cap that is sent to each possible route", () => {

@@ -25,7 +25,7 @@ import { ENDPOINT_BODIES, PDF_DATA, PDF_PAGES } from "../fixtures/endpoint-bodie
 import { REQUEST_FORMATS } from "../fixtures/request-formats.ts";
 import type { RequestFormat } from "../fixtures/request-formats.ts";
 import { MODEL } from "./run-fixture.ts";
-import { costOf } from "../../src/shared/cost.ts";
+import { computeCost } from "../../src/shared/cost.ts";
 
 const CASES = effortFor(150, 10_000);
 const IMAGE_TOKENS = 1445;
@@ -170,7 +170,7 @@ function expectPaid(request: PaidRequest, input: number, at: number): void {
   const granted = micros(bounds.least + Math.floor((bounds.most - bounds.least) * at));
   const sent = cap === null ? 0 : (computeAffordableCap(route, prompt, cap, granted) ?? Number.NaN);
   const output = sent * (cap?.choices ?? 1);
-  const cost = costOf(getPriceForPrompt(route, input), { ...NO_USAGE, input, output });
+  const cost = computeCost(getPriceForPrompt(route, input), { ...NO_USAGE, input, output });
   expect(cost, "absorbed").toBeLessThanOrEqual(granted);
 }
 

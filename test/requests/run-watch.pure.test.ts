@@ -9,7 +9,7 @@ import {
   watchRun,
 } from "../../src/models/requests/run-watch.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
-import type { FindStoppedRuns } from "../../src/models/requests/run-watch.ts";
+import type { FindRequestsToStop } from "../../src/models/requests/run-watch.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import type { Paused } from "../../src/shared/paused.ts";
 import { Timers } from "../../src/shared/timers.ts";
@@ -81,7 +81,7 @@ class WatchFixture {
   }
 
   readonly #beganMs = Date.now();
-  readonly #ask = async (...[runs, isLost]: [...Parameters<FindStoppedRuns>, () => boolean]) => {
+  readonly #ask = async (...[runs, isLost]: [...Parameters<FindRequestsToStop>, () => boolean]) => {
     const latencyMs = this.#latencyMs(this.questions.length);
     this.questions.push(Date.now() - this.#beganMs);
     await new Promise((resolve) => void setTimeout(resolve, latencyMs / 2));

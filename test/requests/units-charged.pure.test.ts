@@ -7,7 +7,7 @@ import { computeRequestBounds } from "../../src/models/requests/bound-request.ts
 import { computeCharge, computeChargeWithoutResponse } from "../../src/models/requests/charge.ts";
 import type { Outcome, PaidRequest } from "../../src/models/requests/paid-request.ts";
 import type { EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
-import { costOf } from "../../src/shared/cost.ts";
+import { computeCost } from "../../src/shared/cost.ts";
 import { CALL_KINDS } from "../../src/shared/kinds.ts";
 import { COUNTED_UNITS, NO_USAGE } from "../../src/shared/usage.ts";
 import type { CountedUnit, Unit, Usage } from "../../src/shared/usage.ts";
@@ -132,7 +132,7 @@ describe.each(MEASURED)("the charge of a request to the $endpoint.name endpoint"
         const seen = { usage, output: 0, finishReason: null };
         const charge = settled(computeCharge(run, serving, seen, ending));
         const left = settled(computeChargeWithoutResponse(run, serving));
-        expect(charge.cost).toBe(costOf(getPriceForPrompt(route, 0), charge.usage));
+        expect(charge.cost).toBe(computeCost(getPriceForPrompt(route, 0), charge.usage));
         expect(Math.max(charge.cost, left.cost)).toBeLessThanOrEqual(request.bounds.most);
         expectBilled(request, price, { charged: charge.usage, told: usage ?? NO_USAGE });
         expectBilled(request, price, { charged: left.usage, told: NO_USAGE });

@@ -7,7 +7,7 @@ import type { Price, Usage } from "../../src/shared/usage.ts";
 import {
   parseGeneration,
   generationDetailJson,
-  sharedFieldsJson,
+  sharedChargeFieldsJson,
 } from "../../src/money/wallet/tables/generation-json.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { effortFor } from "../effort.ts";
@@ -121,7 +121,10 @@ it("a wallet reads and rewrites a receipt of an older release without changes", 
   const read = parseGeneration(OLD);
   expect(read).toStrictEqual(OLD_GENERATION);
   const again = { ...read, keyId: "key_test" };
-  expect([sharedFieldsJson(again), generationDetailJson(again)]).toEqual([OLD.sold, OLD.detail]);
+  expect([sharedChargeFieldsJson(again), generationDetailJson(again)]).toEqual([
+    OLD.sold,
+    OLD.detail,
+  ]);
 });
 
 it("a wallet returns an older release's row as a receipt whose provider cost is unknown", async () => {

@@ -7,7 +7,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
-import { isRetryable, storageFailure } from "../../shared/storage-failure.ts";
+import { isRetryable, toStorageFailure } from "../../shared/storage-failure.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
@@ -90,7 +90,7 @@ export async function admitKey(
     return admission;
   } catch (error) {
     logWarning("admission_unreachable", { reason: errorMessageOf(error) });
-    return refuse(storageFailure(error));
+    return refuse(toStorageFailure(error));
   }
 }
 

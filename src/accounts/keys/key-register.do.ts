@@ -12,7 +12,7 @@ import type {
   RateLimitedSession,
 } from "../../shared/contracts/register.ts";
 import type { KeyTerms, RateLimitState } from "../../shared/key-terms.ts";
-import { storageFailure } from "../../shared/storage-failure.ts";
+import { toStorageFailure } from "../../shared/storage-failure.ts";
 import { createOrMigrateTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { revokeKeyByHash } from "./keys.store.ts";
@@ -93,7 +93,7 @@ export class KeyRegister extends DurableObject<Env> {
       this.#memory = null;
       if (error instanceof HomeUnreachableError) return refuse({ kind: "home_region_unreachable" });
       logWarning("register_storage_failed", { reason: errorMessageOf(error) });
-      return refuse(storageFailure(error));
+      return refuse(toStorageFailure(error));
     }
   }
 

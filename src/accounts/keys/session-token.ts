@@ -148,7 +148,7 @@ export function parseSessionCreationTime(id: string): number | null {
 }
 
 /** Reports whether a session ID belongs to the organization or key. */
-export async function isSessionOf(
+export async function isSessionOwnedBy(
   id: string,
   of: { readonly orgId: string } | { readonly keyHash: string },
   secrets: readonly KeySecret[],

@@ -27,7 +27,7 @@ import type { Session } from "../../shared/session.ts";
 import { tagsSchema } from "../../shared/tags.ts";
 import { RPM_LIMIT_MAX } from "./stored-key.ts";
 import {
-  isSessionOf,
+  isSessionOwnedBy,
   mintSession,
   SESSION_TOKEN_LENGTH_MAX,
   parseSessionCreationTime,
@@ -251,7 +251,7 @@ export async function endSessionRoute(c: AppContext) {
 export async function parseSessionEndRequest(
   id: string,
   by: Pick<SessionEndRequest, "owner" | "actor"> & {
-    readonly of: Parameters<typeof isSessionOf>[1];
+    readonly of: Parameters<typeof isSessionOwnedBy>[1];
     readonly keySecrets: readonly KeySecret[];
     readonly now: number;
   },
@@ -266,7 +266,7 @@ export async function parseSessionEndRequest(
   ) {
     return refuse({ kind: "not_found", message: "No such session." });
   }
-  const isOwn = await isSessionOf(id, of, keySecrets);
+  const isOwn = await isSessionOwnedBy(id, of, keySecrets);
   return success({ id, expiresAt, owner, isOwn, actor });
 }
 

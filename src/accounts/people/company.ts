@@ -136,7 +136,7 @@ export function companyDomainView(row: CompanyDomain, mode: PeopleServices["comp
 type ReportedCompany = { readonly domain: string | null; readonly tenant: string | null };
 
 /** Returns the typed domain if it lets the person join an organization. */
-export async function findCompanyToJoin(
+export async function findJoinableDomainOfPerson(
   services: PeopleServices,
   typedDomain: string,
   reported: ReportedCompany,

@@ -1,4 +1,4 @@
-import { networkOf } from "../../shared/network.ts";
+import { getNetworkOfAddress } from "../../shared/network.ts";
 import { getHmacKey, computeHmac } from "../keys/api-key.ts";
 import { assert } from "../../shared/assert.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -58,7 +58,7 @@ export async function signUp(
   if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
   const identityJson = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
-  const slot = await countSignUp(services, "address", networkOf(address), identityJson);
+  const slot = await countSignUp(services, "address", getNetworkOfAddress(address), identityJson);
   if (!slot.ok) return slot;
   const person: Person = {
     id: mintId("per_", nowMs),

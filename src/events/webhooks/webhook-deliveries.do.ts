@@ -8,7 +8,7 @@ import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import { storageFailure } from "../../shared/storage-failure.ts";
+import { toStorageFailure } from "../../shared/storage-failure.ts";
 import type { ReplayStart, StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
@@ -97,7 +97,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements WebhookDeli
     try {
       await this.#reload(orgId);
     } catch (error) {
-      return refuse(storageFailure(error));
+      return refuse(toStorageFailure(error));
     }
     this.#startDeliveries();
     return success(null);

@@ -11,7 +11,7 @@ import { mintId } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import { storageFailure } from "../../shared/storage-failure.ts";
+import { toStorageFailure } from "../../shared/storage-failure.ts";
 import type {
   WebhookDeliveriesMethods,
   DeliveryAttempt,
@@ -197,7 +197,7 @@ async function sendTest(
     return await deliveries.sendTest(orgId, id, actor);
   } catch (error) {
     logWarning("webhook_test_unsent", { webhook_id: id, reason: errorMessageOf(error) });
-    return refuse(storageFailure(error));
+    return refuse(toStorageFailure(error));
   }
 }
 

@@ -11,7 +11,7 @@ import { parseObject, parsePlainObject } from "./json-value.ts";
 import type { OutgoingBody, MultipartForm } from "./outgoing-body.ts";
 import type {
   ProviderResponse,
-  ProviderCallOf,
+  ProviderCallOfKind,
   ChatCall,
   EventStream,
   JsonObject,
@@ -42,7 +42,7 @@ export type ProviderCallHandler<Call extends ProviderCall> = {
 };
 
 export type ProviderHandlers = {
-  readonly [K in CallKind]?: ProviderCallHandler<ProviderCallOf<K>>;
+  readonly [K in CallKind]?: ProviderCallHandler<ProviderCallOfKind<K>>;
 } & {
   readonly id: string;
   readonly streamType: string;

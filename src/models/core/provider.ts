@@ -58,7 +58,7 @@ export type ImageCall = InputCall<"image">;
 
 /** A request to one provider. */
 export type ProviderCall = ChatCall | InputCall<CallKindWithoutOutput>;
-export type ProviderCallOf<K extends CallKind> = K extends CallKindWithoutOutput
+export type ProviderCallOfKind<K extends CallKind> = K extends CallKindWithoutOutput
   ? InputCall<K>
   : ChatCall;
 

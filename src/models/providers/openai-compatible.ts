@@ -3,7 +3,7 @@ import type { HmacKey } from "../../shared/hmac.ts";
 import { toBase64Url } from "../core/data-url.ts";
 import type {
   Customer,
-  ProviderCallOf,
+  ProviderCallOfKind,
   ChatCall,
   JsonObject,
   Provider,
@@ -233,12 +233,12 @@ function plainHandlers(
 ): Partial<ProviderHandlers> {
   const callByKind: [string, CallProtocol<CallKindWithoutOutput>][] = Object.entries(calls);
   const handlers = callByKind.map(([kind, plainCall]) => {
-    const sendPlainCall = (call: ProviderCallOf<CallKindWithoutOutput>) => {
+    const sendPlainCall = (call: ProviderCallOfKind<CallKindWithoutOutput>) => {
       const path = plainCall.otherPath?.(call) ?? plainCall.path;
       return send(call, path, { body: plainCall.request(call) });
     };
     const pieces = plainCall.pieces && {
-      pieces: (call: ProviderCallOf<CallKindWithoutOutput>, headers: Headers) =>
+      pieces: (call: ProviderCallOfKind<CallKindWithoutOutput>, headers: Headers) =>
         plainCall.pieces?.(secret, headers, call),
     };
     const reader = plainCall.reader && { reader: () => plainCall.reader?.(secret) };

@@ -13,7 +13,7 @@ import { toSecondsUsage } from "../core/transcription.ts";
 import { toTranscriptionEvents } from "../core/media-reader.ts";
 import { isProviderFailure } from "../core/provider.ts";
 import type {
-  ProviderCallOf,
+  ProviderCallOfKind,
   ProviderResponse,
   EmbeddingsCall,
   JsonObject,
@@ -96,7 +96,7 @@ async function runModel(
   }
 }
 
-function transcriptionInputs({ body, onDropped }: ProviderCallOf<"transcription">): JsonObject {
+function transcriptionInputs({ body, onDropped }: ProviderCallOfKind<"transcription">): JsonObject {
   const { file, language, prompt, temperature } = body;
   if (temperature !== undefined) onDropped?.(["temperature"]);
   return {

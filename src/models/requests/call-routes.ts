@@ -32,7 +32,7 @@ import type {
 } from "./paid-request.ts";
 import { isSlowCallKind } from "../../shared/kinds.ts";
 import { logWarning } from "../../shared/log.ts";
-import { costOf } from "../../shared/cost.ts";
+import { computeCost } from "../../shared/cost.ts";
 
 const SLOW_MS_PER_TOKEN = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
@@ -324,7 +324,7 @@ function unfinishedReason({ timer }: Run): UnfinishedProviderCallReason | null {
 }
 
 function purchaseCost({ bought, usage }: Charge): number | null {
-  return bought === undefined ? null : costOf(bought, usage);
+  return bought === undefined ? null : computeCost(bought, usage);
 }
 
 type FailedCall = {

@@ -5,7 +5,7 @@ import type { Usage, CountedUnit, Price } from "../../shared/usage.ts";
 import { formatRouteName } from "../routing/route-health.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { Charge, UnfinishedCall, Outcome, Run, ServingRoute } from "./paid-request.ts";
-import { costOf } from "../../shared/cost.ts";
+import { computeCost } from "../../shared/cost.ts";
 import { estimateHiddenReasoningTokens } from "./hidden-reasoning.ts";
 import { computeMaxBilledTokens } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
@@ -63,7 +63,7 @@ function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">):
   const prompt = sumPromptTokens(usage);
   const price = getPriceForPrompt(route.route, prompt);
   const { origin, bought } = route.route;
-  const cost = costOf(price, usage);
+  const cost = computeCost(price, usage);
   const amounts = { usage, price, cost, estimated, finishReason };
   const purchaseFields = {
     ...(origin !== undefined && { origin }),

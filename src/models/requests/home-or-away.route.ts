@@ -23,7 +23,7 @@ import {
   stopQueryToJson,
   watchRun,
 } from "./run-watch.ts";
-import type { FindStoppedRuns } from "./run-watch.ts";
+import type { FindRequestsToStop } from "./run-watch.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { getPricingLookup } from "./pricing.route.ts";
@@ -108,7 +108,7 @@ function makeStopQuery(
   c: Context<AppEnv>,
   { home, orgId }: Caller,
   { after }: Timers,
-): FindStoppedRuns {
+): FindRequestsToStop {
   const { env } = c; // Capturing `c` would keep the request in memory.
   const [config, requestId] = [c.get("config"), c.get("requestId")];
   return async (runs) => {

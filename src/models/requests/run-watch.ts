@@ -95,7 +95,7 @@ const WATCH_AFTER_MS = 6000;
 const TICK_MS = 1000;
 
 /** Returns the requests that must end. */
-export type FindStoppedRuns = (
+export type FindRequestsToStop = (
   runs: readonly StoppableRequest[],
 ) => Promise<readonly StoppedRequest[]>;
 
@@ -105,7 +105,7 @@ type RunToWatch = {
   readonly timers: Timers;
   readonly timer: RunTimer;
   readonly board: LongRuns;
-  readonly ask: FindStoppedRuns;
+  readonly ask: FindRequestsToStop;
   /** Keeps a query running after the request that sent the query has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void;
 };

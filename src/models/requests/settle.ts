@@ -20,7 +20,7 @@ import type {
   OutcomeSaveResult,
 } from "./paid-request.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
-import { storageFailure } from "../../shared/storage-failure.ts";
+import { toStorageFailure } from "../../shared/storage-failure.ts";
 import { withTimeout } from "../../shared/timers.ts";
 
 const OUTBOX_TIMEOUT_MS = 1000;
@@ -176,7 +176,7 @@ async function enqueue(run: Run, item: OutcomeItem): Promise<OutcomeSaveResult> 
         attempt,
         reason: errorMessageOf(error),
       });
-      if (storageFailure(error).kind !== "overloaded") continue;
+      if (toStorageFailure(error).kind !== "overloaded") continue;
       return attempt === 1 ? "refused" : "unknown";
     }
   }

@@ -9,7 +9,7 @@ import { creationTimeOfId } from "../../shared/id.ts";
 import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { decryptBytes, encryptBytes } from "../../shared/encryption.ts";
 import type { EncryptionSecret } from "../../shared/encryption.ts";
-import { storageFailure } from "../../shared/storage-failure.ts";
+import { toStorageFailure } from "../../shared/storage-failure.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { createDataKey, decryptDataKey, reencryptDataKey } from "./data-keys.ts";
@@ -211,7 +211,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       return await call();
     } catch (error) {
       logWarning("kept_responses_failed", { reason: errorMessageOf(error) });
-      return refuse(storageFailure(error));
+      return refuse(toStorageFailure(error));
     }
   }
 

@@ -19,7 +19,7 @@ import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import type { Micros } from "../../shared/money.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
-import { storageFailure } from "../../shared/storage-failure.ts";
+import { toStorageFailure } from "../../shared/storage-failure.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { tryWalletCall } from "./crediting.ts";
@@ -355,7 +355,7 @@ export class Payments extends DurableObject<Env> implements PaymentsMethods {
     } catch (error) {
       logWarning("payments_failed", { reason: errorMessageOf(error) });
       this.#runner = null;
-      return refuse(storageFailure(error));
+      return refuse(toStorageFailure(error));
     }
   }
 

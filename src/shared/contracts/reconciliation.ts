@@ -1,7 +1,7 @@
 import type { Micros } from "../money.ts";
 
 /** A value that differs from the expected one. */
-export type Difference = {
+export type ReconciliationDifference = {
   readonly what: string;
   readonly expected: number | string | null;
   readonly found: number | string | null;
@@ -20,7 +20,7 @@ export type Reconciliation = {
     readonly seq: number;
     readonly creditsMicro: number;
   } | null;
-  readonly differences: readonly Difference[];
+  readonly differences: readonly ReconciliationDifference[];
   readonly rowsRead: number;
   readonly next?: ReconcileState;
 };

@@ -1,4 +1,4 @@
-import { networkOf } from "../network.ts";
+import { getNetworkOfAddress } from "../network.ts";
 import type { Config } from "../config/config.ts";
 import { refuse } from "../failure.ts";
 import type { Result } from "../failure.ts";
@@ -70,7 +70,7 @@ export async function readAnonymousBody<T>(
   const length = declaredBodyBytes(c);
   // `read` rejects a body by its declared length alone.
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
-  const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
+  const address = getNetworkOfAddress(c.req.header("cf-connecting-ip") ?? "");
   const pools = Isolate.of(c.var.config).get(makeSlotPools);
   const slot = pools[pool].take(NO_KEY, bytesToReserveForBody(length), c.var.startedMs, address);
   if (typeof slot === "string") return refuse({ kind: "overloaded" });

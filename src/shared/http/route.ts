@@ -70,7 +70,7 @@ export function withoutFreshLogin<Row>(
 }
 
 /** Returns a regular expression for a route's path in Hono's notation. */
-export function pathPattern(path: string): RegExp {
+export function createPathPattern(path: string): RegExp {
   const pattern = path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is));
   return new RegExp(`^${pattern}$`);
 }

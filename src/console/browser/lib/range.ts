@@ -1,4 +1,4 @@
-import { DAY_MS, dayAfter, hourStart, monthStart, utcDay } from "./time.ts";
+import { DAY_MS, dayAfter, parseDayOrHour, monthStart, utcDay } from "./time.ts";
 
 /** A period: its first and last UTC day or hour. */
 export type DateRange = { readonly from: string; readonly to: string };
@@ -10,7 +10,7 @@ export function errorDays({ from, to }: Query, now: number): DateRange {
 }
 
 export function rangeLengthMs({ from, to }: DateRange): number {
-  return hourStart(to) + (to.includes("T") ? DAY_MS / 24 : DAY_MS) - hourStart(from);
+  return parseDayOrHour(to) + (to.includes("T") ? DAY_MS / 24 : DAY_MS) - parseDayOrHour(from);
 }
 
 /** Reports whether the requests of a period are completely stored since `completeFrom`. */
@@ -18,7 +18,7 @@ export function isCompleteSince(
   completeFrom: string | null | undefined,
   { from }: Pick<DateRange, "from">,
 ): boolean {
-  return !completeFrom || Date.parse(completeFrom) <= hourStart(from);
+  return !completeFrom || Date.parse(completeFrom) <= parseDayOrHour(from);
 }
 
 /** Returns the days or hours of a period that are not before `completeFrom`. */
@@ -40,7 +40,7 @@ export function rangeBefore(range: DateRange): DateRange {
   const length = rangeLengthMs(range);
   const asHours = range.from.includes("T") || range.to.includes("T");
   const at = (ms: number): string => new Date(ms).toISOString().slice(0, asHours ? 13 : 10);
-  const start = hourStart(range.from);
+  const start = parseDayOrHour(range.from);
   return { from: at(start - length), to: at(start - (asHours ? DAY_MS / 24 : DAY_MS)) };
 }
 

@@ -96,6 +96,6 @@ export function isError({ group }: Errors["data"][number]): boolean {
   return group !== STOPPED_CODE;
 }
 
-export function errorCount(data: Errors["data"]): number {
+export function countErrors(data: Errors["data"]): number {
   return data.filter(isError).reduce((sum, { count }) => sum + count, 0);
 }

@@ -76,15 +76,15 @@ export function daysBetween(from: string, to: string): string[] {
 /** Returns the UTC hours of a period up to now, such as `2026-11-22T14`. */
 export function hoursBetween(from: string, to: string, now: number): string[] {
   const hours: string[] = [];
-  const end = to.includes("T") ? hourStart(to) : Date.parse(to) + DAY_MS - HOUR;
-  for (let at = hourStart(from); at <= Math.min(end, now) && hours.length < 72; at += HOUR) {
+  const end = to.includes("T") ? parseDayOrHour(to) : Date.parse(to) + DAY_MS - HOUR;
+  for (let at = parseDayOrHour(from); at <= Math.min(end, now) && hours.length < 72; at += HOUR) {
     hours.push(new Date(at).toISOString().slice(0, 13));
   }
   return hours;
 }
 
 /** Parses a UTC day or hour to its start in Unix ms. */
-export function hourStart(text: string): number {
+export function parseDayOrHour(text: string): number {
   return Date.parse(text.includes("T") ? `${text}:00Z` : text);
 }
 

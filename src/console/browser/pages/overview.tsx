@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { runway } from "../lib/balance-curve.ts";
-import { errorCount, isError, sumUsageByGroup, sumMetric } from "../lib/spend.ts";
+import { countErrors, isError, sumUsageByGroup, sumMetric } from "../lib/spend.ts";
 import { computeSpendTotals } from "../lib/spend-totals.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { countText, formatPercent, formatCharge } from "../lib/money.ts";
@@ -119,7 +119,7 @@ function ErrorsToday() {
       <Inline read={read}>
         {({ data }) => (
           <>
-            {countText(errorCount(data), "error")} today (UTC):{" "}
+            {countText(countErrors(data), "error")} today (UTC):{" "}
             {data.filter(isError).map(({ group, count }) => (
               <a key={group} href={hrefOf(["requests"], { status: "error", code: group ?? "" })}>
                 {count} {group}{" "}

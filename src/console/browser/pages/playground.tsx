@@ -8,7 +8,7 @@ import { formatCount, formatCharge } from "../lib/money.ts";
 import { codeExamplesOf } from "../lib/copies.ts";
 import { formatDuration } from "../lib/time.ts";
 import { createCell, useCell } from "../state/cell.ts";
-import { waitForFinalBill, newestRequests } from "../state/bill.ts";
+import { waitForFinalBill, loadNewestRequests } from "../state/bill.ts";
 import { describeModelPrices } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
@@ -223,7 +223,7 @@ function useAnswer() {
       if (running.current === stopping) setAnswer((shown = { ...shown, ...next }));
     };
     show({});
-    const earlier = await newestRequests();
+    const earlier = await loadNewestRequests();
     let id = "";
     let why = "";
     const startedAt = performance.now();

@@ -7,7 +7,7 @@ const TRIES_MAX = 60;
 const TRIES_WITHOUT_HOLD = 4;
 
 /** Returns the newest requests, or undefined if the session's key can't read them. */
-export async function newestRequests(): Promise<readonly Generation[] | undefined> {
+export async function loadNewestRequests(): Promise<readonly Generation[] | undefined> {
   const { key } = session.get() ?? {};
   if (key?.limited === true) return undefined;
   const query = { limit: 20, ...(key && { key_id: key.id }) };
@@ -26,7 +26,7 @@ export async function waitForFinalBill(
   if (known === undefined) return undefined;
   for (let tries = 1; tries <= TRIES_MAX; tries++) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    const newest = (await newestRequests()) ?? known;
+    const newest = (await loadNewestRequests()) ?? known;
     const knownAt = newest.findIndex((one) => one.id === known[0]?.id);
     const since = knownAt < 0 ? newest : newest.slice(0, knownAt);
     const match = since.find((one) => one.id === id) ?? (since.length === 1 ? since[0] : undefined);

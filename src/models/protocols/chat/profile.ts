@@ -3,7 +3,7 @@ import type { StreamReader } from "../../core/frame-reader.ts";
 import type { UsageDifferences } from "../../core/openai-usage.ts";
 import type { BodyWithDownloadedImages, MultipartForm } from "../../core/outgoing-body.ts";
 import type {
-  ProviderCallOf,
+  ProviderCallOfKind,
   JsonObject,
   ProviderResponse,
   StreamEvent,
@@ -48,10 +48,10 @@ export type HostProfile = {
 export type CallProtocol<K extends CallKindWithoutOutput> = {
   readonly path: string;
   /** Returns the URL path of a call that doesn't use `path`, otherwise null. */
-  otherPath?(call: ProviderCallOf<K>): string | null;
-  request(call: ProviderCallOf<K>): JsonObject | MultipartForm | BodyWithDownloadedImages;
-  convertResponse(raw: JsonObject, call: ProviderCallOf<K>): ProviderResponse | null;
-  pieces?(secret: string | undefined, headers: Headers, call: ProviderCallOf<K>): StreamReader;
+  otherPath?(call: ProviderCallOfKind<K>): string | null;
+  request(call: ProviderCallOfKind<K>): JsonObject | MultipartForm | BodyWithDownloadedImages;
+  convertResponse(raw: JsonObject, call: ProviderCallOfKind<K>): ProviderResponse | null;
+  pieces?(secret: string | undefined, headers: Headers, call: ProviderCallOfKind<K>): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(secret: string | undefined): StreamReader;
 };

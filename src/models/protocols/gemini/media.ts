@@ -7,7 +7,7 @@ import type {
   ImageCall,
   JsonObject,
   ProviderFailure,
-  ProviderCallOf,
+  ProviderCallOfKind,
 } from "../../core/provider.ts";
 import { createListReader, createObjectReader, textOf } from "../../core/json-value.ts";
 import { readCountOrZero, readTokenCount } from "../../core/openai-usage.ts";
@@ -138,7 +138,7 @@ function imageRefusal(fields: RefusalFields, usage: ReturnType<typeof usageOf>):
   return { kind: "refused", param: "prompt", ...fields, ...spent };
 }
 
-export function toGeminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
+export function toGeminiSpeechRequest({ body }: ProviderCallOfKind<"speech">): JsonObject {
   return {
     contents: [{ role: "user", parts: [{ text: body.input }] }],
     generationConfig: {

@@ -13,7 +13,7 @@ import { parseCustomToolArguments } from "./client-tools.ts";
 import type { ToolOrigin } from "./client-tools.ts";
 
 export type EventWriter = (type: string, fields: object) => string;
-export type DraftContext = {
+export type ItemDraftContext = {
   readonly id: string;
   readonly index: number;
   readonly write: EventWriter;
@@ -23,11 +23,11 @@ export type DraftContext = {
 export type ItemDraft = SequencedPart & { item(): OutputItem; storedItem(): OutputItem };
 
 export abstract class BaseDraft implements ItemDraft {
-  protected readonly position: DraftContext;
+  protected readonly position: ItemDraftContext;
   protected status: OutputItem["status"] = "in_progress";
   isOpen = false;
 
-  constructor(place: DraftContext) {
+  constructor(place: ItemDraftContext) {
     this.position = place;
   }
 
@@ -87,7 +87,7 @@ export class MessageItemDraft extends BaseDraft {
   readonly #parts: GrowingPart[] = [];
   readonly #phase: OutputMessagePhase | null;
 
-  constructor(place: DraftContext, phase: OutputMessagePhase | null = null) {
+  constructor(place: ItemDraftContext, phase: OutputMessagePhase | null = null) {
     super(place);
     this.#phase = phase;
   }
@@ -227,7 +227,7 @@ export class ToolCallItemDraft extends BaseDraft {
   readonly #isNative: boolean;
   isEnded = false;
 
-  constructor(place: DraftContext, origin: ToolOrigin, callId: string, isNative = false) {
+  constructor(place: ItemDraftContext, origin: ToolOrigin, callId: string, isNative = false) {
     super(place);
     this.#origin = origin;
     this.#callId = callId;

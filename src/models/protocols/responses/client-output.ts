@@ -10,7 +10,7 @@ import type {
   OutputTextMetadata,
   ItemDraft,
   DraftText,
-  DraftContext,
+  ItemDraftContext,
   EventWriter,
 } from "./client-drafts.ts";
 import { ReasoningItemDraft } from "./client-reasoning.ts";
@@ -223,7 +223,7 @@ export class OutputItemWriter {
 
   #begin<D extends ItemDraft>(
     prefix: string,
-    createDraft: (place: DraftContext) => D,
+    createDraft: (place: ItemDraftContext) => D,
   ): StartedDraft<D> {
     const thoughtEvents = this.#beginThoughts();
     const { text, draft } = this.#add(prefix, createDraft);
@@ -232,7 +232,7 @@ export class OutputItemWriter {
 
   #add<D extends ItemDraft>(
     prefix: string,
-    createDraft: (place: DraftContext) => D,
+    createDraft: (place: ItemDraftContext) => D,
   ): StartedDraft<D> {
     const index = this.#drafts.parts.length;
     const draft = createDraft({

@@ -6,7 +6,7 @@ import {
 } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { BaseDraft } from "./client-drafts.ts";
-import type { DraftContext } from "./client-drafts.ts";
+import type { ItemDraftContext } from "./client-drafts.ts";
 import type { OutputItem, ReasoningSummaryPart } from "./client-response-object.ts";
 
 export class ReasoningItemDraft extends BaseDraft {
@@ -15,7 +15,7 @@ export class ReasoningItemDraft extends BaseDraft {
   #thoughts: StoredThoughts = NO_THOUGHTS;
   readonly #showsEncrypted: boolean;
 
-  constructor(place: DraftContext, isShown: boolean) {
+  constructor(place: ItemDraftContext, isShown: boolean) {
     super(place);
     this.#showsEncrypted = isShown;
   }

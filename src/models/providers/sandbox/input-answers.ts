@@ -2,7 +2,7 @@ import { NO_USAGE } from "../../../shared/usage.ts";
 import type { UnitCounts } from "../../../shared/usage.ts";
 import type { CallKindWithoutOutput } from "../../../shared/kinds.ts";
 import type {
-  ProviderCallOf,
+  ProviderCallOfKind,
   JsonObject,
   ProviderResult,
   StreamEvent,
@@ -21,7 +21,7 @@ import { estimateTokens } from "../../../shared/tokens.ts";
  * Simulates the response to a call. A method's type, because methods accept narrower parameters.
  */
 export type SandboxInputResponse<K extends CallKindWithoutOutput> = {
-  answer(call: ProviderCallOf<K>): ProviderResult;
+  answer(call: ProviderCallOfKind<K>): ProviderResult;
 }["answer"];
 
 export const SANDBOX_INPUT_RESPONSES: {
@@ -38,7 +38,7 @@ export const SANDBOX_INPUT_RESPONSES: {
 
 const DOCUMENTS_PER_UNIT = 100;
 
-function rerankAnswer({ body }: ProviderCallOf<"rerank">): ProviderResult {
+function rerankAnswer({ body }: ProviderCallOfKind<"rerank">): ProviderResult {
   const queryWords = wordsIn(body.query);
   const results = body.documents.map((text, index) => {
     const words = wordsIn(text);
@@ -50,7 +50,7 @@ function rerankAnswer({ body }: ProviderCallOf<"rerank">): ProviderResult {
   return jsonAnswer({ results: sorted.slice(0, body.top_n) }, { search_unit: units });
 }
 
-function moderationAnswer({ body: { input } }: ProviderCallOf<"moderation">): ProviderResult {
+function moderationAnswer({ body: { input } }: ProviderCallOfKind<"moderation">): ProviderResult {
   const inputs = [input].flat();
   const flags = inputs.map((one) => {
     const part = typeof one === "string" ? { text: one } : one;
@@ -70,7 +70,7 @@ const BYTES_PER_SECOND = 1000;
 function transcriptionAnswer({
   body: { file },
   stream,
-}: ProviderCallOf<"transcription">): ProviderResult {
+}: ProviderCallOfKind<"transcription">): ProviderResult {
   const body = { text: `This is the audio of ${file.filename}.` };
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };
   if (!stream) return { kind: "json", body, usage };
@@ -80,7 +80,7 @@ function transcriptionAnswer({
   };
 }
 
-function speechAnswer({ body: { input } }: ProviderCallOf<"speech">): ProviderResult {
+function speechAnswer({ body: { input } }: ProviderCallOfKind<"speech">): ProviderResult {
   const bytes = new TextEncoder().encode(input);
   const half = Math.ceil(bytes.length / 2);
   const audio = [bytes.slice(0, half), bytes.slice(half)].filter(({ length }) => length > 0);
@@ -92,7 +92,7 @@ function speechAnswer({ body: { input } }: ProviderCallOf<"speech">): ProviderRe
   return { kind: "stream", events: createSingleBatchStream(events) };
 }
 
-function ocrAnswer({ body: { pages } }: ProviderCallOf<"ocr">): ProviderResult {
+function ocrAnswer({ body: { pages } }: ProviderCallOfKind<"ocr">): ProviderResult {
   const blank = { images: [], dimensions: null };
   const read = pages.map((index) => ({ index, markdown: `# Page ${index}`, ...blank }));
   return jsonAnswer({ pages: read, doc_size_bytes: null }, { page: pages.length });

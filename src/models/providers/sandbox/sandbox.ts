@@ -3,7 +3,7 @@ import { toFailureResult } from "../../core/http-provider.ts";
 import { CALL_KIND_NAMES, CALL_KINDS } from "../../../shared/kinds.ts";
 import type { CallKindWithoutOutput } from "../../../shared/kinds.ts";
 import type {
-  ProviderCallOf,
+  ProviderCallOfKind,
   ChatCall,
   Provider,
   ProviderResult,
@@ -51,7 +51,7 @@ export function createSandboxProvider(options: SandboxOptions = {}): Provider {
   return { id: "sandbox", kinds: CALL_KIND_NAMES, acceptsFiles: true, send };
 }
 
-function respondToInput(call: ProviderCallOf<CallKindWithoutOutput>): ProviderResult {
+function respondToInput(call: ProviderCallOfKind<CallKindWithoutOutput>): ProviderResult {
   const answer: SandboxInputResponse<CallKindWithoutOutput> = SANDBOX_INPUT_RESPONSES[call.kind];
   return call.upstreamId === CALL_KINDS[call.kind].sandbox.model
     ? answer(call)

@@ -4,7 +4,7 @@ import type {
   CostQuery,
   ProviderCostReport,
 } from "../../../shared/contracts/reports.ts";
-import { costOf } from "../../../shared/cost.ts";
+import { computeCost } from "../../../shared/cost.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
@@ -14,7 +14,7 @@ import { HOLD_ID_PREFIX, REQUEST_ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import {
   parseFailedAttempts,
   parseGeneration,
-  parseSharedFields,
+  parseSharedChargeFields,
 } from "../tables/generation-json.ts";
 import type { Tx } from "./memory.do.ts";
 import { findLastLossMs } from "./request-usage.do.ts";
@@ -59,7 +59,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): ProviderCo
   let requests = 0;
   for (const row of rows) {
     const isAbsorbed = row.state === "voided";
-    const { bought, ...sold } = parseSharedFields(row);
+    const { bought, ...sold } = parseSharedChargeFields(row);
     const { usage, failed = [] } = isAbsorbed
       ? { usage: NO_USAGE, failed: parseFailedAttempts(row.detail) }
       : parseGeneration(row);
@@ -68,9 +68,9 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): ProviderCo
     group.requests += 1;
     group.chargedMicro += row.charged;
     if (bought === undefined) group.unknown += 1;
-    else group.boughtMicro += isAbsorbed ? row.shortfall : costOf(bought, usage);
+    else group.boughtMicro += isAbsorbed ? row.shortfall : computeCost(bought, usage);
     addOtherFailedCalls(groups, failed, { day, by: query.by });
-    const less = query.price === null ? 0 : row.charged - costOf(query.price, usage);
+    const less = query.price === null ? 0 : row.charged - computeCost(query.price, usage);
     if (less <= 0) continue;
     lessMicro += less;
     requests += 1;

@@ -22,7 +22,7 @@ import {
   purgeOldestEndUser,
   endOfMonthMs,
   insertEndUser,
-  selectDeletedEndUsers,
+  selectDeletedEndUserStats,
   selectDeletedEndUser,
   selectEndUserSpend,
   markEndUserDeleted,
@@ -337,7 +337,7 @@ export function purgeDeletedEndUsers(tx: Tx, rowsMax: number): boolean {
   }
   const gone = purgeEndUsersBefore(sql, period.month, rowsMax);
   evictEndUserMeters(tx, gone);
-  memory.deletedEndUsers = selectDeletedEndUsers(sql);
+  memory.deletedEndUsers = selectDeletedEndUserStats(sql);
   return gone.length >= rowsMax;
 }
 

@@ -16,7 +16,7 @@ import type { KeyTerms, RateLimitState } from "../../../shared/key-terms.ts";
 import { logAlert, logWarning, errorMessageOf } from "../../../shared/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
-import { storageFailure } from "../../../shared/storage-failure.ts";
+import { toStorageFailure } from "../../../shared/storage-failure.ts";
 import { withTimeout } from "../../../shared/timers.ts";
 import {
   KEY_REFRESH_MS,
@@ -282,7 +282,7 @@ export class KeyAdmissions {
       return await withTimeout(ask(this.#context.register(lookup.hash)), REGISTER_TIMEOUT_MS);
     } catch (error) {
       logWarning("key_register_unreachable", { reason: errorMessageOf(error) });
-      return refuse(storageFailure(error));
+      return refuse(toStorageFailure(error));
     } finally {
       this.#lookups.delete(lookup);
     }

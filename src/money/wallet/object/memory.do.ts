@@ -19,8 +19,8 @@ import { selectCountedUsage } from "./replayed-rows.do.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { UsageTotalsByGroup } from "../rules/usage-totals.ts";
-import { selectDeletedEndUsers, selectEndUserCount } from "../tables/end-user-rows.do.ts";
-import type { DeletedEndUsers } from "../tables/end-user-rows.do.ts";
+import { selectDeletedEndUserStats, selectEndUserCount } from "../tables/end-user-rows.do.ts";
+import type { DeletedEndUserStats } from "../tables/end-user-rows.do.ts";
 import { selectRules } from "../tables/policy-pause-rows.do.ts";
 import type { PausesByName } from "../rules/pauses.ts";
 import type { PoliciesByOwner } from "../rules/policies.ts";
@@ -64,7 +64,7 @@ export type WalletMemory = {
   maxConcurrent: number | null;
   readonly names: NameRowNumbers;
   endUsers: number;
-  deletedEndUsers: DeletedEndUsers;
+  deletedEndUsers: DeletedEndUserStats;
   readonly usage: UsageTotalsByGroup;
   rateLog: RecentRequestTimes;
   /** Unpublished last-use times (Unix ms) by key hash. */
@@ -114,7 +114,7 @@ export function loadWalletMemory(sql: SqlStorage): WalletMemory {
     ...selectRules(sql),
     names: new Map(),
     endUsers: selectEndUserCount(sql),
-    deletedEndUsers: selectDeletedEndUsers(sql),
+    deletedEndUsers: selectDeletedEndUserStats(sql),
     usage: new Map(),
     rateLog: [],
     uses: new Map(),

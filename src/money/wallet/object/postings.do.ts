@@ -42,7 +42,7 @@ import {
   updateSettledRequest,
   markHoldVoided,
 } from "../tables/request-rows.do.ts";
-import { sharedFieldsJson } from "../tables/generation-json.ts";
+import { sharedChargeFieldsJson } from "../tables/generation-json.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type {
   WalletBalance,
@@ -100,7 +100,7 @@ function postCharge(
   if (low !== null) crossings.push(low);
   const operatorEvents = chargeEvents(settlement, posting, actor);
   const crossed = findCrossedLimits(counts);
-  const sold = getOrInsertName(tx.sql, memory.names, sharedFieldsJson(settlement.generation));
+  const sold = getOrInsertName(tx.sql, memory.names, sharedChargeFieldsJson(settlement.generation));
   const write = (): void => {
     storeCharge(tx, ledgerCharge.settlement, {
       posting: ledgerCharge.posting,

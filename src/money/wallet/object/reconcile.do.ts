@@ -5,7 +5,7 @@ import { logAlert } from "../../../shared/log.ts";
 import { readWalletSnapshotHead } from "../snapshot.store.ts";
 import type { SnapshotHead } from "../snapshot.store.ts";
 import type {
-  Difference,
+  ReconciliationDifference,
   ReconcileOptions,
   ReconcileRun,
   ReconcileState,
@@ -97,7 +97,7 @@ function isRunCurrent(memory: WalletMemory, { mark, revision, table }: Reconcile
   return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
 }
 
-function isDifferent({ expected, found }: Difference): boolean {
+function isDifferent({ expected, found }: ReconciliationDifference): boolean {
   return expected !== found;
 }
 
@@ -252,7 +252,7 @@ function pagePosition({ rows, last }: PageSums, rowsMax: number): Pick<Page, "ro
   return { rows, after: rows < rowsMax || last === null ? null : [String(last)] };
 }
 
-function compareRun(run: ReconcileRun): Difference[] {
+function compareRun(run: ReconcileRun): ReconciliationDifference[] {
   const { creditsMicro, heldMicro, openHolds, seq } = run.answer;
   // The charges must equal the usage by model, by key and by end user.
   const paid = run.charged - run.used;
@@ -270,7 +270,7 @@ function compareRun(run: ReconcileRun): Difference[] {
   ];
 }
 
-function compareWithTables(memory: WalletMemory, fresh: WalletMemory): Difference[] {
+function compareWithTables(memory: WalletMemory, fresh: WalletMemory): ReconciliationDifference[] {
   return [
     { what: "balance", expected: fresh.ledger.balance, found: memory.ledger.balance },
     { what: "owed", expected: fresh.debts.owed, found: memory.debts.owed },
@@ -285,7 +285,7 @@ function compareWithTables(memory: WalletMemory, fresh: WalletMemory): Differenc
  * Checks that each refunded amount is owed, taken or forgiven, and that an organization with debts
  * has no free balance.
  */
-function compareRefunds({ sql, memory: { debts, ledger } }: Tx): Difference[] {
+function compareRefunds({ sql, memory: { debts, ledger } }: Tx): ReconciliationDifference[] {
   const { owed, taken, forgiven } = debts;
   return [
     { what: "money back", expected: selectRefundedTotal(sql), found: owed + taken + forgiven },
@@ -297,10 +297,13 @@ function compareRefunds({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   ];
 }
 
-function compareWithSnapshot(memory: WalletMemory, snapshot: SnapshotHead | null): Difference[] {
+function compareWithSnapshot(
+  memory: WalletMemory,
+  snapshot: SnapshotHead | null,
+): ReconciliationDifference[] {
   if (snapshot === null) return [];
   const { row, ledger } = memory;
-  const differences: Difference[] = [
+  const differences: ReconciliationDifference[] = [
     { what: "book epoch", expected: row.epoch, found: snapshot.epoch },
   ];
   if (snapshot.seq > row.revision) {

@@ -128,9 +128,9 @@ export function updateEndUserSpend(
 }
 
 /** The number of deleted end users with a row, and when the oldest row can be deleted (Unix ms). */
-export type DeletedEndUsers = { readonly count: number; readonly until: number };
+export type DeletedEndUserStats = { readonly count: number; readonly until: number };
 
-export function selectDeletedEndUsers(sql: SqlStorage): DeletedEndUsers {
+export function selectDeletedEndUserStats(sql: SqlStorage): DeletedEndUserStats {
   const { count, month } = sql
     .exec<{ count: number; month: string | null }>(
       "SELECT count(*) AS count, min(departed) AS month FROM end_users WHERE departed IS NOT NULL",

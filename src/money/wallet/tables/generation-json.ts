@@ -6,7 +6,7 @@ import type { Tags } from "../../../shared/tags.ts";
 import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
-type SharedFields = Pick<
+type SharedChargeFields = Pick<
   Generation,
   "model" | "provider" | "region" | "price" | "origin" | "bought"
 >;
@@ -49,7 +49,7 @@ export const QUOTA_CHARGE_SQL = "coalesce(detail ->> '$[12].charged', 0)";
  * Returns the model, route and price of a generation as JSON. The table `names` stores this text
  * once for many requests.
  */
-export function sharedFieldsJson({
+export function sharedChargeFieldsJson({
   model,
   provider,
   region,
@@ -57,7 +57,7 @@ export function sharedFieldsJson({
   origin,
   bought,
 }: Generation): string {
-  const sold: SharedFields = {
+  const sold: SharedChargeFields = {
     model,
     provider,
     region,
@@ -68,8 +68,12 @@ export function sharedFieldsJson({
   return JSON.stringify(sold);
 }
 
-export function parseSharedFields({ sold }: { readonly sold: string | null }): SharedFields {
-  return parseStoredJson<SharedFields>(sold ?? "");
+export function parseSharedChargeFields({
+  sold,
+}: {
+  readonly sold: string | null;
+}): SharedChargeFields {
+  return parseStoredJson<SharedChargeFields>(sold ?? "");
 }
 
 function orderedPrice({ input, cached, cacheWrite, output, units }: Price): Price {
@@ -146,7 +150,7 @@ export function parseGeneration(row: {
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   const output = row.completion_tokens;
   const usage = { input, cacheRead, cacheWrite, output, reasoning, ...counted };
-  const sold = parseSharedFields(row);
+  const sold = parseSharedChargeFields(row);
   return {
     ...sold,
     ...(purpose !== undefined && { price: priceOfCharge(sold.price, row.charged) }),

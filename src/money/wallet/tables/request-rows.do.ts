@@ -11,11 +11,15 @@ import type { OpenHold } from "../rules/open-holds.ts";
 import type { HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../../shared/period.ts";
 import type { Period } from "../../../shared/period.ts";
-import { HOLD_PURPOSE_SQL, generationDetailJson, sharedFieldsJson } from "./generation-json.ts";
+import {
+  HOLD_PURPOSE_SQL,
+  generationDetailJson,
+  sharedChargeFieldsJson,
+} from "./generation-json.ts";
 import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
-import { costOf } from "../../../shared/cost.ts";
+import { computeCost } from "../../../shared/cost.ts";
 import type { Generation } from "../../../shared/generation.ts";
 
 export const KEY_ID_SQL = "(SELECT text FROM names WHERE number = key)";
@@ -351,8 +355,8 @@ export function markHoldVoided(
       detail = coalesce(?4, detail)
     WHERE id = ?5 AND state IN ('held', 'expired')`,
     at,
-    bought === undefined || usage === undefined ? 0 : costOf(bought, usage),
-    absorbed === null ? null : getOrInsertName(sql, names, sharedFieldsJson(absorbed)),
+    bought === undefined || usage === undefined ? 0 : computeCost(bought, usage),
+    absorbed === null ? null : getOrInsertName(sql, names, sharedChargeFieldsJson(absorbed)),
     absorbed === null ? null : lostDetail(absorbed),
     id,
   );
