@@ -161,7 +161,7 @@ async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
 /** `wallet` and `deliveries` are 1 if the sweep wakes these objects. */
 type Due = { readonly id: string; readonly wallet: 0 | 1; readonly deliveries: 0 | 1 };
 
-/** Returns a page of organizations to visit, and the size of D1. */
+/** Returns a page of organizations for the sweep to visit, and D1's size in bytes. */
 async function organizationsDue(
   db: D1Database,
   since: number,

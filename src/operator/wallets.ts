@@ -171,7 +171,7 @@ export async function getEvents(call: OperatorCall) {
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
-/** The request body: the log line `settlement_unsaved`, or only these fields of it. */
+/** The request body: the log line `settlement_unsaved`, of which only these fields are used. */
 export const unsavedSettlementSchema = z.object({
   request_id: z
     .string()

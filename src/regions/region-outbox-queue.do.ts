@@ -50,8 +50,8 @@ type ReceiverQueue = {
 type RetryTiming = { readonly nowMs: number; readonly random: number };
 
 /**
- * Stores each message until its delivery. Receivers rejected `dead` messages. `parked` messages are
- * too old: only a sweep, or a response from their region, causes a retry.
+ * Stores each message until its delivery. `dead`: the receiver rejected it. `parked`: too old; only
+ * a sweep retries it, or a response from its receiver's region.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;

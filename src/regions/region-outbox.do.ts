@@ -163,7 +163,7 @@ export class RegionOutbox extends DurableObject<Env> {
     deliveries: readonly DeliveryResult[],
   ): boolean {
     const nowMs = now(this.env);
-    const sharedRandom = Math.random(); // equal delays keep unreachable messages together
+    const sharedRandom = Math.random(); // with equal delays, unreachable messages are retried together
     for (const [i, message] of messages.entries()) {
       const delivery = deliveries[i] ?? { kind: "failed", reason: "no answer" };
       const random = delivery.kind === "unreachable" ? sharedRandom : Math.random();

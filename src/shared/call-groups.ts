@@ -173,8 +173,8 @@ function startCall({ runningCalls }: RunningCalls): RunningCall {
 }
 
 /**
- * Removes and returns `callMaker` and the oldest waiting parts. Drops the parts of canceled
- * requests.
+ * Removes and returns the next call's parts: `callMaker` and the oldest waiting ones. Drops the
+ * parts of canceled requests.
  */
 function takeGroup<Part, Answer>(
   queue: ObjectQueue<Part, Answer>,

@@ -12,7 +12,9 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 export const WEEK_MS = 7 * DAY_MS;
 
-/** Returns the machine's time (Unix ms), for measuring durations. Tests can't set it, unlike `now`. */
+/**
+ * Returns the machine's time (Unix ms), for measuring durations. Unlike `now`, tests can't set it.
+ */
 export function elapsedMs(): number {
   return Date.now();
 }

@@ -34,7 +34,7 @@ type Limits = {
   /** Expiry (Unix ms) by the home region's clock. */
   readonly expiresAt: number;
   readonly budgets: readonly Budget[];
-  /** Permission for holds and charges, not a limit. */
+  /** The permission to place holds and charges. It isn't a limit. */
   readonly mayHold: true;
 };
 /** A limit's name in `KeyTerms`. */

@@ -6,8 +6,8 @@ import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
 /**
- * The payment of a client's hold: from the balance, or none (it only counts toward budgets and
- * quotas).
+ * How a client's hold is paid: from the balance, or not at all, so that it only counts toward
+ * budgets and quotas.
  */
 export const HOLD_PAYMENTS = ["balance", "quota"] as const;
 

@@ -98,7 +98,9 @@ function resultAfterRetry<T>(result: Result<T>): ObjectCallResult<T> {
   return result.ok ? { unanswered: false, result } : { unanswered: true, failure: result.failure };
 }
 
-/** Returns the result of a rejected call. An earlier attempt without a response may have run. */
+/**
+ * Returns the result of a rejected call, which is unknown if an earlier attempt got no response.
+ */
 function rejectionResult(failure: Failure, hadLostAttempt: boolean): ObjectCallResult<never> {
   return hadLostAttempt
     ? { unanswered: true, failure: { kind: "storage_unavailable" } }

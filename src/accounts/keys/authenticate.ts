@@ -211,7 +211,7 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/** Minimum ms between two calls to one key object for requests at other regions. */
+/** Minimum ms between two calls to a key's object, for requests that arrive in other regions. */
 const IDENTIFY_INTERVAL_MS = 15_000;
 
 type PresentedKey = { readonly hash: string; readonly shown?: PresentedSecret | undefined };

@@ -240,7 +240,8 @@ export class KeyRegister extends DurableObject<Env> {
     if (limitChanges !== this.#limitChanges) return this.#readKey();
     createOrMigrateTables(this.ctx.storage, KEY_OBJECT_TABLES);
     this.#memory = null;
-    // At a peer, the home region records uses, so the next lookup can wait for a minute.
+    // At a peer, this lookup only refreshes the key, so one per minute is enough. The home region
+    // records uses.
     storeKeyRecord(this.ctx.storage.sql, {
       ...found,
       touchedAt: source.isLocalDatabase ? 0 : now(this.env),

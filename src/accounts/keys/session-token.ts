@@ -185,7 +185,9 @@ type PresentedJson = {
   readonly session?: z.infer<typeof sessionPayloadSchema> | undefined;
 };
 
-/** Returns the client's session or secret in the JSON format of calls between regions. */
+/**
+ * Returns the credential that the client sent, a session or a secret, as JSON for another region.
+ */
 export function presentedSecretToJson({ shown }: RequestCredential): PresentedJson {
   if (shown?.session !== undefined) return { session: sessionToPayload(shown.session) };
   return shown === undefined ? {} : { secret: shown.secret };

@@ -38,8 +38,8 @@ const canActSql = (
     AND (asking.role = 'owner' OR (asking.role = 'admin' AND ${role}))))`;
 
 /**
- * SQL condition: actor ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4.
- * Null keeps the current value.
+ * SQL condition: actor ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4. A
+ * null ?3 or ?4 keeps the current value.
  */
 const CAN_CHANGE_SQL = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND ${canActSql("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}

@@ -93,8 +93,8 @@ type StoredAttempts = Pick<DeliveryDetail, "lastAt" | "answer"> & {
 };
 
 /**
- * If a name in the event changed during the attempt, erases the response and signature, which can
- * contain the old name.
+ * If a name in the event was replaced during the attempt, erases the response and signature, which
+ * can contain the old name.
  */
 function eraseOldNames(
   sql: SqlStorage,

@@ -90,10 +90,7 @@ function readSelection({
 const EVENTS_PER_REPLAY_MAX = 1000;
 const EVENTS_PER_MILLISECOND_MAX = 10_000;
 
-/**
- * The start of a replay. Events replay from a time. The usage stream replays from a time or ledger
- * row.
- */
+/** The start of a replay: a time or, for the usage stream, a time or a ledger row. */
 export const replaySchema = z.object({
   since: z.optional(timeParameterSchema),
   usage_since: z.optional(timeParameterSchema),

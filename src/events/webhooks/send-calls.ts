@@ -11,8 +11,8 @@ import type { Webhook } from "./webhooks.store.ts";
 const CALLS_MAX = 5;
 
 /**
- * A request to a receiver. `last` is its last ledger row. `isRepeated` reports whether an error
- * means that the receiver already has the row.
+ * A request to a receiver. `last`: the last ledger row that it sends. `isRepeated`: whether an
+ * error means that the receiver already has the row.
  */
 export type ReceiverCall = {
   readonly url: string;
@@ -22,7 +22,8 @@ export type ReceiverCall = {
   readonly isRepeated?: ((attempt: DeliveryAttempt) => boolean) | null;
 };
 /**
- * The decrypted secrets that sign a message, or the header that contains the receiver's credential.
+ * A message's authentication: the decrypted secrets that sign it, or a header with the receiver's
+ * credential.
  */
 export type MessageKeys = {
   readonly secrets: readonly string[];

@@ -10,7 +10,8 @@ import {
 const MP3_BYTE_RATE_MIN = 1000;
 const OTHER_BYTE_RATE_MIN = 500;
 /**
- * The sample rate of Opus in Hz. For Vorbis at a lower rate, the file's size gives the upper bound.
+ * The sample rate of Opus in Hz. Also used for Vorbis: at a lower rate, the file's size limits the
+ * duration.
  */
 const OPUS_SAMPLE_RATE = 48_000;
 /** The number of seconds that stands for an unbounded duration. */

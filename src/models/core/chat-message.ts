@@ -16,8 +16,8 @@ export function toChatFinishReason(raw: unknown, hasToolCalls: boolean): string 
 }
 
 /**
- * Returns the failure of an incomplete response. A finish reason `error` may be the request's
- * fault.
+ * Returns the failure of an incomplete response. With the finish reason `error`, the request may
+ * have caused it.
  */
 export function createIncompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };

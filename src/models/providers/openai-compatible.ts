@@ -121,7 +121,9 @@ export function createOpenAiCompatibleProvider(host: OpenAiHost): Provider {
   };
 }
 
-/** Adds the Responses API, for clients of this API and for models that require it. */
+/**
+ * Adds OpenAI's Responses API to a provider, for requests in its format and models that require it.
+ */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
   chat: ProviderHandlers,

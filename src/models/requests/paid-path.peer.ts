@@ -192,8 +192,8 @@ const message = z.object({
 });
 
 /**
- * Handles POST /internal/v1/failures. Records another region's failed requests, without retries,
- * because counts must never double. Returns 200 even if the wallet fails.
+ * Handles POST /internal/v1/failures. Records another region's failed requests. Returns 200 even if
+ * the wallet fails, because a retry could count a request twice.
  */
 export async function handlePeerFailures(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(message, c.var.peerBody);

@@ -141,8 +141,7 @@ const STREAM_SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
  * Forwards a stream and measures its usage. The last events wait for the charge. After a
- * disconnect, continues to read until the usage arrives or DRAIN_S is over, unless the end is too
- * far away.
+ * disconnect, reads on for the usage, for at most DRAIN_S, unless the stream can't end by then.
  */
 export async function sendStream(
   run: Run,

@@ -10,7 +10,7 @@ export type OutcomeItem =
       readonly cost: Micros;
       readonly generation: Generation;
       /**
-       * Whether the charge can't exceed the hold, because the response already reported this cost.
+       * Whether the charge can't exceed the hold, because the client was already told that cost.
        */
       readonly isCapped?: boolean;
     }

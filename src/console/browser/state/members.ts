@@ -5,7 +5,7 @@ import { session, useCanMakeCall } from "./session.ts";
 
 const LIST = "GET /console/api/people/members";
 const ONE = "GET /v1/members/{id}";
-/** Maximum members that a session with a key reads one by one. */
+/** Maximum members that the console reads one by one if the person logged in with a key. */
 const READ_MAX = 50;
 
 type Names = ReadonlyMap<string, string>;

@@ -94,7 +94,9 @@ function streamFlags({ streamOptions }: HostProfile): JsonObject {
     : { stream: true, stream_options: streamOptions };
 }
 
-/** Reports whether the profile's rules drop or replace the model's reasoning effort `none`. */
+/**
+ * Reports whether the provider's rules drop or replace the effort `none`, so that it has no effect.
+ */
 export function ignoresEffortNoneByProfile(profile: HostProfile, upstreamId: string): boolean {
   const body = { reasoning_effort: "none" };
   const sent = applyRules("reasoning_effort", "none", rulesFor(upstreamId, body, profile));

@@ -50,7 +50,9 @@ const CITATION: NativeFieldRules = Object.fromEntries(
 
 const BASE64: NativeFieldRules = { media_type: "word", data: "word" };
 
-/** Fields to forward by block type, including blocks of Anthropic's own tools in the history. */
+/**
+ * Fields to forward to Claude, by block type. Includes blocks of Anthropic's tools in the history.
+ */
 export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {

@@ -109,7 +109,10 @@ export class OutputItemWriter {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
-  /** Ends all items. If `isCutOff`, the last item is incomplete. Waiting items never start. */
+  /**
+   * Ends all items. If `isCutOff`, marks the last item as incomplete. Drops items that haven't
+   * started.
+   */
   end(isCutOff: boolean): string {
     let text = "";
     const hasOutput = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningItemDraft));

@@ -266,7 +266,10 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
 const ECHO_BYTES_MAX = JSON_RESPONSE_BYTES_MAX / 4;
 const INDENT = 2;
 
-/** Returns a failure if the response would repeat too much of the request besides `input`. */
+/**
+ * Returns a failure if the request fields that the response repeats, all except `input`, are too
+ * large.
+ */
 export function findTooLargeEcho(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => {
     return { field, bytes: field === "input" ? 0 : indentedJsonBytes(value, INDENT) };

@@ -177,7 +177,7 @@ function withBoundedTags(
   return bounded;
 }
 
-/** Returns the charges that the daily totals lack. */
+/** Returns the charges that the daily totals don't include yet. */
 export function selectUnfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargeGroupsByDay {
   const { foldedId } = readDailyTotalsProgress(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;

@@ -56,8 +56,8 @@ export function dollarFieldLimit(
 }
 
 /**
- * Reports whether a limit is an end user's quota. A quota must cover only a hold's
- * estimated cost, so the charge of an open hold can exceed the quota.
+ * Reports whether a limit is an end user's quota. It must cover only a hold's estimated cost, not
+ * its maximum, so a charge can exceed it.
  */
 export const isQuotaLimit = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
   meter.scope === "end_user" && isDollarFieldLimit(meter);
@@ -243,7 +243,10 @@ function fieldLimitFailure(
   };
 }
 
-/** Returns the period of a quota or `budget_dollars`. */
+/**
+ * Returns the period of a limit set by a field: a quota or `budget_dollars`. Null for other
+ * budgets.
+ */
 export function fieldLimitPeriod({ budget }: Pick<CountedLimit, "budget">): BudgetPeriod | null {
   return BUDGET_PERIODS.find((period) => period === budget.window) ?? null;
 }

@@ -50,8 +50,8 @@ export function selectEndUserCount(sql: SqlStorage): number {
 }
 
 /**
- * Returns a page of end users, oldest first, after the end user `after`, who may be deleted.
- * Returns null for an unknown ID.
+ * Returns a page of end users, oldest first, that starts after `after`. A deleted end user works as
+ * `after`; an unknown ID returns null.
  */
 export function selectEndUserPage(
   sql: SqlStorage,
