@@ -16,7 +16,10 @@ export function metricRecorderOf(config: Config): MetricRecorder {
 const createRecorder = ({ numbers }: Config): MetricRecorder =>
   new MetricRecorder(numbers.METRICS_DELAY_MS);
 
-/** Counts each response. A 401's counts aren't sent, so forged keys cause no object calls. */
+/**
+ * Counts each response. Counts of 401s aren't sent, so forged keys can't cause calls to Durable
+ * Objects.
+ */
 export async function countRequests(c: AppContext, next: Next): Promise<void> {
   await next();
   const config = readOptionalVariable(c, "config");

@@ -217,7 +217,7 @@ function Sessions({ id }: OrganizationProps) {
           onClose={done}
         >
           <p>
-            Every region immediately rejects its token: <code>{ending.id}</code>.
+            Every region immediately rejects the session's token: <code>{ending.id}</code>.
           </p>
         </Confirm>
       )}

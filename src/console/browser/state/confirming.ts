@@ -4,8 +4,8 @@ import { session } from "./session.ts";
 
 export type PendingConfirmation = {
   /**
-   * The reason for asking to confirm: an old login, an ended session, or another tab's
-   * organization.
+   * The reason for asking to confirm: an old login, an ended session, or a switch of the
+   * organization in another tab.
    */
   readonly why: "old" | "ended" | "switched";
   readonly change: string;
