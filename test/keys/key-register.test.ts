@@ -73,7 +73,7 @@ it("a key's Durable Object stores no limit for an unused key, and reads the limi
   expect(await burst(booked.keyHash, 5)).toBe(3);
 });
 
-it("a key's Durable Object ignores an outdated limit if the limit changes during the first database read", async () => {
+it("a key's Durable Object ignores the limit from its first database read if the limit changes during the read", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   world.book.hold();
   world.book.statements.length = 0;
@@ -86,7 +86,7 @@ it("a key's Durable Object ignores an outdated limit if the limit changes during
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
 });
 
-it("a key's Durable Object ignores an outdated limit if the limit changes during a later database read", async () => {
+it("a key's Durable Object ignores the limit from a repeated database read if the limit changes during the read", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await registerOf(booked.keyHash).admit();
   const notes = (): number =>

@@ -48,7 +48,7 @@ it.each(HOST_FAILURES)(
   },
 );
 
-it("every profile has recorded failures", () => {
+it("the fixtures contain recorded failures for every provider profile", () => {
   expect(new Set(HOST_FAILURES.map((failure) => failure.profile))).toEqual(
     new Set(PROVIDER_HOST_PROFILES.keys()),
   );

@@ -239,7 +239,7 @@ beforeAll(async () => {
   );
 }, 120_000);
 describe.each(LEAVING.map((one, at) => [one.endpoint.path, one.read, `case ${at}`] as const))(
-  "a session with a $0.50 budget, whose requests to %s hide 30,000 tokens and disconnect after %i words",
+  "a session with a $0.50 budget, whose requests to %s use 30,000 hidden reasoning tokens and disconnect after %i words",
   (_, __, said) => {
     it("uses up its budget before the provider has billed $1.00", () => {
       expect(statuses.get(said)).toBe(402);

@@ -38,7 +38,7 @@ it("a wallet stores no limit for an unused key, and reads the limit when the key
   expect(await burst(key, 5)).toBe(3);
 });
 
-it("a wallet ignores an outdated limit if the limit changes during the first lookup", async () => {
+it("a wallet ignores the limit from its first lookup if the limit changes during the lookup", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   registers.hold();
   const first = admission(key);
@@ -50,7 +50,7 @@ it("a wallet ignores an outdated limit if the limit changes during the first loo
   expect(registers.count("identify")).toBe(2);
 });
 
-it("a wallet ignores an outdated limit if the limit changes during a later lookup", async () => {
+it("a wallet ignores the limit from a repeated lookup if the limit changes during the lookup", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   expect(await admission(key)).toBe("admitted");
   registers.hold();

@@ -54,8 +54,8 @@ export function createSignedPriceCopies(
 export const PRICE_READ_INTERVAL_MS = 120_000;
 const RETRY_MS = 15_000;
 /**
- * The prices' lead time minus a copy's maximum age, in ms. Covers clock differences and late writes
- * to D1.
+ * A cached price list expires this many ms before the lead time. Covers clock differences and late
+ * writes to D1.
  */
 export const PRICE_AGE_MARGIN_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;

@@ -49,7 +49,9 @@ export function getClaudeRules(model: string): ClaudeRules {
   };
 }
 
-/** Reports whether a model thinks by default. Returns true for other authors' models. */
+/**
+ * Reports whether a model thinks by default. Returns true for models that aren't from Anthropic.
+ */
 export function thinksByDefault(model: string): boolean {
   return !model.includes("claude-") || getClaudeRules(model).thinksByDefault;
 }

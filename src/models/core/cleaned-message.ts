@@ -32,13 +32,13 @@ const IDENTIFYING_PATTERNS: readonly RegExp[] = [
   new RegExp(
     `\\b(?![\\w-]{0,60}${COUNTS}:)(?:[a-z][\\w-]{0,62}:\\d{4,5}|(?=[a-z_]{0,62}[\\d-])[a-z][\\w-]{0,62}:\\d{2,5})\\b(?:/${REST}*)?`,
     "gi",
-  ), // A host and port.
-  /(?<![\w.\]/])(?:~|[A-Z]:)?(?:[/\\](?!(?:v\d|chat|messages|tools|input|response|properties|\d)\b)[\w.@+-]{1,100}){2,20}/gi, // A file.
-  /\b\d{12}\b/g, // An account or project number.
+  ), // a host and port
+  /(?<![\w.\]/])(?:~|[A-Z]:)?(?:[/\\](?!(?:v\d|chat|messages|tools|input|response|properties|\d)\b)[\w.@+-]{1,100}){2,20}/gi, // a file
+  /\b\d{12}\b/g, // an account or project number
   /\bBearer\s+\S+/gi,
   /\b(?:sk|pk|gsk|xai|key|api[-_]?key|token|svc_sk|org|organization|proj|project|acct|account|user|req|request)[-_][A-Za-z0-9*_-]{6,}/gi,
-  /\S{0,100}\*{3,}\S*/g, // A masked key.
-  /\(?(?:\/[\w.@-]{1,100}){1,20}(?::\d+){1,2}\)?/g, // A file and line of a stack trace.
+  /\S{0,100}\*{3,}\S*/g, // a masked key
+  /\(?(?:\/[\w.@-]{1,100}){1,20}(?::\d+){1,2}\)?/g, // a file and line of a stack trace
 ];
 const OPAQUE_WORD = /[A-Za-z0-9_-]{24,}/g;
 

@@ -162,7 +162,7 @@ const OPENAI = {
   sourceUnit: "input_image_token",
   hasMasks: true,
 } as const;
-/** Families of models behind OpenAI's API, which some servers also offer for Gemini. */
+/** Families of models that OpenAI's API serves. Some servers also serve Gemini with this API. */
 const FAMILY_BY_NAME: readonly (readonly [models: RegExp, ImageFamily])[] = [
   [/^gpt-image-2(?:-|$)/, { ...OPENAI, tokens: GPT_2 }],
   [/^gpt-image-2\.5(?:-|$)/, { ...OPENAI, tokens: GPT_2_5 }],

@@ -51,7 +51,9 @@ export async function recallStoredResponses(
 
 const RETRY_PAUSES_MS: readonly number[] = [500, 3000];
 
-/** Decides whether to store the response, because its first event reports the decision. */
+/**
+ * Decides whether to store the response. The response's first event already reports the decision.
+ */
 export function decideResponseStorage(
   { request, progress, bodyBytes }: Run,
   { keepHours = 0 }: HoldGrant,

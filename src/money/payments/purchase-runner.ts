@@ -109,7 +109,8 @@ export class PurchaseRunner {
     const purchase = rows.purchase(id);
     if (purchase === null || isPurchaseEnded(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
-    // A purchase that ends by turning off automatic top-up keeps this ending when it is canceled.
+    // A cancellation doesn't replace an ending that turns off automatic top-up, such as a removed
+    // card.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const hasNotStarted = purchase.step === "customer" && purchase.sent === null;
     if (hasNotStarted) endPurchase(this.#deps, purchase, ending);

@@ -370,8 +370,8 @@ export type WalletMethods = OtherCalls & {
   providerCalls(fromMs: number): Promise<Result<reports.ProviderCallsReport>>;
   costs(query: reports.CostQuery): Promise<Result<reports.ProviderCostReport>>;
   /**
-   * Returns the usage of the UTC days `from` to `to` (YYYY-MM-DD): one page, or up to 10,000
-   * groups.
+   * Returns the usage of the UTC days `from` to `to` (YYYY-MM-DD): a page if `page` is set,
+   * otherwise up to 10,000 groups.
    */
   usage(
     from: string,
