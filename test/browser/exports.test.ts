@@ -113,7 +113,7 @@ describe("the console", () => {
     await page.goto("/console/#/requests");
     await page.getByText("Direct charge").click();
     const receipt = page.getByRole("dialog");
-    await receipt.getByText("Own charge. An hour of a GPU").waitFor();
+    await receipt.getByText("Direct charge. An hour of a GPU").waitFor();
     await receipt.getByText(formatExact(250_000)).first().waitFor();
     await expectAccessible(page);
     await page.goto("/console/#/requests?status=held");
