@@ -77,8 +77,7 @@ export function createWalletDeliverer(wallet: WalletSettlementMethods): DeliverM
 }
 
 /**
- * For each kind of outbox message, the field of its ID in calls between regions, and its JSON
- * format.
+ * The field of an outbox message's ID in calls between regions, and its JSON format, for each kind.
  */
 const PEER_ITEMS: Readonly<Record<OutboxTarget["carries"], PeerItems>> = {
   outcomes: {

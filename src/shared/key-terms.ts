@@ -342,7 +342,7 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** For a session, only its own budgets. */
+  /** Only a session's own budgets, if the caller is a session. */
   readonly budgets: readonly BudgetStatus[];
   /** Running requests under each concurrency limit. Absent for a session. */
   readonly concurrency?: readonly ConcurrencyState[];

@@ -6,7 +6,7 @@ import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
 /**
- * How a client's hold is paid: from the balance, or not at all, so that it only counts toward
+ * The ways to pay a client's hold: from the balance, or not at all, so that it only counts toward
  * budgets and quotas.
  */
 export const HOLD_PAYMENTS = ["balance", "quota"] as const;

@@ -137,7 +137,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
   return created({ ...apiKeyView(inserted.value, config.region, mintOptions.now), key });
 }
 
-/** For each role of a key's owner, the roles that can raise the key's limits. */
+/** The roles that can raise a key's limits, for each role of the key's owner. */
 const ROLES_RAISING_LIMITS: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
   admin: ["owner", "admin"],

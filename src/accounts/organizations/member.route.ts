@@ -80,7 +80,7 @@ export async function notifyWalletAfterWrite(c: AppContext, next: Next): Promise
   takeWaitingEventsLater(c, c.var.admitted.caller.orgId);
 }
 
-/** After the response, makes a wallet read its pending events from D1. */
+/** Makes a wallet read its pending events from D1 after the response is sent. */
 export function takeWaitingEventsLater(c: AppContext, orgId: string): void {
   const taking = objectsOf(c.env).wallet(orgId).takeEvents();
   c.executionCtx.waitUntil(taking.catch(() => undefined));

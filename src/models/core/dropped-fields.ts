@@ -2,7 +2,7 @@ import { listUnsentCacheMarkPaths } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
-/** For each chat request field, the dotted paths that contain it in a protocol's body. */
+/** The dotted paths in a protocol's body that contain each field of a chat request. */
 export type SentFieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**

@@ -27,9 +27,7 @@ type Bodies = {
   readonly ocr: OcrBody;
 };
 
-/**
- * For each kind of request without output tokens: its size limits, and what a route must support.
- */
+/** The size limits of each kind of request without output tokens, and what a route must support. */
 export const INPUT_REQUEST_RULES: {
   readonly [K in CallKindWithoutOutput]: InputKindRules<Bodies[K], UnitOfCallKind<K>>;
 } = {

@@ -61,6 +61,6 @@ export type KeyRegisterMethods = {
   setLimit(rpmLimit: number): Promise<void>;
   setTerms(terms: KeyTerms): Promise<void>;
   setSecrets(secrets: KeySecrets): Promise<void>;
-  /** At a peer, durably stores when a secret stops working. Throws if storage fails. */
+  /** Durably stores at a peer when a secret stops working. Throws if storage fails. */
   retire(secret: string, retiresAt: number): Promise<void>;
 };

@@ -76,7 +76,7 @@ function conversationFields(
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/** Before Gemini 3, Google matches tool results to tool calls only by order and name. */
+/** Models before Gemini 3 match tool results to tool calls only by order and name. */
 function orderByCall(
   parts: readonly PartWithDownloadedImage[],
   calls: readonly string[],

@@ -318,8 +318,8 @@ export function nextIdempotencyExpiryMs(sql: SqlStorage): number | null {
 }
 
 /**
- * After the clock moved back, sets future times of Idempotency-Keys to `nowMs`. Keeps the newest
- * use of each key.
+ * Sets future times of Idempotency-Keys to `nowMs` after the clock moved back. Keeps the newest use
+ * of each key.
  */
 export function clampIdempotencyKeyTimes(sql: SqlStorage, nowMs: number): void {
   const today = utcDay(nowMs);
