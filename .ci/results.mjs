@@ -1,7 +1,7 @@
-// node .ci/results.mjs failed FILE.json: the files with a failed test, relative to here, a line each.
-// node .ci/results.mjs sum DIRECTORY RUN...: every failure again, at the end, where one looks first, and
-// "N passed, N failed"; ends with 1 when one failed. A file that failed was run again by itself: a test that
-// passed then is named and counts as passed, for a machine that stood still fails no build, and a fault does.
+// node .ci/results.mjs failed FILE.json: prints the files with a failed test, one relative path per line.
+// node .ci/results.mjs sum DIRECTORY RUN...: prints every failure and, as the last line, "N passed, N failed". Exits
+// with 1 if a test failed. `.ci/run` runs each failed file a second time. A test that passes then counts as passed,
+// and the output names it: a slow machine doesn't fail the build, and a fault does.
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 
@@ -55,7 +55,7 @@ function resultOf(directory, run) {
       }
     }
   }
-  // A file that does not load, or an error outside a test, fails the run without failing a test.
+  // A file that doesn't load, or an error outside a test, fails the run although no test failed.
   if (failed === 0 && ended !== "0") {
     failed = 1;
     console.log(

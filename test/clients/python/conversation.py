@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 URL = os.environ["URL"]
 ORIGIN = URL.removesuffix("/v1")
 KEY = os.environ["KEY"]
-# Of an organisation that keeps its answers.
+# The key of an organization that stores its responses.
 KEEPING_KEY = os.environ["KEEPING_KEY"]
 TURNS: list[str] = json.loads(os.environ["TURNS"])
 MODELS: list[str] = json.loads(os.environ["MODELS"])
@@ -37,7 +37,7 @@ def function(weather: Weather) -> Callable[[str], str]:
     return get_weather
 
 
-# A conversation: it is given the model, whether to stream, and the tool, and gives the text that ended each turn.
+# A conversation takes the model, whether to stream, and the tool. It returns the last text of each turn.
 Talk = Callable[[str, bool, Weather], Awaitable[list[str]]]
 
 
@@ -45,7 +45,7 @@ async def held(talk: Talk, model: str, streamed: bool) -> dict[str, object]:
     weather = Weather()
     try:
         said = await talk(model, streamed, weather)
-    except Exception as error:  # noqa: BLE001 (what a client raises is what is looked at)
+    except Exception as error:  # noqa: BLE001 (the test checks the client's exception)
         return {"error": f"{type(error).__name__}: {error}"}
     return {"cities": weather.cities, "said": said}
 
