@@ -151,12 +151,9 @@ function schemaOf(schema: core.$ZodType | undefined, io: "input" | "output", sch
   if (schema === undefined) return {};
   const { $defs, ...whole } = jsonSchema(schema, io);
   for (const [name, definition] of Object.entries(($defs as Json | undefined) ?? {})) {
-    schemas[name] = definition;
-  }
-  const { id } = whole;
-  for (const [name, definition] of Object.entries(schemas)) {
     schemas[name] = withoutId(toReferences(definition));
   }
+  const { id } = whole;
   if (typeof id !== "string") return withoutId(toReferences(whole));
   schemas[id] = withoutId(toReferences(whole));
   return { $ref: `#/components/schemas/${id}` };
