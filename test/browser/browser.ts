@@ -15,7 +15,6 @@ import { bundleWorker } from "../../scripts/bundle.ts";
 import { freePort } from "../../scripts/ports.ts";
 import { linkBindings, startRegion } from "../../scripts/region.ts";
 import type { Region } from "../../scripts/region.ts";
-import { buildSite } from "../../scripts/site/build.ts";
 import { ADMIN_TOKEN, LINK } from "../node/support/two-regions.ts";
 
 /** Maximum wait for a page to show something, because the machine can be slow. */
@@ -54,7 +53,6 @@ export function openWindow({ entry, bindings = {} }: WindowOptions = {}): Browse
   let origin = "";
   const contexts: BrowserContext[] = [];
   beforeAll(async () => {
-    await buildSite();
     const worker = entry && path.join(import.meta.dirname, "../..", entry);
     const [code, port, nowhere] = await Promise.all([
       bundleWorker(false, worker),
@@ -188,12 +186,14 @@ export async function expectAccessible(page: Page): Promise<void> {
 /** Returns the broken rules of axe with their elements. */
 export async function brokenRules(page: Page): Promise<readonly string[]> {
   // Bypasses the page's Content-Security-Policy, as an assistive tool does.
-  await page.evaluate(AXE);
+  if (!(await page.evaluate(() => Reflect.has(globalThis, "axe")))) await page.evaluate(AXE);
   return page.evaluate(async () => {
     const axe = Reflect.get(globalThis, "axe") as {
-      run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;
+      run(options: {
+        readonly resultTypes: readonly string[];
+      }): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;
     };
-    const { violations } = await axe.run();
+    const { violations } = await axe.run({ resultTypes: ["violations"] });
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
   });
 }

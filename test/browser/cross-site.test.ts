@@ -11,7 +11,6 @@ import type { LocalPayments } from "../../scripts/dev-payments.ts";
 import { freePort } from "../../scripts/ports.ts";
 import { startRegion } from "../../scripts/region.ts";
 import type { Region } from "../../scripts/region.ts";
-import { buildSite } from "../../scripts/site/build.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { goTo, launchBrowser, openPage, navigation } from "./browser.ts";
@@ -30,7 +29,6 @@ let origin: string;
 let minutes = 0;
 
 beforeAll(async () => {
-  await buildSite();
   issuer = await serveIssuer(0, [
     ...["Ann", "Second Ann", "Ben", "Eve", "Zoe"].map((name) => {
       const id = name.toLowerCase().replace(" ", "-");

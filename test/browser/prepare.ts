@@ -1,6 +1,8 @@
 import chromium from "@sparticuz/chromium";
+import { buildSite } from "../../scripts/site/build.ts";
 
-/** Unpacks the browser once, before two workers start it. */
-export default async function unpackBrowser(): Promise<void> {
+/** Unpacks the browser and builds the site once, before two workers use them. */
+export default async function prepare(): Promise<void> {
   await chromium.executablePath();
+  await buildSite();
 }

@@ -7,7 +7,7 @@ export default defineConfig({
     name: "browser",
     sequence: { sequencer: slowestFirst(/\/(?:paid-buttons|accessible)/) },
     include: ["test/browser/*.test.ts"],
-    globalSetup: ["test/browser/unpack-browser.ts"],
+    globalSetup: ["test/browser/prepare.ts"],
     isolate: false,
     maxWorkers: 2, // each worker has its own regions and browser
     testTimeout: 300_000,
