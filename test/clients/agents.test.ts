@@ -13,13 +13,13 @@ const runner = (): Runner =>
 const plain = (name: string): Agent => new Agent({ name, model: "sandbox/echo" });
 
 it("OpenAI's Agents SDK runs an agent, and returns the same text with and without streaming", async () => {
-  const said = "Hello from an agent";
-  expect((await runner().run(plain("Echo"), said)).finalOutput).toBe(said);
-  const streamed = await runner().run(plain("Echo"), said, { stream: true });
+  const input = "Hello from an agent";
+  expect((await runner().run(plain("Echo"), input)).finalOutput).toBe(input);
+  const streamed = await runner().run(plain("Echo"), input, { stream: true });
   let text = "";
   for await (const part of streamed.toTextStream()) text += part;
   await streamed.completed;
-  expect([text, streamed.finalOutput]).toEqual([said, said]);
+  expect([text, streamed.finalOutput]).toEqual([input, input]);
 });
 
 it("OpenAI's Agents SDK hands off to the named agent", async () => {

@@ -61,7 +61,7 @@ async function talk(
     execute: ({ city }: { city: string }) => weather.call(city),
   });
   const messages: unknown[] = [];
-  const said: string[] = [];
+  const texts: string[] = [];
   for (const content of TURNS) {
     messages.push({ role: "user", content });
     const failures: unknown[] = [];
@@ -79,10 +79,10 @@ async function talk(
       throw failures[0] ?? error;
     });
     if (failures.length > 0) throw failures[0];
-    said.push(text);
+    texts.push(text);
     messages.push(...((await answer.responseMessages) ?? (await answer.response).messages));
   }
-  return { cities: weather.cities, said };
+  return { cities: weather.cities, texts };
 }
 
 describe.each(MAJORS)("the AI SDK, version $major", ({ major, packages }) => {
@@ -134,7 +134,7 @@ describe.each(MAJORS)("the AI SDK, version $major", ({ major, packages }) => {
       it.each([false, true])(
         "completes a conversation if the organization stores responses, streamed: %s",
         async (streamed) => {
-          const kept = openai({ ...own(), apiKey: await at.keepingKey() });
+          const kept = openai({ ...own(), apiKey: await at.storingKey() });
           expect(await talk(packages, { model: kept(id), streamed })).toEqual(
             EXPECTED_CONVERSATION,
           );

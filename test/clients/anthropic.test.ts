@@ -42,19 +42,19 @@ it("Anthropic's SDK creates a message, which is charged", async () => {
  * field that is missing or differs fails to compile or to parse.
  */
 const typed = {
-  message: (said: unknown): Anthropic.Message => {
-    const message = messageSchema.parse(said);
+  message: (response: unknown): Anthropic.Message => {
+    const message = messageSchema.parse(response);
     return { ...message, content: message.content.map(asDeclared) };
   },
-  event: (said: unknown): Anthropic.RawMessageStreamEvent => {
-    const event = eventSchema.parse(said);
+  event: (response: unknown): Anthropic.RawMessageStreamEvent => {
+    const event = eventSchema.parse(response);
     if (event.type === "ping" || event.type === "error") throw new Error(event.type);
     if (event.type !== "content_block_start") return event;
     return { ...event, content_block: asDeclared(event.content_block) };
   },
   /** The SDK has no type for one of our documented error types. */
-  refused: (said: unknown): Exclude<AnyRefusal["error"]["type"], "request_too_large"> => {
-    const { type } = refusalSchema.parse(said).error;
+  refused: (response: unknown): Exclude<AnyRefusal["error"]["type"], "request_too_large"> => {
+    const { type } = refusalSchema.parse(response).error;
     if (type === "request_too_large") throw new Error(type);
     return type satisfies Anthropic.ErrorType;
   },
@@ -199,18 +199,18 @@ describe.each(Object.entries(MAJORS))(
           run: ({ city }) => weather.call(String(city)),
         });
         let messages: Anthropic.Beta.BetaMessageParam[] = [];
-        const said: string[] = [];
+        const texts: string[] = [];
         for (const content of TURNS) {
           messages.push({ role: "user", content });
           const asking = { model, max_tokens: 1000, messages, tools: [tool] };
           const runner = own().beta.messages.toolRunner({ ...asking, stream });
           const last = await runner.runUntilDone();
-          said.push(
+          texts.push(
             last.content.map((block) => (block.type === "text" ? block.text : "")).join(""),
           );
           messages = [...runner.params.messages];
         }
-        expect({ cities: weather.cities, said }).toEqual(EXPECTED_CONVERSATION);
+        expect({ cities: weather.cities, texts }).toEqual(EXPECTED_CONVERSATION);
       },
     );
 
@@ -220,7 +220,7 @@ describe.each(Object.entries(MAJORS))(
         const weather = new Weather();
         const { name, description, parameters: input_schema } = weather;
         const messages: Anthropic.MessageParam[] = [];
-        const said: string[] = [];
+        const texts: string[] = [];
         for (const content of TURNS) {
           messages.push({ role: "user", content });
           for (let isOver = false; !isOver;) {
@@ -246,11 +246,11 @@ describe.each(Object.entries(MAJORS))(
                 : [],
             );
             isOver = results.length === 0;
-            if (isOver) said.push(textOf(answer));
+            if (isOver) texts.push(textOf(answer));
             else messages.push({ role: "user", content: results });
           }
         }
-        expect({ cities: weather.cities, said }).toEqual(EXPECTED_CONVERSATION);
+        expect({ cities: weather.cities, texts }).toEqual(EXPECTED_CONVERSATION);
       },
     );
   },

@@ -45,9 +45,9 @@ function claude(
       process.execPath,
       args,
       { env, cwd: home, timeout: 100_000, maxBuffer: 2 ** 26 },
-      (_, said, log) => {
+      (_, stdout, log) => {
         if (given === "") rmSync(home, { recursive: true, force: true });
-        const json = said.split("\n").filter((line) => line.startsWith("{"));
+        const json = stdout.split("\n").filter((line) => line.startsWith("{"));
         resolve({ lines: json.map((line) => JSON.parse(line) as Line), log });
       },
     );
@@ -91,15 +91,15 @@ it("claude -p completes a conversation of three messages with shell commands, fo
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
   const order = (word: string) =>
     `call Bash ${JSON.stringify({ command: `echo ${word}-$((40+2))`, description: "count" })}`;
-  const said: unknown[] = [];
+  const texts: unknown[] = [];
   for (const prompt of [
     `${order("one")} and then ${order("two")}`,
     order("three"),
     order("four"),
   ]) {
-    const more = said.length === 0 ? [] : ["--continue"];
+    const more = texts.length === 0 ? [] : ["--continue"];
     const turn = await claude(prompt, { model: CLAUDE, home, more });
-    said.push(resultOf(turn)?.result ?? turn.log);
+    texts.push(resultOf(turn)?.result ?? turn.log);
   }
-  expect(said).toEqual(["two", "three", "four"].map((word) => `Bash returned: ${word}-42`));
+  expect(texts).toEqual(["two", "three", "four"].map((word) => `Bash returned: ${word}-42`));
 });

@@ -35,11 +35,11 @@ it.each([
   ["before any output", [...events.slice(0, 1), ...events.slice(-1)]],
 ])(
   "codex exec ends the task after a charged failure (%s), without a retry or a second charge",
-  async (_, said) => {
+  async (_, events) => {
     const asked: string[] = [];
     host.script(({ path }, response) => {
       asked.push(path);
-      response.writeHead(200, headers).end(said.join(""));
+      response.writeHead(200, headers).end(events.join(""));
     });
     const before = await at.balance();
     const turn = await codex(at, { prompt: "Say hello", model: "mock/own" });

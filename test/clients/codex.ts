@@ -46,9 +46,9 @@ ${more?.(home) ?? ""}
   const options = { env, cwd: home, timeout: 90_000 };
   return new Promise((resolve) => {
     const began = performance.now();
-    const child = execFile(process.execPath, args, options, (_, said, log) => {
+    const child = execFile(process.execPath, args, options, (_, stdout, log) => {
       rmSync(home, { recursive: true, force: true });
-      const json = said.split("\n").filter((line) => line.startsWith("{"));
+      const json = stdout.split("\n").filter((line) => line.startsWith("{"));
       const lines = json.map((line) => JSON.parse(line) as Line);
       resolve({ lines, log, took: performance.now() - began });
     });

@@ -29,5 +29,5 @@ export class Weather {
 /** The expected calls in order, and the end of each response. */
 export const EXPECTED_CONVERSATION = {
   cities: ["Paris", "Rome", "Oslo", "Bonn"],
-  said: ["Rome", "Oslo", "Bonn"].map((city) => `get_weather returned: 21 degrees in ${city}`),
+  texts: ["Rome", "Oslo", "Bonn"].map((city) => `get_weather returned: 21 degrees in ${city}`),
 };

@@ -12,7 +12,7 @@ export type Gateway = {
   /** Returns the key of another organization. */
   readonly keyOf: (options: Parameters<typeof makeOrganization>[2]) => Promise<string>;
   /** Returns the key of an organization that stores responses. */
-  readonly keepingKey: () => Promise<string>;
+  readonly storingKey: () => Promise<string>;
   /** Returns the organization's balance in micro-credits. */
   readonly balance: () => Promise<number>;
 };
@@ -41,7 +41,7 @@ export function gateway(bindings: Readonly<Record<string, string>> = {}): Gatewa
     },
     keyOf: async (options) =>
       (await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, options)).key,
-    keepingKey: async () => {
+    storingKey: async () => {
       const made = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, { rpmLimit: 1000 });
       const settings = await fetch(`${regions.eu.baseUrl}/orgs/${made.orgId}/settings`, {
         method: "PATCH",

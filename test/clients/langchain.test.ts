@@ -85,5 +85,5 @@ it("LangChain uses the Messages API, and the stream matches the complete message
   expect(added.input_tokens).toBeGreaterThan(0);
 });
 
-const usedBy = (said: unknown) =>
-  (said as { usage_metadata: { input_tokens: number; output_tokens: number } }).usage_metadata;
+const usedBy = (message: unknown) =>
+  (message as { usage_metadata: { input_tokens: number; output_tokens: number } }).usage_metadata;

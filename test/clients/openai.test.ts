@@ -162,7 +162,7 @@ async function chat({ own, model, streamed }: Talk): Promise<typeof EXPECTED_CON
     { type: "function" as const, function: { ...weather, function: call, parse: JSON.parse } },
   ];
   let messages: OpenAI.ChatCompletionMessageParam[] = [];
-  const said: string[] = [];
+  const texts: string[] = [];
   for (const content of TURNS) {
     messages.push({ role: "user", content });
     const asking = { model, messages, tools: tools as never };
@@ -170,10 +170,10 @@ async function chat({ own, model, streamed }: Talk): Promise<typeof EXPECTED_CON
     const runner = streamed
       ? completions.runTools({ ...asking, stream: true })
       : completions.runTools(asking);
-    said.push(String(await runner.finalContent()));
+    texts.push(String(await runner.finalContent()));
     messages = [...runner.messages];
   }
-  return { cities, said };
+  return { cities, texts };
 }
 
 /**
@@ -186,7 +186,7 @@ async function responses(
 ): Promise<typeof EXPECTED_CONVERSATION> {
   const { call, cities, ...weather } = tool();
   const tools = [{ type: "function" as const, ...weather, strict: true }];
-  const said: string[] = [];
+  const texts: string[] = [];
   let input: OpenAI.Responses.ResponseInput = [];
   let before: string | null = null;
   for (const content of TURNS) {
@@ -205,10 +205,10 @@ async function responses(
       }));
       input = [...(isChained ? [] : [...input, ...(answer.output as typeof input)]), ...results];
       if (calls.length === 0) text = answer.output_text;
-      if (text !== "") said.push(text);
+      if (text !== "") texts.push(text);
     }
   }
-  return { cities, said };
+  return { cities, texts };
 }
 
 function tool() {
@@ -242,7 +242,7 @@ describe.each(Object.entries(MAJORS))(
       async (asking) => {
         const chain = async (apiKey: string) => responses({ own: own(apiKey), ...asking }, true);
         await expect(chain(at.key)).rejects.toMatchObject({ code: "previous_response_not_found" });
-        expect(await chain(await at.keepingKey())).toEqual(EXPECTED_CONVERSATION);
+        expect(await chain(await at.storingKey())).toEqual(EXPECTED_CONVERSATION);
       },
     );
   },

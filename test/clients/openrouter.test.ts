@@ -66,7 +66,7 @@ describe("OpenRouter's SDK for TypeScript", () => {
     async ({ model, streamed }) => {
       const weather = new Weather();
       const messages: Message[] = [];
-      const said: unknown[] = [];
+      const texts: unknown[] = [];
       for (const content of TURNS) {
         messages.push({ role: "user", content });
         for (;;) {
@@ -79,11 +79,11 @@ describe("OpenRouter's SDK for TypeScript", () => {
             messages.push({ role: "tool", toolCallId: id, content: weather.call(city) });
           }
           if (toolCalls.length > 0) continue;
-          said.push(text);
+          texts.push(text);
           break;
         }
       }
-      expect({ cities: weather.cities, said }).toEqual(EXPECTED_CONVERSATION);
+      expect({ cities: weather.cities, texts }).toEqual(EXPECTED_CONVERSATION);
     },
   );
 
@@ -166,7 +166,7 @@ describe("OpenRouter's provider for the AI SDK", () => {
     async ({ model, streamed }) => {
       const weather = new Weather();
       const messages: Parameters<typeof generateText>[0]["messages"] & object = [];
-      const said: string[] = [];
+      const texts: string[] = [];
       for (const content of TURNS) {
         messages.push({ role: "user", content });
         const asking = {
@@ -183,10 +183,10 @@ describe("OpenRouter's provider for the AI SDK", () => {
           maxRetries: 0,
         };
         const answer = streamed ? streamText(asking) : await generateText(asking);
-        said.push(await answer.text);
+        texts.push(await answer.text);
         messages.push(...(await answer.responseMessages));
       }
-      expect({ cities: weather.cities, said }).toEqual(EXPECTED_CONVERSATION);
+      expect({ cities: weather.cities, texts }).toEqual(EXPECTED_CONVERSATION);
     },
   );
 

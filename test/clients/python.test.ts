@@ -53,13 +53,13 @@ it.for(examples)(
 );
 
 /** Conversations that continue by the previous response's ID, with and without stored responses. */
-const CHAINED = ["chained", "chained to none"];
+const CHAINED = ["chained", "chained without storage"];
 /** The programs in test/clients/python, with the endpoints of each. */
 const PROGRAMS = [
   { program: "openai_sdk", major: "newest", endpoints: ["chat", "responses", ...CHAINED] },
   { program: "openai_sdk", major: "older", endpoints: ["chat", "responses", ...CHAINED] },
-  { program: "anthropic_sdk", major: "newest", endpoints: ["by hand", "runner"] },
-  { program: "anthropic_sdk", major: "older", endpoints: ["by hand", "runner"] },
+  { program: "anthropic_sdk", major: "newest", endpoints: ["manual loop", "runner"] },
+  { program: "anthropic_sdk", major: "older", endpoints: ["manual loop", "runner"] },
   {
     program: "langchain_sdk",
     major: "newest",
@@ -89,7 +89,7 @@ it.for(PROGRAMS)(
         env: {
           ...environment(),
           ...(one.major === "older" && { PYTHONPATH: older }),
-          KEEPING_KEY: await at.keepingKey(),
+          STORING_KEY: await at.storingKey(),
           TURNS: JSON.stringify(TURNS),
           MODELS: JSON.stringify(MODELS),
           TOOL: JSON.stringify({ name, description, parameters }),
@@ -100,7 +100,7 @@ it.for(PROGRAMS)(
       MODELS.flatMap((model) =>
         ["whole", "streamed"].map((way) => [
           `${endpoint}, ${model}, ${way}`,
-          endpoint === "chained to none" ? REFUSED : EXPECTED_CONVERSATION,
+          endpoint === "chained without storage" ? REFUSED : EXPECTED_CONVERSATION,
         ]),
       ),
     );

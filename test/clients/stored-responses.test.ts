@@ -13,7 +13,7 @@ import { gateway } from "./gateway.ts";
 const at = gateway();
 let key = "";
 beforeAll(async () => {
-  key = await at.keepingKey();
+  key = await at.storingKey();
 });
 
 const tools = [

@@ -1,33 +1,33 @@
 from agent_framework import Agent
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
-from conversation import KEEPING_KEY, KEY, TURNS, URL, Weather, function, hold
+from conversation import STORING_KEY, KEY, TURNS, URL, Weather, function, run_conversations
 
 
-def talk_with(make, options=None):
-    async def talk(model: str, streamed: bool, weather: Weather) -> list[str]:
+def conversation_with(make, options=None):
+    async def converse(model: str, streamed: bool, weather: Weather) -> list[str]:
         agent = Agent(make(model), tools=[function(weather)], default_options=options)
         session = agent.create_session()
-        said = []
+        texts = []
         for content in TURNS:
             if streamed:
                 stream = agent.run(content, session=session, stream=True)
                 async for _ in stream:
                     pass
-                answer = await stream.get_final_response()
+                response = await stream.get_final_response()
             else:
-                answer = await agent.run(content, session=session)
-            said.append(answer.messages[-1].text)
-        return said
+                response = await agent.run(content, session=session)
+            texts.append(response.messages[-1].text)
+        return texts
 
-    return talk
+    return converse
 
 
 own = {"base_url": URL, "api_key": KEY}
-hold(
+run_conversations(
     {
-        "chat": talk_with(lambda model: OpenAIChatCompletionClient(model, **own)),
-        "responses": talk_with(lambda model: OpenAIChatClient(model, **own), {"store": False}),
-        "chained": talk_with(lambda model: OpenAIChatClient(model, base_url=URL, api_key=KEEPING_KEY)),
-        "chained to none": talk_with(lambda model: OpenAIChatClient(model, **own)),
+        "chat": conversation_with(lambda model: OpenAIChatCompletionClient(model, **own)),
+        "responses": conversation_with(lambda model: OpenAIChatClient(model, **own), {"store": False}),
+        "chained": conversation_with(lambda model: OpenAIChatClient(model, base_url=URL, api_key=STORING_KEY)),
+        "chained without storage": conversation_with(lambda model: OpenAIChatClient(model, **own)),
     }
 )

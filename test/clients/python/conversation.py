@@ -1,5 +1,5 @@
-"""The conversation of conversation.ts, for clients in Python: each program holds it in every case that it names, and
-prints what came of it as JSON, case by case: {"cities", "said"}, or {"error"}."""
+"""Runs the conversation of conversation.ts with a client in Python, in each of the client's cases. Prints one JSON
+object, with {"cities", "texts"} or {"error"} for each case."""
 
 import asyncio
 import json
@@ -10,14 +10,14 @@ URL = os.environ["URL"]
 ORIGIN = URL.removesuffix("/v1")
 KEY = os.environ["KEY"]
 # The key of an organization that stores its responses.
-KEEPING_KEY = os.environ["KEEPING_KEY"]
+STORING_KEY = os.environ["STORING_KEY"]
 TURNS: list[str] = json.loads(os.environ["TURNS"])
 MODELS: list[str] = json.loads(os.environ["MODELS"])
 TOOL = json.loads(os.environ["TOOL"])
 
 
 class Weather:
-    """The tool, and what it was called with."""
+    """The tool, with a record of its calls."""
 
     def __init__(self) -> None:
         self.cities: list[str] = []
@@ -28,7 +28,7 @@ class Weather:
 
 
 def function(weather: Weather) -> Callable[[str], str]:
-    """The tool as a function whose name, words and types say all."""
+    """Returns the tool as a function whose name, docstring and types describe it."""
 
     def get_weather(city: str) -> str:
         """The weather of a city"""
@@ -38,25 +38,25 @@ def function(weather: Weather) -> Callable[[str], str]:
 
 
 # A conversation takes the model, whether to stream, and the tool. It returns the last text of each turn.
-Talk = Callable[[str, bool, Weather], Awaitable[list[str]]]
+Conversation = Callable[[str, bool, Weather], Awaitable[list[str]]]
 
 
-async def held(talk: Talk, model: str, streamed: bool) -> dict[str, object]:
+async def run_conversation(converse: Conversation, model: str, streamed: bool) -> dict[str, object]:
     weather = Weather()
     try:
-        said = await talk(model, streamed, weather)
+        texts = await converse(model, streamed, weather)
     except Exception as error:  # noqa: BLE001 (the test checks the client's exception)
         return {"error": f"{type(error).__name__}: {error}"}
-    return {"cities": weather.cities, "said": said}
+    return {"cities": weather.cities, "texts": texts}
 
 
-def hold(talks: dict[str, Talk]) -> None:
-    async def all_of_them() -> dict[str, object]:
+def run_conversations(conversations: dict[str, Conversation]) -> None:
+    async def run_all() -> dict[str, object]:
         return {
-            f"{name}, {model}, {'streamed' if streamed else 'whole'}": await held(talk, model, streamed)
-            for name, talk in talks.items()
+            f"{name}, {model}, {'streamed' if streamed else 'whole'}": await run_conversation(converse, model, streamed)
+            for name, converse in conversations.items()
             for model in MODELS
             for streamed in (False, True)
         }
 
-    print(json.dumps(asyncio.run(all_of_them())))
+    print(json.dumps(asyncio.run(run_all())))

@@ -1,73 +1,73 @@
 import json
 
-from conversation import KEEPING_KEY, KEY, TOOL, TURNS, URL, Weather, hold
+from conversation import STORING_KEY, KEY, TOOL, TURNS, URL, Weather, run_conversations
 from openai import AsyncOpenAI
 
 
 async def chat(model: str, streamed: bool, weather: Weather) -> list[str]:
     messages: list = []
-    said = []
+    texts = []
     tools = [{"type": "function", "function": {**TOOL, "strict": True}}]
     for content in TURNS:
         messages.append({"role": "user", "content": content})
         while True:
-            asking = {"model": model, "messages": messages, "tools": tools}
+            request = {"model": model, "messages": messages, "tools": tools}
             if streamed:
-                async with client.chat.completions.stream(**asking) as stream:
-                    answer = await stream.get_final_completion()
+                async with client.chat.completions.stream(**request) as stream:
+                    response = await stream.get_final_completion()
             else:
-                answer = await client.chat.completions.create(**asking)
-            message = answer.choices[0].message
+                response = await client.chat.completions.create(**request)
+            message = response.choices[0].message
             messages.append(message)
             if not message.tool_calls:
                 break
             for call in message.tool_calls:
                 result = weather.call(**json.loads(call.function.arguments))
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
-        said.append(message.content)
-    return said
+        texts.append(message.content)
+    return texts
 
 
 async def responses(model: str, streamed: bool, weather: Weather) -> list[str]:
-    return await responded(client, model, streamed, weather, is_chained=False)
+    return await converse_responses(client, model, streamed, weather, is_chained=False)
 
 
 async def chained(model: str, streamed: bool, weather: Weather) -> list[str]:
-    return await responded(keeping, model, streamed, weather, is_chained=True)
+    return await converse_responses(storing, model, streamed, weather, is_chained=True)
 
 
-async def chained_to_none(model: str, streamed: bool, weather: Weather) -> list[str]:
-    return await responded(client, model, streamed, weather, is_chained=True)
+async def chained_without_storage(model: str, streamed: bool, weather: Weather) -> list[str]:
+    return await converse_responses(client, model, streamed, weather, is_chained=True)
 
 
-async def responded(client, model: str, streamed: bool, weather: Weather, *, is_chained: bool) -> list[str]:
-    given: list = []
-    said = []
-    before = {}
+async def converse_responses(client, model: str, streamed: bool, weather: Weather, *, is_chained: bool) -> list[str]:
+    items: list = []
+    texts = []
+    continuation = {}
     tools = [{"type": "function", **TOOL}]
     for content in TURNS:
-        given.append({"role": "user", "content": content})
+        items.append({"role": "user", "content": content})
         while True:
-            asking = {"model": model, "input": given, "tools": tools, **before}
+            request = {"model": model, "input": items, "tools": tools, **continuation}
             if streamed:
-                async with client.responses.stream(**asking) as stream:
-                    answer = await stream.get_final_response()
+                async with client.responses.stream(**request) as stream:
+                    response = await stream.get_final_response()
             else:
-                answer = await client.responses.create(**asking)
+                response = await client.responses.create(**request)
             if is_chained:
-                given, before = [], {"previous_response_id": answer.id}
+                items, continuation = [], {"previous_response_id": response.id}
             else:
-                given += answer.output
-            calls = [item for item in answer.output if item.type == "function_call"]
+                items += response.output
+            calls = [item for item in response.output if item.type == "function_call"]
             if not calls:
                 break
             for call in calls:
                 output = weather.call(**json.loads(call.arguments))
-                given.append({"type": "function_call_output", "call_id": call.call_id, "output": output})
-        said.append(answer.output_text)
-    return said
+                items.append({"type": "function_call_output", "call_id": call.call_id, "output": output})
+        texts.append(response.output_text)
+    return texts
 
 
 client = AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0)
-keeping = client.with_options(api_key=KEEPING_KEY)
-hold({"chat": chat, "responses": responses, "chained": chained, "chained to none": chained_to_none})
+storing = client.with_options(api_key=STORING_KEY)
+run_conversations({"chat": chat, "responses": responses, "chained": chained, "chained without storage": chained_without_storage})

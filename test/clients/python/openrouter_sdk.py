@@ -1,6 +1,6 @@
 import json
 
-from conversation import KEY, TOOL, TURNS, URL, Weather, hold
+from conversation import KEY, TOOL, TURNS, URL, Weather, run_conversations
 from openrouter import OpenRouter
 
 MICROS = 1_000_000
@@ -10,7 +10,7 @@ async def chat(model: str, streamed: bool, weather: Weather) -> list[str]:
     async with OpenRouter(api_key=KEY, server_url=URL) as client:
         before = (await client.credits.get_credits_async()).data.total_usage
         messages: list = []
-        said = []
+        texts = []
         costs = []
         for content in TURNS:
             messages.append({"role": "user", "content": content})
@@ -23,30 +23,30 @@ async def chat(model: str, streamed: bool, weather: Weather) -> list[str]:
                 for call in message["tool_calls"]:
                     result = weather.call(**json.loads(call["function"]["arguments"]))
                     messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
-            said.append(message["content"])
+            texts.append(message["content"])
         receipt = (await client.generations.get_generation_async(id=generation)).data
         assert receipt.total_cost == costs[-1] > 0, (receipt.total_cost, costs)
         after = (await client.credits.get_credits_async()).data.total_usage
         assert round((after - before) * MICROS) == round(sum(costs) * MICROS), (before, after, costs)
         key = (await client.api_keys.get_current_key_metadata_async()).data
         assert key.usage == after, (key.usage, after)
-        return said
+        return texts
 
 
 async def send(client: OpenRouter, model: str, messages: list, streamed: bool) -> tuple[dict, float, str]:
-    asking = {
+    request = {
         "model": model,
         "messages": messages,
         "tools": [{"type": "function", "function": TOOL}],
         "provider": {"allow_fallbacks": True, "sort": "price"},
     }
     if not streamed:
-        answer = await client.chat.send_async(**asking)
-        message = answer.choices[0].message
+        response = await client.chat.send_async(**request)
+        message = response.choices[0].message
         calls = [call.model_dump() for call in message.tool_calls or []]
-        return said_by(message.content, calls), answer.usage.cost, answer.id
+        return to_message(message.content, calls), response.usage.cost, response.id
     text, calls, usage = "", {}, None
-    async for chunk in await client.chat.send_async(**asking, stream=True):
+    async for chunk in await client.chat.send_async(**request, stream=True):
         usage = chunk.usage or usage
         for choice in chunk.choices:
             text += choice.delta.content or ""
@@ -55,12 +55,12 @@ async def send(client: OpenRouter, model: str, messages: list, streamed: bool) -
                 call["id"] = part.id or call.get("id")
                 call["function"]["name"] += part.function.name or ""
                 call["function"]["arguments"] += part.function.arguments or ""
-    return said_by(text, list(calls.values())), usage.cost, chunk.id
+    return to_message(text, list(calls.values())), usage.cost, chunk.id
 
 
-def said_by(text: str | None, calls: list) -> dict:
+def to_message(text: str | None, calls: list) -> dict:
     message = {"role": "assistant", "content": text}
     return {**message, "tool_calls": calls} if calls else message
 
 
-hold({"chat": chat})
+run_conversations({"chat": chat})
